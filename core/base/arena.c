@@ -1,0 +1,124 @@
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ALIGN 64
+#define BLOCK_MIN (1 << 20)
+#define HUGE_PAGE (2 << 20)
+
+struct arena_block {
+    struct arena_block *next;
+    int64_t size, used;
+    char pad[ALIGN - 3 * 8];
+    char data[];
+};
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Large pieces sit on huge pages where the kernel allows it: weights and activations are walked end to end. */
+static void *take(int64_t n)
+{
+    const int64_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGN;
+    void *p = NULL;
+    if (posix_memalign(&p, (size_t)align, (size_t)round_up(n, align))) return NULL;
+    if (align == HUGE_PAGE) madvise(p, (size_t)round_up(n, align), MADV_HUGEPAGE);
+    return p;
+}
+
+void arena_init(struct arena *a, const char *name)
+{
+    *a = (struct arena){.name = name};
+}
+
+tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e)
+{
+    *out = NULL;
+    if (n < 0 || n > INT64_MAX / 2) FAIL(e, TARE_E_NOMEM, "%s: a request of %lld bytes", a->name, (long long)n);
+    const int64_t need = round_up(n ? n : 1, ALIGN);
+    struct arena_block *b = a->current;
+    while (b && b->size - b->used < need) {
+        b = b->next;
+        if (b) b->used = 0;
+    }
+    if (!b) {
+        const int64_t size = need > BLOCK_MIN ? need : BLOCK_MIN;
+        b = take(size + (int64_t)sizeof *b);
+        if (!b) FAIL(e, TARE_E_NOMEM, "%s: no memory for %lld bytes (%lld in use)", a->name, (long long)n, (long long)a->used);
+        *b = (struct arena_block){.size = size};
+        struct arena_block **tail = a->current ? &a->current->next : &a->first;
+        b->next = *tail; /* blocks too small for this request stay behind it, for later ones */
+        *tail = b;
+        a->grown++;
+    }
+    a->current = b;
+    *out = b->data + b->used;
+    b->used += need;
+    a->used += need;
+    if (a->used > a->high_water) a->high_water = a->used;
+    return TARE_OK;
+}
+
+tare_status arena_push(struct arena *a, int64_t n, void **out, struct err *e)
+{
+    TRY(arena_push_raw(a, n, out, e));
+    memset(*out, 0, (size_t)n);
+    return TARE_OK;
+}
+
+tare_status arena_strdup(struct arena *a, const char *s, int64_t n, char **out, struct err *e)
+{
+    if (n < 0) n = (int64_t)strlen(s);
+    TRY(arena_push_raw(a, n + 1, (void **)out, e));
+    memcpy(*out, s, (size_t)n);
+    (*out)[n] = 0;
+    return TARE_OK;
+}
+
+void arena_reset(struct arena *a)
+{
+    for (struct arena_block *b = a->first; b; b = b->next) b->used = 0;
+    a->current = a->first;
+    a->used = 0;
+}
+
+void arena_free(struct arena *a)
+{
+    for (struct arena_block *b = a->first, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    a->first = a->current = NULL;
+    a->used = 0;
+}
+
+tare_status mem_new(int64_t n, void **out, struct err *e)
+{
+    *out = n >= 0 ? take(n ? n : 1) : NULL;
+    if (!*out) FAIL(e, TARE_E_NOMEM, "no memory for %lld bytes", (long long)n);
+    memset(*out, 0, (size_t)n);
+    return TARE_OK;
+}
+
+tare_status mem_grow(void **p, int64_t *capacity, int64_t n, int64_t size, struct err *e)
+{
+    if (n <= *capacity) return TARE_OK;
+    int64_t wanted = *capacity ? *capacity : 16;
+    while (wanted < n) wanted *= 2;
+    void *bigger;
+    TRY(mem_new(wanted * size, &bigger, e));
+    if (*p) memcpy(bigger, *p, (size_t)(*capacity * size));
+    mem_free(*p);
+    *p = bigger;
+    *capacity = wanted;
+    return TARE_OK;
+}
+
+void mem_free(void *p)
+{
+    free(p);
+}

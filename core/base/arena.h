@@ -1,0 +1,35 @@
+/* Memory with three lifetimes: run, step, scratch. An arena hands out pieces of large blocks and gives all back at once; after a
+ * reset it keeps its blocks, so a loop whose shapes repeat allocates nothing after its first rounds (arena_grown counts).
+ * Not thread-safe: one thread owns an arena at a time. */
+#ifndef TARE_CORE_ARENA_H
+#define TARE_CORE_ARENA_H
+
+#include "base/err.h"
+
+struct arena_block;
+struct arena {
+    struct arena_block *first, *current;
+    int64_t used, high_water, grown; /* bytes handed out; the most ever; how many blocks were taken from the system */
+    const char *name;
+};
+
+void arena_init(struct arena *a, const char *name);
+/* n bytes, aligned to 64, zeroed. */
+tare_status arena_push(struct arena *a, int64_t n, void **out, struct err *e);
+/* The same without zeroing. */
+tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e);
+tare_status arena_strdup(struct arena *a, const char *s, int64_t n, char **out, struct err *e);
+void arena_reset(struct arena *a);
+void arena_free(struct arena *a);
+
+/* arena_new(&arena, float, n, &pointer, e) */
+#define arena_new(A, TYPE, N, OUT, E) arena_push((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
+#define arena_new_raw(A, TYPE, N, OUT, E) arena_push_raw((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
+
+/* Plain allocation for things that live on their own: zeroed, aligned to 64; free with mem_free. */
+tare_status mem_new(int64_t n, void **out, struct err *e);
+/* Grows *p (from mem_new or NULL) to hold at least n items of size; *capacity in items. Contents kept, the new part zeroed. */
+tare_status mem_grow(void **p, int64_t *capacity, int64_t n, int64_t size, struct err *e);
+void mem_free(void *p);
+
+#endif

@@ -1,0 +1,179 @@
+#define _GNU_SOURCE
+#define XXH_INLINE_ALL
+#include "base/fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#include <xxhash.h>
+#pragma GCC diagnostic pop
+
+bool fs_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool fs_is_dir(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+tare_status fs_read_all(const char *path, struct str *out, struct err *e)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
+    str_clear(out);
+    tare_status status = TARE_OK;
+    for (;;) {
+        TRY_TO(status, done, str_reserve(out, 1 << 16, e));
+        const size_t n = fread(out->data + out->size, 1, (size_t)(out->capacity - out->size - 1), f);
+        out->size += (int64_t)n;
+        out->data[out->size] = 0;
+        if (!n) break;
+    }
+    if (ferror(f)) FAIL_TO(status, done, e, TARE_E_IO, "%s: cannot be read: %s", path, strerror(errno));
+done:
+    fclose(f);
+    return status;
+}
+
+tare_status fs_mkdirs(const char *path, struct err *e)
+{
+    char part[FS_PATH];
+    TRY(fs_join(part, path, "", e));
+    for (char *p = part + 1;; p++) {
+        if (*p && *p != '/') continue;
+        const char was = *p;
+        *p = 0;
+        if (mkdir(part, 0777) && errno != EEXIST) FAIL(e, TARE_E_IO, "%s: cannot make the folder: %s", part, strerror(errno));
+        *p = was;
+        if (!was) break;
+    }
+    if (!fs_is_dir(path)) FAIL(e, TARE_E_IO, "%s: is not a folder", path);
+    return TARE_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *ftw)
+{
+    (void)s, (void)type, (void)ftw;
+    return remove(path);
+}
+
+tare_status fs_remove_tree(const char *path, struct err *e)
+{
+    struct stat s;
+    if (lstat(path, &s) && errno == ENOENT) return TARE_OK;
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS)) FAIL(e, TARE_E_IO, "%s: cannot be removed: %s", path, strerror(errno));
+    return TARE_OK;
+}
+
+tare_status fs_sync_dir(const char *path, struct err *e)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    const int failed = fsync(fd) && errno != EINVAL;
+    close(fd);
+    if (failed) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", path, strerror(errno));
+    return TARE_OK;
+}
+
+tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
+{
+    int bad = ferror(f) ? EIO : 0;
+    if (fflush(f)) bad = errno;
+    if (!bad && fsync(fileno(f)) && errno != EINVAL) bad = errno;
+    if (fclose(f) && !bad) bad = errno;
+    if (bad) FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another run.dir", path, strerror(bad));
+    return TARE_OK;
+}
+
+tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e)
+{
+    char beside[FS_PATH], dir[FS_PATH];
+    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    FILE *f = fopen(beside, "wb");
+    if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    if (n) fwrite(data, 1, (size_t)n, f);
+    tare_status status = fs_close_synced(f, beside, e);
+    if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (status) {
+        unlink(beside);
+        return status;
+    }
+    fs_dirname(dir, path);
+    return fs_sync_dir(dir, e);
+}
+
+tare_status fs_copy(const char *from, const char *to, struct err *e)
+{
+    struct str text = {0};
+    tare_status status = fs_read_all(from, &text, e);
+    if (!status) status = fs_write_atomic(to, text.data, text.size, e);
+    str_free(&text);
+    return status;
+}
+
+tare_status fs_map(const char *path, struct fs_map *out, struct err *e)
+{
+    *out = (struct fs_map){0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
+    struct stat s;
+    if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
+        close(fd);
+        FAIL(e, TARE_E_IO, "%s: is not a regular file", path);
+    }
+    void *data = s.st_size ? mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    const int bad = errno;
+    close(fd);
+    if (data == MAP_FAILED) FAIL(e, TARE_E_IO, "%s: cannot be mapped: %s", path, strerror(bad));
+    *out = (struct fs_map){data, s.st_size};
+    return TARE_OK;
+}
+
+void fs_unmap(struct fs_map *m)
+{
+    if (m->data) munmap((void *)(uintptr_t)m->data, (size_t)m->size);
+    *m = (struct fs_map){0};
+}
+
+tare_status fs_join(char *out, const char *a, const char *b, struct err *e)
+{
+    const int n = b[0] == '/' || !a[0] ? snprintf(out, FS_PATH, "%s", b) : snprintf(out, FS_PATH, "%s%s%s", a, b[0] ? "/" : "", b);
+    if (n >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s/%s: path longer than %d bytes", a, b, FS_PATH - 1);
+    return TARE_OK;
+}
+
+void fs_dirname(char *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash) {
+        snprintf(out, FS_PATH, ".");
+    } else {
+        snprintf(out, FS_PATH, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    }
+}
+
+uint64_t fs_hash(const void *data, int64_t n, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, (size_t)n, seed);
+}
+
+tare_status fs_hash_file(const char *path, uint64_t *out, struct err *e)
+{
+    struct fs_map m;
+    TRY(fs_map(path, &m, e));
+    *out = fs_hash(m.data, m.size, 0);
+    fs_unmap(&m);
+    return TARE_OK;
+}

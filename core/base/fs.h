@@ -1,0 +1,40 @@
+/* Files: whole reads, maps, and writes that are either there completely or not at all. */
+#ifndef TARE_CORE_FS_H
+#define TARE_CORE_FS_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+bool fs_exists(const char *path);
+bool fs_is_dir(const char *path);
+tare_status fs_read_all(const char *path, struct str *out, struct err *e);
+tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p */
+tare_status fs_remove_tree(const char *path, struct err *e);
+/* Writes beside, syncs, renames: after a crash the file is the old one or the new one. */
+tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e);
+tare_status fs_sync_dir(const char *path, struct err *e);
+/* Copies one file, with its data synced. */
+tare_status fs_copy(const char *from, const char *to, struct err *e);
+/* Closes f, having flushed and synced it; every failure on the way (a full disk) is reported with path. f is closed in any case. */
+tare_status fs_close_synced(FILE *f, const char *path, struct err *e);
+
+struct fs_map { /* a file mapped for reading */
+    const unsigned char *data;
+    int64_t size;
+};
+tare_status fs_map(const char *path, struct fs_map *out, struct err *e);
+void fs_unmap(struct fs_map *m);
+
+/* "a/b" + "c" -> "a/b/c"; c absolute: c alone. out of FS_PATH bytes; too long is an error. */
+enum { FS_PATH = 4096 };
+tare_status fs_join(char *out, const char *a, const char *b, struct err *e);
+/* The folder of a path ("." for a bare name). */
+void fs_dirname(char *out, const char *path);
+
+/* XXH3 of bytes and of files, 64 bits. */
+uint64_t fs_hash(const void *data, int64_t n, uint64_t seed);
+tare_status fs_hash_file(const char *path, uint64_t *out, struct err *e);
+
+#endif

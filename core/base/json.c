@@ -1,0 +1,110 @@
+#include "base/json.h"
+
+#include "base/fs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e)
+{
+    json_error_t bad;
+    *out = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &bad);
+    if (!*out) FAIL(e, TARE_E_CORRUPT, "%s: not valid JSON: %s (line %d, column %d)", where, bad.text, bad.line, bad.column);
+    return TARE_OK;
+}
+
+tare_status json_read_file(const char *path, json_t **out, struct err *e)
+{
+    struct str text = {0};
+    *out = NULL;
+    tare_status status = fs_read_all(path, &text, e);
+    if (!status) status = json_parse(text.data, text.size, path, out, e);
+    str_free(&text);
+    return status;
+}
+
+static int dump_part(const char *data, size_t n, void *out)
+{
+    return str_add(out, data, (int64_t)n, NULL) ? -1 : 0;
+}
+
+tare_status json_print(const json_t *j, struct str *out, struct err *e)
+{
+    if (json_dump_callback(j, dump_part, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))) FAIL(e, TARE_E_NOMEM, "no memory to print JSON");
+    return TARE_OK;
+}
+
+tare_status json_get_int(const json_t *o, const char *key, const char *where, int64_t *out, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_integer(v)) FAIL(e, TARE_E_INVALID, "%s: \"%s\" %s", where, key, v ? "is not a whole number" : "is missing");
+    *out = json_integer_value(v);
+    return TARE_OK;
+}
+
+tare_status json_get_double(const json_t *o, const char *key, const char *where, double *out, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_number(v)) FAIL(e, TARE_E_INVALID, "%s: \"%s\" %s", where, key, v ? "is not a number" : "is missing");
+    *out = json_number_value(v);
+    return TARE_OK;
+}
+
+tare_status json_get_text(const json_t *o, const char *key, const char *where, tare_text *out, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_string(v)) FAIL(e, TARE_E_INVALID, "%s: \"%s\" %s", where, key, v ? "is not a string" : "is missing");
+    *out = (tare_text){json_string_value(v), (int64_t)json_string_length(v)};
+    return TARE_OK;
+}
+
+int64_t json_int_or(const json_t *o, const char *key, int64_t otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_integer(v) ? json_integer_value(v) : otherwise;
+}
+
+double json_double_or(const json_t *o, const char *key, double otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
+const char *json_text_or(const json_t *o, const char *key, const char *otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_string(v) ? json_string_value(v) : otherwise;
+}
+
+int json_bool_or(const json_t *o, const char *key, int otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_boolean(v) ? json_is_true(v) : otherwise;
+}
+
+tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx, struct err *e)
+{
+    char *text = NULL;
+    size_t capacity = 0;
+    tare_status status = TARE_OK;
+    for (int64_t number = 1;; number++) {
+        errno = 0;
+        const ssize_t n = getline(&text, &capacity, f);
+        if (n < 0) {
+            if (ferror(f)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be read: %s", name, strerror(errno));
+            break;
+        }
+        if (strspn(text, " \t\r\n") == (size_t)n) continue;
+        char where[FS_PATH];
+        snprintf(where, sizeof where, "%s:%lld", name, (long long)number);
+        json_t *object = NULL;
+        status = json_parse(text, n, where, &object, e);
+        if (!status && !json_is_object(object)) status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: not a JSON object", where);
+        if (!status) status = line(ctx, object, where, e);
+        json_decref(object);
+        if (status) break;
+    }
+    free(text);
+    return status;
+}

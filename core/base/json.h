@@ -1,0 +1,29 @@
+/* Thin helpers over jansson: parse with file:line in the error, typed look-ups with the key in the error. */
+#ifndef TARE_CORE_JSON_H
+#define TARE_CORE_JSON_H
+
+#include "base/str.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* where: a file name, or "file:12" for a line of JSONL. Duplicate keys and trailing text are refused, NUL in strings allowed. */
+tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e);
+tare_status json_read_file(const char *path, json_t **out, struct err *e);
+/* Appends the compact form; keys in insertion order, reals with 17 significant digits. */
+tare_status json_print(const json_t *j, struct str *out, struct err *e);
+
+/* Member of an object. Missing or null: TARE_E_INVALID naming where and key, unless a default is given. */
+tare_status json_get_int(const json_t *o, const char *key, const char *where, int64_t *out, struct err *e);
+tare_status json_get_double(const json_t *o, const char *key, const char *where, double *out, struct err *e);
+tare_status json_get_text(const json_t *o, const char *key, const char *where, tare_text *out, struct err *e);
+int64_t json_int_or(const json_t *o, const char *key, int64_t otherwise);
+double json_double_or(const json_t *o, const char *key, double otherwise);
+const char *json_text_or(const json_t *o, const char *key, const char *otherwise);
+int json_bool_or(const json_t *o, const char *key, int otherwise);
+
+/* Reads JSONL from f, calling line() with each non-empty line's object; stops at its first error. name: for messages. */
+typedef tare_status (*json_line)(void *ctx, const json_t *object, const char *where, struct err *e);
+tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx, struct err *e);
+
+#endif

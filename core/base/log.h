@@ -1,0 +1,21 @@
+/* Messages to standard error, one line each: "tare: message". The level is set once at start (log.level, -v, -q). Thread-safe. */
+#ifndef TARE_CORE_LOG_H
+#define TARE_CORE_LOG_H
+
+#include "base/err.h"
+
+enum log_level { LOG_DEBUG = 0, LOG_INFO = 1, LOG_WARN = 2, LOG_ERROR = 3, LOG_NONE = 4 };
+
+void log_set_level(enum log_level level);
+enum log_level log_level(void);
+void log_message(enum log_level level, const char *format, ...) ERR_PRINTF(2, 3);
+void log_error(const struct err *e); /* "tare: message", with -v the frames */
+
+#define log_debug(...) log_message(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...) log_message(LOG_INFO, __VA_ARGS__)
+#define log_warn(...) log_message(LOG_WARN, __VA_ARGS__)
+
+/* A line that is redrawn in place on a terminal (progress). Messages go above it. text NULL: remove. */
+void log_status_line(const char *text);
+
+#endif

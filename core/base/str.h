@@ -1,0 +1,28 @@
+/* A growable byte string. Always NUL-ended, may hold NUL. Zero-initialise, str_free when done. */
+#ifndef TARE_CORE_STR_H
+#define TARE_CORE_STR_H
+
+#include "base/err.h"
+
+struct str {
+    char *data;
+    int64_t size, capacity;
+};
+
+tare_status str_reserve(struct str *s, int64_t extra, struct err *e);
+tare_status str_add(struct str *s, const char *data, int64_t n, struct err *e); /* n < 0: up to NUL */
+tare_status str_addf(struct str *s, struct err *e, const char *format, ...) ERR_PRINTF(3, 4);
+void str_clear(struct str *s);
+void str_free(struct str *s);
+
+/* Parses the whole of text as a number; refuses rubbish behind it, overflow, and an empty text. Never depends on the locale. */
+tare_status str_to_int(const char *text, int64_t *out, struct err *e);
+tare_status str_to_double(const char *text, double *out, struct err *e);
+/* The shortest text that reads back as exactly x ("0.1", "1e-08"); buffer of at least 32 bytes. */
+const char *str_from_double(char *buffer, double x);
+/* 0 if data is valid UTF-8 (no surrogates, no overlong forms), else 1 + the offset of the first bad byte. */
+int64_t str_utf8_error(const char *data, int64_t n);
+/* Number of single-character edits from a to b, for "did you mean". */
+int64_t str_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,162 @@
+/* The configuration: an INI file (and the files it includes), then section.key=value from the command line, into typed, range-checked
+ * structs. keys.c holds one table with type, range, default and documentation of every key; --help, `tare config docs` and the checks
+ * are printed from it. A plugin's own parameters ([estimator.NAME], ...) are kept as text with their file:line, and checked against the
+ * plugin's table when it is loaded. */
+#ifndef TARE_CORE_CONFIG_H
+#define TARE_CORE_CONFIG_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+
+enum on_nonfinite { NONFINITE_STOP, NONFINITE_SKIP };
+
+struct run_config {
+    const char *dir;    /* run.dir */
+    const char *name;   /* shown in tables */
+    const char *device; /* cpu, cuda */
+    const char *kernels; /* auto, ref, avx2, avx512 */
+    int64_t seed, threads;
+    bool deterministic;
+};
+
+struct model_config {
+    const char *path;       /* Hugging Face folder */
+    const char *reference;  /* folder of the frozen reference policy; empty: a copy of path */
+    const char *warm_start; /* a config for `tare sft` that makes path when it is absent */
+    const char *dtype;      /* f32, bf16: compute precision */
+    const char *save_dtype; /* auto (as path), f32, bf16 */
+    double rope_theta;      /* 0: as config.json says */
+    int64_t max_position_embeddings;
+    /* a new model, when path does not exist and init is not empty */
+    const char *init; /* "", qwen2, llama, qwen3 */
+    int64_t hidden_size, layers, heads, kv_heads, head_dim, intermediate_size, context;
+    bool tie_embeddings;
+};
+
+struct data_config {
+    const char *train, *eval; /* JSONL file, or builtin:arithmetic/SPLIT */
+    const char *prompt;       /* chat: the chat template; plain: the question as it is */
+    const char *chat_template; /* file; empty: the model's */
+    const char *system, *suffix; /* system message; text behind every question */
+    bool shuffle;
+    int64_t limit; /* first rows only; 0: all */
+};
+
+struct rollout_config {
+    int64_t prompts, group_size, max_new_tokens, max_prompt_tokens, batch, kv_tokens; /* M, G, ... */
+    double temperature, top_p, min_p;
+    int64_t top_k;
+    const char *stop_ids; /* extra ids, separated by commas */
+};
+
+struct verifier_config {
+    const char *plugins; /* names separated by spaces or commas; each may have a weight: "math:1 length:0.1" */
+    int64_t workers;
+    double timeout;       /* seconds for one completion */
+    const char *overlong; /* none, zero, linear */
+    int64_t overlong_buffer;
+    double overlong_penalty;
+    const char *isolate; /* thread, process */
+    double max_crash_share;
+};
+
+struct clusterer_config {
+    const char *encoder, *codebook; /* plugin names; codebook none: no clusters */
+    const char *corpus;             /* trains the codebook's file when it is absent; empty: data.train */
+    int64_t clusters, seed, restarts, iterations; /* of that training */
+};
+
+struct estimator_config {
+    const char *plugin;
+};
+
+struct loss_config {
+    const char *aggregation;    /* sequence, token, constant */
+    int64_t aggregation_length; /* of constant; 0: rollout.max_new_tokens */
+    double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
+    double kl_coef, entropy_coef;
+    const char *kl;           /* exact, k1, k2, k3 */
+    const char *old_logprobs; /* sampler, recompute */
+    const char *rollout_is;   /* none, tis */
+    double rollout_is_cap;
+};
+
+struct train_config {
+    int64_t steps, minibatch, epochs, micro_tokens;
+    double lr, lr_floor, warmup_ratio;
+    int64_t warmup_steps; /* counts optimizer steps; when 0 warmup_ratio of all is used */
+    const char *schedule; /* cosine, constant, linear */
+    double beta1, beta2, eps, weight_decay, max_grad_norm;
+    const char *recompute; /* none, layer */
+    const char *on_nonfinite;
+    bool prompt_sharing;
+};
+
+struct sft_config {
+    int64_t steps, batch, epochs; /* rows an optimizer step; epochs used when steps is 0 */
+    bool train_on_prompt;
+    const char *out; /* folder of the result */
+};
+
+struct dist_config {
+    int64_t ranks;
+};
+
+struct eval_config {
+    int64_t every, samples, rows, max_new_tokens; /* every 0: only by `tare eval` */
+    double temperature, top_p;
+    bool before, after; /* evaluate before the first and after the last step */
+};
+
+struct checkpoint_config {
+    int64_t every, keep;
+    bool optimizer, last;
+};
+
+struct log_config {
+    bool tensorboard, database, rollouts;
+    const char *level, *progress; /* debug..error; auto, bar, lines, none */
+};
+
+struct config_param { /* one [kind.name] key = value, unparsed */
+    const char *section, *key, *value, *where;
+    struct config_param *next;
+};
+
+struct config {
+    struct run_config run;
+    struct model_config model;
+    struct data_config data;
+    struct rollout_config rollout;
+    struct verifier_config verifier;
+    struct clusterer_config clusterer;
+    struct estimator_config estimator;
+    struct loss_config loss;
+    struct train_config train;
+    struct sft_config sft;
+    struct dist_config dist;
+    struct eval_config eval;
+    struct checkpoint_config checkpoint;
+    struct log_config log;
+    struct config_param *params; /* plugin parameters, last assignment of a key wins */
+    const char *file;            /* NULL when there is none */
+    const char *dir;             /* folder of file: relative paths inside are relative to the working directory, includes and warm_start to this */
+    struct arena arena;
+    struct config_source *sources; /* where each key was set, for messages */
+};
+
+/* file may be NULL; overrides: n strings "section.key=value". The struct is filled with defaults first. */
+tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
+void config_free(struct config *c);
+/* Where a key was set ("configs/x.ini:12", "command line", "default"). */
+const char *config_where(const struct config *c, const char *section, const char *key);
+/* The resolved configuration as INI text that loads to the same values. */
+tare_status config_dump(const struct config *c, struct str *out, struct err *e);
+/* The reference of every key, Markdown or plain text. */
+tare_status config_docs(struct str *out, bool markdown, struct err *e);
+/* Applies the text form of one key of a section to the struct (as the command line does). */
+tare_status config_set(struct config *c, const char *section, const char *key, const char *value, const char *where, struct err *e);
+
+#endif
