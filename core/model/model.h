@@ -1,0 +1,128 @@
+/* The policy: a decoder-only transformer (Qwen2/2.5, Llama 3/3.1, Qwen3), its weights, and its forward and backward pass.
+ *
+ * Forward and backward are written once, in transformer.c and backward.c, against the table of kernels/kernels.h. Sampling and training
+ * run the same layer code on the same attention operation, so a logprob recorded while sampling and the one the update computes for the
+ * same weights have the same bits.
+ *
+ *   model_load("runs/base", &config, kernels, pool, &m, e);
+ *   model_forward(m, cache, &batch, scratch, &hidden, e);          hidden: [n_out, C] after the final norm
+ *   model_logits(m, hidden, n, logits);                             logits: [n, V]
+ *
+ * Letters as in kernels.h: T tokens, C width, H heads, J kv heads, D head width, F MLP width, V vocabulary, L layers.
+ */
+#ifndef TARE_CORE_MODEL_H
+#define TARE_CORE_MODEL_H
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "config/config.h"
+#include "kernels.h"
+
+#include <stdbool.h>
+
+enum arch { ARCH_QWEN2, ARCH_LLAMA, ARCH_QWEN3 };
+
+struct rope_scaling { /* llama3; factor 0: none */
+    double factor, low, high, original;
+};
+
+struct model_shape {
+    enum arch arch;
+    int64_t vocab, hidden, layers, heads, kv_heads, head_dim, intermediate, max_position;
+    bool tied, qkv_bias, qk_norm;
+    double rms_eps, rope_theta;
+    struct rope_scaling scaling;
+};
+
+/* One tensor of the checkpoint: where it lies in the flat buffers (weights, gradients, moments all have this layout). */
+struct tensor {
+    char name[96]; /* Hugging Face name */
+    int64_t offset, rows, cols; /* floats; a vector has rows 1 */
+    int unit;      /* 0: embedding, 1..L: layers, L+1: final norm and head */
+    bool vector;   /* stored with one dimension */
+};
+
+/* The flat layout in order: embedding | layer 0: q k v (and biases) o, gate up down, norms | ... | final norm, head when untied.
+ * q, k, v are adjacent (one [(H+2J)D, C] product), gate and up too ([2F, C]). Units start at multiples of 64 floats. */
+struct layer_offsets {
+    int64_t qkv, qkv_bias, o, gate_up, down, norm1, norm2, q_norm, k_norm; /* -1: absent */
+};
+
+struct model {
+    struct model_shape shape;
+    const struct kernels *k;
+    struct kctx ctx;
+    struct arena kernel_scratch;
+    enum dtype dtype;              /* compute precision of products */
+    struct tensor *tensors;
+    int64_t n_tensors;
+    int64_t n_params;              /* floats in a flat buffer, padding included */
+    int64_t *unit_begin;           /* [L+3] */
+    int64_t embed, final_norm, head; /* offsets; head == embed when tied */
+    struct layer_offsets *layers;  /* [L] */
+    float *weights;                /* [n_params] fp32 masters */
+    void **packed;                 /* [4 L + 1]: qkv, o, gate_up, down of each layer, then the head; refreshed by model_refresh */
+    float *rope;                   /* [max positions used, D] cos | sin */
+    int64_t rope_positions;
+    int32_t eos[16];               /* ids that end a completion (generation_config.json, config.json) */
+    int64_t n_eos;
+    char *config_json;             /* config.json as read, for writing back */
+    char folder[4096];             /* where it came from; empty for a new model */
+    enum dtype file_dtype;         /* of the checkpoint it came from */
+};
+
+/* ---- model.c: life, layout */
+/* Reads config.json and the weights. Overrides of c (rope_theta, max_position_embeddings, dtype) apply. The caller keeps pool. */
+tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
+/* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
+tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed, const struct kernels *k, struct pool *pool,
+                      struct model **out, struct err *e);
+/* A frozen copy with the same shape (the reference policy). */
+tare_status model_clone(const struct model *m, struct model **out, struct err *e);
+/* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
+ * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. */
+tare_status model_save(const struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);
+/* Rebuilds the compute copies from weights; after every change of them. */
+void model_refresh(struct model *m);
+void model_free(struct model *m);
+/* XXH3 of the weights as bytes, unit by unit. */
+uint64_t model_hash(const struct model *m);
+/* The position table grows to n positions; more than max_position is an error that names both. */
+tare_status model_positions(struct model *m, int64_t n, struct err *e);
+
+/* ---- transformer.c */
+struct kv_cache {
+    struct kv_layer *layers; /* [n_layers] */
+    int64_t n_layers, n_blocks;
+};
+tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_blocks, struct kv_cache *out, struct err *e);
+void kv_cache_free(const struct model *m, struct kv_cache *c);
+
+/* T tokens of any number of sequences, packed. */
+struct forward_batch {
+    int64_t t;
+    const int32_t *ids, *pos;          /* [T] */
+    const int64_t *write_row, *write_slot; /* [n_writes] which row's key and value go to which slot (block*16 + lane); a row may be listed often */
+    int64_t n_writes;
+    const struct attn_seq *seqs;       /* keys by cache block */
+    int64_t n_seqs;
+    const int64_t *out_rows;           /* [n_out] rows wanted behind the final norm */
+    int64_t n_out;
+};
+/* hidden: [n_out, C], in scratch. Scratch is not reset here. */
+tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch, float **hidden, struct err *e);
+/* logits[n, V] = hidden[n, C] head^T */
+void model_logits(struct model *m, const float *hidden, int64_t n, float *logits);
+
+/* ---- backward.c. A training forward keeps what the backward pass needs in `acts` (an arena of its own, reset by the caller). */
+struct train_pass;
+/* segs: the same sequences by rows (kernels.h). recompute: keep only each layer's input and run the layer again in the backward pass.
+ * The cache needs one layer with enough blocks. */
+tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs, int64_t n_segs,
+                                bool recompute, struct arena *acts, struct train_pass **pass, float **hidden, struct err *e);
+/* dhidden: [n_out, C]. Adds to grads [n_params]. */
+tare_status model_backward(struct model *m, struct train_pass *pass, const float *dhidden, float *grads, struct err *e);
+/* From dlogits[n, V]: dhidden[n, C] (overwritten), grads += */
+void model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden, float *grads);
+
+#endif
