@@ -1,0 +1,58 @@
+/* Sampling: G completions for each prompt by continuous batching over a paged key/value cache in which the G rollouts of a prompt share
+ * the blocks of its prefix, computed once.
+ *
+ * A completion depends on the weights, the prompt, the sampling parameters and its Philox key (run seed, purpose; step, prompt uid,
+ * occurrence, rollout; position) and on nothing else: not on the batch it ran in, the threads, or the ranks.
+ */
+#ifndef TARE_CORE_ROLLOUT_H
+#define TARE_CORE_ROLLOUT_H
+
+#include "base/rng.h"
+#include "data/batch.h"
+#include "model/model.h"
+
+struct sample_params {
+    double temperature, top_p, min_p; /* temperature 0: greedy */
+    int64_t top_k, max_new_tokens;
+    const int32_t *stop; /* ids that end a completion, beside the model's EOS ids */
+    int64_t n_stop;
+    bool ignore_eos;
+};
+
+struct sample_request {
+    const int32_t *prompt;
+    int64_t prompt_len, n_samples; /* n_samples >= 1 completions of this prompt */
+    uint64_t prompt_uid;
+    int64_t occurrence;
+    const char *where; /* names the row in errors ("train.jsonl:12"); may be NULL */
+};
+
+struct sample_output { /* in the caller's arena; completions in order of request, then sample */
+    int64_t n, n_tokens;
+    int64_t *token_begin; /* [n+1] */
+    int32_t *ids;         /* [n_tokens] the stop token included */
+    float *logprob;       /* [n_tokens] softmax at the temperature, before truncation; greedy: at temperature 1 */
+    float *entropy;       /* [n_tokens] */
+    uint8_t *finish;      /* [n] enum finish */
+};
+
+struct sampler_stats { /* since the sampler was made */
+    int64_t prompt_tokens, new_tokens, decode_steps, blocks_peak;
+};
+
+struct sampler;
+/* max_batch: sequences decoded together (0: chosen); kv_tokens: capacity of the cache in tokens (0: chosen from max_batch and the lengths
+ * asked for). The model must outlive the sampler; its weights may change between runs. */
+tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, struct sampler **out, struct err *e);
+/* A prompt longer than the context leaves room for is an error that names its row. cancelled: polled between tokens, may be NULL. */
+tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests, int64_t n,
+                        const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e);
+struct sampler_stats sampler_stats(const struct sampler *s);
+void sampler_free(struct sampler *s);
+
+/* The rollout stage of a step: batch comes with rows, prompts and occurrences (data/), gets group_begin, token_begin, ids, logprob, entropy,
+ * finish. Decoding to text is the caller's (it knows the tokenizer). key: rng_derive(rng_key(seed, purpose), step). */
+tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key, struct batch *b,
+                        const volatile int *cancelled, struct arena *arena, struct err *e);
+
+#endif
