@@ -1,0 +1,25 @@
+/* From a row to the ids the model is given.
+ *   data.prompt = chat   system message (if set), then one user turn: question + suffix, or the row's own messages in place of that turn (the
+ *                        suffix goes behind the last user message); rendered with the chat template and the generation prompt, encoded
+ *                        without adding special tokens (the template writes them)
+ *   data.prompt = plain  question + suffix as it is, behind BOS when the tokenizer wants one
+ * Threads: prompts may be made from several threads. */
+#ifndef TARE_CORE_PROMPT_H
+#define TARE_CORE_PROMPT_H
+
+#include "config/config.h"
+#include "data/chat.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+
+struct prompts;
+
+/* The tokenizer is borrowed. folder: the model's (for its chat template). A chat prompt without a template is refused. */
+tare_status prompts_new(const struct data_config *config, const char *folder, const struct tokenizer *t, struct prompts **out, struct err *e);
+void prompts_free(struct prompts *p);
+/* The text that is encoded, appended to out. */
+tare_status prompts_text(const struct prompts *p, const struct row *row, struct str *out, struct err *e);
+/* Appends the ids. */
+tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e);
+
+#endif

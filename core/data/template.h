@@ -1,0 +1,18 @@
+/* The subset of Jinja that chat templates are written in: output, if/elif/else, for (else, if, unpacking, recursive not), set (also
+ * block form), namespace, macros not; filters, tests, slices, string methods, inline if; raise_exception and strftime_now. Rendered as
+ * transformers does it: trim_blocks and lstrip_blocks on, one trailing newline of the source dropped. What is not supported is
+ * refused at parse time with file:line. Output size, steps and nesting are bounded, so no template hangs.
+ * Threads: a parsed template may be rendered from several threads. */
+#ifndef TARE_CORE_TEMPLATE_H
+#define TARE_CORE_TEMPLATE_H
+
+#include "base/json.h"
+
+struct template;
+
+tare_status template_parse(const char *source, int64_t n, const char *where, struct template **out, struct err *e);
+/* variables: a JSON object of the names a template may use. Appends to out. */
+tare_status template_render(const struct template *t, const json_t *variables, struct str *out, struct err *e);
+void template_free(struct template *t);
+
+#endif
