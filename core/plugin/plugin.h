@@ -1,0 +1,159 @@
+/* Plugins: finding, checking and loading shared objects, their parameters, what the host offers them, and their saved state.
+ *
+ *   const struct plugin *p;
+ *   TRY(plugin_open("grpo", TARE_ESTIMATOR, &search, &p, e));
+ *   TRY(plugin_params(p, config.params, &arena, &values, e));
+ *   TRY(plugin_create(p, values, 0, &env, &instance, e));
+ *   ...p->estimator->compute(instance->self, ...) between plugin_enter and plugin_leave, or one of the calls below...
+ *   plugin_destroy(instance);
+ *
+ * A file is opened once in a process (by real path), and never closed: code may still be referenced by threads and exit handlers.
+ * Before the dynamic loader runs any of its code the file is looked at as ELF, so that a text file, another machine's object or one
+ * for another ABI is refused by name. The floating-point environment is restored after every call into a plugin.
+ * plugin_open and plugin_list may be called from any thread; an instance as its descriptor's threading says.
+ */
+#ifndef TARE_CORE_PLUGIN_H
+#define TARE_CORE_PLUGIN_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "config/config.h"
+
+#include <fenv.h>
+#include <stdbool.h>
+#include <tare/plugin.h>
+
+/* ---------------------------------------------------------------- loading */
+
+/* One descriptor of a loaded file. Lives until the process ends. The tables are the host's copies: a member which the plugin's build
+ * did not have is NULL, so it can be tested and called without TARE_HAS. */
+struct plugin {
+    const char *path; /* real path */
+    uint64_t hash;    /* XXH3 of the file, for the run's manifest */
+    uint32_t minor_built;
+    tare_descriptor desc;
+    const tare_param *params; /* [desc.n_params], in this build's layout */
+    union {
+        const tare_estimator *estimator;
+        const tare_verifier *verifier;
+        const tare_encoder *encoder;
+        const tare_codebook *codebook;
+    };
+};
+
+/* Where names are looked up beside TARE_PLUGIN_PATH, the folder of the executable and PREFIX/lib/tare. May be NULL everywhere. */
+struct plugin_search {
+    const char *config_dir; /* its "plugins" folder; NULL: none */
+};
+
+/* name: a name on the search path ("grpo"), or a file (with a '/' or ending in .so). A file with several plugins of the kind:
+ * "FILE.so:NAME". Errors: TARE_E_NOT_FOUND with the folders looked at and the nearest names; TARE_E_VERSION, TARE_E_CORRUPT,
+ * TARE_E_PLUGIN with what is wrong with the file. */
+tare_status plugin_open(const char *name, int32_t kind, const struct plugin_search *search, const struct plugin **out,
+                        struct err *e);
+
+/* Every plugin of a file, or of every file on the search path. each returns non-zero to stop. A file that cannot be used is
+ * reported with plugin NULL and why. */
+typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct plugin *plugin, const struct err *why);
+tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
+tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
+
+const char *plugin_kind_name(int32_t kind); /* "estimator", ...: also the first half of its section, [estimator.NAME] */
+
+/* ---------------------------------------------------------------- parameters */
+
+/* Checks the settings of section "KIND.NAME" against the plugin's table: values in table order, defaults filled in, strings in the
+ * arena. settings: config.params (other sections are passed over), or what plugin_settings made; NULL: none.
+ * Errors: TARE_E_CONFIG "file:line: [estimator.bv_blend] gama: unknown; did you mean gamma?" */
+tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,
+                          struct err *e);
+/* n strings "key=value" as settings of this plugin, in front of those in `next`: the last assignment of a key wins. */
+tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
+                            struct arena *a, const struct config_param **out, struct err *e);
+/* Value i as it would stand in the INI file. */
+tare_status plugin_value_text(const struct plugin *p, int64_t i, tare_value value, struct str *out, struct err *e);
+/* Every parameter with its documentation, in one of the formats. */
+enum plugin_format { PLUGIN_TEXT, PLUGIN_INI, PLUGIN_JSON, PLUGIN_MARKDOWN };
+tare_status plugin_describe(const struct plugin *p, enum plugin_format format, struct str *out, struct err *e);
+
+/* ---------------------------------------------------------------- instances */
+
+/* What the engine gives to an instance. All members may be zero. The functions may be called from any thread. */
+struct plugin_env {
+    uint64_t seed; /* run.seed */
+    void *ctx;
+    void (*metric)(void *ctx, const char *name, double value); /* name: "estimator/..." */
+    int32_t (*cancelled)(void *ctx);
+    const void *(*extension)(void *ctx, const char *id); /* "tare.embed/1" -> const tare_embed_v1 * */
+};
+
+struct plugin_instance {
+    const struct plugin *plugin;
+    void *self;
+    const tare_value *values; /* the instance's own copy */
+    tare_host host;
+    struct plugin_env env;
+    int64_t allocated; /* bytes held through host->alloc; atomic */
+    struct arena arena;
+};
+
+/* n_clusters: estimators only (K of the run's codebook, 0 without one). */
+tare_status plugin_create(const struct plugin *p, const tare_value *values, int64_t n_clusters, const struct plugin_env *env,
+                          struct plugin_instance **out, struct err *e);
+void plugin_destroy(struct plugin_instance *i); /* NULL: nothing */
+/* plugin_open, plugin_params and plugin_create in one. */
+tare_status plugin_new(const char *name, int32_t kind, const struct plugin_search *search, const struct config_param *settings,
+                       int64_t n_clusters, const struct plugin_env *env, struct plugin_instance **out, struct err *e);
+
+/* Brackets for a call into a plugin: keep the floating-point environment, and turn the plugin's error into
+ * "estimator bv_blend: compute, step 12: message". step < 0: not said. leave returns the status (0 stays 0).
+ *     struct plugin_call c;
+ *     plugin_enter(&c);
+ *     TRY(plugin_leave(&c, i, "compute", step, i->plugin->estimator->compute(i->self, ..., &c.error), e)); */
+struct plugin_call {
+    fenv_t fenv;
+    tare_error error;
+};
+void plugin_enter(struct plugin_call *c);
+tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
+                         tare_status status, struct err *e);
+
+/* The calls below check what can be checked about the outcome (verdict codes, finite numbers, clusters in range). */
+/* verifier */
+tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          struct err *e);
+tare_status plugin_explain(struct plugin_instance *i, tare_answer *answer, struct str *out,
+                           struct err *e); /* TARE_E_UNSUPPORTED: not offered */
+/* encoder */
+tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int64_t n, float *out,
+                          struct err *e); /* out: [n, D] */
+/* encoder and codebook: D; K; learn from a corpus of texts or rows (TARE_OK without doing anything where there is no fit) */
+int64_t plugin_dim(const struct plugin_instance *i);
+int64_t plugin_size(const struct plugin_instance *i);
+tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_t n, struct err *e);
+/* codebook; embedding [n, D] or NULL, rows [n] or NULL, distance [n] or NULL */
+tare_status plugin_assign(const struct plugin_instance *i, const float *embedding, const tare_text *rows, int64_t n,
+                          int32_t *cluster, float *distance, struct err *e);
+/* Name, version, parameters and, for an encoder, what else decides its embedding, as one line of text: equal for equal results. */
+tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e);
+
+/* ---------------------------------------------------------------- saved state */
+
+/* What the plugin writes, framed by kind, name, version, parameters locked on resume, length and XXH3. No state: an empty body. */
+tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e);
+/* where names the source in messages. Refused: another plugin, another major version, another locked parameter, damaged, cut short,
+ * or bytes left over. Returns the bytes used by the frame in *used when it is not NULL, else n must be the frame's length. */
+tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e);
+/* The plugin's own bytes without a frame (an encoder's fitted state inside a codebook's file). */
+tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e);
+tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e);
+
+/* Streams over a string, for describe, explain and save: write appends to out; read takes from data. */
+struct plugin_stream {
+    struct str *out;
+    const char *data;
+    int64_t at, size;
+};
+tare_stream plugin_stream(struct plugin_stream *s);
+
+#endif
