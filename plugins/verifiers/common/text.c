@@ -1,0 +1,129 @@
+#include "common/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool text_is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+bool text_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool text_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+char text_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+tare_text text_of(const char *s)
+{
+    return (tare_text){s, (int64_t)strlen(s)};
+}
+
+tare_text text_slice(tare_text t, int64_t begin, int64_t end)
+{
+    return (tare_text){t.data + begin, end > begin ? end - begin : 0};
+}
+
+tare_text text_trim(tare_text t)
+{
+    while (t.size && text_is_space(t.data[0])) t.data++, t.size--;
+    while (t.size && text_is_space(t.data[t.size - 1])) t.size--;
+    return t;
+}
+
+bool text_equal(tare_text a, tare_text b, bool ignore_case)
+{
+    if (a.size != b.size) return false;
+    if (!ignore_case) return !a.size || !memcmp(a.data, b.data, (size_t)a.size);
+    for (int64_t i = 0; i < a.size; i++)
+        if (text_lower(a.data[i]) != text_lower(b.data[i])) return false;
+    return true;
+}
+
+bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case)
+{
+    const tare_text w = text_of(word);
+    return at >= 0 && at <= t.size - w.size && text_equal(text_slice(t, at, at + w.size), w, ignore_case);
+}
+
+int64_t text_find_last(tare_text t, const char *word)
+{
+    const tare_text w = text_of(word);
+    for (int64_t i = t.size - w.size; i >= 0; i--)
+        if (t.data[i] == w.data[0] && !memcmp(t.data + i, w.data, (size_t)w.size)) return i;
+    return -1;
+}
+
+void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason)
+{
+    int64_t n = extracted.size < v->capacity ? extracted.size : v->capacity;
+    if (n < extracted.size) /* not in the middle of a character: a continuation byte is 10xxxxxx */
+        while (n > 0 && ((unsigned char)extracted.data[n] & 0xC0) == 0x80) n--;
+    if (v->extracted && n > 0) memcpy(v->extracted, extracted.data, (size_t)n);
+    v->size = v->extracted ? n : 0;
+    v->code = code;
+    v->reward = reward;
+    v->reason = reason;
+}
+
+tare_status text_fail(tare_error *error, tare_status code, const char *format, ...)
+{
+    if (error) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(error->message, sizeof error->message, format, args);
+        va_end(args);
+        error->code = code;
+    }
+    return code;
+}
+
+/* Length of the valid UTF-8 character at p, 0 if there is none. */
+static int64_t utf8_length(const unsigned char *p, int64_t left)
+{
+    static const unsigned least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    const int n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    if (n <= 1) return n;
+    if (n > left) return 0;
+    unsigned c = p[0] & (0xFFU >> (n + 1));
+    for (int i = 1; i < n; i++) {
+        if ((p[i] & 0xC0) != 0x80) return 0;
+        c = c << 6 | (p[i] & 0x3FU);
+    }
+    return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0 : n;
+}
+
+tare_status explain_raw(const tare_stream *out, const char *text)
+{
+    return out->write(out->ctx, text, (int64_t)strlen(text));
+}
+
+tare_status explain_text(const tare_stream *out, bool first, const char *key, tare_text value)
+{
+    char head[96];
+    snprintf(head, sizeof head, "%s\"%s\":\"", first ? "{" : ",", key);
+    tare_status s = explain_raw(out, head);
+    for (int64_t i = 0; i < value.size && !s;) {
+        const unsigned char c = (unsigned char)value.data[i];
+        const int64_t n = utf8_length((const unsigned char *)value.data + i, value.size - i);
+        char piece[8];
+        if (n == 1 && (c < 0x20 || c == '"' || c == '\\')) {
+            snprintf(piece, sizeof piece, "\\u%04x", c);
+            s = explain_raw(out, piece);
+        } else {
+            s = n ? out->write(out->ctx, value.data + i, n) : explain_raw(out, "\xEF\xBF\xBD");
+        }
+        i += n ? n : 1;
+    }
+    return s ? s : explain_raw(out, "\"");
+}
