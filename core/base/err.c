@@ -43,25 +43,44 @@ tare_status err_frame(struct err *e, tare_status code, const char *file, int lin
 const char *err_name(tare_status code)
 {
     switch (code) {
-    case TARE_OK: return "ok";
-    case TARE_E_INVALID: return "invalid";
-    case TARE_E_RANGE: return "out of range";
-    case TARE_E_CONFIG: return "configuration";
-    case TARE_E_SHAPE: return "shape mismatch";
-    case TARE_E_NOMEM: return "out of memory";
-    case TARE_E_IO: return "input/output";
-    case TARE_E_CORRUPT: return "corrupt data";
-    case TARE_E_VERSION: return "version mismatch";
-    case TARE_E_UNSUPPORTED: return "unsupported";
-    case TARE_E_NOT_FOUND: return "not found";
-    case TARE_E_TIMEOUT: return "timeout";
-    case TARE_E_CANCELLED: return "cancelled";
-    case TARE_E_STATE: return "wrong phase";
-    case TARE_E_NOT_FINITE: return "not finite";
-    case TARE_E_COMM: return "communication";
-    case TARE_E_DEVICE: return "device";
-    case TARE_E_PLUGIN: return "plugin";
-    default: return "failed";
+    case TARE_OK:
+        return "ok";
+    case TARE_E_INVALID:
+        return "invalid";
+    case TARE_E_RANGE:
+        return "out of range";
+    case TARE_E_CONFIG:
+        return "configuration";
+    case TARE_E_SHAPE:
+        return "shape mismatch";
+    case TARE_E_NOMEM:
+        return "out of memory";
+    case TARE_E_IO:
+        return "input/output";
+    case TARE_E_CORRUPT:
+        return "corrupt data";
+    case TARE_E_VERSION:
+        return "version mismatch";
+    case TARE_E_UNSUPPORTED:
+        return "unsupported";
+    case TARE_E_NOT_FOUND:
+        return "not found";
+    case TARE_E_TIMEOUT:
+        return "timeout";
+    case TARE_E_CANCELLED:
+        return "cancelled";
+    case TARE_E_STATE:
+        return "wrong phase";
+    case TARE_E_NOT_FINITE:
+        return "not finite";
+    case TARE_E_COMM:
+        return "communication";
+    case TARE_E_DEVICE:
+        return "device";
+    case TARE_E_PLUGIN:
+        return "plugin";
+    default:
+        return "failed";
     }
 }
 

@@ -31,7 +31,8 @@ static int dump_part(const char *data, size_t n, void *out)
 
 tare_status json_print(const json_t *j, struct str *out, struct err *e)
 {
-    if (json_dump_callback(j, dump_part, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))) FAIL(e, TARE_E_NOMEM, "no memory to print JSON");
+    if (json_dump_callback(j, dump_part, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)))
+        FAIL(e, TARE_E_NOMEM, "no memory to print JSON");
     return TARE_OK;
 }
 
@@ -100,7 +101,8 @@ tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx,
         snprintf(where, sizeof where, "%s:%lld", name, (long long)number);
         json_t *object = NULL;
         status = json_parse(text, n, where, &object, e);
-        if (!status && !json_is_object(object)) status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: not a JSON object", where);
+        if (!status && !json_is_object(object))
+            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: not a JSON object", where);
         if (!status) status = line(ctx, object, where, e);
         json_decref(object);
         if (status) break;

@@ -1,0 +1,18 @@
+/* Linear warm-up to the peak, then cosine (or linear, or constant) to lr_floor times the peak. Counts optimizer steps. */
+#include "update/update.h"
+
+#include <math.h>
+#include <string.h>
+
+double schedule_lr(const struct train_config *c, int64_t s, int64_t total)
+{
+    int64_t warmup = c->warmup_steps ? c->warmup_steps : (int64_t)ceil(c->warmup_ratio * (double)total);
+    if (warmup > total) warmup = total;
+    if (s < warmup) return c->lr * (double)(s + 1) / (double)warmup;
+    const double span = total > warmup ? (double)(total - warmup) : 1;
+    const double x = (double)(s - warmup) / span < 1 ? (double)(s - warmup) / span : 1;
+    double shape = 1;
+    if (!strcmp(c->schedule, "cosine")) shape = 0.5 * (1 + cos(3.14159265358979323846 * x));
+    if (!strcmp(c->schedule, "linear")) shape = 1 - x;
+    return c->lr * (c->lr_floor + (1 - c->lr_floor) * shape);
+}

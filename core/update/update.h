@@ -1,0 +1,76 @@
+/* The policy update: minibatches of whole groups, packed micro-batches in which a prompt is computed once for its G rollouts, the
+ * PPO-clipped objective, AdamW.
+ *
+ *   L = - sum_t c_t min(r_t A_t, clip(r_t, 1-eps, 1+eps_high) A_t) + beta sum_t c_t KL_t - lambda sum_t c_t H_t
+ *   r_t = exp(logp_t - old_t)                                                                  (paper Eq. ratio, grpo_obj, appendix_objective)
+ *   c_t = 1/n_i * 1/G * 1/M of the minibatch (aggregation = sequence, the paper's means), 1/sum n_i (token), 1/(N length) (constant).
+ *
+ * One trainer serves reinforcement learning and supervised training: both hand microbatch_run a function that turns a token's logprob,
+ * entropy and KL into the three coefficients of its gradient (struct head_grad_row).
+ */
+#ifndef TARE_CORE_UPDATE_H
+#define TARE_CORE_UPDATE_H
+
+#include "config/config.h"
+#include "data/batch.h"
+#include "model/model.h"
+
+struct trainer {
+    struct model *m;
+    struct model *reference; /* NULL unless a KL coefficient or an estimator asks for it */
+    const struct train_config *train;
+    const struct loss_config *loss;
+    double temperature;        /* of pi and pi_old */
+    uint64_t seed;
+    int64_t total_steps;       /* optimizer steps of the whole run, for the schedule */
+    int64_t optimizer_steps;   /* done; saved */
+    float *grads, *moment1, *moment2; /* [n_params] */
+    struct kv_cache cache;     /* one layer, grown as needed */
+    struct kv_cache ref_cache; /* all layers of the reference */
+    struct arena pack, acts, head, work; /* a micro-batch's plan, activations, logits; an iteration's arrays */
+};
+
+struct update_report { /* means over the tokens of all minibatches; NaN where there was none */
+    double loss, entropy, clip_fraction, approx_kl, ratio_max, reference_kl, grad_norm, lr, mismatch;
+    int64_t optimizer_steps, skipped, tokens;
+};
+
+tare_status trainer_new(struct model *m, struct model *reference, const struct train_config *train, const struct loss_config *loss, double temperature,
+                        uint64_t seed, int64_t total_steps, struct trainer **out, struct err *e);
+void trainer_free(struct trainer *t);
+
+/* One iteration: train.epochs passes over the batch in minibatches. b's advantages and row weights are constants. */
+tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *report, struct err *e);
+
+/* logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the trainer's temperature. */
+tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy, struct err *e);
+
+/* One optimizer step of supervised training: minimises -mean over the tokens of all rows of log p(token). Rows are groups of one rollout. */
+tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, double *grad_norm, double *lr, struct err *e);
+
+/* ---- schedule.c: lr of optimizer step s = 0, 1, ... */
+double schedule_lr(const struct train_config *c, int64_t s, int64_t total);
+
+/* ---- microbatch.c */
+/* A token of a micro-batch is known by its index into batch->ids. Fills coef for n tokens; kl is NULL unless exact KL was asked for. */
+typedef tare_status (*token_loss)(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy, const float *kl,
+                                  struct head_grad_row *coef, struct err *e);
+/* Forward and backward over the given groups of b, cut into micro-batches; gradients are added to t->grads. rollout_on[N] or NULL: which take part.
+ * loss NULL: forward only. The frozen reference is run when exact_kl. */
+struct microbatch_job {
+    const struct batch *b;
+    const int64_t *groups; /* [n_groups] */
+    int64_t n_groups;
+    const double *row_weight; /* [N] rollouts with weight 0 are left out; NULL: all */
+    struct model *m;          /* the policy, or any model for a forward pass */
+    bool exact_kl;
+    token_loss loss;
+    void *ctx;
+    float *logprob, *entropy; /* [T] outputs, may be NULL */
+};
+tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);
+
+/* ---- optimizer.c: clips by global norm, AdamW on every parameter, refreshes the compute copies, zeroes the gradients. */
+tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, bool *skipped, struct err *e);
+
+#endif
