@@ -1,0 +1,73 @@
+/* safetensors files, read and written.
+ *
+ * A file is: 8 bytes, length n of the header, little-endian; n bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, ...,
+ * "__metadata__": {...}}; then the tensors' bytes, offsets counted from there. Every byte belongs to exactly one tensor.
+ * Source: https://github.com/huggingface/safetensors (README, "Format").
+ *
+ * Reading maps the files; a tensor's data points into the map, at any alignment. Headers are checked before anything is used: errors name file and
+ * tensor, TARE_E_CORRUPT for a damaged file, TARE_E_NOT_FOUND for a missing file or tensor, TARE_E_SHAPE for a shape other than wanted,
+ * TARE_E_UNSUPPORTED for a type that cannot be converted. */
+#ifndef TARE_CORE_SAFETENSORS_H
+#define TARE_CORE_SAFETENSORS_H
+
+#include "base/arena.h"
+#include "base/fs.h"
+#include "kernels.h"
+
+enum { ST_MAX_RANK = 8 };
+
+struct st_tensor {
+    const char *name;
+    char dtype[16]; /* as the file has it: "F32", "BF16", "I64", ... */
+    int64_t shape[ST_MAX_RANK], rank;
+    const unsigned char *data;
+    int64_t bytes;
+    int64_t file; /* index into files */
+};
+
+struct st_file {
+    const char *path;
+    struct fs_map map;
+};
+
+struct safetensors { /* one file, or the shards of a model */
+    struct st_file *files;
+    int64_t n_files;
+    struct st_tensor *tensors; /* sorted by name */
+    int64_t n_tensors;
+    struct arena arena; /* holds all of the above */
+};
+
+tare_status safetensors_open(const char *path, struct safetensors *out, struct err *e);
+/* model.safetensors of a folder, or the shards that model.safetensors.index.json names. */
+tare_status safetensors_open_folder(const char *folder, struct safetensors *out, struct err *e);
+/* The same for bytes in memory, which must outlive out. name: for messages. */
+tare_status safetensors_parse(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e);
+void safetensors_close(struct safetensors *s);
+
+/* NULL: not there. */
+const struct st_tensor *safetensors_find(const struct safetensors *s, const char *name);
+int64_t st_count(const struct st_tensor *t); /* elements */
+/* out[count] = the tensor as float. F32, F16, BF16 only. */
+tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e);
+/* Finds a tensor of this shape (rank 1 or 2; cols ignored for rank 1) and reads it. */
+tare_status safetensors_read(const struct safetensors *s, const char *name, int64_t rank, int64_t rows, int64_t cols, float *out,
+                             struct err *e);
+
+/* ---- writing */
+struct st_source {
+    const char *name;
+    int64_t rank, shape[2];
+    const float *data;
+};
+/* A file of these tensors, converted to dtype (F32, or BF16 to nearest even), written beside, synced, renamed. */
+tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e);
+/* model.safetensors, or shards of at most shard_bytes of tensor data each (one tensor may be larger) and their index. */
+tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, enum dtype dtype,
+                                     int64_t shard_bytes, struct err *e);
+
+/* ---- conversions */
+uint16_t st_bf16(float x); /* nearest even; NaN stays NaN */
+float st_from_f16(uint16_t h);
+
+#endif

@@ -1,0 +1,157 @@
+#include "base/json.h"
+#include "model/safetensors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 15 }; /* elements converted at a time */
+
+uint16_t st_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static int64_t source_bytes(const struct st_source *t, enum dtype dtype)
+{
+    return t->shape[0] * (t->rank == 2 ? t->shape[1] : 1) * (dtype == DTYPE_BF16 ? 2 : 4);
+}
+
+/* The header, padded with spaces to a multiple of 8 so that the data are aligned. */
+static tare_status make_header(const struct st_source *tensors, int64_t n, enum dtype dtype, struct str *out, struct err *e)
+{
+    int64_t at = 0;
+    TRY(str_add(out, "{\"__metadata__\":{\"format\":\"pt\"}", -1, e));
+    for (int64_t i = 0; i < n; i++) {
+        const struct st_source *t = &tensors[i];
+        const int64_t bytes = source_bytes(t, dtype);
+        json_t *name = json_string(t->name);
+        if (!name) FAIL(e, TARE_E_INVALID, "tensor name %s: not valid UTF-8", t->name);
+        tare_status status = str_add(out, ",", 1, e);
+        if (!status) status = json_print(name, out, e);
+        json_decref(name);
+        TRY(status);
+        TRY(str_addf(out, e, ":{\"dtype\":\"%s\",\"shape\":[%lld", dtype == DTYPE_BF16 ? "BF16" : "F32", (long long)t->shape[0]));
+        if (t->rank == 2) TRY(str_addf(out, e, ",%lld", (long long)t->shape[1]));
+        TRY(str_addf(out, e, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + bytes)));
+        at += bytes;
+    }
+    TRY(str_add(out, "}", 1, e));
+    while (out->size % 8) TRY(str_add(out, " ", 1, e));
+    return TARE_OK;
+}
+
+static void write_data(FILE *f, const float *x, int64_t n, enum dtype dtype, uint16_t *buffer)
+{
+    if (dtype != DTYPE_BF16) {
+        fwrite(x, 4, (size_t)n, f);
+        return;
+    }
+    for (int64_t at = 0; at < n && !ferror(f); at += CHUNK) {
+        const int64_t m = n - at < CHUNK ? n - at : CHUNK;
+        for (int64_t i = 0; i < m; i++) buffer[i] = st_bf16(x[at + i]);
+        fwrite(buffer, 2, (size_t)m, f);
+    }
+}
+
+tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e)
+{
+    char beside[FS_PATH], dir[FS_PATH];
+    struct str header = {0};
+    uint16_t *buffer = NULL;
+    FILE *f = NULL;
+    tare_status status = TARE_OK;
+    if (dtype == DTYPE_F16) FAIL(e, TARE_E_UNSUPPORTED, "%s: weights are written as f32 or bf16, not f16", path);
+    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    TRY_TO(status, done, mem_new(CHUNK * 2, (void **)&buffer, e));
+    TRY_TO(status, done, make_header(tensors, n, dtype, &header, e));
+    f = fopen(beside, "wb");
+    if (!f) FAIL_TO(status, done, e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.size >> (8 * i));
+    fwrite(length, 1, 8, f);
+    fwrite(header.data, 1, (size_t)header.size, f);
+    for (int64_t i = 0; i < n && !ferror(f); i++)
+        write_data(f, tensors[i].data, tensors[i].shape[0] * (tensors[i].rank == 2 ? tensors[i].shape[1] : 1), dtype, buffer);
+    status = fs_close_synced(f, beside, e);
+    if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (status) {
+        unlink(beside);
+        goto done;
+    }
+    fs_dirname(dir, path);
+    status = fs_sync_dir(dir, e);
+done:
+    mem_free(buffer);
+    str_free(&header);
+    return status;
+}
+
+/* first[i]: index of shard i's first tensor; first has room for n + 1. Returns the number of shards. */
+static int64_t cut(const struct st_source *tensors, int64_t n, enum dtype dtype, int64_t shard_bytes, int64_t *first)
+{
+    int64_t shards = 0, used = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t bytes = source_bytes(&tensors[i], dtype);
+        if (!i || used + bytes > shard_bytes) {
+            first[shards++] = i;
+            used = 0;
+        }
+        used += bytes;
+    }
+    first[shards] = n;
+    return shards;
+}
+
+static tare_status write_shards(const char *folder, const struct st_source *tensors, enum dtype dtype, const int64_t *first,
+                                int64_t shards, json_t *index, struct err *e)
+{
+    json_t *map = json_object_get(index, "weight_map");
+    json_int_t total = 0;
+    for (int64_t s = 0; s < shards; s++) {
+        char name[64], path[FS_PATH];
+        snprintf(name, sizeof name, "model-%05lld-of-%05lld.safetensors", (long long)(s + 1), (long long)shards);
+        TRY(fs_join(path, folder, name, e));
+        TRY(safetensors_write(path, tensors + first[s], first[s + 1] - first[s], dtype, e));
+        for (int64_t i = first[s]; i < first[s + 1]; i++) {
+            total += source_bytes(&tensors[i], dtype);
+            if (json_object_set_new(map, tensors[i].name, json_string(name)))
+                FAIL(e, TARE_E_NOMEM, "no memory for the index of %s", folder);
+        }
+    }
+    if (json_object_set_new(json_object_get(index, "metadata"), "total_size", json_integer(total)))
+        FAIL(e, TARE_E_NOMEM, "no memory for the index of %s", folder);
+    return TARE_OK;
+}
+
+tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, enum dtype dtype,
+                                     int64_t shard_bytes, struct err *e)
+{
+    char path[FS_PATH];
+    int64_t *first = NULL;
+    json_t *index = NULL;
+    struct str text = {0};
+    tare_status status = TARE_OK;
+    TRY_TO(status, done, mem_new((n + 1) * 8, (void **)&first, e));
+    const int64_t shards = cut(tensors, n, dtype, shard_bytes, first);
+    if (shards <= 1) {
+        TRY_TO(status, done, fs_join(path, folder, "model.safetensors", e));
+        TRY_TO(status, done, safetensors_write(path, tensors, n, dtype, e));
+        goto done;
+    }
+    index = json_pack("{s:{}, s:{}}", "metadata", "weight_map");
+    if (!index) FAIL_TO(status, done, e, TARE_E_NOMEM, "no memory for the index of %s", folder);
+    TRY_TO(status, done, write_shards(folder, tensors, dtype, first, shards, index, e));
+    TRY_TO(status, done, json_print(index, &text, e));
+    TRY_TO(status, done, fs_join(path, folder, "model.safetensors.index.json", e));
+    TRY_TO(status, done, fs_write_atomic(path, text.data, text.size, e));
+done:
+    json_decref(index);
+    str_free(&text);
+    mem_free(first);
+    return status;
+}
