@@ -1,1 +1,15 @@
-add_library(tare_kernels INTERFACE)
+# The CPU backends. ref/ref.c and cpu/cpu.c are whole backends in one translation unit each, built once per instruction set.
+set(KERNELS ${CMAKE_CURRENT_LIST_DIR})
+function(kernels_build NAME SOURCE)
+    add_library(tare_kernels_${NAME} OBJECT ${KERNELS}/${SOURCE})
+    target_link_libraries(tare_kernels_${NAME} PRIVATE tare_base)
+    target_compile_options(tare_kernels_${NAME} PRIVATE ${ARGN})
+    target_sources(tare_kernels PRIVATE $<TARGET_OBJECTS:tare_kernels_${NAME}>)
+endfunction()
+
+add_library(tare_kernels STATIC ${KERNELS}/dispatch.c)
+target_link_libraries(tare_kernels PUBLIC tare_base)
+kernels_build(ref_any ref/ref.c -DREF_TABLE=kernels_ref_any)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    kernels_build(ref_fma ref/ref.c -DREF_TABLE=kernels_ref_fma -mavx2 -mfma)
+endif()
