@@ -14,7 +14,7 @@ struct chat;
 tare_status chat_load(const char *folder, const char *file, struct chat **out, struct err *e);
 void chat_free(struct chat *c);
 /* messages: JSON array of {"role","content",...}. extra: more variables, or NULL. Appends to out. */
-tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra, struct str *out,
-                        struct err *e);
+tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
+                        struct str *out, struct err *e);
 
 #endif

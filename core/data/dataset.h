@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 struct row {
-    const char *id;       /* "" in no case: the line number ("line-12") when the file gives none */
+    const char *id; /* "line-12" when the file gives none */
+    bool has_id;
     tare_text question;   /* valid UTF-8, not empty */
     tare_text answer;     /* {NULL, 0}: none (rows for supervised training need only a completion) */
     tare_text completion; /* {NULL, 0}: none */
@@ -19,9 +20,9 @@ struct row {
     tare_text messages;   /* JSON text of the array that replaces the single user turn; {NULL, 0}: none */
     const tare_text *choices;
     int64_t n_choices;
-    double level;   /* NAN: none; levels written as text ("Level 5") stay in json only */
-    tare_text json; /* the whole row as it stands in the file */
-    uint64_t uid;   /* hash of the id, or of the question when there is no id: the same in every run, split and order */
+    double level;      /* NAN: none; levels written as text ("Level 5") stay in json only */
+    tare_text json;    /* the whole row as it stands in the file */
+    uint64_t uid;      /* hash of the id, or of the question when there is no id: the same in every run, split and order */
     const char *where; /* file:line */
 };
 

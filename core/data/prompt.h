@@ -15,7 +15,8 @@
 struct prompts;
 
 /* The tokenizer is borrowed. folder: the model's (for its chat template). A chat prompt without a template is refused. */
-tare_status prompts_new(const struct data_config *config, const char *folder, const struct tokenizer *t, struct prompts **out, struct err *e);
+tare_status prompts_new(const struct data_config *config, const char *folder, const struct tokenizer *t, struct prompts **out,
+                        struct err *e);
 void prompts_free(struct prompts *p);
 /* The text that is encoded, appended to out. */
 tare_status prompts_text(const struct prompts *p, const struct row *row, struct str *out, struct err *e);

@@ -21,15 +21,16 @@ void token_ids_free(struct token_ids *ids);
 /* folder: tokenizer.json, and tokenizer_config.json when it is there. */
 tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct err *e);
 /* From text in memory (tests, fuzzing); config may be NULL. */
-tare_status tokenizer_parse(const char *json, int64_t n, const char *config, int64_t config_n, const char *where, struct tokenizer **out,
-                            struct err *e);
+tare_status tokenizer_parse(const char *json, int64_t n, const char *config, int64_t config_n, const char *where,
+                            struct tokenizer **out, struct err *e);
 void tokenizer_free(struct tokenizer *t);
 
 /* Appends the ids of text (valid UTF-8, else TARE_E_INVALID with the offset). */
 tare_status tokenizer_encode(const struct tokenizer *t, const char *text, int64_t n, struct token_ids *out, struct err *e);
 /* Appends the text of ids. Bytes that are no UTF-8 become U+FFFD, as in HF; so the result is always valid. Ids without a token
  * (embedding rows beyond the vocabulary) have no text. skip_special leaves out tokens marked special. */
-tare_status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int64_t n, bool skip_special, struct str *out, struct err *e);
+tare_status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int64_t n, bool skip_special, struct str *out,
+                             struct err *e);
 
 /* Decoding id by id: pieces are whole UTF-8 sequences, and all pieces together are what tokenizer_decode gives. */
 struct token_stream {

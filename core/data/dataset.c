@@ -1,0 +1,399 @@
+#include "data/dataset.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "data/builtin.h"
+#include "data/seen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- one row */
+
+static const char *skip_space(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')) p++;
+    return p;
+}
+
+/* End of the string that opens at p. The text has been parsed already, so it is well formed. */
+static const char *skip_string(const char *p, const char *end)
+{
+    for (p++; p < end && *p != '"'; p++)
+        if (*p == '\\' && p + 1 < end) p++;
+    return p < end ? p + 1 : end;
+}
+
+static const char *skip_value(const char *p, const char *end)
+{
+    int depth = 0;
+    while (p < end) {
+        if (*p == '"') {
+            p = skip_string(p, end);
+            continue;
+        }
+        if (*p == '{' || *p == '[') depth++;
+        if ((*p == '}' || *p == ']') && depth-- == 0) break;
+        if (*p == ',' && depth == 0) break;
+        p++;
+    }
+    return p;
+}
+
+/* The text of a member of the row as it stands in the file, so that numbers keep their digits; {NULL, 0} if its key is written with
+ * escapes. */
+static tare_text member_text(const char *json, int64_t n, const char *key)
+{
+    const char *p = skip_space(json, json + n), *end = json + n;
+    const size_t size = strlen(key);
+    for (p++; p < end; p++) { /* behind { or , */
+        p = skip_space(p, end);
+        if (p >= end || *p != '"') break;
+        const char *name = p + 1;
+        p = skip_string(p, end);
+        const size_t name_size = (size_t)(p - name) - 1;
+        p = skip_space(p, end);
+        const char *value = skip_space(p + 1, end);
+        p = skip_value(value, end);
+        if (name_size != size || memcmp(name, key, size)) continue;
+        const char *last = p;
+        while (last > value && strchr(" \t\r\n", last[-1])) last--;
+        return (tare_text){value, last - value};
+    }
+    return (tare_text){0};
+}
+
+struct reader { /* what every field of one row needs */
+    const json_t *row;
+    const char *json, *where;
+    int64_t n;
+    struct arena *arena;
+};
+
+static const json_t *field(const struct reader *r, const char *key)
+{
+    const json_t *v = json_object_get(r->row, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+static tare_status keep(const struct reader *r, const char *data, int64_t n, tare_text *out, struct err *e)
+{
+    char *copy;
+    TRY(arena_strdup(r->arena, data, n, &copy, e));
+    *out = (tare_text){copy, n};
+    return TARE_OK;
+}
+
+/* A string, or where numbers are allowed their text; absent: {NULL, 0}. */
+static tare_status read_text(const struct reader *r, const char *key, bool numbers, tare_text *out, struct err *e)
+{
+    const json_t *v = field(r, key);
+    *out = (tare_text){0};
+    if (!v) return TARE_OK;
+    if (json_is_string(v)) return keep(r, json_string_value(v), (int64_t)json_string_length(v), out, e);
+    if (!numbers || !json_is_number(v))
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" is not a string%s", r->where, key, numbers ? " or a number" : "");
+    const tare_text raw = member_text(r->json, r->n, key);
+    if (raw.data) return keep(r, raw.data, raw.size, out, e);
+    char digits[32];
+    if (json_is_integer(v))
+        snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(v));
+    else
+        str_from_double(digits, json_real_value(v));
+    return keep(r, digits, (int64_t)strlen(digits), out, e);
+}
+
+static tare_status read_id(const struct reader *r, struct row *out, struct err *e)
+{
+    tare_text id;
+    TRY(read_text(r, "id", true, &id, e));
+    if (id.data && memchr(id.data, 0, (size_t)id.size)) FAIL(e, TARE_E_INVALID, "%s: \"id\" holds a NUL character", r->where);
+    if (id.size) {
+        out->id = id.data;
+        out->has_id = true;
+        out->uid = fs_hash(id.data, id.size, 0);
+        return TARE_OK;
+    }
+    const char *colon = strrchr(r->where, ':');
+    struct str name = {0};
+    tare_status status = str_addf(&name, e, "line-%s", colon ? colon + 1 : r->where);
+    tare_text kept = {0};
+    if (!status) status = keep(r, name.data, name.size, &kept, e);
+    str_free(&name);
+    out->id = kept.data;
+    out->uid = fs_hash(out->question.data, out->question.size, 1);
+    return status;
+}
+
+static tare_status read_choices(const struct reader *r, struct row *out, struct err *e)
+{
+    const json_t *list = field(r, "choices");
+    if (!list) return TARE_OK;
+    if (!json_is_array(list) || !json_array_size(list))
+        FAIL(e, TARE_E_INVALID, "%s: \"choices\" is not a list of at least one string", r->where);
+    tare_text *choices;
+    const size_t n = json_array_size(list);
+    TRY(arena_new(r->arena, tare_text, n, &choices, e));
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(list, i);
+        if (!json_is_string(v)) FAIL(e, TARE_E_INVALID, "%s: \"choices\"[%zu] is not a string", r->where, i);
+        TRY(keep(r, json_string_value(v), (int64_t)json_string_length(v), &choices[i], e));
+    }
+    out->choices = choices;
+    out->n_choices = (int64_t)n;
+    return TARE_OK;
+}
+
+static tare_status read_messages(const struct reader *r, struct row *out, struct err *e)
+{
+    const json_t *list = field(r, "messages"), *m;
+    size_t i;
+    if (!list) return TARE_OK;
+    if (!json_is_array(list) || !json_array_size(list))
+        FAIL(e, TARE_E_INVALID, "%s: \"messages\" is not a list of at least one {\"role\",\"content\"}", r->where);
+    json_array_foreach(list, i, m)
+    {
+        if (!json_is_string(json_object_get(m, "role")) || !json_is_string(json_object_get(m, "content")))
+            FAIL(e, TARE_E_INVALID, "%s: \"messages\"[%zu] has to be an object with the strings \"role\" and \"content\"", r->where,
+                 i);
+    }
+    struct str text = {0};
+    tare_status status = json_print(list, &text, e);
+    if (!status) status = keep(r, text.data, text.size, &out->messages, e);
+    str_free(&text);
+    return status;
+}
+
+static tare_status read_fields(const struct reader *r, struct row *out, struct err *e)
+{
+    if (!json_is_object(r->row)) FAIL(e, TARE_E_INVALID, "%s: not a JSON object", r->where);
+    TRY(read_text(r, "question", false, &out->question, e));
+    if (!out->question.size) FAIL(e, TARE_E_INVALID, "%s: \"question\" is missing or empty", r->where);
+    TRY(read_text(r, "answer", true, &out->answer, e));
+    TRY(read_text(r, "completion", false, &out->completion, e));
+    if (!out->answer.size && !out->completion.data)
+        FAIL(e, TARE_E_INVALID, "%s: \"answer\" is missing or empty; a row has an answer, or a completion for supervised training",
+             r->where);
+    TRY(read_text(r, "subject", true, &out->subject, e));
+    TRY(read_id(r, out, e));
+    TRY(read_choices(r, out, e));
+    TRY(read_messages(r, out, e));
+    const json_t *level = field(r, "level");
+    if (level && !json_is_number(level) && !json_is_string(level))
+        FAIL(e, TARE_E_INVALID, "%s: \"level\" is neither a number nor a string", r->where);
+    out->level = json_is_number(level) ? json_number_value(level) : NAN;
+    return TARE_OK;
+}
+
+tare_status row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e)
+{
+    *out = (struct row){.level = NAN};
+    const int64_t bad = str_utf8_error(json, n);
+    if (bad) FAIL(e, TARE_E_INVALID, "%s: invalid UTF-8 at byte %lld of the line", where, (long long)bad);
+    json_t *object = NULL;
+    TRY(json_parse(json, n, where, &object, e));
+    struct reader r = {.row = object, .where = where, .n = n, .arena = arena};
+    char *copy = NULL;
+    tare_status status = arena_strdup(arena, json, n, &copy, e);
+    r.json = copy;
+    out->json = (tare_text){copy, n};
+    char *kept = NULL;
+    if (!status) status = arena_strdup(arena, where, (int64_t)strlen(where), &kept, e);
+    out->where = kept;
+    if (!status) status = read_fields(&r, out, e);
+    json_decref(object);
+    return status;
+}
+
+/* ---------------------------------------------------------------- a file */
+
+struct lines { /* the non-empty lines of a text */
+    const char *p, *end;
+    int64_t number; /* of the line last returned */
+};
+
+static struct lines lines_of(const struct str *text)
+{
+    struct lines l = {text->data, text->data + text->size, 0};
+    if (text->size >= 3 && !memcmp(text->data, "\xEF\xBB\xBF", 3)) l.p += 3; /* byte order mark */
+    return l;
+}
+
+static bool next_line(struct lines *l, tare_text *out)
+{
+    while (l->p < l->end) {
+        const char *begin = l->p, *newline = memchr(l->p, '\n', (size_t)(l->end - l->p));
+        const char *stop = newline ? newline : l->end;
+        l->p = newline ? newline + 1 : l->end;
+        l->number++;
+        while (stop > begin && strchr(" \t\r", stop[-1]) && stop[-1]) stop--;
+        if (stop == begin) continue;
+        *out = (tare_text){begin, stop - begin};
+        return true;
+    }
+    return false;
+}
+
+static void make_where(char where[FS_PATH], const char *path, int64_t line)
+{
+    snprintf(where, FS_PATH, "%.*s:%lld", FS_PATH - 32, path, (long long)line);
+}
+
+/* Rows with equal ids are refused; rows without id whose question came before get a uid of their own. */
+static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index, struct err *e)
+{
+    struct row *row = &d->rows[index];
+    for (uint64_t copy = 2;; copy++) {
+        int64_t earlier;
+        TRY(seen_add(ids, row->uid, index, &earlier, e));
+        if (earlier < 0) return TARE_OK;
+        if (row->has_id)
+            FAIL(e, TARE_E_INVALID, "%s: the id \"%s\" is that of %s too; every row needs an id of its own", row->where, row->id,
+                 d->rows[earlier].where);
+        row->uid = fs_hash(row->question.data, row->question.size, copy);
+    }
+}
+
+static uint64_t hash_text(uint64_t h, tare_text t)
+{
+    const int64_t size = t.data ? t.size : -1;
+    return fs_hash(t.data ? t.data : "", t.size, fs_hash(&size, sizeof size, h));
+}
+
+static void hash_rows(struct dataset *d)
+{
+    uint64_t h = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        const struct row *r = &d->rows[i];
+        const tare_text parts[] = {{r->id, (int64_t)strlen(r->id)}, r->question, r->answer, r->completion, r->messages};
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) h = hash_text(h, parts[k]);
+        for (int64_t k = 0; k < r->n_choices; k++) h = hash_text(h, r->choices[k]);
+    }
+    d->hash = h;
+}
+
+static tare_status load_file(const char *path, int64_t limit, struct dataset *d, struct err *e)
+{
+    struct str text = {0};
+    struct seen ids = {0};
+    tare_status status = fs_read_all(path, &text, e);
+    struct lines lines = lines_of(&text);
+    int64_t count = 0;
+    tare_text line;
+    while (!status && next_line(&lines, &line)) count++;
+    if (!status && !count)
+        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no rows; a JSON object is expected on every line", path);
+    if (limit > 0 && count > limit) count = limit;
+    if (!status) status = arena_new(&d->arena, struct row, count, &d->rows, e);
+    lines = lines_of(&text);
+    while (!status && d->n < count && next_line(&lines, &line)) {
+        char where[FS_PATH];
+        make_where(where, path, lines.number);
+        status = row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e);
+        if (!status) status = place_row(d, &ids, d->n, e);
+        d->n++;
+    }
+    seen_free(&ids);
+    str_free(&text);
+    return status;
+}
+
+tare_status dataset_load(const char *source, int64_t limit, struct dataset *out, struct err *e)
+{
+    *out = (struct dataset){0};
+    if (!source || !*source)
+        FAIL(e, TARE_E_CONFIG, "no data set given; set data.train to a JSONL file or builtin:arithmetic/train");
+    if (limit < 0) FAIL(e, TARE_E_RANGE, "data.limit is %lld; it has to be 0 (all rows) or more", (long long)limit);
+    arena_init(&out->arena, "data set");
+    tare_status status;
+    if (!strncmp(source, "builtin:", 8)) {
+        status = builtin_generate(source + 8, out, e);
+        if (limit > 0 && out->n > limit) out->n = limit;
+    } else {
+        status = load_file(source, limit, out, e);
+    }
+    char *name = NULL;
+    if (!status) status = arena_strdup(&out->arena, source, (int64_t)strlen(source), &name, e);
+    out->name = name;
+    if (status)
+        dataset_free(out);
+    else
+        hash_rows(out);
+    return status;
+}
+
+void dataset_free(struct dataset *d)
+{
+    arena_free(&d->arena);
+    *d = (struct dataset){0};
+}
+
+/* ---------------------------------------------------------------- checking a file */
+
+struct checking {
+    struct dataset_check *c;
+    struct seen ids, questions;
+    struct arena arena; /* of the row at hand */
+    const char *path;
+};
+
+static tare_status check_row(struct checking *k, tare_text line, int64_t number, char reason[256], const char **id, struct err *e)
+{
+    char where[FS_PATH];
+    make_where(where, k->path, number);
+    struct row row;
+    struct err bad = {0};
+    *id = "";
+    reason[0] = 0;
+    if (row_parse(line.data, line.size, where, &k->arena, &row, &bad)) {
+        if (bad.code == TARE_E_NOMEM) return *e = bad, bad.code;
+        const size_t skip = strlen(where) + 2; /* the report has the place already */
+        snprintf(reason, 256, "%.255s", strlen(bad.message) > skip ? bad.message + skip : bad.message);
+        return TARE_OK;
+    }
+    *id = row.id;
+    int64_t earlier;
+    if (row.has_id) {
+        TRY(seen_add(&k->ids, row.uid, number, &earlier, e));
+        if (earlier >= 0) return snprintf(reason, 256, "duplicate id, first in line %lld", (long long)earlier), TARE_OK;
+    }
+    uint64_t text = fs_hash(row.question.data, row.question.size, 1);
+    text = hash_text(hash_text(text, row.messages), row.completion);
+    for (int64_t i = 0; i < row.n_choices; i++) text = hash_text(text, row.choices[i]);
+    TRY(seen_add(&k->questions, text, number, &earlier, e));
+    if (earlier >= 0) return snprintf(reason, 256, "duplicate question, first in line %lld", (long long)earlier), TARE_OK;
+    if (row.n_choices && (row.answer.size != 1 || row.answer.data[0] < 'A' || row.answer.data[0] >= 'A' + row.n_choices))
+        return snprintf(reason, 256, "the answer is not the letter of one of the %lld choices", (long long)row.n_choices), TARE_OK;
+    return k->c->check ? k->c->check(k->c->ctx, &row, reason, e) : TARE_OK;
+}
+
+tare_status dataset_check_file(const char *path, struct dataset_check *c, struct err *e)
+{
+    struct checking k = {.c = c, .path = path};
+    struct str text = {0};
+    tare_status status = fs_read_all(path, &text, e);
+    struct lines lines = lines_of(&text);
+    tare_text line;
+    arena_init(&k.arena, "row check");
+    c->rows = c->bad = 0;
+    while (!status && next_line(&lines, &line)) {
+        char reason[256], where[FS_PATH];
+        const char *id;
+        status = check_row(&k, line, lines.number, reason, &id, e);
+        c->rows++;
+        if (!status && reason[0]) {
+            c->bad++;
+            make_where(where, path, lines.number);
+            status = c->report(c->ctx, where, id, reason, e);
+        }
+        arena_reset(&k.arena);
+    }
+    if (!status && !c->rows)
+        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no rows; a JSON object is expected on every line", path);
+    arena_free(&k.arena);
+    seen_free(&k.ids);
+    seen_free(&k.questions);
+    str_free(&text);
+    return status;
+}
