@@ -13,9 +13,9 @@
 enum on_nonfinite { NONFINITE_STOP, NONFINITE_SKIP };
 
 struct run_config {
-    const char *dir;    /* run.dir */
-    const char *name;   /* shown in tables */
-    const char *device; /* cpu, cuda */
+    const char *dir;     /* run.dir */
+    const char *name;    /* shown in tables */
+    const char *device;  /* cpu, cuda */
     const char *kernels; /* auto, ref, avx2, avx512 */
     int64_t seed, threads;
     bool deterministic;
@@ -36,9 +36,9 @@ struct model_config {
 };
 
 struct data_config {
-    const char *train, *eval; /* JSONL file, or builtin:arithmetic/SPLIT */
-    const char *prompt;       /* chat: the chat template; plain: the question as it is */
-    const char *chat_template; /* file; empty: the model's */
+    const char *train, *eval;    /* JSONL file, or builtin:arithmetic/SPLIT */
+    const char *prompt;          /* chat: the chat template; plain: the question as it is */
+    const char *chat_template;   /* file; empty: the model's */
     const char *system, *suffix; /* system message; text behind every question */
     bool shuffle;
     int64_t limit; /* first rows only; 0: all */
@@ -63,8 +63,8 @@ struct verifier_config {
 };
 
 struct clusterer_config {
-    const char *encoder, *codebook; /* plugin names; codebook none: no clusters */
-    const char *corpus;             /* trains the codebook's file when it is absent; empty: data.train */
+    const char *encoder, *codebook;               /* plugin names; codebook none: no clusters */
+    const char *corpus;                           /* trains the codebook's file when it is absent; empty: data.train */
     int64_t clusters, seed, restarts, iterations; /* of that training */
 };
 
@@ -73,8 +73,8 @@ struct estimator_config {
 };
 
 struct loss_config {
-    const char *aggregation;    /* sequence, token, constant */
-    int64_t aggregation_length; /* of constant; 0: rollout.max_new_tokens */
+    const char *aggregation;           /* sequence, token, constant */
+    int64_t aggregation_length;        /* of constant; 0: rollout.max_new_tokens */
     double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
     double kl_coef, entropy_coef;
     const char *kl;           /* exact, k1, k2, k3 */
@@ -142,7 +142,8 @@ struct config {
     struct log_config log;
     struct config_param *params; /* plugin parameters, last assignment of a key wins */
     const char *file;            /* NULL when there is none */
-    const char *dir;             /* folder of file: relative paths inside are relative to the working directory, includes and warm_start to this */
+    const char
+        *dir; /* folder of file: relative paths inside are relative to the working directory, includes and warm_start to this */
     struct arena arena;
     struct config_source *sources; /* where each key was set, for messages */
 };

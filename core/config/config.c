@@ -1,0 +1,299 @@
+#include "config/config.h"
+
+#include "base/fs.h"
+#include "config/ini_file.h"
+#include "config/keys.h"
+#include "config/relations.h"
+#include "config/value.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { INCLUDE_DEPTH = 16 };
+
+struct config_source { /* one for each key of the table */
+    const char *where;
+};
+
+/* ---------------------------------------------------------------- look-up */
+
+static const struct config_key *find_key(const char *section, const char *key)
+{
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++)
+        if (!strcmp(k->section, section) && !strcmp(k->key, key)) return k;
+    return NULL;
+}
+
+/* [sweep], and [KIND.NAME] for the parameters of a plugin. */
+static bool is_free_section(const char *section)
+{
+    static const char *const KINDS[] = {"estimator.", "verifier.", "clusterer."};
+    if (!strcmp(section, "sweep")) return true;
+    for (int i = 0; i < 3; i++) {
+        const size_t n = strlen(KINDS[i]);
+        if (!strncmp(section, KINDS[i], n) && section[n] && !strchr(section + n, '.')) return true;
+    }
+    return false;
+}
+
+static bool is_section(const char *section)
+{
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++)
+        if (!strcmp(s->name, section)) return true;
+    return false;
+}
+
+static const char *nearest(const char *wanted, const char *best, const char *candidate)
+{
+    const int64_t most = 1 + (int64_t)strlen(wanted) / 3, d = str_distance(wanted, candidate);
+    return d <= most && (!best || d < str_distance(wanted, best)) ? candidate : best;
+}
+
+static tare_status unknown_section(const char *section, const char *where, struct err *e)
+{
+    const char *best = NULL;
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearest(section, best, s->name);
+    if (best) FAIL(e, TARE_E_CONFIG, "%s: no section [%s]; did you mean [%s]?", where, section, best);
+    FAIL(e, TARE_E_CONFIG,
+         "%s: no section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], "
+         "[clusterer.NAME]",
+         where, section);
+}
+
+static tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e)
+{
+    if (!is_section(section)) return unknown_section(section, where, e);
+    const char *best = NULL, *elsewhere = NULL;
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
+        if (!strcmp(k->section, section)) best = nearest(key, best, k->key);
+        if (!strcmp(k->key, key)) elsewhere = k->section;
+    }
+    if (best) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s'?", where, section, key, best);
+    if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
+    if (!strcmp(section, "estimator") || !strcmp(section, "verifier") || !strcmp(section, "clusterer"))
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters stand under [%s.NAME]", where, section, key,
+             section);
+    FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
+}
+
+/* ---------------------------------------------------------------- assignment */
+
+static tare_status set_param(struct config *c, const char *section, const char *key, const char *value, const char *where,
+                             struct err *e)
+{
+    struct config_param **at = &c->params;
+    while (*at && (strcmp((*at)->section, section) || strcmp((*at)->key, key))) at = &(*at)->next;
+    if (!*at) {
+        TRY(arena_new(&c->arena, struct config_param, 1, at, e));
+        TRY(arena_strdup(&c->arena, section, -1, (char **)(uintptr_t) & (*at)->section, e));
+        TRY(arena_strdup(&c->arena, key, -1, (char **)(uintptr_t) & (*at)->key, e));
+    }
+    TRY(arena_strdup(&c->arena, value, -1, (char **)(uintptr_t) & (*at)->value, e));
+    return arena_strdup(&c->arena, where, -1, (char **)(uintptr_t) & (*at)->where, e);
+}
+
+static tare_status assign(struct config *c, const char *section, const char *key, const char *value, const char *where,
+                          struct err *e)
+{
+    if (is_free_section(section)) return set_param(c, section, key, value, where, e);
+    const struct config_key *k = find_key(section, key);
+    if (!k) return unknown_key(section, key, where, e);
+    TRY(value_set(c, k, value, where, e));
+    return arena_strdup(&c->arena, where, -1, (char **)(uintptr_t)&c->sources[k - CONFIG_KEYS].where, e);
+}
+
+/* ---------------------------------------------------------------- ${run.seed} and ${run.name} */
+
+/* The length of a "${word.word}" at p; 0 where there is none ("${" of a formula is text). */
+static size_t reference_length(const char *p)
+{
+    if (p[0] != '$' || p[1] != '{') return 0;
+    size_t n = 2;
+    while (isalnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '.') n++;
+    return n > 2 && p[n] == '}' ? n + 1 : 0;
+}
+
+static tare_status substitute(struct config *c, const char **text, bool is_name, const char *where, struct err *e)
+{
+    if (!strstr(*text, "${")) return TARE_OK;
+    struct str out = {0};
+    tare_status status = TARE_OK;
+    for (const char *p = *text; *p;) {
+        const size_t n = reference_length(p);
+        if (!n) {
+            TRY_TO(status, done, str_add(&out, p++, 1, e));
+            continue;
+        }
+        if (n == 11 && !memcmp(p, "${run.seed}", n)) {
+            TRY_TO(status, done, str_addf(&out, e, "%lld", (long long)c->run.seed));
+        } else if (n == 11 && !memcmp(p, "${run.name}", n) && !is_name) {
+            TRY_TO(status, done, str_add(&out, c->run.name, -1, e));
+        } else {
+            FAIL_TO(status, done, e, TARE_E_CONFIG, "%s: '%.*s' is not known here; allowed: ${run.seed}%s", where, (int)n, p,
+                    is_name ? "" : " and ${run.name}");
+        }
+        p += n;
+    }
+    char *copy;
+    TRY_TO(status, done, arena_strdup(&c->arena, out.size ? out.data : "", -1, &copy, e));
+    *text = copy;
+done:
+    str_free(&out);
+    return status;
+}
+
+static tare_status substitute_key(struct config *c, const struct config_key *k, struct err *e)
+{
+    if (k->type != KEY_TEXT) return TARE_OK;
+    return substitute(c, value_text(c, k), !strcmp(k->section, "run") && !strcmp(k->key, "name"),
+                      config_where(c, k->section, k->key), e);
+}
+
+static tare_status name_run(struct config *c, struct err *e)
+{
+    if (*c->run.name) return TARE_OK;
+    const char *base = c->file ? strrchr(c->file, '/') : NULL;
+    base = base ? base + 1 : c->file ? c->file : "run";
+    const size_t n = strlen(base);
+    char *copy;
+    TRY(arena_strdup(&c->arena, base, n > 4 && !strcmp(base + n - 4, ".ini") ? (int64_t)n - 4 : (int64_t)n, &copy, e));
+    c->run.name = copy;
+    return TARE_OK;
+}
+
+static tare_status resolve(struct config *c, struct err *e)
+{
+    TRY(name_run(c, e));
+    TRY(substitute_key(c, find_key("run", "name"), e));
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) TRY(substitute_key(c, k, e));
+    for (struct config_param *p = c->params; p; p = p->next) TRY(substitute(c, &p->value, false, p->where, e));
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- files and the command line */
+
+struct loading {
+    struct config *c;
+    const struct loading *outer; /* the file that includes this one */
+    const char *path, *include_where;
+    struct stat id;
+    int depth;
+};
+
+static tare_status load_file(struct loading *l, struct err *e);
+
+static tare_status load_include(struct loading *l, const char *value, const char *where, struct err *e)
+{
+    if (!*value) FAIL(e, TARE_E_CONFIG, "%s: include without a file name", where);
+    if (l->depth >= INCLUDE_DEPTH) FAIL(e, TARE_E_CONFIG, "%s: includes more than %d deep", where, INCLUDE_DEPTH);
+    char folder[FS_PATH], path[FS_PATH];
+    fs_dirname(folder, l->path);
+    TRY(fs_join(path, strcmp(folder, ".") ? folder : "", value, e));
+    struct loading inner = {.c = l->c, .outer = l, .path = path, .include_where = where, .depth = l->depth + 1};
+    return load_file(&inner, e);
+}
+
+static tare_status load_entry(void *ctx, const char *section, const char *key, const char *value, const char *where, struct err *e)
+{
+    struct loading *l = ctx;
+    if (*section) return assign(l->c, section, key, value, where, e);
+    if (strcmp(key, "include"))
+        FAIL(e, TARE_E_CONFIG, "%s: '%s' stands before the first section; only include = FILE may", where, key);
+    return load_include(l, value, where, e);
+}
+
+static tare_status load_file(struct loading *l, struct err *e)
+{
+    if (stat(l->path, &l->id)) {
+        if (l->outer)
+            FAIL(e, TARE_E_CONFIG, "%s: include = %s: no such file (paths count from the including file)", l->include_where,
+                 l->path);
+        FAIL(e, TARE_E_CONFIG, "%s: no such configuration file", l->path);
+    }
+    for (const struct loading *o = l->outer; o; o = o->outer)
+        if (o->id.st_dev == l->id.st_dev && o->id.st_ino == l->id.st_ino)
+            FAIL(e, TARE_E_CONFIG, "%s: include = %s: this file is being read already (a cycle); remove one include",
+                 l->include_where, l->path);
+    return ini_read_file(l->path, "include", load_entry, l, e);
+}
+
+/* "section.key", where section may be KIND.NAME, and every dot behind "sweep." belongs to the key. */
+static tare_status load_override(struct config *c, const char *text, struct err *e)
+{
+    char section[200];
+    const char *equals = strchr(text, '='), *dot = strchr(text, '.');
+    if (!equals || !dot || dot > equals || dot == text || equals == dot + 1)
+        FAIL(e, TARE_E_CONFIG, "command line: '%s' is not section.key=value", text);
+    if (strncmp(text, "sweep.", 6)) {
+        const char *second = memchr(dot + 1, '.', (size_t)(equals - dot - 1));
+        if (second) dot = second;
+    }
+    if (dot - text >= (int)sizeof section || equals - dot > 200)
+        FAIL(e, TARE_E_CONFIG, "command line: the key of '%.60s' is too long", text);
+    char key[200];
+    snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
+    snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
+    const int64_t bad = str_utf8_error(equals + 1, (int64_t)strlen(equals + 1));
+    if (bad) FAIL(e, TARE_E_CONFIG, "command line: the value of %s.%s is not valid UTF-8", section, key);
+    return assign(c, section, key, equals + 1, "command line", e);
+}
+
+static tare_status set_defaults(struct config *c, struct err *e)
+{
+    TRY(arena_new(&c->arena, struct config_source, config_n_keys(), &c->sources, e));
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) TRY(value_set(c, k, k->fallback, "default", e));
+    return TARE_OK;
+}
+
+static tare_status load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
+{
+    char folder[FS_PATH] = ".";
+    if (file) {
+        TRY(arena_strdup(&c->arena, file, -1, (char **)(uintptr_t)&c->file, e));
+        fs_dirname(folder, file);
+    }
+    TRY(arena_strdup(&c->arena, folder, -1, (char **)(uintptr_t)&c->dir, e));
+    TRY(set_defaults(c, e));
+    if (file) {
+        struct loading l = {.c = c, .path = c->file};
+        TRY(load_file(&l, e));
+    }
+    for (int64_t i = 0; i < n; i++) TRY(load_override(c, overrides[i], e));
+    TRY(resolve(c, e));
+    return config_check_relations(c, e);
+}
+
+tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
+{
+    *c = (struct config){0};
+    arena_init(&c->arena, "configuration");
+    const tare_status status = load(c, file, overrides, n, e);
+    if (status) config_free(c);
+    return status;
+}
+
+void config_free(struct config *c)
+{
+    arena_free(&c->arena);
+    *c = (struct config){0};
+}
+
+tare_status config_set(struct config *c, const char *section, const char *key, const char *value, const char *where, struct err *e)
+{
+    TRY(assign(c, section, key, value, where, e));
+    const struct config_key *k = find_key(section, key);
+    if (k) return substitute_key(c, k, e);
+    for (struct config_param *p = c->params; p; p = p->next)
+        if (!strcmp(p->section, section) && !strcmp(p->key, key)) return substitute(c, &p->value, false, where, e);
+    return TARE_OK;
+}
+
+const char *config_where(const struct config *c, const char *section, const char *key)
+{
+    const struct config_key *k = find_key(section, key);
+    if (k && c->sources && c->sources[k - CONFIG_KEYS].where) return c->sources[k - CONFIG_KEYS].where;
+    for (const struct config_param *p = c->params; p; p = p->next)
+        if (!strcmp(p->section, section) && !strcmp(p->key, key)) return p->where;
+    return "default";
+}

@@ -1,0 +1,106 @@
+#include "config/config.h"
+#include "config/ini_file.h"
+#include "config/keys.h"
+#include "config/value.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------- dump */
+
+static tare_status dump_keys(const struct config *c, const char *section, struct str *out, struct err *e)
+{
+    struct str value = {0};
+    tare_status status = str_addf(out, e, "%s[%s]\n", out->size ? "\n" : "", section);
+    for (const struct config_key *k = CONFIG_KEYS; !status && k->section; k++) {
+        if (strcmp(k->section, section)) continue;
+        str_clear(&value);
+        TRY_TO(status, done, value_print(c, k, &value, e));
+        TRY_TO(status, done, str_addf(out, e, "%s = ", k->key));
+        TRY_TO(status, done, ini_quote(out, value.size ? value.data : "", e));
+        TRY_TO(status, done, str_add(out, "\n", 1, e));
+    }
+done:
+    str_free(&value);
+    return status;
+}
+
+/* Parameters grouped by section, each section when its first parameter is met. */
+static tare_status dump_params(const struct config *c, struct str *out, struct err *e)
+{
+    for (const struct config_param *p = c->params; p; p = p->next) {
+        const struct config_param *q = c->params;
+        while (strcmp(q->section, p->section)) q = q->next;
+        if (q != p) continue;
+        TRY(str_addf(out, e, "\n[%s]\n", p->section));
+        for (; q; q = q->next) {
+            if (strcmp(q->section, p->section)) continue;
+            TRY(str_addf(out, e, "%s = ", q->key));
+            TRY(ini_quote(out, q->value, e));
+            TRY(str_add(out, "\n", 1, e));
+        }
+    }
+    return TARE_OK;
+}
+
+tare_status config_dump(const struct config *c, struct str *out, struct err *e)
+{
+    str_clear(out);
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) TRY(dump_keys(c, s->name, out, e));
+    return dump_params(c, out, e);
+}
+
+/* ---------------------------------------------------------------- documentation */
+
+static const char INTRODUCTION[] = "A configuration is an INI file: `[section]`, `key = value`, comments behind `#` at the start "
+                                   "of a line or ` ;` anywhere. `include = other.ini` before the\n"
+                                   "first section reads that file first (its path counts from the including file); the command "
+                                   "line comes last: `section.key=value`. A value in double\n"
+                                   "quotes may hold `\\n`, `\\t`, `\\\"` and `\\\\`. `${run.seed}` and `${run.name}` stand for "
+                                   "these values. An unknown key, a wrong type and a value out of\n"
+                                   "range are refused before anything starts. Other paths than those of includes and "
+                                   "model.warm_start count from the working directory.\n";
+
+static const char FREE_SECTIONS[] = "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of the plugin "
+                                    "NAME; `tare plugin info NAME` documents them.\n"
+                                    "On the command line: `estimator.bv_blend.gamma=0.5`. `[sweep]` holds lists for `tare sweep`: "
+                                    "`estimator.plugin = grpo, bv_blend`.\n";
+
+static tare_status doc_fallback(const struct config_key *k, bool markdown, struct str *out, struct err *e)
+{
+    const char *text = k->fallback;
+    const char *quote = markdown ? "`" : "";
+    return *text ? str_addf(out, e, "%s%s%s", quote, text, quote) : str_add(out, "empty", -1, e);
+}
+
+static tare_status doc_key(const struct config_key *k, bool markdown, struct str *out, struct err *e)
+{
+    if (markdown) {
+        TRY(str_addf(out, e, "| `%s` | ", k->key));
+        TRY(doc_fallback(k, true, out, e));
+        TRY(str_add(out, " | ", -1, e));
+        TRY(value_allowed(k, out, e));
+        TRY(str_add(out, " | ", -1, e));
+        for (const char *p = k->doc; *p; p++) TRY(str_add(out, *p == '|' ? "\\|" : p, *p == '|' ? 2 : 1, e));
+        return str_add(out, " |\n", -1, e);
+    }
+    TRY(str_addf(out, e, "%s.%s (default: ", k->section, k->key));
+    TRY(doc_fallback(k, false, out, e));
+    TRY(str_add(out, "; allowed: ", -1, e));
+    TRY(value_allowed(k, out, e));
+    return str_addf(out, e, ")\n    %s\n", k->doc);
+}
+
+tare_status config_docs(struct str *out, bool markdown, struct err *e)
+{
+    str_clear(out);
+    if (markdown) TRY(str_add(out, "# Configuration\n\n<!-- Written by `tare config docs --md`. -->\n\n", -1, e));
+    TRY(str_add(out, INTRODUCTION, -1, e));
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) {
+        TRY(str_addf(out, e,
+                     markdown ? "\n## [%s]\n\n%s\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n" : "\n[%s] %s\n",
+                     s->name, s->doc));
+        for (const struct config_key *k = CONFIG_KEYS; k->section; k++)
+            if (!strcmp(k->section, s->name)) TRY(doc_key(k, markdown, out, e));
+    }
+    return str_addf(out, e, "\n%s%s", markdown ? "## Sections of plugins, and [sweep]\n\n" : "", FREE_SECTIONS);
+}

@@ -1,0 +1,198 @@
+#include "config/ini_file.h"
+
+#include "base/arena.h"
+#include "base/fs.h"
+
+#include <ini.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE_MOST = 16384, SECTION_MOST = 48, KEY_MOST = 128 };
+
+struct seen {
+    struct seen *next;
+    int64_t line;
+    const char *name; /* section.key */
+};
+
+struct ini_reader {
+    const char *path, *repeatable, *cursor, *end;
+    int64_t line;
+    ini_entry entry;
+    void *ctx;
+    struct err *e;
+    tare_status status;
+    struct arena arena;
+    struct seen *seen;
+};
+
+#define REFUSE(R, ...) ((R)->status = refuse((R), __VA_ARGS__))
+
+ERR_PRINTF(2, 3) static tare_status refuse(struct ini_reader *r, const char *format, ...)
+{
+    char text[1500];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return err_set(r->e, TARE_E_CONFIG, __FILE__, __LINE__, "%s:%lld: %s", r->path, (long long)r->line, text);
+}
+
+/* A section's line, checked in full: libinih would cut a long name and ignore what follows the bracket. */
+static tare_status check_section(struct ini_reader *r, const char *text, int64_t n)
+{
+    const char *close = memchr(text, ']', (size_t)n);
+    if (!close) return refuse(r, "a section needs a closing bracket: [name]");
+    if (close - text - 1 > SECTION_MOST) return refuse(r, "a section's name has at most %d characters", SECTION_MOST);
+    if (close == text + 1) return refuse(r, "a section without a name");
+    for (const char *p = close + 1; p < text + n; p++) {
+        if (*p == ';' || *p == '#') break;
+        if (*p != ' ' && *p != '\t') return refuse(r, "text behind the section's bracket; start a new line");
+    }
+    return TARE_OK;
+}
+
+static tare_status check_line(struct ini_reader *r, const char *text, int64_t n, int64_t room)
+{
+    if (memchr(text, 0, (size_t)n)) return refuse(r, "a NUL byte; is this a text file?");
+    if (str_utf8_error(text, n)) return refuse(r, "byte %lld is not valid UTF-8", (long long)str_utf8_error(text, n));
+    if (n > room) return refuse(r, "a line has at most %lld bytes, this one has %lld", (long long)room, (long long)n);
+    if (!n || *text == ';' || *text == '#') return TARE_OK;
+    if (*text == '[') return check_section(r, text, n);
+    const char *equals = memchr(text, '=', (size_t)n), *colon = memchr(text, ':', (size_t)n);
+    if (!equals || (colon && colon < equals))
+        return refuse(r, "expected key = value, [section], or a comment that starts with # or ;");
+    if (equals == text) return refuse(r, "a value without a key");
+    return TARE_OK;
+}
+
+/* One line a call, in the manner of fgets. */
+static char *next_line(char *out, int size, void *ctx)
+{
+    struct ini_reader *r = ctx;
+    if (r->status || r->cursor >= r->end) return NULL;
+    const char *newline = memchr(r->cursor, '\n', (size_t)(r->end - r->cursor));
+    const char *begin = r->cursor, *end = newline ? newline : r->end;
+    r->cursor = newline ? newline + 1 : r->end;
+    r->line++;
+    if (end > begin && end[-1] == '\r') end--;
+    while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
+    if (check_line(r, begin, end - begin, size - 3)) {
+        r->status = TARE_E_CONFIG;
+        return NULL;
+    }
+    memcpy(out, begin, (size_t)(end - begin));
+    out[end - begin] = '\n';
+    out[end - begin + 1] = 0;
+    return out;
+}
+
+/* The value behind "=": quotes and escapes resolved, or the comment cut off. In place. */
+static tare_status unquote(struct ini_reader *r, char *value)
+{
+    if (*value != '"') {
+        for (char *p = value; *p; p++) {
+            if (*p != ';' || (p > value && p[-1] != ' ' && p[-1] != '\t')) continue;
+            while (p > value && (p[-1] == ' ' || p[-1] == '\t')) p--;
+            *p = 0;
+            break;
+        }
+        return TARE_OK;
+    }
+    char *to = value, *from = value + 1;
+    for (; *from && *from != '"'; from++) {
+        if (*from == '\\') {
+            static const char *const KNOWN = "\"\\nt", *const MEANS = "\"\\\n\t";
+            const char *which = from[1] ? strchr(KNOWN, from[1]) : NULL;
+            if (!which) return refuse(r, "'\\%.1s' in quotes is unknown; allowed: \\\" \\\\ \\n \\t", from + 1);
+            *to++ = MEANS[which - KNOWN];
+            from++;
+        } else {
+            *to++ = *from;
+        }
+    }
+    if (!*from) return refuse(r, "the closing quote is missing");
+    for (from++; *from == ' ' || *from == '\t';) from++;
+    if (*from && *from != ';') return refuse(r, "text behind the closing quote; write \\\" for a quote inside");
+    *to = 0;
+    return TARE_OK;
+}
+
+static tare_status remember(struct ini_reader *r, const char *section, const char *key)
+{
+    if (r->repeatable && !*section && !strcmp(key, r->repeatable)) return TARE_OK;
+    char name[SECTION_MOST + KEY_MOST + 8];
+    snprintf(name, sizeof name, "%s.%s", section, key);
+    for (const struct seen *s = r->seen; s; s = s->next)
+        if (!strcmp(s->name, name))
+            return refuse(r, "%s stands twice in this file, first in line %lld; remove one", key, (long long)s->line);
+    struct seen *s;
+    TRY(arena_new(&r->arena, struct seen, 1, &s, r->e));
+    TRY(arena_strdup(&r->arena, name, -1, (char **)(uintptr_t)&s->name, r->e));
+    s->line = r->line;
+    s->next = r->seen;
+    r->seen = s;
+    return TARE_OK;
+}
+
+static tare_status take(struct ini_reader *r, const char *section, const char *key, const char *value)
+{
+    if (strlen(key) > KEY_MOST) return refuse(r, "a key has at most %d characters", KEY_MOST);
+    TRY(remember(r, section, key));
+    char *text, where[FS_PATH];
+    TRY(arena_strdup(&r->arena, value, -1, &text, r->e));
+    TRY(unquote(r, text));
+    snprintf(where, sizeof where, "%s:%lld", r->path, (long long)r->line);
+    return r->entry(r->ctx, section, key, text, where, r->e);
+}
+
+static int on_entry(void *ctx, const char *section, const char *key, const char *value)
+{
+    struct ini_reader *r = ctx;
+    if (!r->status) r->status = take(r, section, key, value);
+    return !r->status;
+}
+
+tare_status ini_read_file(const char *path, const char *repeatable, ini_entry entry, void *ctx, struct err *e)
+{
+    struct str text = {0};
+    tare_status status = fs_read_all(path, &text, e);
+    if (status) {
+        str_free(&text);
+        return status == TARE_E_NOT_FOUND ? (e->code = TARE_E_CONFIG) : status;
+    }
+    struct ini_reader r = {.path = path, .repeatable = repeatable, .entry = entry, .ctx = ctx, .e = e};
+    arena_init(&r.arena, "configuration file");
+    r.cursor = text.data;
+    r.end = text.data + text.size;
+    if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) r.cursor += 3;
+    ini_use_stack = false;
+    ini_max_line = ini_initial_alloc = LINE_MOST;
+    ini_allow_multiline = ini_allow_inline_comments = false;
+    ini_stop_on_first_error = true;
+    const int bad = ini_parse_stream(next_line, &r, on_entry, &r);
+    if (bad && !r.status) REFUSE(&r, bad < 0 ? "no memory to read it" : "cannot be understood; expected key = value");
+    arena_free(&r.arena);
+    str_free(&text);
+    return r.status;
+}
+
+tare_status ini_quote(struct str *out, const char *value, struct err *e)
+{
+    const size_t n = strlen(value);
+    const bool ends = n && (strchr(" \t\r", value[0]) || strchr(" \t\r", value[n - 1]));
+    if (!ends && !strpbrk(value, ";\"\\\n\t")) return str_add(out, value, (int64_t)n, e);
+    TRY(str_add(out, "\"", 1, e));
+    for (const char *p = value; *p; p++) {
+        if (*p == '\n') {
+            TRY(str_add(out, "\\n", 2, e));
+        } else if (*p == '\t') {
+            TRY(str_add(out, "\\t", 2, e));
+        } else {
+            if (*p == '"' || *p == '\\') TRY(str_add(out, "\\", 1, e));
+            TRY(str_add(out, p, 1, e));
+        }
+    }
+    return str_add(out, "\"", 1, e);
+}

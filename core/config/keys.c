@@ -1,0 +1,233 @@
+#include "config/keys.h"
+
+#define BOOL(S, K, FALLBACK, DOC)                                                                                                  \
+    {                                                                                                                              \
+#S, #K, KEY_BOOL, offsetof(struct config, S.K), FALLBACK, 0, 0, 0, NULL, DOC                                               \
+    }
+#define INT(S, K, FALLBACK, MIN, MAX, DOC)                                                                                         \
+    {                                                                                                                              \
+#S, #K, KEY_INT, offsetof(struct config, S.K), FALLBACK, MIN, MAX, 0, NULL, DOC                                            \
+    }
+#define REAL(S, K, FALLBACK, MIN, MAX, FLAGS, DOC)                                                                                 \
+    {                                                                                                                              \
+#S, #K, KEY_FLOAT, offsetof(struct config, S.K), FALLBACK, MIN, MAX, FLAGS, NULL, DOC                                      \
+    }
+#define TEXT(S, K, FALLBACK, DOC)                                                                                                  \
+    {                                                                                                                              \
+#S, #K, KEY_TEXT, offsetof(struct config, S.K), FALLBACK, 0, 0, 0, NULL, DOC                                               \
+    }
+#define CHOICE(S, K, FALLBACK, CHOICES, DOC)                                                                                       \
+    {                                                                                                                              \
+#S, #K, KEY_CHOICE, offsetof(struct config, S.K), FALLBACK, 0, 0, 0, CHOICES, DOC                                          \
+    }
+
+#define MANY 1e15 /* "no limit of ours" for a count; exact as a double */
+#define BIG 1e30
+
+const struct config_section CONFIG_SECTIONS[] = {
+    {"run", "The run itself: where it is written, what it is computed on, and the seed of everything random."},
+    {"model", "The policy: a Hugging Face folder, or the shape of a new model."},
+    {"data", "The questions, and how a question becomes a prompt."},
+    {"rollout", "One step's rollouts: M prompts with G sampled completions each."},
+    {"verifier", "How completions are rewarded. A plugin's own parameters stand under [verifier.NAME]."},
+    {"clusterer",
+     "How a question gets its cluster k = argmin_j |E(q) - c_j|^2. Parameters of the plugins stand under [clusterer.NAME]."},
+    {"estimator", "How rewards become advantages. The plugin's own parameters stand under [estimator.NAME]."},
+    {"loss", "The clipped objective that the advantages enter."},
+    {"train", "The optimizer and its schedule."},
+    {"sft", "Supervised training (`tare sft`): the warm start, and the baseline."},
+    {"dist", "Several processes."},
+    {"eval", "Evaluation on held-out questions."},
+    {"checkpoint", "What is saved, and how often."},
+    {"log", "What is recorded besides checkpoints."},
+    {0},
+};
+
+const struct config_key CONFIG_KEYS[] = {
+    TEXT(run, dir, "runs/${run.name}",
+         "Folder of the run. One run, one folder: an existing run is gone on with only under --resume. The run database lies "
+         "beside it."),
+    TEXT(run, name, "", "Name in tables and in the run database. Empty: the configuration file's name without .ini."),
+    CHOICE(run, device, "cpu", "cpu cuda", "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
+    CHOICE(
+        run, kernels, "auto", "auto ref avx2 avx512",
+        "Kernels of the CPU. auto takes the best that this processor has; ref is the plain C that defines every operation, slow."),
+    INT(run, seed, "0", 0, MANY,
+        "Seed of everything random: prompt order, sampling, minibatches, initial weights. The same seed gives the same bits, "
+        "whatever the number of threads."),
+    INT(run, threads, "0", 0, 4096, "Threads of this process. 0: one for each core it may use. Never changes a result."),
+    BOOL(run, deterministic, "true",
+         "Use only operations with a fixed order of summation. On the CPU nothing else exists; on a GPU false allows faster ones."),
+
+    TEXT(model, path, "",
+         "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),
+    TEXT(model, reference, "",
+         "Folder of the frozen reference policy of the KL term. Empty: the policy that training starts from."),
+    {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
+     "Configuration for `tare sft` that makes model.path when it is absent. Counts from the folder of the file it is named in."},
+    CHOICE(model, dtype, "f32", "f32 bf16",
+           "Precision of the forward and backward pass. Master weights, gradients sums and the optimizer are always f32."),
+    CHOICE(model, save_dtype, "auto", "auto f32 bf16",
+           "Precision of the weights in saved checkpoints. auto: as in model.path (a resumed run reads its f32 master weights from "
+           "the optimizer state)."),
+    REAL(model, rope_theta, "0", 0, BIG, 0,
+         "Base of the rotary embedding, in place of the one in config.json, and written on export. 0: as config.json says."),
+    INT(model, max_position_embeddings, "0", 0, MANY,
+        "Longest context, in place of the one in config.json, and written on export. 0: as config.json says."),
+    CHOICE(model, init, "", "- qwen2 llama qwen3",
+           "Architecture of a new model with random weights, used when model.path does not exist. Empty: never make one."),
+    INT(model, hidden_size, "128", 1, MANY, "Width C of a new model."),
+    INT(model, layers, "2", 1, 100000, "Layers L of a new model."),
+    INT(model, heads, "4", 1, MANY, "Query heads H of a new model."),
+    INT(model, kv_heads, "2", 1, MANY, "Key and value heads of a new model; divides heads."),
+    INT(model, head_dim, "0", 0, MANY, "Width D of a head of a new model. 0: hidden_size / heads."),
+    INT(model, intermediate_size, "384", 1, MANY, "Inner width of the feed-forward part of a new model."),
+    INT(model, context, "1024", 2, MANY, "Longest context of a new model, in tokens."),
+    BOOL(model, tie_embeddings, "true", "Whether a new model's output head is its embedding."),
+
+    TEXT(data, train, "",
+         "Training rows: a JSONL file with id, question, answer (and completion for `tare sft`), or builtin:arithmetic/SPLIT."),
+    TEXT(data, eval, "", "Held-out rows, in the same form."),
+    CHOICE(data, prompt, "chat", "chat plain",
+           "chat renders the question through the model's chat template; plain takes it as it is."),
+    TEXT(data, chat_template, "", "File with a chat template (Jinja) in place of the model's own."),
+    TEXT(data, system, "", "System message in front of every chat."),
+    TEXT(data, suffix, "", "Text behind every question, such as \"\\nPut the final answer in \\\\boxed{}.\""),
+    BOOL(data, shuffle, "true", "Draw a new order of the rows in every epoch, from run.seed. false: the file's order."),
+    INT(data, limit, "0", 0, MANY, "Use only the first rows. 0: all."),
+
+    INT(rollout, prompts, "16", 1, MANY, "Prompts M of a step (the paper's 16)."),
+    INT(rollout, group_size, "8", 1, MANY,
+        "Rollouts G of a prompt (the paper's 8). A group of one has no spread: group-relative estimators give it advantage 0."),
+    INT(rollout, max_new_tokens, "8192", 1, MANY, "Longest completion, in tokens; one that reaches it ends with finish = length."),
+    INT(rollout, max_prompt_tokens, "1024", 1, MANY,
+        "Longest prompt, in tokens. A row with a longer one is refused by name before training starts."),
+    INT(rollout, batch, "0", 0, MANY,
+        "Sequences that are sampled at the same time. 0: chosen from memory. Never changes the text."),
+    INT(rollout, kv_tokens, "0", 0, MANY, "Capacity of the KV cache in tokens. 0: what rollout.batch sequences need."),
+    REAL(rollout, temperature, "1", 0, 1000, 0,
+         "Sampling temperature. pi and pi_old in the loss are the softmax at this temperature. 0: greedy (not for training)."),
+    REAL(rollout, top_p, "1", 0, 1, KEY_ABOVE_MIN,
+         "Sample from the smallest set of tokens with at least this probability. 1: off. Logprobs are of the full softmax all the "
+         "same."),
+    REAL(rollout, min_p, "0", 0, 1, 0, "Leave out tokens with less than this share of the likeliest token's probability. 0: off."),
+    INT(rollout, top_k, "0", 0, MANY, "Sample from the k likeliest tokens. 0: off."),
+    TEXT(rollout, stop_ids, "", "Token ids that end a completion besides the model's end-of-sequence tokens, separated by commas."),
+
+    TEXT(verifier, plugins, "math",
+         "Verifiers, separated by spaces or commas, each with an optional weight: math:1 length:0.1. The reward is the weighted "
+         "sum."),
+    INT(verifier, workers, "0", 0, 4096, "Completions verified at the same time. 0: one for each core."),
+    REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; beyond them its verdict is timeout."),
+    CHOICE(verifier, overlong, "none", "none zero linear",
+           "Completions cut at rollout.max_new_tokens. none: rewarded as they are; zero: reward 0; linear: a penalty that grows "
+           "over the last verifier.overlong_buffer tokens."),
+    INT(verifier, overlong_buffer, "0", 0, MANY, "Length of the linear penalty's ramp, in tokens."),
+    REAL(verifier, overlong_penalty, "1", 0, BIG, 0, "What the linear penalty takes from the reward at full length."),
+    CHOICE(verifier, isolate, "thread", "thread process",
+           "process runs verifiers in worker processes, so that a crash or an endless loop costs one verdict; thread runs them in "
+           "this one, faster."),
+    REAL(verifier, max_crash_share, "0.05", 0, 1, 0, "Stop the run when a larger share of a step's verdicts are crashes."),
+
+    TEXT(clusterer, encoder, "ngram", "Encoder plugin E. It sees the row's question, never the rendered chat."),
+    TEXT(clusterer, codebook, "none",
+         "Codebook plugin, or none: no clusters. The paper gives neither the encoder nor K; both are recorded with the run."),
+    TEXT(clusterer, corpus, "", "JSONL file whose questions train the codebook when its file is absent. Empty: data.train."),
+    INT(clusterer, clusters, "8", 1, 1000000, "Clusters K of that training."),
+    INT(clusterer, seed, "0", 0, MANY, "Seed of that training (k-means++)."),
+    INT(clusterer, restarts, "4", 1, 10000, "Restarts of that training; the one with the least inertia is kept."),
+    INT(clusterer, iterations, "100", 1, 1000000, "Most Lloyd iterations of a restart."),
+
+    TEXT(estimator, plugin, "bv_blend",
+         "Estimator plugin: a name on the search path, or a file. Swapping it is one line: estimator.plugin=grpo."),
+
+    CHOICE(loss, aggregation, "sequence", "sequence token constant",
+           "How token losses are averaged. sequence: mean over a trajectory's tokens, then over the group, then over prompts (the "
+           "paper); token: mean over all tokens; constant: sum over tokens divided by loss.aggregation_length."),
+    INT(loss, aggregation_length, "0", 0, MANY,
+        "The constant that loss.aggregation = constant divides by. 0: rollout.max_new_tokens."),
+    REAL(loss, clip, "0.2", 0, 1, KEY_ABOVE_MIN,
+         "Clipping epsilon: the ratio is kept in [1 - epsilon, 1 + epsilon] (the paper's 0.2)."),
+    REAL(loss, clip_high, "0", 0, BIG, 0, "Upper epsilon when it differs from the lower one (clip-higher). 0: as loss.clip."),
+    REAL(loss, dual_clip, "0", 0, BIG, 0,
+         "Bound on the loss of tokens with a negative advantage, as a multiple of it; above 1. 0: off."),
+    REAL(loss, kl_coef, "0", 0, BIG, 0,
+         "Coefficient beta of the KL to the reference policy (the paper's 0). 0: no reference policy is loaded."),
+    REAL(loss, entropy_coef, "0.01", 0, BIG, 0, "Coefficient of the entropy bonus (the paper's 0.01)."),
+    CHOICE(loss, kl, "exact", "exact k1 k2 k3",
+           "The KL term. exact sums over the vocabulary (the paper's form); k1, k2, k3 are Schulman's estimates from the sampled "
+           "token."),
+    CHOICE(loss, old_logprobs, "sampler", "sampler recompute",
+           "Where pi_old comes from: recorded while sampling, or computed again before the update. On the CPU both have the same "
+           "bits."),
+    CHOICE(loss, rollout_is, "none", "none tis",
+           "Correction for a sampler whose probabilities differ from the trainer's. tis: truncated importance weights."),
+    REAL(loss, rollout_is_cap, "2", 0, BIG, KEY_ABOVE_MIN, "Largest weight of tis."),
+
+    INT(train, steps, "500", 1, MANY, "Steps: each samples, verifies, estimates and updates once (the paper's 500)."),
+    INT(train, minibatch, "64", 1, MANY,
+        "Trajectories of one optimizer step (the paper's 64). Whole groups are shuffled into minibatches, so it is a multiple of "
+        "rollout.group_size."),
+    INT(train, epochs, "1", 1, 1000, "Passes over a step's rollouts. The paper does not say; ours is 1."),
+    INT(train, micro_tokens, "16384", 1, MANY,
+        "Tokens in one forward and backward pass; sets the memory of activations. A group is never split."),
+    REAL(train, lr, "1e-6", 0, 10, 0, "Peak learning rate (the paper's 1e-6)."),
+    REAL(train, lr_floor, "0", 0, 1, 0, "Where the schedule ends, as a share of the peak. The paper does not say; ours is 0."),
+    REAL(train, warmup_ratio, "0.03", 0, 1, 0,
+         "Share of all optimizer steps that warm up linearly from 0, when train.warmup_steps is 0. The paper does not say; ours is "
+         "0.03."),
+    INT(train, warmup_steps, "0", 0, MANY, "Optimizer steps of warmup. 0: train.warmup_ratio decides."),
+    CHOICE(train, schedule, "cosine", "cosine constant linear",
+           "Learning rate after the warmup: cosine to the floor (the paper), constant, or linear to the floor."),
+    REAL(train, beta1, "0.9", 0, 0.999999, 0, "AdamW's beta1. The paper does not say."),
+    REAL(train, beta2, "0.999", 0, 0.999999999, 0, "AdamW's beta2. The paper does not say."),
+    REAL(train, eps, "1e-8", 0, 1, KEY_ABOVE_MIN, "AdamW's epsilon. The paper does not say."),
+    REAL(train, weight_decay, "0", 0, 10, 0,
+         "AdamW's decoupled weight decay, on matrices only. The paper does not say; ours is 0."),
+    REAL(train, max_grad_norm, "1", 0, BIG, 0,
+         "Gradients are scaled down to this global norm. 0: off. The paper does not say; ours is 1."),
+    CHOICE(train, recompute, "none", "none layer",
+           "Activations: kept, or computed again layer by layer in the backward pass (less memory, about a third more time). Never "
+           "changes a result."),
+    CHOICE(train, on_nonfinite, "stop", "stop skip",
+           "A loss or gradient that is not finite: stop the run with an error, or skip that optimizer step and count it."),
+    BOOL(train, prompt_sharing, "true",
+         "Compute a prompt once for its G rollouts in the update. false computes it G times; gradients differ by rounding only."),
+
+    INT(sft, steps, "0", 0, MANY, "Optimizer steps. 0: sft.epochs decides."),
+    INT(sft, batch, "128", 1, MANY, "Rows of one optimizer step."),
+    INT(sft, epochs, "1", 1, MANY, "Passes over data.train, when sft.steps is 0."),
+    BOOL(sft, train_on_prompt, "false", "Whether the prompt's tokens count in the loss."),
+    TEXT(sft, out, "", "Folder of the resulting model. Empty: `model` in run.dir."),
+
+    INT(dist, ranks, "0", 0, 100000,
+        "Ranks of the job. 0: as many as the launcher (mpirun, srun) started, 1 without one. A number that differs from the "
+        "launcher's is refused."),
+
+    INT(eval, every, "0", 0, MANY, "Evaluate on data.eval every so many steps. 0: not in between."),
+    INT(eval, samples, "1", 1, 100000, "Completions of a question (k of avg@k and pass@k)."),
+    INT(eval, rows, "0", 0, MANY, "Use only the first rows of data.eval. 0: all."),
+    INT(eval, max_new_tokens, "0", 0, MANY, "Longest completion. 0: rollout.max_new_tokens."),
+    REAL(eval, temperature, "0.6", 0, 1000, 0, "Sampling temperature of evaluation (the paper's 0.6). 0: greedy."),
+    REAL(eval, top_p, "1", 0, 1, KEY_ABOVE_MIN, "As rollout.top_p, for evaluation."),
+    BOOL(eval, before, "false", "Evaluate before the first step."),
+    BOOL(eval, after, "false", "Evaluate after the last step."),
+
+    INT(checkpoint, every, "50", 0, MANY, "Save every so many steps. 0: only as checkpoint.last says, and when interrupted."),
+    INT(checkpoint, keep, "2", 0, MANY, "Complete checkpoints to keep, the newest. 0: all."),
+    BOOL(checkpoint, optimizer, "true", "Save what --resume needs (optimizer, estimator, data order). false: weights only."),
+    BOOL(checkpoint, last, "true", "Save after the last step."),
+
+    BOOL(log, tensorboard, "true", "Write TensorBoard events."),
+    BOOL(log, database, "true", "Write the run and its metrics into runs.db (SQLite) beside run.dir."),
+    BOOL(log, rollouts, "true", "Write every step's rollouts to rollouts/step-NNNNNN.jsonl."),
+    CHOICE(log, level, "info", "debug info warn error", "Least important message that is printed."),
+    CHOICE(log, progress, "auto", "auto bar lines none",
+           "Progress on standard error: a line that is redrawn, plain lines, or none. auto: a bar on a terminal, lines elsewhere."),
+    {0},
+};
+
+int64_t config_n_keys(void)
+{
+    return (int64_t)(sizeof CONFIG_KEYS / sizeof *CONFIG_KEYS) - 1;
+}

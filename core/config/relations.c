@@ -1,0 +1,102 @@
+#include "config/relations.h"
+
+#include <string.h>
+
+/* "train.minibatch = 60 (x.ini:3) and rollout.group_size = 8 (default): what; what to do" */
+#define APART(C, S1, K1, S2, K2, F, V1, V2, ...)                                                                                   \
+    FAIL(e, TARE_E_CONFIG, #S1 "." #K1 " = " F " (%s) and " #S2 "." #K2 " = " F " (%s): %s", V1, config_where((C), #S1, #K1), V2,  \
+         config_where((C), #S2, #K2), __VA_ARGS__)
+#define LL(X) ((long long)(X))
+
+static tare_status check_rollout(const struct config *c, struct err *e)
+{
+    const int64_t all = c->rollout.prompts * c->rollout.group_size;
+    if (c->rollout.prompts > INT64_MAX / c->rollout.group_size || all > 1 << 30)
+        APART(c, rollout, prompts, rollout, group_size, "%lld", LL(c->rollout.prompts), LL(c->rollout.group_size),
+              "too many rollouts a step");
+    if (c->train.minibatch % c->rollout.group_size)
+        APART(c, train, minibatch, rollout, group_size, "%lld", LL(c->train.minibatch), LL(c->rollout.group_size),
+              "a minibatch holds whole groups; make it a multiple of the group size");
+    if (c->train.minibatch > all)
+        APART(c, train, minibatch, rollout, prompts, "%lld", LL(c->train.minibatch), LL(c->rollout.prompts),
+              "a minibatch is larger than the step's prompts times rollout.group_size; lower train.minibatch or raise "
+              "rollout.prompts");
+    const int64_t longest = c->model.max_position_embeddings;
+    if (longest && c->rollout.max_new_tokens >= longest)
+        APART(c, rollout, max_new_tokens, model, max_position_embeddings, "%lld", LL(c->rollout.max_new_tokens), LL(longest),
+              "no room for a prompt in the context; lower the former");
+    return TARE_OK;
+}
+
+static tare_status check_loss(const struct config *c, struct err *e)
+{
+    const struct loss_config *l = &c->loss;
+    if (l->clip_high > 0 && l->clip_high < l->clip)
+        APART(c, loss, clip_high, loss, clip, "%g", l->clip_high, l->clip,
+              "the upper epsilon is at least the lower one; 0 takes loss.clip for both");
+    if (l->dual_clip > 0 && l->dual_clip <= 1)
+        FAIL(e, TARE_E_CONFIG, "loss.dual_clip = %g (%s): a bound is above 1; 0 switches it off", l->dual_clip,
+             config_where(c, "loss", "dual_clip"));
+    if (l->aggregation_length && strcmp(l->aggregation, "constant"))
+        APART(c, loss, aggregation_length, loss, aggregation, "%s", "set", l->aggregation,
+              "the length is used only with aggregation = constant");
+    if (strcmp(l->rollout_is, "none") && !strcmp(l->old_logprobs, "sampler"))
+        APART(c, loss, rollout_is, loss, old_logprobs, "%s", l->rollout_is, l->old_logprobs,
+              "importance weights need both probabilities; set loss.old_logprobs = recompute");
+    return TARE_OK;
+}
+
+static tare_status check_verifier(const struct config *c, struct err *e)
+{
+    const struct verifier_config *v = &c->verifier;
+    if (strcmp(v->overlong, "linear")) return TARE_OK;
+    if (v->overlong_buffer < 1)
+        APART(c, verifier, overlong, verifier, overlong_buffer, "%s", v->overlong, "0",
+              "a linear penalty needs the length of its ramp, 1 or more");
+    if (v->overlong_buffer > c->rollout.max_new_tokens)
+        APART(c, verifier, overlong_buffer, rollout, max_new_tokens, "%lld", LL(v->overlong_buffer), LL(c->rollout.max_new_tokens),
+              "the ramp is longer than the longest completion");
+    return TARE_OK;
+}
+
+static tare_status check_eval(const struct config *c, struct err *e)
+{
+    const char *key = c->eval.every ? "every" : c->eval.before ? "before" : c->eval.after ? "after" : NULL;
+    if (key && !*c->data.eval)
+        FAIL(e, TARE_E_CONFIG, "eval.%s (%s) needs questions, and data.eval (%s) is empty; name a file, or switch it off", key,
+             config_where(c, "eval", key), config_where(c, "data", "eval"));
+    return TARE_OK;
+}
+
+static tare_status check_new_model(const struct config *c, struct err *e)
+{
+    const struct model_config *m = &c->model;
+    if (!*m->init) return TARE_OK;
+    if (!*m->path)
+        FAIL(e, TARE_E_CONFIG, "model.init = %s (%s) needs model.path: the folder of the new model", m->init,
+             config_where(c, "model", "init"));
+    if (m->heads % m->kv_heads)
+        APART(c, model, heads, model, kv_heads, "%lld", LL(m->heads), LL(m->kv_heads),
+              "the key and value heads divide the query heads");
+    if (!m->head_dim && m->hidden_size % m->heads)
+        APART(c, model, hidden_size, model, heads, "%lld", LL(m->hidden_size), LL(m->heads),
+              "the heads divide the width, or model.head_dim is given");
+    const int64_t dim = m->head_dim ? m->head_dim : m->hidden_size / m->heads;
+    if (dim % 2)
+        APART(c, model, hidden_size, model, heads, "%lld", LL(m->hidden_size), LL(m->heads),
+              "the width of a head is even (rotary pairs)");
+    return TARE_OK;
+}
+
+tare_status config_check_relations(const struct config *c, struct err *e)
+{
+    if (!*c->run.dir) FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; name the folder of the run", config_where(c, "run", "dir"));
+    if (c->train.warmup_steps && c->train.warmup_steps > c->train.steps * c->train.epochs * c->rollout.prompts)
+        APART(c, train, warmup_steps, train, steps, "%lld", LL(c->train.warmup_steps), LL(c->train.steps),
+              "the warmup is longer than the training");
+    if (c->file) TRY(check_rollout(c, e)); /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+    TRY(check_loss(c, e));
+    TRY(check_verifier(c, e));
+    TRY(check_eval(c, e));
+    return check_new_model(c, e);
+}

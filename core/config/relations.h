@@ -1,0 +1,10 @@
+/* What has to hold between two keys. Internal to core/config. */
+#ifndef TARE_CORE_CONFIG_RELATIONS_H
+#define TARE_CORE_CONFIG_RELATIONS_H
+
+#include "config/config.h"
+
+/* TARE_E_CONFIG names both keys, where each was set, and what to do. */
+tare_status config_check_relations(const struct config *c, struct err *e);
+
+#endif

@@ -1,0 +1,143 @@
+#include "config/value.h"
+
+#include "base/fs.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNLIMITED = 1000000000 }; /* a larger bound is there to catch overflow and is not worth telling */
+
+const char **value_text(struct config *c, const struct config_key *k)
+{
+    return (const char **)(void *)((char *)c + k->offset);
+}
+
+static bool in_choices(const char *choices, const char *text)
+{
+    const size_t n = strlen(text);
+    for (const char *p = choices; *p;) {
+        const size_t m = strcspn(p, " ");
+        if (m == 1 && *p == '-' ? !n : m == n && !memcmp(p, text, n)) return true;
+        p += m + (p[m] == ' ');
+    }
+    return false;
+}
+
+tare_status value_allowed(const struct config_key *k, struct str *out, struct err *e)
+{
+    if (k->type == KEY_BOOL) return str_add(out, "true or false", -1, e);
+    if (k->type == KEY_TEXT) return str_add(out, "text", -1, e);
+    if (k->type == KEY_CHOICE) {
+        for (const char *p = k->choices; *p;) {
+            const size_t m = strcspn(p, " ");
+            if (p != k->choices) TRY(str_add(out, ", ", 2, e));
+            TRY(m == 1 && *p == '-' ? str_add(out, "empty", -1, e) : str_add(out, p, (int64_t)m, e));
+            p += m + (p[m] == ' ');
+        }
+        return TARE_OK;
+    }
+    char low[32], high[32];
+    TRY(str_addf(out, e, "%s %s",
+                 k->flags & KEY_ABOVE_MIN ? "above"
+                 : k->max < UNLIMITED     ? "from"
+                                          : "at least",
+                 str_from_double(low, k->min)));
+    if (k->max < UNLIMITED)
+        TRY(str_addf(out, e, "%s %s", k->flags & KEY_ABOVE_MIN ? ", at most" : " to", str_from_double(high, k->max)));
+    return TARE_OK;
+}
+
+static tare_status refuse(const struct config_key *k, const char *text, const char *where, const char *what, struct err *e)
+{
+    struct str allowed = {0};
+    tare_status status = value_allowed(k, &allowed, e);
+    if (!status)
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: %s.%s = '%s' %s; allowed: %s", where, k->section, k->key, text,
+                         what, allowed.data);
+    str_free(&allowed);
+    return status;
+}
+
+static tare_status to_bool(const char *text, bool *out)
+{
+    static const char *const TRUE[] = {"true", "yes", "on", "1"}, *const FALSE[] = {"false", "no", "off", "0"};
+    for (int i = 0; i < 4; i++) {
+        if (!strcmp(text, TRUE[i])) return *out = true, TARE_OK;
+        if (!strcmp(text, FALSE[i])) return *out = false, TARE_OK;
+    }
+    return TARE_E_INVALID;
+}
+
+static bool in_range(const struct config_key *k, double x)
+{
+    return (k->flags & KEY_ABOVE_MIN ? x > k->min : x >= k->min) && x <= k->max;
+}
+
+/* A path in a file counts from that file's folder. It is kept absolute, so that a copy of the configuration elsewhere means the same. */
+static tare_status absolute(const char *text, const char *where, char *out, struct err *e)
+{
+    char folder[FS_PATH], full[PATH_MAX];
+    const char *colon = strrchr(where, ':');
+    if (colon) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(colon - where), where);
+        fs_dirname(folder, folder);
+    } else {
+        snprintf(folder, sizeof folder, ".");
+    }
+    if (*text == '/' || !realpath(folder, full)) return fs_join(out, "", text, e);
+    return fs_join(out, full, text, e);
+}
+
+tare_status value_set(struct config *c, const struct config_key *k, const char *text, const char *where, struct err *e)
+{
+    char *at = (char *)c + k->offset, path[FS_PATH], *copy;
+    switch (k->type) {
+    case KEY_BOOL:
+        if (to_bool(text, (bool *)at)) return refuse(k, text, where, "is neither true nor false", e);
+        return TARE_OK;
+    case KEY_INT: {
+        int64_t value = 0;
+        const tare_status bad = str_to_int(text, &value, NULL);
+        if (bad) return refuse(k, text, where, bad == TARE_E_RANGE ? "does not fit in 64 bits" : "is not a whole number", e);
+        if (!in_range(k, (double)value)) return refuse(k, text, where, "is out of range", e);
+        *(int64_t *)(void *)at = value;
+        return TARE_OK;
+    }
+    case KEY_FLOAT: {
+        double value = 0;
+        const tare_status bad = str_to_double(text, &value, NULL);
+        if (bad) return refuse(k, text, where, bad == TARE_E_RANGE ? "is not a finite number" : "is not a number", e);
+        if (!in_range(k, value)) return refuse(k, text, where, "is out of range", e);
+        *(double *)(void *)at = value;
+        return TARE_OK;
+    }
+    case KEY_CHOICE:
+        if (!in_choices(k->choices, text)) return refuse(k, text, where, "is unknown", e);
+        break;
+    case KEY_TEXT:
+        if (!(k->flags & KEY_FILE_RELATIVE) || !*text) break;
+        TRY(absolute(text, where, path, e));
+        text = path;
+        break;
+    }
+    TRY(arena_strdup(&c->arena, text, -1, &copy, e));
+    *value_text(c, k) = copy;
+    return TARE_OK;
+}
+
+tare_status value_print(const struct config *c, const struct config_key *k, struct str *out, struct err *e)
+{
+    const char *at = (const char *)c + k->offset;
+    char number[32];
+    switch (k->type) {
+    case KEY_BOOL:
+        return str_add(out, *(const bool *)at ? "true" : "false", -1, e);
+    case KEY_INT:
+        return str_addf(out, e, "%lld", (long long)*(const int64_t *)(const void *)at);
+    case KEY_FLOAT:
+        return str_add(out, str_from_double(number, *(const double *)(const void *)at), -1, e);
+    default:
+        return str_add(out, *(const char *const *)(const void *)at, -1, e);
+    }
+}
