@@ -1,0 +1,197 @@
+/* kmeans: a codebook of K centroids, as `tare codebook` trains it.
+ *
+ *   k(x) = argmin_j d(x, c_j),     d(x, c) = sum_i (x_i - c_i)^2                                          BV-Blend, Eq. (cluster)
+ *
+ * d is summed in double, in 8 lanes (lane l takes the elements l, l+8, ...) that are added as ((0+4)+(2+6)) + ((1+5)+(3+7)): the same bits
+ * on every machine and for every batch, and the same definition as in training. Ties go to the lowest index.
+ *
+ * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt from the corpus; absent: nothing), and
+ * in __metadata__ "format" = "tare.codebook/1", "encoder" (identity of the encoder whose embeddings it takes) and how it was made.
+ */
+#include "common/fail.h"
+#include "safetensors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { P_PATH, N_PARAMS };
+
+static const tare_param PARAMS[N_PARAMS] = {
+    {.key = "path",
+     .doc = "the codebook's file (safetensors), as `tare codebook` writes it",
+     .type = TARE_PATH,
+     .flags = TARE_REQUIRED},
+};
+
+struct kmeans {
+    struct safetensors file;
+    int64_t k, d;
+    const float *centroid; /* [K, D] */
+    float *copy;           /* when the file's own are not aligned */
+    tare_text encoder, state;
+};
+
+static void destroy(void *self)
+{
+    struct kmeans *c = self;
+    if (!c) return;
+    safetensors_close(&c->file);
+    free(c->copy);
+    free(c);
+}
+
+static tare_status take_centroids(struct kmeans *c, const char *path, tare_error *error)
+{
+    const struct tensor *t = safetensors_find(&c->file, "centroids");
+    if (!t || t->type != TENSOR_F32 || t->rank != 2 || t->shape[0] < 1 || t->shape[1] < 1 || t->shape[0] > INT32_MAX)
+        return fail(error, TARE_E_CORRUPT, "%s: has no tensor \"centroids\" of type F32 and shape [K, D]", path);
+    c->k = t->shape[0];
+    c->d = t->shape[1];
+    c->centroid = (const float *)(const void *)t->data;
+    if ((uintptr_t)t->data % sizeof(float)) {
+        c->copy = malloc((size_t)(t->end - t->begin));
+        if (!c->copy) return fail(error, TARE_E_NOMEM, "no memory for the centroids of %s", path);
+        memcpy(c->copy, t->data, (size_t)(t->end - t->begin));
+        c->centroid = c->copy;
+    }
+    for (int64_t i = 0; i < t->items; i++)
+        if (!isfinite(c->centroid[i]))
+            return fail(error, TARE_E_NOT_FINITE, "%s: centroid %lld is not finite; train the codebook again", path,
+                        (long long)(i / c->d));
+    return TARE_OK;
+}
+
+static tare_status open_codebook(struct kmeans *c, const char *path, tare_error *error)
+{
+    tare_status status = safetensors_open(&c->file, path, error);
+    if (status) return status;
+    const char *format = safetensors_metadata(&c->file, "format", NULL);
+    if (!format || strcmp(format, "tare.codebook/1"))
+        return fail(error, format ? TARE_E_VERSION : TARE_E_CORRUPT,
+                    "%s: is not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare codebook`", path,
+                    format ? format : "absent");
+    if ((status = take_centroids(c, path, error))) return status;
+    c->encoder.data = safetensors_metadata(&c->file, "encoder", &c->encoder.size);
+    const struct tensor *state = safetensors_find(&c->file, "encoder_state");
+    if (state && (state->type != TENSOR_U8 || state->rank != 1))
+        return fail(error, TARE_E_CORRUPT, "%s: tensor \"encoder_state\" is not of type U8 and rank 1", path);
+    if (state) c->state = (tare_text){(const char *)state->data, state->items};
+    return TARE_OK;
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    struct kmeans *c = calloc(1, sizeof *c);
+    if (!c) return fail(error, TARE_E_NOMEM, "no memory");
+    const tare_status status = open_codebook(c, values[P_PATH].s, error);
+    if (status) {
+        destroy(c);
+        return status;
+    }
+    *self = c;
+    return TARE_OK;
+}
+
+static int64_t size(const void *self)
+{
+    return ((const struct kmeans *)self)->k;
+}
+
+static int64_t dim(const void *self)
+{
+    return ((const struct kmeans *)self)->d;
+}
+
+static double squared_distance(const float *x, const float *c, int64_t d)
+{
+    double lane[8] = {0};
+    int64_t i = 0;
+    for (; i + 8 <= d; i += 8) {
+        for (int l = 0; l < 8; l++) {
+            const double difference = (double)x[i + l] - (double)c[i + l];
+            lane[l] += difference * difference;
+        }
+    }
+    for (int l = 0; i + l < d; l++) {
+        const double difference = (double)x[i + l] - (double)c[i + l];
+        lane[l] += difference * difference;
+    }
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
+                          float *distance, tare_error *error)
+{
+    const struct kmeans *c = self;
+    (void)rows;
+    if (!embedding) return fail(error, TARE_E_INVALID, "this codebook takes embeddings and was given none; name its encoder");
+    for (int64_t i = 0; i < n; i++) {
+        const float *x = embedding + i * c->d;
+        double best = INFINITY;
+        int64_t nearest = -1;
+        for (int64_t j = 0; j < c->k; j++) {
+            const double d2 = squared_distance(x, c->centroid + j * c->d, c->d);
+            if (d2 < best) {
+                best = d2;
+                nearest = j;
+            }
+        }
+        if (nearest < 0) return fail(error, TARE_E_NOT_FINITE, "embedding %lld has a NaN or an infinity", (long long)i);
+        cluster[i] = (int32_t)nearest;
+        if (distance) distance[i] = (float)best;
+    }
+    return TARE_OK;
+}
+
+static tare_status encoder_identity(const void *self, char *text, int64_t capacity, tare_error *error)
+{
+    const struct kmeans *c = self;
+    if (c->encoder.size >= capacity)
+        return fail(error, TARE_E_RANGE, "the encoder's identity has %lld bytes and room is for %lld", (long long)c->encoder.size,
+                    (long long)capacity);
+    if (c->encoder.size) memcpy(text, c->encoder.data, (size_t)c->encoder.size);
+    text[c->encoder.size] = 0;
+    return TARE_OK;
+}
+
+static tare_text encoder_state(const void *self)
+{
+    return ((const struct kmeans *)self)->state;
+}
+
+static const tare_codebook FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS,
+    .create = create,
+    .destroy = destroy,
+    .size = size,
+    .dim = dim,
+    .assign = assign,
+    .encoder_identity = encoder_identity,
+    .encoder_state = encoder_state,
+};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_CODEBOOK,
+    .name = "kmeans",
+    .version = "1.0.0",
+    .license = "Apache-2.0",
+    .summary = "the nearest of K centroids, from a file of `tare codebook`",
+    .source = "BV-Blend, prompt clustering: k = argmin_j ||E(q) - c_j||^2",
+    .params = PARAMS,
+    .n_params = N_PARAMS,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {
+        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}

@@ -1,0 +1,106 @@
+/* policy: mean-pooled last hidden states of the frozen initial policy, from the host's service tare.embed/1. No second model to install.
+ * With normalize, E = e / ||e||_2. */
+#include "common/fail.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { P_NORMALIZE, N_PARAMS };
+
+static const tare_param PARAMS[N_PARAMS] = {
+    {.key = "normalize",
+     .fallback = "true",
+     .doc = "divide an embedding by its L2 norm",
+     .type = TARE_BOOL,
+     .flags = TARE_LOCKED_ON_RESUME},
+};
+
+struct policy {
+    const tare_embed_v1 *service;
+    int64_t dim, normalize;
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    const tare_embed_v1 *service = TARE_HAS(host, extension) ? host->extension(host->ctx, "tare.embed/1") : NULL;
+    if (!service || !TARE_HAS(service, dim) || !TARE_HAS(service, identity) || !TARE_HAS(service, embed))
+        return fail(
+            error, TARE_E_UNSUPPORTED,
+            "the encoder policy needs the service tare.embed/1 (hidden states of a loaded policy), which is not offered here; "
+            "use it in a training run or with a model given, or choose another encoder");
+    const int64_t dim = service->dim(service->ctx);
+    if (dim <= 0) return fail(error, TARE_E_SHAPE, "tare.embed/1 says its embeddings have width %lld", (long long)dim);
+    struct policy *p = calloc(1, sizeof *p);
+    if (!p) return fail(error, TARE_E_NOMEM, "no memory");
+    *p = (struct policy){service, dim, values[P_NORMALIZE].i};
+    *self = p;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    free(self);
+}
+
+static int64_t dim(const void *self)
+{
+    return ((const struct policy *)self)->dim;
+}
+
+static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error)
+{
+    const struct policy *p = self;
+    const tare_status status = p->service->embed(p->service->ctx, texts, n, out, error);
+    if (status) return status;
+    for (int64_t i = 0; i < n; i++) {
+        float *e = out + i * p->dim;
+        double squares = 0;
+        for (int64_t d = 0; d < p->dim; d++) squares += (double)e[d] * (double)e[d];
+        if (!isfinite(squares))
+            return fail(error, TARE_E_NOT_FINITE, "the policy's hidden states of text %lld are not finite", (long long)i);
+        if (!p->normalize || !(squares > 0)) continue;
+        const double scale = 1 / sqrt(squares);
+        for (int64_t d = 0; d < p->dim; d++) e[d] = (float)((double)e[d] * scale);
+    }
+    return TARE_OK;
+}
+
+static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error)
+{
+    const struct policy *p = self;
+    const tare_status status = p->service->identity(p->service->ctx, text, capacity);
+    return status ? fail(error, status, "the policy's identity does not fit into %lld bytes", (long long)capacity) : TARE_OK;
+}
+
+static const tare_encoder FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS,
+    .create = create,
+    .destroy = destroy,
+    .dim = dim,
+    .encode = encode,
+    .identity = identity,
+};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ENCODER,
+    .name = "policy",
+    .version = "1.0.0",
+    .license = "Apache-2.0",
+    .summary = "mean-pooled last hidden states of the frozen initial policy",
+    .params = PARAMS,
+    .n_params = N_PARAMS,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_SINGLE_THREAD,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {
+        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}

@@ -1,0 +1,179 @@
+/* prompt: every prompt is a cluster of its own. With it BV-Blend keeps moments for each prompt, not for clusters of them.
+ *
+ * A row is known by a 128-bit hash of its JSON text. Clusters are numbered in the order in which fit meets rows for the first time; equal
+ * rows share one. A row that fit has not met is in no cluster (-1).
+ */
+#include "common/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct row_key {
+    uint64_t a, b;
+    int64_t cluster;
+};
+
+struct prompt {
+    struct row_key *keys; /* [n] in ascending order of (a, b) */
+    int64_t n;
+};
+
+static struct row_key key_of(tare_text row)
+{
+    uint64_t a = 0xCBF29CE484222325u, b = 0x9AE16A3B2F90404Fu ^ (uint64_t)row.size;
+    for (int64_t i = 0; i < row.size; i++) {
+        const uint64_t c = (unsigned char)row.data[i];
+        a = (a ^ c) * 0x100000001B3u;
+        b = (b + c) * 0x9E3779B97F4A7C15u;
+        b ^= b >> 29;
+    }
+    return (struct row_key){a, b, -1};
+}
+
+static int by_key(const void *x, const void *y)
+{
+    const struct row_key *p = x, *q = y;
+    if (p->a != q->a) return p->a < q->a ? -1 : 1;
+    if (p->b != q->b) return p->b < q->b ? -1 : 1;
+    return 0;
+}
+
+static int by_key_then_first(const void *x, const void *y)
+{
+    const struct row_key *p = x, *q = y;
+    const int order = by_key(x, y);
+    return order ? order : p->cluster < q->cluster ? -1 : p->cluster > q->cluster;
+}
+
+static int by_first(const void *x, const void *y)
+{
+    const struct row_key *p = x, *q = y;
+    return p->cluster < q->cluster ? -1 : p->cluster > q->cluster;
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host, (void)values;
+    *self = calloc(1, sizeof(struct prompt));
+    return *self ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory");
+}
+
+static void destroy(void *self)
+{
+    struct prompt *p = self;
+    if (p) free(p->keys);
+    free(p);
+}
+
+static int64_t size(const void *self)
+{
+    return ((const struct prompt *)self)->n;
+}
+
+static int64_t dim(const void *self)
+{
+    (void)self;
+    return 0;
+}
+
+static tare_status fit(void *self, const tare_text *rows, int64_t n, tare_error *error)
+{
+    struct prompt *p = self;
+    if (n <= 0) return fail(error, TARE_E_INVALID, "the data set has no rows");
+    if (n > INT32_MAX) return fail(error, TARE_E_RANGE, "%lld rows; at most %d clusters are possible", (long long)n, INT32_MAX);
+    struct row_key *keys = malloc((size_t)n * sizeof *keys);
+    if (!keys) return fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        keys[i] = key_of(rows[i]);
+        keys[i].cluster = i;
+    }
+    qsort(keys, (size_t)n, sizeof *keys, by_key_then_first);
+    int64_t distinct = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!i || by_key(&keys[i], &keys[distinct - 1])) keys[distinct++] = keys[i];
+    qsort(keys, (size_t)distinct, sizeof *keys, by_first);
+    for (int64_t i = 0; i < distinct; i++) keys[i].cluster = i;
+    qsort(keys, (size_t)distinct, sizeof *keys, by_key);
+    free(p->keys);
+    p->keys = keys;
+    p->n = distinct;
+    return TARE_OK;
+}
+
+static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
+                          float *distance, tare_error *error)
+{
+    const struct prompt *p = self;
+    (void)embedding;
+    if (!rows) return fail(error, TARE_E_INVALID, "this codebook looks at rows of a data set and was given none");
+    for (int64_t i = 0; i < n; i++) {
+        const struct row_key key = key_of(rows[i]);
+        const struct row_key *found = p->n ? bsearch(&key, p->keys, (size_t)p->n, sizeof key, by_key) : NULL;
+        cluster[i] = found ? (int32_t)found->cluster : -1;
+        if (distance) distance[i] = 0;
+    }
+    return TARE_OK;
+}
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct prompt *p = self;
+    tare_status status = out->write(out->ctx, &p->n, sizeof p->n);
+    if (!status && p->n) status = out->write(out->ctx, p->keys, p->n * (int64_t)sizeof *p->keys);
+    return status ? fail(error, status, "the rows' hashes cannot be written") : TARE_OK;
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct prompt *p = self;
+    int64_t n = 0;
+    tare_status status = in->read(in->ctx, &n, sizeof n);
+    if (status) return fail(error, status, "the rows' hashes are cut short");
+    if (n < 0 || n > INT32_MAX) return fail(error, TARE_E_CORRUPT, "the saved number of rows is %lld", (long long)n);
+    struct row_key *keys = n ? malloc((size_t)n * sizeof *keys) : NULL;
+    if (n && !keys) return fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
+    if (n) status = in->read(in->ctx, keys, n * (int64_t)sizeof *keys);
+    for (int64_t i = 0; !status && i < n; i++)
+        if (keys[i].cluster < 0 || keys[i].cluster >= n || (i && by_key(&keys[i - 1], &keys[i]) >= 0)) status = TARE_E_CORRUPT;
+    if (status) {
+        free(keys);
+        return fail(error, status, "the rows' hashes are damaged or cut short");
+    }
+    free(p->keys);
+    p->keys = keys;
+    p->n = n;
+    return TARE_OK;
+}
+
+static const tare_codebook FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS,
+    .create = create,
+    .destroy = destroy,
+    .size = size,
+    .dim = dim,
+    .assign = assign,
+    .fit = fit,
+    .save = save,
+    .load = load,
+};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_CODEBOOK,
+    .name = "prompt",
+    .version = "1.0.0",
+    .license = "Apache-2.0",
+    .summary = "every prompt is a cluster of its own",
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {
+        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}
