@@ -94,7 +94,6 @@ struct plugin_instance {
     tare_host host;
     struct plugin_env env;
     int64_t allocated; /* bytes held through host->alloc; atomic */
-    struct arena arena;
 };
 
 /* n_clusters: estimators only (K of the run's codebook, 0 without one). */

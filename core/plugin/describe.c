@@ -1,0 +1,137 @@
+/* A plugin for people: its parameters as text, as an INI section, as JSON, as a table of a document. */
+#include "base/json.h"
+#include "plugin/internal.h"
+
+#include <string.h>
+
+static const char *type_name(int32_t type)
+{
+    static const char *const NAMES[] = {"", "bool", "int", "float", "string", "choice", "path"};
+    return NAMES[type];
+}
+
+/* "0 < gamma <= 1", "sem, n_eff, fixed", or "" */
+static tare_status allowed(const tare_param *p, struct str *out, struct err *e)
+{
+    char range[160];
+    str_clear(out);
+    TRY(str_add(out, param_range(p, range, sizeof range), -1, e));
+    for (int64_t i = 0; p->type == TARE_CHOICE && p->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", p->choices[i]));
+    if (p->type == TARE_BOOL) TRY(str_add(out, "true, false", -1, e));
+    return TARE_OK;
+}
+
+static tare_status describe_text(const struct plugin *p, struct str *out, struct str *range, struct err *e)
+{
+    TRY(str_addf(out, e, "%s %s %s\n  %s\n", plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->desc.summary));
+    if (p->desc.source) TRY(str_addf(out, e, "  source: %s\n", p->desc.source));
+    TRY(str_addf(out, e, "  license: %s\n  file: %s (xxh3 %016llx, ABI %d.%u)\n", p->desc.license ? p->desc.license : "not stated",
+                 p->path, (unsigned long long)p->hash, TARE_ABI_MAJOR, p->minor_built));
+    if (!p->desc.n_params) return str_add(out, "  no parameters\n", -1, e);
+    TRY(str_add(out, "  parameters:\n", -1, e));
+    for (uint32_t i = 0; i < p->desc.n_params; i++) {
+        const tare_param *q = &p->params[i];
+        TRY(allowed(q, range, e));
+        TRY(str_addf(out, e, "    %-18s %s\n    %-18s %s%s%s%s%s%s%s\n", q->key, q->doc, "", type_name(q->type),
+                     q->fallback ? ", default " : ", required", q->fallback ? (*q->fallback ? q->fallback : "empty") : "",
+                     range->size ? "; " : "", range->size ? range->data : "", q->unit ? "; unit: " : "", q->unit ? q->unit : ""));
+    }
+    return TARE_OK;
+}
+
+static tare_status describe_ini(const struct plugin *p, struct str *out, struct str *range, struct err *e)
+{
+    TRY(str_addf(out, e, "; %s\n[%s.%s]\n", p->desc.summary, plugin_kind_name(p->desc.kind), p->desc.name));
+    for (uint32_t i = 0; i < p->desc.n_params; i++) {
+        const tare_param *q = &p->params[i];
+        TRY(allowed(q, range, e));
+        TRY(str_addf(out, e, "; %s%s%s%s\n%s%s = %s\n", q->doc, range->size ? " (" : "", range->size ? range->data : "",
+                     range->size ? ")" : "", q->fallback ? "" : ";", q->key, q->fallback ? q->fallback : ""));
+    }
+    return TARE_OK;
+}
+
+/* Puts a backslash before what would end a table cell. */
+static tare_status add_cell(struct str *out, const char *text, struct err *e)
+{
+    for (; *text; text++) TRY(str_addf(out, e, "%s%c", *text == '|' ? "\\" : "", *text));
+    return TARE_OK;
+}
+
+static tare_status describe_markdown(const struct plugin *p, struct str *out, struct str *range, struct err *e)
+{
+    TRY(str_addf(out, e, "### %s `%s` %s\n\n%s", plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->desc.summary));
+    if (p->desc.source) TRY(str_addf(out, e, " (%s)", p->desc.source));
+    TRY(str_add(out, "\n", -1, e));
+    if (!p->desc.n_params) return str_add(out, "\nNo parameters.\n", -1, e);
+    TRY(str_addf(out, e, "\n| `[%s.%s]` | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
+                 plugin_kind_name(p->desc.kind), p->desc.name));
+    for (uint32_t i = 0; i < p->desc.n_params; i++) {
+        const tare_param *q = &p->params[i];
+        TRY(allowed(q, range, e));
+        TRY(str_addf(out, e, "| `%s` | %s | %s | ", q->key, type_name(q->type), q->fallback ? q->fallback : "required"));
+        TRY(add_cell(out, range->data ? range->data : "", e));
+        TRY(str_add(out, " | ", -1, e));
+        TRY(add_cell(out, q->doc, e));
+        TRY(str_add(out, " |\n", -1, e));
+    }
+    return TARE_OK;
+}
+
+static json_t *param_json(const tare_param *q)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s?, s:s, s:s?, s:b, s:b, s:b}", "key", q->key, "type", type_name(q->type), "default",
+                          q->fallback, "doc", q->doc, "unit", q->unit, "required", !!(q->flags & TARE_REQUIRED), "log_scale",
+                          !!(q->flags & TARE_LOG_SCALE), "sweepable", !!(q->flags & TARE_SWEEPABLE));
+    if ((q->type == TARE_INT || q->type == TARE_FLOAT) && (q->min != 0 || q->max != 0)) {
+        if (q->min > -1e300) json_object_set_new(j, "min", json_real(q->min));
+        if (q->max < 1e300) json_object_set_new(j, "max", json_real(q->max));
+        json_object_set_new(j, "above_min", json_boolean(q->flags & TARE_ABOVE_MIN));
+        json_object_set_new(j, "below_max", json_boolean(q->flags & TARE_BELOW_MAX));
+    }
+    if (q->type == TARE_CHOICE) {
+        json_t *choices = json_array();
+        for (int64_t i = 0; q->choices[i]; i++) json_array_append_new(choices, json_string(q->choices[i]));
+        json_object_set_new(j, "choices", choices);
+    }
+    return j;
+}
+
+static tare_status describe_json(const struct plugin *p, struct str *out, struct err *e)
+{
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
+    json_t *params = json_array();
+    for (uint32_t i = 0; i < p->desc.n_params; i++) json_array_append_new(params, param_json(&p->params[i]));
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s, s:s, s:i, s:i, s:o}", "kind", plugin_kind_name(p->desc.kind),
+                          "name", p->desc.name, "version", p->desc.version, "summary", p->desc.summary, "license", p->desc.license,
+                          "source", p->desc.source, "file", p->path, "xxh3", hash, "abi_major", TARE_ABI_MAJOR, "abi_minor",
+                          (int)p->minor_built, "params", params);
+    if (!j) FAIL(e, TARE_E_INVALID, "%s: a text of its descriptor is not valid UTF-8", p->path);
+    tare_status status = json_print(j, out, e);
+    json_decref(j);
+    if (!status) status = str_add(out, "\n", 1, e);
+    return status;
+}
+
+tare_status plugin_describe(const struct plugin *p, enum plugin_format format, struct str *out, struct err *e)
+{
+    struct str range = {0};
+    tare_status status;
+    switch (format) {
+    case PLUGIN_INI:
+        status = describe_ini(p, out, &range, e);
+        break;
+    case PLUGIN_JSON:
+        status = describe_json(p, out, e);
+        break;
+    case PLUGIN_MARKDOWN:
+        status = describe_markdown(p, out, &range, e);
+        break;
+    default:
+        status = describe_text(p, out, &range, e);
+        break;
+    }
+    str_free(&range);
+    return status;
+}

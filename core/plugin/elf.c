@@ -1,0 +1,131 @@
+/* A look at a file as ELF before the dynamic loader runs its constructors. Only what decides whether it can be a plugin here. */
+#include "base/fs.h"
+#include "plugin/internal.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define HOST_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define HOST_MACHINE EM_RISCV
+#elif defined(__powerpc64__)
+#define HOST_MACHINE EM_PPC64
+#else
+#define HOST_MACHINE EM_NONE
+#endif
+
+static const char *machine_name(unsigned machine)
+{
+    switch (machine) {
+    case EM_X86_64:
+        return "x86-64";
+    case EM_AARCH64:
+        return "AArch64";
+    case EM_386:
+        return "32-bit x86";
+    case EM_ARM:
+        return "32-bit ARM";
+    case EM_RISCV:
+        return "RISC-V";
+    case EM_PPC64:
+        return "PowerPC 64";
+    default:
+        return "another machine";
+    }
+}
+
+static bool inside(const struct fs_map *m, uint64_t offset, uint64_t size)
+{
+    return offset <= (uint64_t)m->size && size <= (uint64_t)m->size - offset;
+}
+
+static tare_status check_header(const struct fs_map *m, Elf64_Ehdr *h, const char *path, struct err *e)
+{
+    const unsigned char *d = m->data;
+    if (m->size < EI_NIDENT || memcmp(d, ELFMAG, SELFMAG))
+        FAIL(e, TARE_E_CORRUPT, "%s: not a shared object (no ELF header%s); a plugin is built with cc -shared", path,
+             m->size >= 2 && !memcmp(d, "MZ", 2)                 ? ": this is a Windows file"
+             : m->size >= 4 && !memcmp(d + 1, "\xfa\xed\xfe", 3) ? ": this is a macOS file"
+                                                                 : "");
+    if (d[EI_CLASS] != ELFCLASS64 || d[EI_DATA] != ELFDATA2LSB)
+        FAIL(e, TARE_E_VERSION, "%s: a %s-bit %s-endian object, this program is 64-bit little-endian; rebuild the plugin for it",
+             path, d[EI_CLASS] == ELFCLASS64 ? "64" : "32", d[EI_DATA] == ELFDATA2LSB ? "little" : "big");
+    if (m->size < (int64_t)sizeof *h) FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes", path, (long long)m->size);
+    memcpy(h, d, sizeof *h);
+    if (HOST_MACHINE != EM_NONE && h->e_machine != HOST_MACHINE)
+        FAIL(e, TARE_E_VERSION, "%s: built for %s (ELF machine %u), this program runs on %s; rebuild the plugin for it", path,
+             machine_name(h->e_machine), h->e_machine, machine_name(HOST_MACHINE));
+    if (h->e_type != ET_DYN)
+        FAIL(e, TARE_E_CORRUPT, "%s: %s, not a shared object; link it with -shared", path,
+             h->e_type == ET_REL    ? "an object file (.o)"
+             : h->e_type == ET_EXEC ? "a program"
+             : h->e_type == ET_CORE ? "a core dump"
+                                    : "an ELF file of an unknown type");
+    if (!inside(m, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr)))
+        FAIL(e, TARE_E_CORRUPT, "%s: cut short: its program headers lie behind its end", path);
+    for (unsigned i = 0; i < h->e_phnum; i++) {
+        Elf64_Phdr p;
+        memcpy(&p, d + h->e_phoff + i * sizeof p, sizeof p);
+        if (p.p_type == PT_LOAD && !inside(m, p.p_offset, p.p_filesz))
+            FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes, a segment ends at %llu", path, (long long)m->size,
+                 (unsigned long long)(p.p_offset + p.p_filesz));
+    }
+    return TARE_OK;
+}
+
+/* The major of an exported tare_plugin_vN, or -1. */
+static long entry_major(const char *name, uint64_t room)
+{
+    static const char prefix[] = "tare_plugin_v";
+    if (room <= sizeof prefix || strncmp(name, prefix, sizeof prefix - 1)) return -1;
+    if (!memchr(name, 0, room)) return -1;
+    char *end;
+    const long major = strtol(name + sizeof prefix - 1, &end, 10);
+    return *end || major < 0 ? -1 : major;
+}
+
+/* Looks for entry points in the dynamic symbol table. A file without section headers is left to dlsym. */
+static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, const char *path, struct err *e)
+{
+    if (!h->e_shnum || h->e_shentsize != sizeof(Elf64_Shdr) || !inside(m, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
+        return TARE_OK;
+    long other = -1;
+    for (unsigned i = 0; i < h->e_shnum; i++) {
+        Elf64_Shdr symbols, strings;
+        memcpy(&symbols, m->data + h->e_shoff + i * sizeof symbols, sizeof symbols);
+        if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= h->e_shnum) continue;
+        memcpy(&strings, m->data + h->e_shoff + symbols.sh_link * sizeof strings, sizeof strings);
+        if (!inside(m, symbols.sh_offset, symbols.sh_size) || !inside(m, strings.sh_offset, strings.sh_size))
+            FAIL(e, TARE_E_CORRUPT, "%s: cut short: its symbol table lies behind its end", path);
+        for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
+            Elf64_Sym s;
+            memcpy(&s, m->data + symbols.sh_offset + at, sizeof s);
+            if (s.st_shndx == SHN_UNDEF || s.st_name >= strings.sh_size) continue;
+            const long major = entry_major((const char *)m->data + strings.sh_offset + s.st_name, strings.sh_size - s.st_name);
+            if (major == TARE_ABI_MAJOR) return TARE_OK;
+            if (major >= 0) other = major;
+        }
+    }
+    if (other >= 0)
+        FAIL(e, TARE_E_VERSION, "%s: built for plugin ABI %ld, this program speaks %d; rebuild it against this program's SDK", path,
+             other, TARE_ABI_MAJOR);
+    FAIL(e, TARE_E_PLUGIN,
+         "%s: a shared object, but not a tare plugin: it exports no function tare_plugin_v%d; is TARE_EXPORT missing, or hidden by "
+         "a version script?",
+         path, TARE_ABI_MAJOR);
+}
+
+tare_status elf_check(const char *path, struct err *e)
+{
+    struct fs_map m;
+    Elf64_Ehdr h;
+    TRY(fs_map(path, &m, e));
+    tare_status status = check_header(&m, &h, path, e);
+    if (!status) status = check_entry(&m, &h, path, e);
+    fs_unmap(&m);
+    return status;
+}

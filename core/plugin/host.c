@@ -1,0 +1,103 @@
+/* What the host offers to an instance: messages, counted memory, random numbers, metrics, and the engine's extensions. */
+#include "base/log.h"
+#include "base/rng.h"
+#include "plugin/internal.h"
+
+#include <stdio.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static void host_log(void *ctx, int32_t level, const char *message)
+{
+    const struct plugin_instance *i = ctx;
+    const enum log_level shown = level < TARE_LOG_DEBUG ? LOG_DEBUG : level > TARE_LOG_ERROR ? LOG_ERROR : (enum log_level)level;
+    if (i)
+        log_message(shown, "%s %s: %s", plugin_kind_name(i->plugin->desc.kind), i->plugin->desc.name, message ? message : "");
+    else
+        log_message(shown, "plugin: %s", message ? message : "");
+}
+
+/* In front of each piece of memory: where it starts, and how much it is. */
+struct piece {
+    void *start;
+    int64_t size;
+};
+
+static void *host_alloc(void *ctx, int64_t size, int64_t align)
+{
+    struct plugin_instance *i = ctx;
+    if (size < 0 || size > INT64_MAX / 4 || align < 0 || align > 1 << 20 || (align & (align - 1))) return NULL;
+    if (align < 16) align = 16;
+    const int64_t room = (int64_t)sizeof(struct piece) + align;
+    char *start = calloc(1, (size_t)(size + room));
+    if (!start) return NULL;
+    char *memory = start + room - (uintptr_t)(start + room) % (uintptr_t)align;
+    const struct piece piece = {start, size};
+    memcpy(memory - sizeof piece, &piece, sizeof piece);
+    if (i) __atomic_fetch_add(&i->allocated, size, __ATOMIC_RELAXED);
+    return memory;
+}
+
+static void host_release(void *ctx, void *memory)
+{
+    struct plugin_instance *i = ctx;
+    struct piece piece;
+    if (!memory) return;
+    memcpy(&piece, (char *)memory - sizeof piece, sizeof piece);
+    if (i) __atomic_fetch_sub(&i->allocated, piece.size, __ATOMIC_RELAXED);
+    free(piece.start);
+}
+
+static tare_status host_random(void *ctx, uint64_t stream, uint64_t counter, uint32_t *out, int64_t n)
+{
+    const struct plugin_instance *i = ctx;
+    if (n < 0 || (n && !out)) return TARE_E_INVALID;
+    struct rng_key key = rng_key(i ? i->env.seed : 0, RNG_PLUGIN);
+    if (i) {
+        key = rng_derive(key, (uint64_t)i->plugin->desc.kind);
+        for (const char *c = i->plugin->desc.name; *c; c++) key = rng_derive(key, (uint64_t)(unsigned char)*c);
+    }
+    key = rng_derive(key, stream);
+    for (int64_t at = 0; at < n; at += 4) {
+        uint32_t block[4];
+        rng_block(key, counter, (uint64_t)at / 4, block);
+        memcpy(out + at, block, (size_t)(n - at < 4 ? n - at : 4) * sizeof *out);
+    }
+    return TARE_OK;
+}
+
+static void host_metric(void *ctx, const char *name, double value)
+{
+    const struct plugin_instance *i = ctx;
+    char full[160];
+    if (!i || !i->env.metric || !name) return;
+    snprintf(full, sizeof full, "%s/%s", plugin_kind_name(i->plugin->desc.kind), name);
+    i->env.metric(i->env.ctx, full, value);
+}
+
+static int32_t host_cancelled(void *ctx)
+{
+    const struct plugin_instance *i = ctx;
+    return i && i->env.cancelled ? i->env.cancelled(i->env.ctx) : 0;
+}
+
+static const void *host_extension(void *ctx, const char *id)
+{
+    const struct plugin_instance *i = ctx;
+    return i && id && i->env.extension ? i->env.extension(i->env.ctx, id) : NULL;
+}
+
+tare_host plugin_host(struct plugin_instance *i)
+{
+    return (tare_host){.struct_size = sizeof(tare_host),
+                       .abi_minor = TARE_ABI_MINOR,
+                       .ctx = i,
+                       .log = host_log,
+                       .alloc = host_alloc,
+                       .release = host_release,
+                       .random = host_random,
+                       .metric = host_metric,
+                       .cancelled = host_cancelled,
+                       .extension = host_extension};
+}

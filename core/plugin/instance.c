@@ -1,0 +1,249 @@
+/* Instances, and the calls into them: the floating-point environment is kept, a plugin's error gets the plugin's name in front, and
+ * what a call gave back is checked before anybody uses it. */
+#include "plugin/internal.h"
+
+#include <stdio.h>
+
+#include <math.h>
+#include <string.h>
+
+void plugin_enter(struct plugin_call *c)
+{
+    fegetenv(&c->fenv);
+    c->error.struct_size = sizeof c->error;
+    c->error.code = 0;
+    c->error.message[0] = 0;
+}
+
+tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
+                         tare_status status, struct err *e)
+{
+    fesetenv(&c->fenv);
+    if (!status) return TARE_OK;
+    char when[48] = "";
+    if (step >= 0) snprintf(when, sizeof when, ", step %lld", (long long)step);
+    c->error.message[sizeof c->error.message - 1] = 0;
+    const bool known = strcmp(err_name(status), "failed") != 0;
+    const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->plugin->desc.name;
+    if (c->error.message[0]) FAIL(e, known ? status : TARE_E_GENERIC, "%s %s: %s%s: %s", kind, name, phase, when, c->error.message);
+    FAIL(e, known ? status : TARE_E_GENERIC, "%s %s: %s%s: failed with status %d (%s) and no message", kind, name, phase, when,
+         status, err_name(status));
+}
+
+/* The instance's own copy of its values, strings included: they live until destroy. */
+static tare_status copy_values(struct plugin_instance *i, const tare_value *values, struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    int64_t n = (int64_t)sizeof(tare_value) * p->desc.n_params;
+    for (uint32_t j = 0; j < p->desc.n_params; j++)
+        if (p->params[j].type == TARE_STRING || p->params[j].type == TARE_PATH) n += (int64_t)strlen(values[j].s) + 1;
+    tare_value *copy;
+    TRY(mem_new(n ? n : 1, (void **)&copy, e));
+    char *text = (char *)(copy + p->desc.n_params);
+    for (uint32_t j = 0; j < p->desc.n_params; j++) {
+        copy[j] = values[j];
+        if (p->params[j].type != TARE_STRING && p->params[j].type != TARE_PATH) continue;
+        const size_t size = strlen(values[j].s) + 1;
+        copy[j].s = memcpy(text, values[j].s, size);
+        text += size;
+    }
+    i->values = copy;
+    return TARE_OK;
+}
+
+static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, tare_error *error)
+{
+    const struct plugin *p = i->plugin;
+    switch (p->desc.kind) {
+    case TARE_ESTIMATOR:
+        return p->estimator->create(&i->host, i->values, n_clusters, &i->self, error);
+    case TARE_VERIFIER:
+        return p->verifier->create(&i->host, i->values, &i->self, error);
+    case TARE_ENCODER:
+        return p->encoder->create(&i->host, i->values, &i->self, error);
+    default:
+        return p->codebook->create(&i->host, i->values, &i->self, error);
+    }
+}
+
+tare_status plugin_create(const struct plugin *p, const tare_value *values, int64_t n_clusters, const struct plugin_env *env,
+                          struct plugin_instance **out, struct err *e)
+{
+    struct plugin_instance *i;
+    struct plugin_call c;
+    tare_status status;
+    *out = NULL;
+    TRY(mem_new((int64_t)sizeof *i, (void **)&i, e));
+    i->plugin = p;
+    if (env) i->env = *env;
+    i->host = plugin_host(i);
+    TRY_TO(status, done, copy_values(i, values, e));
+    plugin_enter(&c);
+    TRY_TO(status, done, plugin_leave(&c, i, "create", -1, call_create(i, n_clusters, &c.error), e));
+    *out = i;
+    return TARE_OK;
+done:
+    mem_free((void *)(uintptr_t)i->values);
+    mem_free(i);
+    return status;
+}
+
+void plugin_destroy(struct plugin_instance *i)
+{
+    if (!i) return;
+    struct plugin_call c;
+    plugin_enter(&c);
+    switch (i->plugin->desc.kind) {
+    case TARE_ESTIMATOR:
+        i->plugin->estimator->destroy(i->self);
+        break;
+    case TARE_VERIFIER:
+        i->plugin->verifier->destroy(i->self);
+        break;
+    case TARE_ENCODER:
+        i->plugin->encoder->destroy(i->self);
+        break;
+    default:
+        i->plugin->codebook->destroy(i->self);
+        break;
+    }
+    plugin_leave(&c, i, "destroy", -1, TARE_OK, NULL);
+    mem_free((void *)(uintptr_t)i->values);
+    mem_free(i);
+}
+
+tare_status plugin_new(const char *name, int32_t kind, const struct plugin_search *search, const struct config_param *settings,
+                       int64_t n_clusters, const struct plugin_env *env, struct plugin_instance **out, struct err *e)
+{
+    const struct plugin *p;
+    const tare_value *values;
+    struct arena a;
+    TRY(plugin_open(name, kind, search, &p, e));
+    arena_init(&a, "plugin parameters");
+    tare_status status = plugin_params(p, settings, &a, &values, e);
+    if (!status) status = plugin_create(p, values, n_clusters, env, out, e);
+    arena_free(&a);
+    return status;
+}
+
+/* ---------------------------------------------------------------- verifier */
+
+static tare_status check_verdict(const struct plugin_instance *i, const tare_verdict *v, int64_t at, struct err *e)
+{
+    const char *name = i->plugin->desc.name;
+    const bool known = v->code >= TARE_CORRECT && v->code <= TARE_PARTIAL && v->code != TARE_CRASHED;
+    if (!known) FAIL(e, TARE_E_PLUGIN, "verifier %s: verify, answer %lld: the verdict code is %d", name, (long long)at, v->code);
+    if (!isfinite(v->reward))
+        FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward is %g; it has to be finite", name, (long long)at,
+             v->reward);
+    if (v->size < 0 || v->size > v->capacity)
+        FAIL(e, TARE_E_PLUGIN, "verifier %s: verify, answer %lld: %lld bytes extracted into a buffer of %lld", name, (long long)at,
+             (long long)v->size, (long long)v->capacity);
+    return TARE_OK;
+}
+
+tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          struct err *e)
+{
+    struct plugin_call c;
+    for (int64_t j = 0; j < n; j++) {
+        verdicts[j]->code = 0;
+        verdicts[j]->reward = NAN;
+        verdicts[j]->size = 0;
+        verdicts[j]->reason = NULL;
+    }
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, i, "verify", -1, i->plugin->verifier->verify(i->self, answers, verdicts, n, &c.error), e));
+    for (int64_t j = 0; j < n; j++) TRY(check_verdict(i, verdicts[j], j, e));
+    return TARE_OK;
+}
+
+tare_status plugin_explain(struct plugin_instance *i, tare_answer *answer, struct str *out, struct err *e)
+{
+    struct plugin_call c;
+    struct plugin_stream s = {.out = out};
+    const tare_stream stream = plugin_stream(&s);
+    if (!i->plugin->verifier->explain)
+        FAIL(e, TARE_E_UNSUPPORTED, "verifier %s does not explain its verdicts", i->plugin->desc.name);
+    plugin_enter(&c);
+    return plugin_leave(&c, i, "explain", -1, i->plugin->verifier->explain(i->self, answer, &stream, &c.error), e);
+}
+
+/* ---------------------------------------------------------------- encoder and codebook */
+
+int64_t plugin_dim(const struct plugin_instance *i)
+{
+    struct plugin_call c;
+    plugin_enter(&c);
+    const int64_t dim = i->plugin->desc.kind == TARE_ENCODER ? i->plugin->encoder->dim(i->self) : i->plugin->codebook->dim(i->self);
+    plugin_leave(&c, i, "dim", -1, TARE_OK, NULL);
+    return dim;
+}
+
+int64_t plugin_size(const struct plugin_instance *i)
+{
+    struct plugin_call c;
+    plugin_enter(&c);
+    const int64_t size = i->plugin->codebook->size(i->self);
+    plugin_leave(&c, i, "size", -1, TARE_OK, NULL);
+    return size;
+}
+
+tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int64_t n, float *out, struct err *e)
+{
+    struct plugin_call c;
+    const int64_t dim = plugin_dim(i);
+    if (dim <= 0) FAIL(e, TARE_E_PLUGIN, "encoder %s: its embeddings have %lld numbers", i->plugin->desc.name, (long long)dim);
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, i, "encode", -1, i->plugin->encoder->encode(i->self, texts, n, out, &c.error), e));
+    for (int64_t j = 0; j < n * dim; j++)
+        if (!isfinite(out[j]))
+            FAIL(e, TARE_E_NOT_FINITE, "encoder %s: encode, text %lld: number %lld is %g", i->plugin->desc.name,
+                 (long long)(j / dim), (long long)(j % dim), (double)out[j]);
+    return TARE_OK;
+}
+
+tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_t n, struct err *e)
+{
+    struct plugin_call c;
+    tare_status (*fit)(void *, const tare_text *, int64_t, tare_error *) =
+        i->plugin->desc.kind == TARE_ENCODER ? i->plugin->encoder->fit : i->plugin->codebook->fit;
+    if (!fit) return TARE_OK;
+    plugin_enter(&c);
+    return plugin_leave(&c, i, "fit", -1, fit(i->self, items, n, &c.error), e);
+}
+
+tare_status plugin_assign(const struct plugin_instance *i, const float *embedding, const tare_text *rows, int64_t n,
+                          int32_t *cluster, float *distance, struct err *e)
+{
+    struct plugin_call c;
+    for (int64_t j = 0; j < n; j++) cluster[j] = -1;
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, i, "assign", -1, i->plugin->codebook->assign(i->self, embedding, rows, n, cluster, distance, &c.error),
+                     e));
+    const int64_t size = plugin_size(i);
+    for (int64_t j = 0; j < n; j++)
+        if (cluster[j] < -1 || cluster[j] >= size)
+            FAIL(e, TARE_E_PLUGIN, "codebook %s: assign, row %lld: cluster %d of %lld", i->plugin->desc.name, (long long)j,
+                 cluster[j], (long long)size);
+    return TARE_OK;
+}
+
+tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    TRY(str_addf(out, e, "%s/%s", p->desc.name, p->desc.version));
+    for (uint32_t j = 0; j < p->desc.n_params; j++) {
+        if (p->params[j].type == TARE_PATH)
+            continue; /* where a file lies does not decide; what it holds is the plugin's identity */
+        TRY(str_addf(out, e, " %s=", p->params[j].key));
+        TRY(plugin_value_text(p, j, i->values[j], out, e));
+    }
+    if (p->desc.kind != TARE_ENCODER || !p->encoder->identity) return TARE_OK;
+    char text[512] = "";
+    struct plugin_call c;
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, i, "identity", -1, p->encoder->identity(i->self, text, sizeof text, &c.error), e));
+    text[sizeof text - 1] = 0;
+    return str_addf(out, e, " %s", text);
+}

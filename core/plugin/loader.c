@@ -1,0 +1,203 @@
+/* Opening files: once each, checked before and after the dynamic loader sees them, never closed. */
+#include "base/fs.h"
+#include "base/log.h"
+#include "plugin/internal.h"
+
+#include <stdio.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef const tare_plugin *(*entry_function)(const tare_host *, tare_error *);
+
+static pthread_mutex_t LOCK = PTHREAD_MUTEX_INITIALIZER;
+static struct plugin_file *FILES; /* lives as long as the process, as the code in the files does */
+
+/* The control word: rounding, flush-to-zero, traps; not the sticky flags of past operations. */
+static unsigned fp_control(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_stmxcsr() & ~0x3fu;
+#else
+    return (unsigned)fegetround();
+#endif
+}
+
+/* dlopen and the entry point; what they change in the process is put back. An object that was linked with -ffast-math by an older gcc
+ * turns on flush-to-zero for the thread that loads it. */
+static tare_status open_guarded(const char *path, const tare_plugin **out, struct err *e)
+{
+    fenv_t fenv;
+    char before[256];
+    fegetenv(&fenv);
+    const unsigned control = fp_control();
+    snprintf(before, sizeof before, "%s", setlocale(LC_ALL, NULL));
+
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *why = handle ? NULL : dlerror();
+    entry_function entry = NULL;
+    tare_error error = {.struct_size = sizeof error};
+    if (handle) *(void **)&entry = dlsym(handle, "tare_plugin_v1");
+    const tare_host host = plugin_host(NULL);
+    *out = entry ? entry(&host, &error) : NULL;
+
+    const bool fp_changed = fp_control() != control;
+    fesetenv(&fenv);
+    const bool locale_changed = strcmp(before, setlocale(LC_ALL, NULL)) != 0;
+    if (locale_changed) setlocale(LC_ALL, before);
+    if (fp_changed)
+        log_warn("%s: changed the floating-point mode while it was loaded; put back (was it linked with -ffast-math?)", path);
+    if (locale_changed) log_warn("%s: changed the locale while it was loaded; put back", path);
+
+    if (!handle) FAIL(e, TARE_E_PLUGIN, "%s: the dynamic loader refuses it: %s", path, why ? why : "no reason given");
+    if (!entry) FAIL(e, TARE_E_PLUGIN, "%s: exports no function tare_plugin_v1", path);
+    error.message[sizeof error.message - 1] = 0;
+    if (!*out)
+        FAIL(e, error.code > 0 ? error.code : TARE_E_PLUGIN, "%s: refuses to be used: %s", path,
+             error.message[0] ? error.message : "no reason given");
+    return TARE_OK;
+}
+
+static tare_status open_new(const char *path, struct plugin_file **out, struct err *e)
+{
+    const tare_plugin *raw;
+    struct plugin_file *f = NULL;
+    uint64_t hash;
+    tare_status status;
+    TRY(elf_check(path, e));
+    TRY(fs_hash_file(path, &hash, e));
+    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
+    TRY_TO(status, done, open_guarded(path, &raw, e));
+    TRY_TO(status, done, plugin_validate(path, raw, &f->plugins, e));
+    f->n = raw->n_descriptors;
+    f->path = strdup(path);
+    if (!f->path) FAIL_TO(status, done, e, TARE_E_NOMEM, "no memory to open %s", path);
+    for (uint32_t i = 0; i < f->n; i++) {
+        f->plugins[i].path = f->path;
+        f->plugins[i].hash = hash;
+    }
+    *out = f;
+    return TARE_OK;
+done:
+    if (f->plugins) mem_free(f->plugins);
+    mem_free(f);
+    return status;
+}
+
+tare_status plugin_file_open(const char *path, const struct plugin_file **out, struct err *e)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real)) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
+    if (fs_is_dir(real)) FAIL(e, TARE_E_INVALID, "%s: a folder, not a plugin", path);
+    pthread_mutex_lock(&LOCK);
+    struct plugin_file *f = FILES;
+    while (f && strcmp(f->path, real)) f = f->next;
+    tare_status status = TARE_OK;
+    if (!f) {
+        status = open_new(real, &f, e);
+        if (!status) {
+            f->next = FILES;
+            FILES = f;
+        }
+    }
+    pthread_mutex_unlock(&LOCK);
+    *out = status ? NULL : f;
+    return status;
+}
+
+/* The plugin of a file by kind and name; wanted NULL: the only one, or the one that is called like the file. */
+static tare_status pick(const struct plugin_file *f, int32_t kind, const char *wanted, const struct plugin **out, struct err *e)
+{
+    const struct plugin *only = NULL, *named = NULL;
+    char stem[FS_PATH], holds[600] = "";
+    const char *slash = strrchr(f->path, '/');
+    snprintf(stem, sizeof stem, "%s", slash ? slash + 1 : f->path);
+    if (strrchr(stem, '.')) *strrchr(stem, '.') = 0;
+    int of_kind = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct plugin *p = &f->plugins[i];
+        const size_t used = strlen(holds);
+        snprintf(holds + used, sizeof holds - used, "%s%s %s", i ? ", " : "", plugin_kind_name(p->desc.kind), p->desc.name);
+        if (p->desc.kind != kind) continue;
+        of_kind++;
+        only = p;
+        if (!strcmp(p->desc.name, wanted ? wanted : stem)) named = p;
+    }
+    if (!of_kind) FAIL(e, TARE_E_CONFIG, "%s: holds no %s, but %s", f->path, plugin_kind_name(kind), holds);
+    *out = named ? named : of_kind == 1 && !wanted ? only : NULL;
+    if (*out) return TARE_OK;
+    if (wanted) FAIL(e, TARE_E_CONFIG, "%s: holds no %s named '%s', but %s", f->path, plugin_kind_name(kind), wanted, holds);
+    FAIL(e, TARE_E_CONFIG, "%s: holds several: %s; say which with FILE.so:NAME", f->path, holds);
+}
+
+tare_status plugin_open(const char *name, int32_t kind, const struct plugin_search *search, const struct plugin **out,
+                        struct err *e)
+{
+    char path[FS_PATH];
+    const struct plugin_file *f;
+    *out = NULL;
+    if (!name || !*name) FAIL(e, TARE_E_CONFIG, "no %s is named", plugin_kind_name(kind));
+    const size_t n = strlen(name);
+    if (n >= sizeof path) FAIL(e, TARE_E_CONFIG, "%s: a name too long", name);
+    snprintf(path, sizeof path, "%s", name);
+    char *colon = strstr(path, ".so:");
+    const char *wanted = NULL;
+    if (colon) {
+        colon[3] = 0;
+        wanted = colon + 4;
+    }
+    if (!wanted && !strchr(path, '/') && (n < 3 || strcmp(path + n - 3, ".so"))) {
+        TRY(plugin_find(name, kind, search, path, e));
+    }
+    TRY(plugin_file_open(path, &f, e));
+    return pick(f, kind, wanted, out, e);
+}
+
+tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e)
+{
+    const struct plugin_file *f;
+    TRY(plugin_file_open(path, &f, e));
+    for (uint32_t i = 0; i < f->n; i++) TRY(visit(ctx, f->path, &f->plugins[i], NULL));
+    return TARE_OK;
+}
+
+struct listing {
+    plugin_visit visit;
+    void *ctx;
+    tare_status status;
+};
+
+static bool list_folder(void *ctx, const char *folder)
+{
+    struct listing *l = ctx;
+    struct dirent **names = NULL;
+    const int n = scandir(folder, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        char path[FS_PATH];
+        const size_t length = strlen(names[i]->d_name);
+        const bool wanted =
+            length > 3 && !strcmp(names[i]->d_name + length - 3, ".so") && !fs_join(path, folder, names[i]->d_name, NULL);
+        free(names[i]);
+        if (!wanted || l->status) continue;
+        struct err why = {0};
+        const struct plugin_file *f;
+        if (plugin_file_open(path, &f, &why)) l->status = l->visit(l->ctx, path, NULL, &why);
+        for (uint32_t j = 0; !why.code && j < f->n && !l->status; j++) l->status = l->visit(l->ctx, f->path, &f->plugins[j], NULL);
+    }
+    free(names);
+    return l->status != TARE_OK;
+}
+
+tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e)
+{
+    (void)e;
+    struct listing l = {.visit = visit, .ctx = ctx};
+    plugin_folders(search, 0, list_folder, &l);
+    return l.status;
+}

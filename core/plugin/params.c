@@ -1,0 +1,182 @@
+/* Parameters as text -> checked values in the order of the plugin's table; and the table as documentation. */
+#include "plugin/internal.h"
+
+#include <stdio.h>
+
+#include <math.h>
+#include <string.h>
+
+const char *param_range(const tare_param *p, char *buffer, size_t n)
+{
+    char low[32], high[32];
+    const bool number = p->type == TARE_INT || p->type == TARE_FLOAT;
+    buffer[0] = 0;
+    if (!number || (p->min == 0 && p->max == 0)) return buffer;
+    const bool has_low = p->min > -1e300, has_high = p->max < 1e300;
+    if (has_low && has_high)
+        snprintf(buffer, n, "%s %s %s %s %s", str_from_double(low, p->min), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
+                 p->flags & TARE_BELOW_MAX ? "<" : "<=", str_from_double(high, p->max));
+    else if (has_low)
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_ABOVE_MIN ? ">" : ">=", str_from_double(low, p->min));
+    else if (has_high)
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_BELOW_MAX ? "<" : "<=", str_from_double(high, p->max));
+    return buffer;
+}
+
+static bool in_range(const tare_param *p, double x)
+{
+    if (p->min == 0 && p->max == 0) return true;
+    return (p->flags & TARE_ABOVE_MIN ? x > p->min : x >= p->min) && (p->flags & TARE_BELOW_MAX ? x < p->max : x <= p->max);
+}
+
+static tare_status parse_bool(const char *text, const char *what, int64_t *out, struct err *e)
+{
+    static const char *const YES[] = {"true", "yes", "on", "1"}, *const NO[] = {"false", "no", "off", "0"};
+    for (int i = 0; i < 4; i++) {
+        if (!strcmp(text, YES[i]) || !strcmp(text, NO[i])) {
+            *out = !strcmp(text, YES[i]);
+            return TARE_OK;
+        }
+    }
+    FAIL(e, TARE_E_CONFIG, "%s: '%s' is neither true nor false", what, text);
+}
+
+static tare_status parse_choice(const tare_param *p, const char *text, const char *what, int64_t *out, struct err *e)
+{
+    char all[400] = "";
+    for (int64_t i = 0; p->choices[i]; i++) {
+        if (!strcmp(text, p->choices[i])) {
+            *out = i;
+            return TARE_OK;
+        }
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", p->choices[i]);
+    }
+    FAIL(e, TARE_E_CONFIG, "%s: '%s' is not one of %s", what, text, all);
+}
+
+tare_status param_parse(const tare_param *p, const char *text, const char *what, tare_value *out, struct err *e)
+{
+    char range[160];
+    struct err inner = {0};
+    switch (p->type) {
+    case TARE_BOOL:
+        return parse_bool(text, what, &out->i, e);
+    case TARE_CHOICE:
+        return parse_choice(p, text, what, &out->i, e);
+    case TARE_INT:
+        if (str_to_int(text, &out->i, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' is not a whole number", what, text);
+        if (!in_range(p, (double)out->i))
+            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range; allowed is %s", what, text, param_range(p, range, sizeof range));
+        return TARE_OK;
+    case TARE_FLOAT:
+        if (str_to_double(text, &out->f, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' is not a finite number", what, text);
+        if (!in_range(p, out->f))
+            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range; allowed is %s", what, text, param_range(p, range, sizeof range));
+        return TARE_OK;
+    default:
+        out->s = text;
+        return TARE_OK;
+    }
+}
+
+static int64_t find_param(const struct plugin *p, const char *key)
+{
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (!strcmp(p->params[i].key, key)) return i;
+    return -1;
+}
+
+static tare_status unknown_key(const struct plugin *p, const struct config_param *s, struct err *e)
+{
+    const char *near = NULL;
+    int64_t best = INT64_MAX;
+    for (uint32_t i = 0; i < p->desc.n_params; i++) {
+        const int64_t distance = str_distance(p->params[i].key, s->key);
+        if (distance < best) best = distance, near = p->params[i].key;
+    }
+    if (near && best <= 2 + (int64_t)strlen(s->key) / 4)
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] %s: unknown key; did you mean %s?", s->where, s->section, s->key, near);
+    char all[600] = "";
+    for (uint32_t i = 0; i < p->desc.n_params; i++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", p->params[i].key);
+    }
+    FAIL(e, TARE_E_CONFIG, "%s: [%s] %s: unknown key; %s%s", s->where, s->section, s->key,
+         p->desc.n_params ? "there are " : "it has no parameters", all);
+}
+
+static void section_name(const struct plugin *p, char section[128])
+{
+    snprintf(section, 128, "%s.%s", plugin_kind_name(p->desc.kind), p->desc.name);
+}
+
+tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,
+                          struct err *e)
+{
+    const int64_t n = p->desc.n_params;
+    const struct config_param **given;
+    tare_value *values;
+    char section[128], what[600];
+    section_name(p, section);
+    TRY(arena_new(a, tare_value, n, &values, e));
+    TRY(arena_new(a, const struct config_param *, n, &given, e));
+    for (const struct config_param *s = settings; s; s = s->next) {
+        if (strcmp(s->section, section)) continue;
+        const int64_t i = find_param(p, s->key);
+        if (i < 0) return unknown_key(p, s, e);
+        if (!given[i]) given[i] = s;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const tare_param *param = &p->params[i];
+        const char *text = given[i] ? given[i]->value : param->fallback;
+        if (!text) FAIL(e, TARE_E_CONFIG, "[%s] %s is missing; it has to be given: %s", section, param->key, param->doc);
+        snprintf(what, sizeof what, "%s: [%s] %s", given[i] ? given[i]->where : "default", section, param->key);
+        TRY(param_parse(param, text, what, &values[i], e));
+        if (param->type == TARE_STRING || param->type == TARE_PATH)
+            TRY(arena_strdup(a, text, -1, (char **)(uintptr_t)&values[i].s, e));
+    }
+    *out = values;
+    return TARE_OK;
+}
+
+tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
+                            struct arena *a, const struct config_param **out, struct err *e)
+{
+    char section[128], *owned;
+    section_name(p, section);
+    TRY(arena_strdup(a, section, -1, &owned, e));
+    *out = next;
+    for (int64_t i = 0; i < n; i++) {
+        const char *equals = strchr(assignments[i], '=');
+        if (!equals || equals == assignments[i]) FAIL(e, TARE_E_CONFIG, "command line: '%s': expected key=value", assignments[i]);
+        struct config_param *s;
+        char *key;
+        TRY(arena_new(a, struct config_param, 1, &s, e));
+        TRY(arena_strdup(a, assignments[i], equals - assignments[i], &key, e));
+        char *value;
+        TRY(arena_strdup(a, equals + 1, -1, &value, e));
+        *s = (struct config_param){
+            .section = owned, .key = key, .value = value, .where = "command line", .next = (struct config_param *)(uintptr_t)*out};
+        *out = s; /* in front: the first one found is the last one said */
+    }
+    return TARE_OK;
+}
+
+tare_status plugin_value_text(const struct plugin *p, int64_t i, tare_value value, struct str *out, struct err *e)
+{
+    const tare_param *param = &p->params[i];
+    char number[32];
+    switch (param->type) {
+    case TARE_BOOL:
+        return str_add(out, value.i ? "true" : "false", -1, e);
+    case TARE_INT:
+        return str_addf(out, e, "%lld", (long long)value.i);
+    case TARE_FLOAT:
+        return str_add(out, str_from_double(number, value.f), -1, e);
+    case TARE_CHOICE:
+        return str_add(out, param->choices[value.i], -1, e);
+    default:
+        return str_add(out, value.s, -1, e);
+    }
+}

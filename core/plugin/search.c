@@ -1,0 +1,133 @@
+/* Where plugins lie. Names are never given to the dynamic loader bare, so LD_LIBRARY_PATH does not decide. */
+#include "base/fs.h"
+#include "plugin/internal.h"
+
+#include <stdio.h>
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *plugin_kind_name(int32_t kind)
+{
+    switch (kind) {
+    case TARE_ESTIMATOR:
+        return "estimator";
+    case TARE_VERIFIER:
+        return "verifier";
+    case TARE_ENCODER:
+        return "encoder";
+    case TARE_CODEBOOK:
+        return "codebook";
+    default:
+        return "plugin of an unknown kind";
+    }
+}
+
+bool plugin_name_ok(const char *name)
+{
+    if (!name || name[0] < 'a' || name[0] > 'z') return false;
+    for (; *name; name++)
+        if (!(*name >= 'a' && *name <= 'z') && !(*name >= '0' && *name <= '9') && *name != '_') return false;
+    return true;
+}
+
+static const char *const FOLDERS[] = {"estimators", "verifiers", "clusterers"};
+
+/* folder/estimators and so on: the one of this kind, or all three. */
+static bool kind_folders(const char *folder, int32_t kind, folder_visit visit, void *ctx)
+{
+    for (int i = 0; i < 3; i++) {
+        char path[FS_PATH];
+        const bool wanted =
+            !kind || (kind == TARE_ESTIMATOR && i == 0) || (kind == TARE_VERIFIER && i == 1) || (kind > TARE_VERIFIER && i == 2);
+        if (wanted && !fs_join(path, folder, FOLDERS[i], NULL) && visit(ctx, path)) return true;
+    }
+    return false;
+}
+
+static bool listed_folders(const char *list, int32_t kind, folder_visit visit, void *ctx)
+{
+    while (list && *list) {
+        const size_t n = strcspn(list, ":");
+        char folder[FS_PATH];
+        if (n && n < sizeof folder) {
+            memcpy(folder, list, n);
+            folder[n] = 0;
+            if (visit(ctx, folder) || kind_folders(folder, kind, visit, ctx)) return true;
+        }
+        list += n + (list[n] == ':');
+    }
+    return false;
+}
+
+void plugin_folders(const struct plugin_search *search, int32_t kind, folder_visit visit, void *ctx)
+{
+    char exe[FS_PATH], dir[FS_PATH], folder[FS_PATH];
+    if (listed_folders(getenv("TARE_PLUGIN_PATH"), kind, visit, ctx)) return;
+    if (search && search->config_dir && !fs_join(folder, search->config_dir, "plugins", NULL)) {
+        if (visit(ctx, folder) || kind_folders(folder, kind, visit, ctx)) return;
+    }
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0) return;
+    exe[n] = 0;
+    fs_dirname(dir, exe);
+    if (!fs_join(folder, dir, "plugins", NULL) && kind_folders(folder, kind, visit, ctx)) return;
+    fs_dirname(folder, dir); /* PREFIX/bin/tare -> PREFIX/lib/tare */
+    if (!fs_join(dir, folder, "lib/tare", NULL)) kind_folders(dir, kind, visit, ctx);
+}
+
+struct hunt {
+    const char *name;
+    char *path; /* FS_PATH */
+    bool found;
+    struct str looked, near;
+};
+
+static bool look(void *ctx, const char *folder)
+{
+    struct hunt *h = ctx;
+    char file[FS_PATH];
+    if (snprintf(file, sizeof file, "%s.so", h->name) >= (int)sizeof file || fs_join(h->path, folder, file, NULL)) return false;
+    if (fs_exists(h->path)) return h->found = true;
+    str_addf(&h->looked, NULL, "%s%s", h->looked.size ? ", " : "", folder);
+    return false;
+}
+
+/* Names in the folders that are a slip of the keyboard away. */
+static bool look_near(void *ctx, const char *folder)
+{
+    struct hunt *h = ctx;
+    DIR *d = opendir(folder);
+    if (!d) return false;
+    for (struct dirent *entry; (entry = readdir(d));) {
+        char stem[256];
+        const size_t n = strlen(entry->d_name);
+        if (n < 4 || n > sizeof stem || strcmp(entry->d_name + n - 3, ".so")) continue;
+        memcpy(stem, entry->d_name, n - 3);
+        stem[n - 3] = 0;
+        const bool near =
+            str_distance(stem, h->name) <= 2 + (int64_t)strlen(h->name) / 6 || (strlen(h->name) >= 3 && strstr(stem, h->name));
+        if (near && !(h->near.data && strstr(h->near.data, stem))) str_addf(&h->near, NULL, "%s%s", h->near.size ? ", " : "", stem);
+    }
+    closedir(d);
+    return false;
+}
+
+tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e)
+{
+    struct hunt h = {.name = name, .path = path};
+    plugin_folders(search, kind, look, &h);
+    if (!h.found) plugin_folders(search, kind, look_near, &h);
+    tare_status status = TARE_OK;
+    if (!h.found) {
+        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+                         "no %s named '%s'%s%s%s; looked for %s.so in %s; set TARE_PLUGIN_PATH or give a file",
+                         plugin_kind_name(kind), name, h.near.size ? "; did you mean " : "", h.near.size ? h.near.data : "",
+                         h.near.size ? "?" : "", name, h.looked.size ? h.looked.data : "no folder at all");
+    }
+    str_free(&h.looked);
+    str_free(&h.near);
+    return status;
+}

@@ -1,0 +1,213 @@
+/* Saved state. The frame, little-endian:
+ *
+ *   "tarestat"  8 bytes
+ *   u32         version of the frame: 1
+ *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters ("key=value\n" each)
+ *   u64         bytes of the plugin's own state
+ *   u64         XXH3 of everything behind this word
+ *   name, version, locked parameters, state
+ */
+#include "base/fs.h"
+#include "plugin/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char MAGIC[8] = {'t', 'a', 'r', 'e', 's', 't', 'a', 't'};
+enum { FRAME_VERSION = 1 };
+
+struct frame {
+    char magic[8];
+    uint32_t version, kind, name, plugin_version, locked;
+    uint32_t zero;
+    uint64_t body, hash;
+};
+
+/* ---------------------------------------------------------------- streams */
+
+static tare_status stream_write(void *ctx, const void *data, int64_t size)
+{
+    struct plugin_stream *s = ctx;
+    if (!s->out) return TARE_E_STATE;
+    return size < 0 ? TARE_E_INVALID : size == 0 ? TARE_OK : str_add(s->out, data, size, NULL);
+}
+
+static tare_status stream_read(void *ctx, void *data, int64_t size)
+{
+    struct plugin_stream *s = ctx;
+    if (s->out) return TARE_E_STATE;
+    if (size < 0) return TARE_E_INVALID;
+    if (size > s->size - s->at) return TARE_E_CORRUPT;
+    if (size) memcpy(data, s->data + s->at, (size_t)size);
+    s->at += size;
+    return TARE_OK;
+}
+
+tare_stream plugin_stream(struct plugin_stream *s)
+{
+    return (tare_stream){.struct_size = sizeof(tare_stream), .ctx = s, .write = stream_write, .read = stream_read};
+}
+
+/* ---------------------------------------------------------------- the plugin's own bytes */
+
+typedef tare_status (*save_function)(const void *, const tare_stream *, tare_error *);
+typedef tare_status (*load_function)(void *, const tare_stream *, tare_error *);
+
+static save_function save_of(const struct plugin *p)
+{
+    switch (p->desc.kind) {
+    case TARE_ESTIMATOR:
+        return p->estimator->save;
+    case TARE_ENCODER:
+        return p->encoder->save;
+    case TARE_CODEBOOK:
+        return p->codebook->save;
+    default:
+        return NULL;
+    }
+}
+
+static load_function load_of(const struct plugin *p)
+{
+    switch (p->desc.kind) {
+    case TARE_ESTIMATOR:
+        return p->estimator->load;
+    case TARE_ENCODER:
+        return p->encoder->load;
+    case TARE_CODEBOOK:
+        return p->codebook->load;
+    default:
+        return NULL;
+    }
+}
+
+tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e)
+{
+    struct plugin_call c;
+    struct plugin_stream s = {.out = out};
+    const tare_stream stream = plugin_stream(&s);
+    const save_function save = save_of(i->plugin);
+    if (!save) return TARE_OK;
+    plugin_enter(&c);
+    return plugin_leave(&c, i, "save", -1, save(i->self, &stream, &c.error), e);
+}
+
+tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e)
+{
+    struct plugin_call c;
+    struct plugin_stream s = {.data = data, .size = n};
+    const tare_stream stream = plugin_stream(&s);
+    const load_function load = load_of(i->plugin);
+    const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->plugin->desc.name;
+    if (!load && n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes of state for %s %s, which has none", where, (long long)n, kind, name);
+    if (!load) return TARE_OK;
+    plugin_enter(&c);
+    if (plugin_leave(&c, i, "load", -1, load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
+    if (s.at != n)
+        FAIL(e, TARE_E_CORRUPT, "%s: %s %s read %lld of %lld bytes of its state", where, kind, name, (long long)s.at, (long long)n);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- the frame */
+
+static tare_status locked_params(const struct plugin_instance *i, struct str *out, struct err *e)
+{
+    for (uint32_t j = 0; j < i->plugin->desc.n_params; j++) {
+        if (!(i->plugin->params[j].flags & TARE_LOCKED_ON_RESUME)) continue;
+        TRY(str_addf(out, e, "%s=", i->plugin->params[j].key));
+        TRY(plugin_value_text(i->plugin, j, i->values[j], out, e));
+        TRY(str_add(out, "\n", 1, e));
+    }
+    return TARE_OK;
+}
+
+tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    struct str body = {0}, locked = {0};
+    tare_status status;
+    const int64_t start = out->size;
+    struct frame f = {.version = FRAME_VERSION,
+                      .kind = (uint32_t)p->desc.kind,
+                      .name = (uint32_t)strlen(p->desc.name),
+                      .plugin_version = (uint32_t)strlen(p->desc.version)};
+    memcpy(f.magic, MAGIC, sizeof MAGIC);
+    TRY_TO(status, done, plugin_save_raw(i, &body, e));
+    TRY_TO(status, done, locked_params(i, &locked, e));
+    f.locked = (uint32_t)locked.size;
+    f.body = (uint64_t)body.size;
+    TRY_TO(status, done, str_add(out, (const char *)&f, sizeof f, e));
+    TRY_TO(status, done, str_add(out, p->desc.name, f.name, e));
+    TRY_TO(status, done, str_add(out, p->desc.version, f.plugin_version, e));
+    if (locked.size) TRY_TO(status, done, str_add(out, locked.data, locked.size, e));
+    if (body.size) TRY_TO(status, done, str_add(out, body.data, body.size, e));
+    f.hash = fs_hash(out->data + start + sizeof f, out->size - start - (int64_t)sizeof f, 0);
+    memcpy(out->data + start, &f, sizeof f);
+done:
+    str_free(&body);
+    str_free(&locked);
+    return status;
+}
+
+/* Compares "key=value" lines; names the first that differs. */
+static tare_status check_locked(const struct plugin_instance *i, const char *saved, uint32_t n, const char *where, struct err *e)
+{
+    struct str now = {0};
+    tare_status status = locked_params(i, &now, e);
+    if (!status && (now.size != n || memcmp(now.data ? now.data : "", saved, n))) {
+        const char *a = saved, *b = now.data ? now.data : "";
+        const char *a_end = saved + n;
+        while (a < a_end && *b) {
+            const char *a_line = memchr(a, '\n', (size_t)(a_end - a));
+            const size_t an = a_line ? (size_t)(a_line - a) : (size_t)(a_end - a), bn = strcspn(b, "\n");
+            if (an != bn || memcmp(a, b, an)) break;
+            a += an + (a_line != NULL);
+            b += bn + (b[bn] != 0);
+        }
+        const int an = (int)strcspn(a < a_end ? a : "", "\n"), bn = (int)strcspn(b, "\n");
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                         "%s: saved with %.*s, the configuration says %.*s; this parameter of %s %s is fixed for a run", where, an,
+                         a, bn, b, plugin_kind_name(i->plugin->desc.kind), i->plugin->desc.name);
+    }
+    str_free(&now);
+    return status;
+}
+
+static tare_status check_frame(const struct plugin_instance *i, const char *data, int64_t n, struct frame *f, const char *where,
+                               struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    const char *kind = plugin_kind_name(p->desc.kind);
+    if (n < (int64_t)sizeof *f)
+        FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes, a saved state has at least %zu", where, (long long)n, sizeof *f);
+    memcpy(f, data, sizeof *f);
+    if (memcmp(f->magic, MAGIC, sizeof MAGIC)) FAIL(e, TARE_E_CORRUPT, "%s: not the saved state of a plugin", where);
+    if (f->version != FRAME_VERSION)
+        FAIL(e, TARE_E_VERSION, "%s: saved state of format %u, this program reads %d", where, f->version, FRAME_VERSION);
+    const int64_t room = n - (int64_t)sizeof *f;
+    const uint64_t texts = (uint64_t)f->name + f->plugin_version + f->locked;
+    if (texts > (uint64_t)room || f->body > (uint64_t)room - texts)
+        FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes where %llu were written", where, (long long)n,
+             (unsigned long long)(sizeof *f + texts + f->body));
+    const char *text = data + sizeof *f;
+    if (fs_hash(text, (int64_t)(texts + f->body), 0) != f->hash)
+        FAIL(e, TARE_E_CORRUPT, "%s: damaged: its checksum does not fit its bytes", where);
+    if (f->kind != (uint32_t)p->desc.kind || f->name != strlen(p->desc.name) || memcmp(text, p->desc.name, f->name))
+        FAIL(e, TARE_E_VERSION, "%s: the state of %s %.*s, the configuration has %s %s", where, plugin_kind_name((int32_t)f->kind),
+             (int)f->name, text, kind, p->desc.name);
+    const char *version = text + f->name;
+    if (strtol(version, NULL, 10) != strtol(p->desc.version, NULL, 10))
+        FAIL(e, TARE_E_VERSION, "%s: written by %s %s %.*s, this is %s; another major version cannot read it", where, kind,
+             p->desc.name, (int)f->plugin_version, version, p->desc.version);
+    return check_locked(i, version + f->plugin_version, f->locked, where, e);
+}
+
+tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e)
+{
+    struct frame f;
+    TRY(check_frame(i, data, n, &f, where, e));
+    const int64_t texts = (int64_t)f.name + f.plugin_version + f.locked, total = (int64_t)sizeof f + texts + (int64_t)f.body;
+    if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes behind the state", where, (long long)(n - total));
+    if (used) *used = total;
+    return plugin_load_raw(i, (const char *)data + sizeof f + texts, (int64_t)f.body, where, e);
+}

@@ -1,0 +1,233 @@
+/* What an entry point returned: is it complete, sane, and for this program? Makes the host's copies, zero where the plugin's build had
+ * no such member. A message names the file, the plugin and the member. */
+#include "plugin/internal.h"
+
+#include <stdio.h>
+
+#include <string.h>
+
+enum { MAX_DESCRIPTORS = 64, MAX_PARAMS = 256, MAX_STRUCT = 4096 };
+
+struct subject {
+    const char *path;
+    char name[96]; /* "estimator grpo", or "descriptor 2" as long as that is not known */
+};
+
+/* One member of a function table. */
+struct member {
+    const char *name;
+    uint32_t offset;
+    bool required;
+    const char *with; /* must be there when this one is */
+};
+
+#define MEMBER(T, F, R, W)                                                                                                         \
+    {                                                                                                                              \
+#F, offsetof(T, F), R, W                                                                                                   \
+    }
+static const struct member ESTIMATOR[] = {MEMBER(tare_estimator, create, true, NULL),
+                                          MEMBER(tare_estimator, destroy, true, NULL),
+                                          MEMBER(tare_estimator, save, false, "load"),
+                                          MEMBER(tare_estimator, load, false, "save"),
+                                          MEMBER(tare_estimator, prepare_size, false, "prepare"),
+                                          MEMBER(tare_estimator, collect_size, false, "collect"),
+                                          MEMBER(tare_estimator, prepare, false, "prepare_size"),
+                                          MEMBER(tare_estimator, compute, true, NULL),
+                                          MEMBER(tare_estimator, collect, false, "apply"),
+                                          MEMBER(tare_estimator, apply, false, "save"),
+                                          MEMBER(tare_estimator, describe, false, NULL),
+                                          {0}};
+static const struct member VERIFIER[] = {MEMBER(tare_verifier, create, true, NULL),
+                                         MEMBER(tare_verifier, destroy, true, NULL),
+                                         MEMBER(tare_verifier, verify, true, NULL),
+                                         MEMBER(tare_verifier, explain, false, NULL),
+                                         {0}};
+static const struct member ENCODER[] = {MEMBER(tare_encoder, create, true, NULL),
+                                        MEMBER(tare_encoder, destroy, true, NULL),
+                                        MEMBER(tare_encoder, dim, true, NULL),
+                                        MEMBER(tare_encoder, encode, true, NULL),
+                                        MEMBER(tare_encoder, fit, false, "save"),
+                                        MEMBER(tare_encoder, save, false, "load"),
+                                        MEMBER(tare_encoder, load, false, "fit"),
+                                        MEMBER(tare_encoder, identity, false, NULL),
+                                        {0}};
+static const struct member CODEBOOK[] = {MEMBER(tare_codebook, create, true, NULL),
+                                         MEMBER(tare_codebook, destroy, true, NULL),
+                                         MEMBER(tare_codebook, size, true, NULL),
+                                         MEMBER(tare_codebook, dim, true, NULL),
+                                         MEMBER(tare_codebook, assign, true, NULL),
+                                         MEMBER(tare_codebook, fit, false, "save"),
+                                         MEMBER(tare_codebook, save, false, "load"),
+                                         MEMBER(tare_codebook, load, false, "fit"),
+                                         MEMBER(tare_codebook, encoder_identity, false, NULL),
+                                         MEMBER(tare_codebook, encoder_state, false, NULL),
+                                         MEMBER(tare_codebook, cluster_name, false, NULL),
+                                         {0}};
+
+static const struct kind {
+    const struct member *members;
+    uint32_t size;
+} KINDS[] = {{0},
+             {ESTIMATOR, sizeof(tare_estimator)},
+             {VERIFIER, sizeof(tare_verifier)},
+             {ENCODER, sizeof(tare_encoder)},
+             {CODEBOOK, sizeof(tare_codebook)}};
+
+static bool is_set(const void *table, const struct member *m)
+{
+    void (*f)(void);
+    memcpy(&f, (const char *)table + m->offset, sizeof f);
+    return f != NULL;
+}
+
+static bool is_set_by_name(const void *table, const struct member *list, const char *name)
+{
+    for (; list->name; list++)
+        if (!strcmp(list->name, name)) return is_set(table, list);
+    return false;
+}
+
+/* Copies a function table of the plugin's size into one of ours, and checks its members. */
+static tare_status copy_table(const struct subject *s, const struct kind *k, const void *table, void *copy, struct err *e)
+{
+    uint32_t size;
+    memcpy(&size, table, sizeof size);
+    if (size < 8 || size > MAX_STRUCT)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: its function table says it has %u bytes; set struct_size to sizeof the table", s->path,
+             s->name, size);
+    memcpy(copy, table, size < k->size ? size : k->size);
+    memcpy(copy, &size, sizeof size);
+    for (const struct member *m = k->members; m->name; m++) {
+        if (m->required && size < m->offset + sizeof(void *))
+            FAIL(e, TARE_E_PLUGIN,
+                 "%s: %s: its function table ends before %s (struct_size %u, needed %u); rebuild it against this program's SDK",
+                 s->path, s->name, m->name, size, m->offset + (uint32_t)sizeof(void *));
+        if (m->required && !is_set(copy, m))
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: the function %s is missing (NULL)", s->path, s->name, m->name);
+        if (m->with && is_set(copy, m) && !is_set_by_name(copy, k->members, m->with))
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: it has the function %s but not %s, which belongs with it", s->path, s->name, m->name,
+                 m->with);
+    }
+    return TARE_OK;
+}
+
+static tare_status check_param(const struct subject *s, const tare_param *params, uint32_t i, struct err *e)
+{
+    const tare_param *p = &params[i];
+    if (!plugin_name_ok(p->key))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %u has no key of the form [a-z][a-z0-9_]*", s->path, s->name, i + 1);
+    for (uint32_t j = 0; j < i; j++)
+        if (!strcmp(params[j].key, p->key)) FAIL(e, TARE_E_PLUGIN, "%s: %s: two parameters are named %s", s->path, s->name, p->key);
+    if (p->type < TARE_BOOL || p->type > TARE_PATH)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has the unknown type %d", s->path, s->name, p->key, p->type);
+    if (!p->doc || !*p->doc) FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has no documentation", s->path, s->name, p->key);
+    if (p->type == TARE_CHOICE && (!p->choices || !p->choices[0]))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s is a choice without choices", s->path, s->name, p->key);
+    if (!(p->min <= p->max))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has the range %g to %g", s->path, s->name, p->key, p->min, p->max);
+    if (!p->fallback != !!(p->flags & TARE_REQUIRED))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s %s", s->path, s->name, p->key,
+             p->fallback ? "is required and has a default" : "has no default and is not marked TARE_REQUIRED");
+    if (!p->fallback) return TARE_OK;
+    tare_value value;
+    char what[400];
+    snprintf(what, sizeof what, "%s: %s: the default of parameter %s", s->path, s->name, p->key);
+    if (param_parse(p, p->fallback, what, &value, e)) return err_frame(e, TARE_E_PLUGIN, __FILE__, __LINE__);
+    return TARE_OK;
+}
+
+static tare_status copy_params(const struct subject *s, const tare_descriptor *d, tare_param **out, struct err *e)
+{
+    *out = NULL;
+    if (!d->n_params) return TARE_OK;
+    if (d->n_params > MAX_PARAMS)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: %u parameters; at most %d", s->path, s->name, d->n_params, MAX_PARAMS);
+    if (!d->params) FAIL(e, TARE_E_PLUGIN, "%s: %s: %u parameters and no table", s->path, s->name, d->n_params);
+    if (d->param_size < sizeof(tare_param) || d->param_size > MAX_STRUCT)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: param_size is %u; set it to sizeof(tare_param)", s->path, s->name, d->param_size);
+    TRY(mem_new((int64_t)d->n_params * (int64_t)sizeof(tare_param), (void **)out, e));
+    for (uint32_t i = 0; i < d->n_params; i++) {
+        memcpy(&(*out)[i], (const char *)d->params + (size_t)i * d->param_size, sizeof(tare_param));
+        TRY(check_param(s, *out, i, e));
+    }
+    return TARE_OK;
+}
+
+static bool version_ok(const char *v)
+{
+    int major, minor, patch;
+    char behind = 0;
+    return v && strlen(v) < 32 && sscanf(v, "%d.%d.%d%c", &major, &minor, &patch, &behind) >= 3 && major >= 0 && minor >= 0 &&
+           patch >= 0 && (!behind || behind == '-' || behind == '+');
+}
+
+static tare_status check_descriptor(struct subject *s, const tare_descriptor *d, uint32_t i, struct plugin *p, struct err *e)
+{
+    snprintf(s->name, sizeof s->name, "descriptor %u", i + 1);
+    if (!d) FAIL(e, TARE_E_PLUGIN, "%s: %s is NULL", s->path, s->name);
+    if (d->struct_size < sizeof(tare_descriptor) || d->struct_size > MAX_STRUCT)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: struct_size is %u, needed %zu; set it to sizeof the descriptor", s->path, s->name,
+             d->struct_size, sizeof(tare_descriptor));
+    if (d->kind < TARE_ESTIMATOR || d->kind > TARE_CODEBOOK)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: unknown kind %d", s->path, s->name, d->kind);
+    if (!plugin_name_ok(d->name) || strlen(d->name) > 63)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: its name is %s%s%s; it has to be [a-z][a-z0-9_]*, at most 63 characters", s->path, s->name,
+             d->name ? "'" : "", d->name ? d->name : "missing", d->name ? "'" : "");
+    snprintf(s->name, sizeof s->name, "%s %s", plugin_kind_name(d->kind), d->name);
+    if (!version_ok(d->version))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: its version is '%s'; it has to be like 1.0.0", s->path, s->name,
+             d->version ? d->version : "missing");
+    if (!d->summary || !*d->summary) FAIL(e, TARE_E_PLUGIN, "%s: %s: it has no summary", s->path, s->name);
+    if (!d->functions) FAIL(e, TARE_E_PLUGIN, "%s: %s: it has no function table", s->path, s->name);
+    if (d->threading > TARE_REENTRANT) FAIL(e, TARE_E_PLUGIN, "%s: %s: unknown threading %u", s->path, s->name, d->threading);
+    memcpy(&p->desc, d, sizeof p->desc);
+    return TARE_OK;
+}
+
+static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint32_t i, struct plugin *all, struct err *e)
+{
+    struct plugin *p = &all[i];
+    void *table;
+    TRY(check_descriptor(s, raw->descriptors[i], i, p, e));
+    for (uint32_t j = 0; j < i; j++)
+        if (all[j].desc.kind == p->desc.kind && !strcmp(all[j].desc.name, p->desc.name))
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: there are two of that name in the file", s->path, s->name);
+    const struct kind *k = &KINDS[p->desc.kind];
+    TRY(mem_new(k->size, &table, e));
+    p->estimator = table; /* the union's members are all pointers */
+    TRY(copy_table(s, k, p->desc.functions, table, e));
+    tare_param *params;
+    const tare_status status = copy_params(s, &p->desc, &params, e);
+    p->params = params;
+    p->minor_built = raw->abi_minor_built;
+    return status;
+}
+
+tare_status plugin_validate(const char *path, const tare_plugin *raw, struct plugin **out, struct err *e)
+{
+    struct subject s = {.path = path};
+    *out = NULL;
+    if (raw->struct_size < sizeof(tare_plugin) || raw->struct_size > MAX_STRUCT)
+        FAIL(e, TARE_E_PLUGIN, "%s: its tare_plugin says it has %u bytes, needed %zu; set struct_size to sizeof(tare_plugin)", path,
+             raw->struct_size, sizeof(tare_plugin));
+    if (raw->abi_minor_needed > TARE_ABI_MINOR)
+        FAIL(e, TARE_E_VERSION,
+             "%s: needs plugin ABI %d.%u, this program has %d.%d; update tare or rebuild the plugin against its SDK", path,
+             TARE_ABI_MAJOR, raw->abi_minor_needed, TARE_ABI_MAJOR, TARE_ABI_MINOR);
+    if (!raw->n_descriptors || raw->n_descriptors > MAX_DESCRIPTORS || !raw->descriptors)
+        FAIL(e, TARE_E_PLUGIN, "%s: holds %u descriptors; 1 to %d are possible", path, raw->n_descriptors, MAX_DESCRIPTORS);
+    struct plugin *all;
+    TRY(mem_new((int64_t)raw->n_descriptors * (int64_t)sizeof *all, (void **)&all, e));
+    tare_status status = TARE_OK;
+    for (uint32_t i = 0; i < raw->n_descriptors && !status; i++) status = validate_one(&s, raw, i, all, e);
+    if (status) {
+        for (uint32_t i = 0; i < raw->n_descriptors; i++) {
+            mem_free((void *)(uintptr_t)all[i].estimator);
+            mem_free((void *)(uintptr_t)all[i].params);
+        }
+        mem_free(all);
+        return status;
+    }
+    *out = all;
+    return TARE_OK;
+}
