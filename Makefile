@@ -1,0 +1,30 @@
+# Thin: everything is CMake. Two targets do all a newcomer needs; both install what is missing when they may.
+#   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints before and after (about 3 minutes)
+#   make test         builds and passes the tests
+BUILD ?= build
+JOBS  ?= $(shell nproc)
+ARGS  ?=
+
+.PHONY: all build quickstart test bench clean
+all: build
+
+build:
+	@sh tools/needs.sh build
+	@cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@cmake --build $(BUILD) -j $(JOBS)
+
+quickstart: build
+	$(BUILD)/tare train configs/quickstart.ini $(ARGS)
+
+test:
+	@sh tools/needs.sh test
+	cmake -S . -B $(BUILD) -DBUILD_TESTING=ON -DTARE_WERROR=ON
+	cmake --build $(BUILD) -j $(JOBS)
+	cd $(BUILD) && ctest --output-on-failure
+
+bench: build
+	$(BUILD)/tare bench
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,63 @@
+/* Mean reward on the evaluation rows: eval.samples completions of each at eval.temperature, the run's own verifiers. The same draws at
+ * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
+#include "loop/run.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS_AT_ONCE = 256 };
+
+static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
+{
+    for (int64_t k = 0; k < v->n_parts; k++)
+        if ((int64_t)strlen(v->parts[k].subject) == subject.size && !memcmp(v->parts[k].subject, subject.data, (size_t)subject.size)) return &v->parts[k];
+    if (v->n_parts == (int64_t)(sizeof v->parts / sizeof *v->parts)) return NULL;
+    v->parts[v->n_parts] = (struct evaluation_part){.subject = subject.data};
+    return &v->parts[v->n_parts++];
+}
+
+static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct evaluation *v, struct err *e)
+{
+    const struct eval_config *c = &r->config->eval;
+    struct arena *a = &r->arena;
+    struct batch b = {.step = r->step};
+    int64_t rows[ROWS_AT_ONCE];
+    for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
+    arena_reset(a);
+    TRY(stage_prompts(r->prompts, &r->eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
+    const struct sample_params p = {.temperature = c->temperature, .top_p = c->top_p, .stop = r->stop, .n_stop = r->n_stop,
+                                    .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};
+    struct rollout_config shape = r->config->rollout;
+    shape.group_size = c->samples;
+    TRY(rollout_run(r->sampler, &shape, &p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &b, signals_flag(), a, e));
+    TRY(stage_texts(r->tokenizer, r->model, &b, a, e));
+    TRY(verify_run(r->verify, &b, a, e));
+    for (int64_t m = 0; m < b.n_groups; m++) {
+        struct evaluation_part *part = b.row[m]->subject.data ? part_of(v, b.row[m]->subject) : NULL;
+        for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) {
+            v->reward += b.reward[i];
+            v->length += (double)(b.token_begin[i + 1] - b.token_begin[i]);
+            v->samples++;
+            if (part) part->reward += b.reward[i], part->n++;
+        }
+    }
+    v->rows += n;
+    return TARE_OK;
+}
+
+tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
+{
+    *v = (struct evaluation){0};
+    const int64_t all = r->eval.n;
+    for (int64_t at = 0; at < all; at += ROWS_AT_ONCE) {
+        const tare_status status = evaluate_rows(r, at, all - at < ROWS_AT_ONCE ? all - at : ROWS_AT_ONCE, v, e);
+        if (status) {
+            err_prefix(e, "evaluation");
+            return status;
+        }
+    }
+    v->reward /= (double)v->samples;
+    v->length /= (double)v->samples;
+    for (int64_t k = 0; k < v->n_parts; k++) v->parts[k].reward /= (double)v->parts[k].n;
+    return TARE_OK;
+}

@@ -1,0 +1,97 @@
+/* A training run: every part it is made of, opened in the order of the data flow and closed in reverse.
+ *
+ *   run_open -> [run_resume] -> step_run until train.steps -> run_close
+ *
+ * Not thread-safe; one run a process (signals are caught for it). */
+#ifndef TARE_CORE_RUN_H
+#define TARE_CORE_RUN_H
+
+#include "base/pool.h"
+#include "checkpoint/checkpoint.h"
+#include "cluster/cluster.h"
+#include "config/config.h"
+#include "data/batch.h"
+#include "data/dataset.h"
+#include "data/order.h"
+#include "data/prompt.h"
+#include "dist/comm.h"
+#include "estimate/estimate.h"
+#include "model/model.h"
+#include "observe/observe.h"
+#include "rollout/rollout.h"
+#include "update/update.h"
+#include "verify/verify.h"
+
+struct run {
+    const struct config *config;
+    struct comm comm;
+    struct pool *pool;
+    const struct kernels *kernels;
+    struct tokenizer *tokenizer;
+    struct prompts *prompts;
+    struct dataset train, eval;
+    struct order order;
+    struct model *model, *reference;
+    struct sampler *sampler;
+    struct verify *verify;
+    struct cluster *cluster;
+    struct estimator *estimator;
+    struct trainer *trainer;
+    struct observe *observe;
+    struct token_ids prompt_ids; /* a step's prompts, grown and kept */
+    struct arena arena;          /* of the step */
+    struct batch batch;
+    struct update_report report;
+    int32_t *stop;
+    int64_t n_stop;
+    int64_t step;    /* steps done */
+    int64_t cursor;  /* prompts taken from the order */
+    double first_token_seconds;
+};
+
+/* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. resume: continue run.dir's last complete
+ * checkpoint; else run.dir must not hold a run. */
+tare_status run_open(struct run *r, const struct config *c, bool resume, struct err *e);
+void run_close(struct run *r);
+
+/* step.c: one iteration. */
+tare_status step_run(struct run *r, struct err *e);
+/* train.c: `tare train` as a function: warm start if needed, all steps, evaluation before and after, checkpoints. */
+tare_status train_run(const struct config *c, bool resume, struct err *e);
+/* sft.c: `tare sft`. */
+tare_status sft_run(const struct config *c, struct err *e);
+/* warm_start.c: makes model.path by model.warm_start when the folder is absent. */
+tare_status warm_start(const struct config *c, struct err *e);
+
+/* stages.c: what a stage needs from more than one folder */
+tare_status stage_data(struct run *r, struct err *e);
+tare_status stage_rollout(struct run *r, struct err *e);
+tare_status stage_reference(struct run *r, struct err *e);
+/* Decodes b's completions (without the stop token) into the arena. */
+tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e);
+/* Fills rows, uids, prompts of b from data set rows. */
+tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence, int64_t n,
+                          struct token_ids *ids, struct batch *b, struct arena *a, struct err *e);
+
+/* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
+struct evaluation {
+    double reward, length;
+    int64_t rows, samples;
+    struct evaluation_part {
+        const char *subject; /* lives as long as the data set */
+        double reward;
+        int64_t n;
+    } parts[64];
+    int64_t n_parts;
+};
+tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);
+
+/* signals.c: SIGINT and SIGTERM set the flag; a second one ends the process at once. */
+const volatile int *signals_flag(void);
+void signals_catch(void);
+
+/* resume.c: the parts of a checkpoint that the loop knows. */
+tare_status run_save(struct run *r, struct err *e);
+tare_status run_restore(struct run *r, const char *folder, struct err *e);
+
+#endif
