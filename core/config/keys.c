@@ -66,7 +66,7 @@ const struct config_key CONFIG_KEYS[] = {
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Configuration for `tare sft` that makes model.path when it is absent. Counts from the folder of the file it is named in."},
     CHOICE(model, dtype, "f32", "f32 bf16",
-           "Precision of the forward and backward pass. Master weights, gradients sums and the optimizer are always f32."),
+           "Precision of the forward and backward pass. Master weights, gradient sums and the optimizer are always f32."),
     CHOICE(model, save_dtype, "auto", "auto f32 bf16",
            "Precision of the weights in saved checkpoints. auto: as in model.path (a resumed run reads its f32 master weights from "
            "the optimizer state)."),
@@ -77,7 +77,7 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(model, init, "", "- qwen2 llama qwen3",
            "Architecture of a new model with random weights, used when model.path does not exist. Empty: never make one."),
     INT(model, hidden_size, "128", 1, MANY, "Width C of a new model."),
-    INT(model, layers, "2", 1, 100000, "Layers L of a new model."),
+    INT(model, layers, "2", 1, MANY, "Layers L of a new model."),
     INT(model, heads, "4", 1, MANY, "Query heads H of a new model."),
     INT(model, kv_heads, "2", 1, MANY, "Key and value heads of a new model; divides heads."),
     INT(model, head_dim, "0", 0, MANY, "Width D of a head of a new model. 0: hidden_size / heads."),

@@ -77,13 +77,11 @@ static bool in_range(const struct config_key *k, double x)
 /* A path in a file counts from that file's folder. It is kept absolute, so that a copy of the configuration elsewhere means the same. */
 static tare_status absolute(const char *text, const char *where, char *out, struct err *e)
 {
-    char folder[FS_PATH], full[PATH_MAX];
+    char file[FS_PATH], folder[FS_PATH] = ".", full[PATH_MAX];
     const char *colon = strrchr(where, ':');
     if (colon) {
-        snprintf(folder, sizeof folder, "%.*s", (int)(colon - where), where);
-        fs_dirname(folder, folder);
-    } else {
-        snprintf(folder, sizeof folder, ".");
+        snprintf(file, sizeof file, "%.*s", (int)(colon - where), where);
+        fs_dirname(folder, file);
     }
     if (*text == '/' || !realpath(folder, full)) return fs_join(out, "", text, e);
     return fs_join(out, full, text, e);

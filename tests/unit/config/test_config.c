@@ -1,0 +1,347 @@
+#include "check.h"
+
+#include "base/fs.h"
+#include "config/config.h"
+#include "config/keys.h"
+
+#include <string.h>
+
+static char folder[] = "/tmp/tare-config-XXXXXX";
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return (int)fs_remove_tree(folder, NULL);
+}
+
+static const char *write_file(const char *name, const char *text)
+{
+    static char path[4][300];
+    static int turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, 300, "%s/%s", folder, name);
+    struct err e = {0};
+    assert_ok(fs_write_atomic(p, text, (int64_t)strlen(text), &e), &e);
+    return p;
+}
+
+static void loads(struct config *c, const char *text, const char *override)
+{
+    struct err e = {0};
+    const char *file = text ? write_file("a.ini", text) : NULL;
+    assert_ok(config_load(c, file, &override, override != NULL, &e), &e);
+}
+
+/* The text must be refused as a configuration error, at the given line of a.ini (0: the command line), naming `what`. */
+static void refused(const char *text, const char *override, int line, const char *what)
+{
+    struct config c;
+    struct err e = {0};
+    const char *file = text ? write_file("a.ini", text) : NULL;
+    const tare_status got = config_load(&c, file, &override, override != NULL, &e);
+    if (got != TARE_E_CONFIG) fail_msg("status %d for: %s %s (%s)", got, text ? text : "", override ? override : "", e.message);
+    char where[350];
+    if (line) {
+        snprintf(where, sizeof where, "%s/a.ini:%d:", folder, line);
+    } else {
+        snprintf(where, sizeof where, "command line:");
+    }
+    if (line >= 0 && strncmp(e.message, where, strlen(where))) fail_msg("expected %s in: %s", where, e.message);
+    if (!strstr(e.message, what)) fail_msg("expected '%s' in: %s", what, e.message);
+}
+
+static void defaults_are_the_papers(void **state)
+{
+    (void)state;
+    struct config c;
+    loads(&c, NULL, NULL);
+    assert_int_equal(c.rollout.prompts, 16);
+    assert_int_equal(c.rollout.group_size, 8);
+    assert_int_equal(c.train.minibatch, 64);
+    assert_int_equal(c.train.steps, 500);
+    assert_int_equal(c.rollout.max_new_tokens, 8192);
+    assert_true(c.rollout.temperature == 1.0 && c.loss.clip == 0.2 && c.loss.kl_coef == 0 && c.loss.entropy_coef == 0.01);
+    assert_true(c.train.lr == 1e-6 && c.train.beta1 == 0.9 && c.train.beta2 == 0.999 && c.train.eps == 1e-8);
+    assert_true(c.train.weight_decay == 0 && c.train.max_grad_norm == 1 && c.train.lr_floor == 0 && c.train.prompt_sharing);
+    assert_string_equal(c.train.schedule, "cosine");
+    assert_string_equal(c.run.dir, "runs/run");
+    assert_string_equal(config_where(&c, "train", "lr"), "default");
+    config_free(&c);
+}
+
+static void file_then_command_line(void **state)
+{
+    (void)state;
+    struct config c;
+    loads(&c,
+          "\xEF\xBB\xBF# comment\n[train]\n  lr = 3e-4 ; inline\nsteps=7\r\n\n[estimator.bv_blend]\ngamma = 0.9\n[data]\nsuffix = "
+          "\"\\nput \\\"x; y\\\" in \\\\boxed{}\"\nsystem = a;b\n",
+          "train.lr=0.001");
+    assert_true(c.train.lr == 0.001);
+    assert_string_equal(config_where(&c, "train", "lr"), "command line");
+    assert_int_equal(c.train.steps, 7);
+    assert_non_null(strstr(config_where(&c, "train", "steps"), "a.ini:4"));
+    assert_string_equal(c.data.suffix, "\nput \"x; y\" in \\boxed{}");
+    assert_string_equal(c.data.system, "a;b");
+    assert_string_equal(c.params->section, "estimator.bv_blend");
+    assert_string_equal(c.params->value, "0.9");
+    assert_non_null(strstr(c.params->where, "a.ini:7"));
+    assert_string_equal(c.run.name, "a");
+    assert_string_equal(c.run.dir, "runs/a");
+    config_free(&c);
+}
+
+static void plugin_parameters_from_the_command_line(void **state)
+{
+    (void)state;
+    struct config c;
+    loads(&c, "[estimator.bv_blend]\ngamma = 0.9\n[sweep]\nestimator.plugin = grpo, bv_blend\n", "estimator.bv_blend.gamma=0.5");
+    assert_string_equal(c.params->key, "gamma");
+    assert_string_equal(c.params->value, "0.5");
+    assert_string_equal(c.params->where, "command line");
+    assert_string_equal(c.params->next->section, "sweep");
+    assert_string_equal(c.params->next->key, "estimator.plugin");
+    assert_null(c.params->next->next);
+    config_free(&c);
+    loads(&c, NULL, "sweep.estimator.bv_blend.gamma=0.1 0.9");
+    assert_string_equal(c.params->key, "estimator.bv_blend.gamma");
+    config_free(&c);
+}
+
+static void includes(void **state)
+{
+    (void)state;
+    struct config c;
+    write_file("base.ini", "[train]\nlr = 1\nsteps = 5\n[model]\nwarm_start = warm.ini\n");
+    loads(&c, "include = base.ini\n[train]\nlr = 2\n", NULL);
+    assert_true(c.train.lr == 2);
+    assert_int_equal(c.train.steps, 5);
+    char warm[300];
+    snprintf(warm, sizeof warm, "%s/warm.ini", folder);
+    assert_string_equal(c.model.warm_start, warm);
+    config_free(&c);
+    refused("include = none.ini\n", NULL, 1, "no such file");
+    refused("[train]\ninclude = base.ini\n", NULL, 2, "no key 'include'");
+    write_file("b.ini", "\ninclude = a.ini\n");
+    refused("include = b.ini\n", NULL, -1, "b.ini:2: include = ");
+    refused("include = b.ini\n", NULL, -1, "a cycle");
+    write_file("base.ini", "[train]\n\nlr = x\n");
+    refused("include = base.ini\n", NULL, -1, "base.ini:3: train.lr = 'x' is not a number");
+}
+
+static void wrong_input_is_refused(void **state)
+{
+    (void)state;
+    refused("[train]\nlearning_rate = 1\n", NULL, 2, "no key 'learning_rate'");
+    refused("[train]\nstep = 1\n", NULL, 2, "did you mean 'steps'?");
+    refused("[rollout]\nlr = 1\n", NULL, 2, "did you mean 'train.lr'?");
+    refused("[estimator]\ngamma = 1\n", NULL, 2, "stand under [estimator.NAME]");
+    refused("[trian]\nlr = 1\n", NULL, 2, "did you mean [train]?");
+    refused("[train.x]\nlr = 1\n", NULL, 2, "no section [train.x]");
+    refused("[train]\nsteps = 1.5\n", NULL, 2, "is not a whole number");
+    refused("[train]\nsteps =\n", NULL, 2, "is not a whole number");
+    refused("[train]\nsteps = 99999999999999999999\n", NULL, 2, "does not fit");
+    refused("[train]\nsteps = 0\n", NULL, 2, "out of range; allowed: at least 1");
+    refused("[train]\nlr = nan\n", NULL, 2, "is not a finite number");
+    refused("[train]\nlr = 1e-4x\n", NULL, 2, "is not a number");
+    refused("[rollout]\ntop_p = 0\n", NULL, 2, "allowed: above 0, at most 1");
+    refused("[train]\nschedule = cosin\n", NULL, 2, "allowed: cosine, constant, linear");
+    refused("[data]\nshuffle = maybe\n", NULL, 2, "allowed: true or false");
+    refused(NULL, "train.lr=x", 0, "train.lr = 'x' is not a number");
+    refused(NULL, "trainlr", 0, "is not section.key=value");
+    refused(NULL, "data.system=\xff", 0, "not valid UTF-8");
+    refused("[run]\ndir = runs/${run.sed}\n", NULL, 2, "'${run.sed}' is not known here");
+    refused("[run]\nname = ${run.name}\n", NULL, 2, "'${run.name}' is not known here");
+}
+
+/* What libinih alone would cut, join or pass over. */
+static void lines_are_never_bent(void **state)
+{
+    (void)state;
+    struct config c;
+    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "stands twice in this file, first in line 2");
+    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "stands twice");
+    refused("[train\nlr = 1\n", NULL, 1, "closing bracket");
+    refused("[train] lr = 1\n", NULL, 1, "behind the section's bracket");
+    refused("[estimator.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\n", NULL, 1, "at most 48");
+    refused("[train]\nnonsense\n", NULL, 2, "expected key = value");
+    refused("[train]\nlr: 1\n", NULL, 2, "expected key = value");
+    refused("[train]\n= 1\n", NULL, 2, "a value without a key");
+    refused("lr = 1\n", NULL, 1, "before the first section");
+    refused("[data]\nsystem = \"a\n", NULL, 2, "closing quote");
+    refused("[data]\nsystem = \"a\" b\n", NULL, 2, "behind the closing quote");
+    refused("[data]\nsystem = \"\\q\"\n", NULL, 2, "unknown");
+    refused("[data]\nsystem = \xc3(\n", NULL, 2, "not valid UTF-8");
+    loads(&c, "[train]\n  lr = 0.5\n    steps = 3\n", NULL); /* not a continuation of lr */
+    assert_true(c.train.lr == 0.5 && c.train.steps == 3);
+    config_free(&c);
+    char *big = malloc(20100);
+    memset(big, 'a', 20100);
+    memcpy(big, "[data]\nsystem = ", 16);
+    big[10000] = 0;
+    loads(&c, big, NULL);
+    assert_int_equal(strlen(c.data.system), 10000 - 16);
+    config_free(&c);
+    big[10000] = 'a';
+    big[20000] = 0;
+    refused(big, NULL, 2, "a line has at most");
+    free(big);
+}
+
+static void relations_name_both_keys(void **state)
+{
+    (void)state;
+    refused("[train]\nminibatch = 60\n", NULL, -1, "train.minibatch = 60");
+    refused("[train]\nminibatch = 60\n", NULL, -1, "rollout.group_size = 8 (default)");
+    refused("[train]\nminibatch = 256\n", NULL, -1, "rollout.prompts = 16");
+    refused("[loss]\nclip_high = 0.1\n", NULL, -1, "loss.clip = 0.2");
+    refused("[loss]\ndual_clip = 0.5\n", NULL, -1, "above 1");
+    refused("[loss]\nrollout_is = tis\n", NULL, -1, "loss.old_logprobs = sampler");
+    refused("[eval]\nevery = 5\n", NULL, -1, "data.eval");
+    refused("[verifier]\noverlong = linear\n", NULL, -1, "overlong_buffer");
+    refused("[model]\ninit = qwen2\npath = x\nheads = 4\nkv_heads = 3\n", NULL, -1, "model.kv_heads = 3");
+    refused("[model]\ninit = qwen2\n", NULL, -1, "model.path");
+    refused("[model]\nmax_position_embeddings = 4096\n", NULL, -1, "rollout.max_new_tokens = 8192");
+    refused(NULL, "run.dir=", -1, "run.dir is empty");
+}
+
+static void substitution(void **state)
+{
+    (void)state;
+    struct config c;
+    loads(&c,
+          "[run]\nseed = 3\nname = x-${run.seed}\ndir = out/${run.name}\n[model]\npath = runs/base-s${run.seed}\n[data]\nsuffix = "
+          "${\\boxed{}}$\n"
+          "[clusterer.kmeans]\nfile = cb-${run.seed}.bin\n",
+          NULL);
+    assert_string_equal(c.run.name, "x-3");
+    assert_string_equal(c.run.dir, "out/x-3");
+    assert_string_equal(c.model.path, "runs/base-s3");
+    assert_string_equal(c.data.suffix, "${\\boxed{}}$");
+    assert_string_equal(c.params->value, "cb-3.bin");
+    struct err e = {0};
+    assert_ok(config_set(&c, "model", "path", "m${run.seed}", "test", &e), &e);
+    assert_string_equal(c.model.path, "m3");
+    config_free(&c);
+}
+
+/* Every key away from its default, dumped, loaded, dumped: the same text; and the same values in the struct. */
+static void dump_loads_back(void **state)
+{
+    (void)state;
+    struct config a, b;
+    struct err e = {0};
+    loads(&a,
+          "[run]\nseed = 5\n[train]\nlr = 0.1234567890123456\nwarmup_ratio=0.3333333333333333\n[data]\nsystem = \"  lead ; "
+          "\\\"q\\\" \\\\ \\n\\tend \"\n"
+          "[estimator.bv_blend]\ngamma = 0.5\nmapping = \"a ; b\"\n[verifier.math]\nx = 1\n[sweep]\nrun.seed = 0 1 2\n",
+          "estimator.bv_blend.n0=3");
+    struct str first = {0}, second = {0};
+    assert_ok(config_dump(&a, &first, &e), &e);
+    loads(&b, first.data, NULL);
+    assert_ok(config_dump(&b, &second, &e), &e);
+    assert_string_equal(first.data, second.data);
+    assert_true(a.train.lr == b.train.lr && a.train.warmup_ratio == b.train.warmup_ratio);
+    assert_string_equal(a.data.system, b.data.system);
+    int n = 0;
+    for (const struct config_param *p = a.params; p; p = p->next, n++) {
+        const struct config_param *q = b.params;
+        while (q && (strcmp(q->section, p->section) || strcmp(q->key, p->key))) q = q->next;
+        assert_non_null(q);
+        assert_string_equal(p->value, q->value);
+    }
+    assert_int_equal(n, 5);
+    str_free(&first);
+    str_free(&second);
+    config_free(&a);
+    config_free(&b);
+}
+
+static void every_key_is_sound(void **state)
+{
+    (void)state;
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
+        assert_true(strlen(k->doc) > 20);
+        for (const struct config_key *o = k + 1; o->section; o++) {
+            assert_true(k->offset != o->offset);
+            assert_true(strcmp(k->section, o->section) || strcmp(k->key, o->key));
+        }
+        const struct config_section *s = CONFIG_SECTIONS;
+        while (s->name && strcmp(s->name, k->section)) s++;
+        assert_non_null(s->name);
+    }
+}
+
+/* docs/configuration.md is what `tare config docs --md` prints. */
+static void documentation_is_current(void **state)
+{
+    (void)state;
+    const char *source = getenv("SOURCE");
+    if (!source) skip();
+    char path[4096];
+    snprintf(path, sizeof path, "%s/docs/configuration.md", source);
+    struct str file = {0}, now = {0};
+    struct err e = {0};
+    assert_ok(fs_read_all(path, &file, &e), &e);
+    assert_ok(config_docs(&now, true, &e), &e);
+    if (strcmp(file.data, now.data)) fail_msg("docs/configuration.md is old; run `tare config docs --md > docs/configuration.md`");
+    assert_ok(config_docs(&now, false, &e), &e);
+    assert_non_null(strstr(now.data, "train.lr (default: 1e-6;"));
+    str_free(&file);
+    str_free(&now);
+}
+
+/* Whatever a file holds: an error or a configuration, never a crash. */
+static void damaged_files(void **state)
+{
+    (void)state;
+    static const char GOOD[] =
+        "include = none.ini\n[train]\nlr = 1e-4 ; x\n[data]\nsystem = \"a\\n\"\n[estimator.bv_blend]\ngamma=0.5\n";
+    uint64_t x = 88172645463325252u;
+    char text[sizeof GOOD];
+    for (int round = 0; round < 3000; round++) {
+        memcpy(text, GOOD, sizeof GOOD);
+        for (int i = 0; i < 4; i++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            text[x % (sizeof GOOD - 1)] = (char)(i ? "[]=\n\"\\;.0 "[(x >> 32) % 10] : (char)(x >> 40));
+        }
+        char path[300];
+        snprintf(path, sizeof path, "%s/fuzz.ini", folder);
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        fwrite(text + 19, 1, sizeof GOOD - 20, f);
+        fclose(f);
+        struct config c;
+        struct err e = {0};
+        if (!config_load(&c, path, NULL, 0, &e)) {
+            config_free(&c);
+        } else {
+            assert_true(strlen(e.message) > 10);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_the_papers),
+        cmocka_unit_test(file_then_command_line),
+        cmocka_unit_test(plugin_parameters_from_the_command_line),
+        cmocka_unit_test(includes),
+        cmocka_unit_test(wrong_input_is_refused),
+        cmocka_unit_test(lines_are_never_bent),
+        cmocka_unit_test(relations_name_both_keys),
+        cmocka_unit_test(substitution),
+        cmocka_unit_test(dump_loads_back),
+        cmocka_unit_test(every_key_is_sound),
+        cmocka_unit_test(documentation_is_current),
+        cmocka_unit_test(damaged_files),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
