@@ -1,0 +1,201 @@
+/* tare verify PLUGIN [key=value ...]: judge completions, one JSON object a line. */
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "verify/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 512, EXTRACT = 4096 };
+
+static const char USAGE[] =
+    "usage: tare verify PLUGIN [key=value ...] [--explain] [--threads N] [--timeout SECONDS]\n"
+    "  reads   {\"id\",\"completion\",\"answer\"} a line (pred is taken for completion, gold for answer; other fields are the "
+    "row)\n"
+    "  writes  {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} a line, in the order of the input\n"
+    "  --explain      how each verdict comes about, in \"explain\"\n"
+    "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1\n"
+    "  --timeout S    seconds that one completion may take; default 10\n"
+    "  key=value      parameters of the plugin: tare plugin info PLUGIN\n";
+
+struct line {
+    json_t *object;
+    struct str row;
+    char extracted[EXTRACT], name[96];
+};
+
+struct filter {
+    struct verify *v;
+    struct line *lines;        /* [capacity] */
+    struct verify_item *items; /* [capacity] */
+    int64_t n, capacity;
+    bool explain;
+    struct str out;
+};
+
+static tare_status add_field(struct str *out, const char *key, tare_text value, struct err *e)
+{
+    json_t *j = json_stringn(value.data ? value.data : "", (size_t)value.size);
+    if (!j) FAIL(e, TARE_E_INVALID, "%s of a verdict is not valid UTF-8", key);
+    tare_status s = str_addf(out, e, ",\"%s\":", key);
+    if (!s) s = json_print(j, out, e);
+    json_decref(j);
+    return s;
+}
+
+static tare_status write_one(struct filter *f, int64_t i, struct err *e)
+{
+    const struct verify_item *item = &f->items[i];
+    struct str *out = &f->out;
+    char number[32];
+    const json_t *id = json_object_get(f->lines[i].object, "id");
+    TRY(str_add(out, "{\"id\":", -1, e));
+    if (id)
+        TRY(json_print(id, out, e));
+    else
+        TRY(str_add(out, "null", -1, e));
+    TRY(str_addf(out, e, ",\"reward\":%s,\"verdict\":\"%s\"", str_from_double(number, item->reward),
+                 verify_verdict_name(item->verdict)));
+    TRY(add_field(out, "extracted", (tare_text){item->extracted, item->extracted_size}, e));
+    if (item->reason) TRY(add_field(out, "reason", (tare_text){item->reason, (int64_t)strlen(item->reason)}, e));
+    if (f->explain) {
+        TRY(str_add(out, ",\"explain\":", -1, e));
+        tare_answer answer = {.struct_size = sizeof answer,
+                              .prompt = item->prompt,
+                              .completion = item->completion,
+                              .answer = item->answer,
+                              .row = item->row};
+        TRY(plugin_explain(verify_instance(f->v, 0), &answer, out, e));
+    }
+    return str_add(out, "}\n", -1, e);
+}
+
+static tare_status flush_lines(struct filter *f, struct err *e)
+{
+    tare_status s = verify_items(f->v, f->items, f->n, NULL, e);
+    for (int64_t i = 0; i < f->n; i++) {
+        if (!s) s = write_one(f, i, e);
+        json_decref(f->lines[i].object);
+    }
+    f->n = 0;
+    if (!s && f->out.size && (fwrite(f->out.data, 1, (size_t)f->out.size, stdout) != (size_t)f->out.size || fflush(stdout)))
+        s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    str_clear(&f->out);
+    return s;
+}
+
+static tare_text text_member(const json_t *o, const char *key, const char *other)
+{
+    const json_t *j = json_object_get(o, key);
+    if (!j) j = json_object_get(o, other);
+    return json_is_string(j) ? (tare_text){json_string_value(j), (int64_t)json_string_length(j)} : (tare_text){0};
+}
+
+static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+{
+    struct filter *f = ctx;
+    struct line *line = &f->lines[f->n];
+    const tare_text completion = text_member(object, "completion", "pred"), answer = text_member(object, "answer", "gold");
+    if (!completion.data) FAIL(e, TARE_E_INVALID, "%s: no text \"completion\" (or \"pred\")", where);
+    if (!answer.data) FAIL(e, TARE_E_INVALID, "%s: no text \"answer\" (or \"gold\")", where);
+    json_t *row = json_copy((json_t *)(uintptr_t)object); /* shallow: the row without the completion */
+    if (!row) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
+    json_object_del(row, json_object_get(object, "completion") ? "completion" : "pred");
+    str_clear(&line->row);
+    const tare_status s = json_print(row, &line->row, e);
+    json_decref(row);
+    if (s) return s;
+    snprintf(line->name, sizeof line->name, "%s", json_text_or(object, "id", where));
+    line->object = json_incref((json_t *)(uintptr_t)object);
+    f->items[f->n++] = (struct verify_item){
+        .prompt = text_member(object, "question", "prompt"),
+        .completion = completion,
+        .answer = answer,
+        .row = {line->row.data, line->row.size},
+        .name = line->name,
+        .extracted = line->extracted,
+        .capacity = EXTRACT,
+    };
+    return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
+}
+
+static tare_status run(const char *plugin, const char *const *settings, int64_t n, struct verify_options *o, bool explain,
+                       struct err *e)
+{
+    struct filter f = {.explain = explain, .capacity = o->workers == 1 ? 1 : CHUNK};
+    struct arena arena;
+    arena_init(&arena, "parameters");
+    const struct plugin *p = NULL;
+    const struct config_param *params = NULL;
+    tare_status s;
+    TRY_TO(s, end, plugin_open(plugin, TARE_VERIFIER, NULL, &p, e));
+    TRY_TO(s, end, plugin_settings(p, settings, n, NULL, &arena, &params, e));
+    TRY_TO(s, end, verify_new(o, &f.v, e));
+    TRY_TO(s, end, verify_add(f.v, plugin, 1, NULL, params, NULL, e));
+    TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
+    TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));
+    s = json_each_line(stdin, "standard input", take_line, &f, e);
+    struct err late;
+    const tare_status last = flush_lines(&f, s ? &late : e); /* what was read before a bad line is still answered */
+    if (!s) s = last;
+end:
+    for (int64_t i = 0; f.lines && i < f.capacity; i++) str_free(&f.lines[i].row);
+    str_free(&f.out);
+    mem_free(f.lines), mem_free(f.items);
+    verify_close(f.v);
+    arena_free(&arena);
+    return s;
+}
+
+static int usage(const char *what, const char *word)
+{
+    fprintf(stderr, "tare: verify: %s %s\n%s", what, word, USAGE);
+    return 2;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    struct verify_options o = {.workers = 1, .timeout = 10, .max_crash_share = 1};
+    const char *plugin = NULL, **settings = NULL;
+    bool explain = false;
+    int64_t n = 0;
+    struct err e = {0};
+    if (mem_new((int64_t)sizeof *settings * (argc + 1), (void **)&settings, &e)) return log_error(&e), 1;
+    int code = 0;
+    for (int i = 1; i < argc && !code; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
+            fputs(USAGE, stdout);
+            mem_free(settings);
+            return 0;
+        }
+        if (!strcmp(a, "--explain"))
+            explain = true;
+        else if (!strcmp(a, "--threads"))
+            code = str_to_int(value, &o.workers, &e) || o.workers < 0 || o.workers > 4096
+                       ? usage("--threads: not a number of threads:", value)
+                       : 0,
+            i++;
+        else if (!strcmp(a, "--timeout"))
+            code = str_to_double(value, &o.timeout, &e) || !(o.timeout > 0 && o.timeout <= 86400)
+                       ? usage("--timeout: not a number of seconds:", value)
+                       : 0,
+            i++;
+        else if (a[0] == '-')
+            code = usage("unknown option", a);
+        else if (strchr(a, '='))
+            settings[n++] = a;
+        else if (plugin)
+            code = usage("more than one plugin:", a);
+        else
+            plugin = a;
+    }
+    if (!code && !plugin) code = usage("no plugin given", "");
+    if (!code && run(plugin, settings, n, &o, explain, &e)) {
+        log_error(&e);
+        code = err_exit_code(e.code);
+    }
+    mem_free(settings);
+    return code;
+}

@@ -1,0 +1,191 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "data/dataset.h"
+#include "verify/internal.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { EXTRACT = 512 }; /* bytes kept of an extracted answer */
+
+struct job {
+    struct verify *v;
+    struct verify_item *items;
+    int64_t n, first, last; /* verifiers first .. last-1 run in this pass */
+    double *part;           /* [n, n_verifiers] unweighted rewards */
+    _Atomic int64_t failed; /* smallest index that failed; n: none */
+    struct err *errors;     /* [threads]: of the smallest index that this thread saw fail */
+    int64_t *error_at;      /* [threads] */
+};
+
+tare_status verify_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *verdict,
+                        struct err *e)
+{
+    const struct verifier *f = &v->verifiers[c];
+    struct plugin_instance *instance = f->instance[f->n_instances > 1 ? thread : 0];
+    tare_answer answer = {
+        .struct_size = sizeof answer,
+        .prompt = item->prompt,
+        .completion = item->completion,
+        .answer = item->answer,
+        .row = item->row,
+        .deadline_ns = v->options.timeout > 0 ? clock_ns() + (int64_t)(v->options.timeout * 1e9) : 0,
+    };
+    const tare_answer *answers = &answer;
+    TRY(plugin_verify(instance, &answers, &verdict, 1, e));
+    if (!verify_verdict_name(verdict->code) || verdict->code == TARE_CRASHED)
+        FAIL(e, TARE_E_PLUGIN, "verifier %s: verdict code %d does not exist", f->plugin->desc.name, (int)verdict->code);
+    if (!isfinite(verdict->reward))
+        FAIL(e, TARE_E_NOT_FINITE, "verifier %s: the reward is %g", f->plugin->desc.name, verdict->reward);
+    return TARE_OK;
+}
+
+static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
+{
+    struct verify_item *item = &j->items[i];
+    char scratch[8];
+    for (int64_t c = j->first; c < j->last; c++) {
+        tare_verdict verdict = {.struct_size = sizeof verdict, .extracted = scratch};
+        if (!c)
+            verdict.extracted = item->extracted ? item->extracted : scratch,
+            verdict.capacity = item->extracted ? item->capacity : 0;
+        TRY(verify_call(j->v, c, thread, item, &verdict, e));
+        j->part[i * j->v->n_verifiers + c] = verdict.reward;
+        if (c) continue;
+        item->verdict = verdict.code;
+        item->reason = verdict.reason;
+        item->extracted_size = verdict.size;
+    }
+    return TARE_OK;
+}
+
+static void task(void *arg, int64_t i, int thread)
+{
+    struct job *j = arg;
+    if (i > atomic_load(&j->failed)) return; /* the first failure decides; what stands behind it does not matter */
+    struct err e = {0};
+    if (!judge(j, i, thread, &e)) return;
+    if (i < j->error_at[thread]) j->error_at[thread] = i, j->errors[thread] = e;
+    int64_t seen = atomic_load(&j->failed);
+    while (i < seen && !atomic_compare_exchange_weak(&j->failed, &seen, i)) continue;
+}
+
+static tare_status report_failure(const struct job *j, struct err *e)
+{
+    const int64_t i = atomic_load(&j->failed);
+    if (i >= j->n) return TARE_OK;
+    for (int t = 0; t < pool_threads(j->v->pool); t++)
+        if (j->error_at[t] == i) *e = j->errors[t];
+    return err_prefix(e, "row %s, sample %lld", j->items[i].name ? j->items[i].name : "?", (long long)j->items[i].sample);
+}
+
+/* A plugin that takes one call at a time runs alone in the calling thread; the others share the pool. */
+static void run_passes(struct job *j)
+{
+    struct verify *v = j->v;
+    for (int64_t c = 0; c < v->n_verifiers; c = j->last) {
+        const bool single = v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD;
+        j->first = c;
+        j->last = c + 1;
+        while (j->last < v->n_verifiers && (v->verifiers[j->last].plugin->desc.threading == TARE_SINGLE_THREAD) == single)
+            j->last++;
+        pool_run(single ? NULL : v->pool, j->n, task, j);
+    }
+}
+
+static double overlong(const struct verify_options *o, const struct verify_item *item, double sum)
+{
+    if (o->overlong == OVERLONG_ZERO) return item->cut ? -sum : 0;
+    const double over = (double)(item->tokens - (o->max_new_tokens - o->overlong_buffer));
+    return over <= 0 ? 0 : -o->overlong_penalty * fmin(1, over / (double)o->overlong_buffer);
+}
+
+/* The weighted sum, in the verifiers' order. */
+static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n, const double *part, double *component,
+                          struct err *e)
+{
+    const int64_t C = verify_n_components(v);
+    int64_t crashed = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < C; c++) {
+            const double x =
+                c < v->n_verifiers ? v->verifiers[c].weight * part[i * v->n_verifiers + c] : overlong(&v->options, &items[i], sum);
+            if (component) component[i * C + c] = x;
+            sum += x;
+        }
+        if (!isfinite(sum))
+            FAIL(e, TARE_E_NOT_FINITE, "row %s, sample %lld: the weighted reward is %g; lower the weights in verifier.plugins",
+                 items[i].name ? items[i].name : "?", (long long)items[i].sample, sum);
+        items[i].reward = sum;
+        crashed += items[i].verdict == TARE_CRASHED;
+    }
+    if (n && (double)crashed > v->options.max_crash_share * (double)n)
+        FAIL(e, TARE_E_PLUGIN, "%lld of %lld calls of the verifier %s crashed, above verifier.max_crash_share = %g",
+             (long long)crashed, (long long)n, v->verifiers[0].plugin->desc.name, v->options.max_crash_share);
+    return TARE_OK;
+}
+
+tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, double *component, struct err *e)
+{
+    const int threads = pool_threads(v->pool);
+    struct job j = {.v = v, .items = items, .n = n, .failed = n};
+    tare_status s;
+    TRY_TO(s, end, mem_new(n * v->n_verifiers * (int64_t)sizeof(double) + 1, (void **)&j.part, e));
+    TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(struct err), (void **)&j.errors, e));
+    TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(int64_t), (void **)&j.error_at, e));
+    for (int t = 0; t < threads; t++) j.error_at[t] = INT64_MAX;
+    run_passes(&j);
+    TRY_TO(s, end, report_failure(&j, e));
+    s = add_up(v, items, n, j.part, component, e);
+end:
+    mem_free(j.part), mem_free(j.errors), mem_free(j.error_at);
+    return s;
+}
+
+/* ---------------------------------------------------------------- the loop's batch */
+
+static void fill_items(const struct batch *b, struct verify_item *items, char *text)
+{
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        const struct row *row = b->row[m];
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
+            items[i] = (struct verify_item){
+                .prompt = row->question,
+                .completion = b->completion[i],
+                .answer = row->answer,
+                .row = row->json,
+                .name = row->id,
+                .sample = i - b->group_begin[m],
+                .tokens = b->token_begin[i + 1] - b->token_begin[i],
+                .cut = b->finish[i] == FINISH_LENGTH,
+                .extracted = text + i * EXTRACT,
+                .capacity = EXTRACT,
+            };
+    }
+}
+
+tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e)
+{
+    const int64_t N = b->n_rollouts, C = verify_n_components(v);
+    struct verify_item *items = NULL;
+    char *text = NULL;
+    TRY(arena_new(a, struct verify_item, N, &items, e));
+    TRY(arena_push_raw(a, N * EXTRACT, (void **)&text, e));
+    TRY(arena_new(a, double, N, &b->reward, e));
+    TRY(arena_new(a, double, N *C, &b->component, e));
+    TRY(arena_new(a, int32_t, N, &b->verdict, e));
+    TRY(arena_new(a, tare_text, N, &b->extracted, e));
+    TRY(arena_new(a, const char *, N, &b->reason, e));
+    b->n_components = C;
+    fill_items(b, items, text);
+    TRY(verify_items(v, items, N, b->component, e));
+    for (int64_t i = 0; i < N; i++) {
+        b->reward[i] = items[i].reward;
+        b->verdict[i] = items[i].verdict;
+        b->extracted[i] = (tare_text){items[i].extracted, items[i].extracted_size};
+        b->reason[i] = items[i].reason;
+    }
+    return TARE_OK;
+}

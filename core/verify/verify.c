@@ -1,0 +1,159 @@
+#include "verify/verify.h"
+
+#include "base/log.h"
+#include "verify/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tare_status verify_new(const struct verify_options *options, struct verify **out, struct err *e)
+{
+    *out = NULL;
+    struct verify *v = NULL;
+    TRY(mem_new(sizeof *v, (void **)&v, e));
+    v->options = *options;
+    const tare_status s = pool_new((int)options->workers, &v->pool, e);
+    if (s) {
+        mem_free(v);
+        return s;
+    }
+    *out = v;
+    return TARE_OK;
+}
+
+void verify_close(struct verify *v)
+{
+    if (!v) return;
+    pool_free(v->pool);
+    for (int64_t c = 0; c < v->n_verifiers; c++) {
+        struct verifier *f = &v->verifiers[c];
+        for (int64_t k = 0; k < f->n_instances; k++) plugin_destroy(f->instance[k]);
+        mem_free(f->instance);
+    }
+    mem_free(v);
+}
+
+tare_status verify_add(struct verify *v, const char *plugin, double weight, const struct plugin_search *search,
+                       const struct config_param *settings, const struct plugin_env *env, struct err *e)
+{
+    if (v->n_verifiers == VERIFY_MAX)
+        FAIL(e, TARE_E_CONFIG, "more than %d verifiers; take some out of verifier.plugins", VERIFY_MAX);
+    struct verifier *f = &v->verifiers[v->n_verifiers];
+    *f = (struct verifier){.weight = weight};
+    TRY(plugin_open(plugin, TARE_VERIFIER, search, &f->plugin, e));
+    for (int64_t c = 0; c < v->n_verifiers; c++)
+        if (v->verifiers[c].plugin == f->plugin)
+            FAIL(e, TARE_E_CONFIG, "the verifier %s is listed twice; give it once, with the sum of the weights", plugin);
+    const int64_t n = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD ? pool_threads(v->pool) : 1;
+    TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
+    v->n_verifiers++; /* from here on verify_close frees it */
+    struct arena scratch;
+    arena_init(&scratch, "verifier parameters");
+    const tare_value *values = NULL;
+    tare_status s = plugin_params(f->plugin, settings, &scratch, &values, e);
+    for (int64_t k = 0; k < n && !s; k++) {
+        s = plugin_create(f->plugin, values, 0, env, &f->instance[k], e);
+        if (!s) f->n_instances++;
+    }
+    arena_free(&scratch);
+    return s;
+}
+
+/* Cuts "name:weight"; the colon of "FILE.so:NAME" is part of the name, as what stands behind it is no number. */
+static tare_status split_weight(char *text, double *weight, struct err *e)
+{
+    *weight = 1;
+    char *colon = strrchr(text, ':');
+    if (!colon) return TARE_OK;
+    struct err ignored;
+    if (str_to_double(colon + 1, weight, &ignored)) {
+        *weight = 1;
+        if (strstr(text, ".so:")) return TARE_OK;
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins: \"%s\": the weight behind the colon is not a number; write NAME or NAME:WEIGHT",
+             text);
+    }
+    *colon = 0;
+    return TARE_OK;
+}
+
+static tare_status add_all(struct verify *v, const struct config *c, const struct plugin_search *search,
+                           const struct plugin_env *env, char *list, struct err *e)
+{
+    char *rest = NULL;
+    for (char *name = strtok_r(list, " ,\t", &rest); name; name = strtok_r(NULL, " ,\t", &rest)) {
+        double weight;
+        TRY(split_weight(name, &weight, e));
+        TRY(verify_add(v, name, weight, search, c->params, env, e));
+    }
+    if (!v->n_verifiers) FAIL(e, TARE_E_CONFIG, "verifier.plugins names no verifier; set it, for instance to number");
+    return TARE_OK;
+}
+
+tare_status verify_open(const struct config *c, const struct plugin_search *search, const struct plugin_env *env,
+                        struct verify **out, struct err *e)
+{
+    *out = NULL;
+    const struct verifier_config *k = &c->verifier;
+    struct verify_options o = {
+        .workers = k->workers,
+        .timeout = k->timeout,
+        .processes = !strcmp(k->isolate, "process"),
+        .max_crash_share = k->max_crash_share,
+        .overlong = !strcmp(k->overlong, "zero")     ? OVERLONG_ZERO
+                    : !strcmp(k->overlong, "linear") ? OVERLONG_LINEAR
+                                                     : OVERLONG_NONE,
+        .overlong_buffer = k->overlong_buffer,
+        .max_new_tokens = c->rollout.max_new_tokens,
+        .overlong_penalty = k->overlong_penalty,
+    };
+    if (o.overlong == OVERLONG_LINEAR && (o.overlong_buffer < 1 || o.overlong_buffer > o.max_new_tokens))
+        FAIL(e, TARE_E_CONFIG, "%s: verifier.overlong_buffer is %lld; overlong = linear needs 1 .. rollout.max_new_tokens (%lld)",
+             config_where(c, "verifier", "overlong_buffer"), (long long)o.overlong_buffer, (long long)o.max_new_tokens);
+    if (o.processes) log_warn("verifier.isolate = process is not built in yet; verifiers run in this process");
+    char *list = NULL;
+    const int64_t n = (int64_t)strlen(k->plugins) + 1;
+    TRY(mem_new(n, (void **)&list, e));
+    memcpy(list, k->plugins, (size_t)n);
+    struct verify *v = NULL;
+    tare_status s = verify_new(&o, &v, e);
+    if (!s) s = add_all(v, c, search, env, list, e);
+    mem_free(list);
+    if (s)
+        verify_close(v);
+    else
+        *out = v;
+    return s;
+}
+
+int64_t verify_n_components(const struct verify *v)
+{
+    return v->n_verifiers + (v->options.overlong != OVERLONG_NONE);
+}
+
+const char *verify_component_name(const struct verify *v, int64_t c)
+{
+    return c < v->n_verifiers ? v->verifiers[c].plugin->desc.name : "overlong";
+}
+
+const struct plugin *verify_plugin(const struct verify *v, int64_t c)
+{
+    return c < v->n_verifiers ? v->verifiers[c].plugin : NULL;
+}
+
+struct plugin_instance *verify_instance(const struct verify *v, int64_t c)
+{
+    return c < v->n_verifiers ? v->verifiers[c].instance[0] : NULL;
+}
+
+const char *verify_verdict_name(int32_t code)
+{
+    static const char *const names[] = {NULL, "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial"};
+    return code >= TARE_CORRECT && code <= TARE_PARTIAL ? names[code] : NULL;
+}
+
+void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_PARTIAL + 1])
+{
+    memset(counts, 0, (TARE_PARTIAL + 1) * sizeof *counts);
+    for (int64_t i = 0; i < n; i++)
+        if (verify_verdict_name(verdicts[i])) counts[verdicts[i]]++;
+}

@@ -1,0 +1,78 @@
+/* Completions -> verdicts and rewards.
+ *
+ *   reward_i = sum_c weight_c r_c(completion_i, row_i) + overlong_i            component [N, C]: the summands, overlong last
+ *
+ * The verifiers (verifier.plugins = "math:1 format:0.1") are plugins; the first one gives the verdict, the extracted text and the reason.
+ * Every completion is judged alone, by whichever worker is free, so neither the number of workers nor the batch can change a verdict. A
+ * plugin is called from as many threads as its descriptor's threading allows. The deadline of a completion (verifier.timeout) is handed to
+ * the plugin with it; verifier.isolate = process enforces it. A reward that is not finite, or a call that fails, is an error naming plugin,
+ * row and sample: nothing is trained on it. A worker process that dies is not: its verdict is `crashed`, its reward 0, and it is counted.
+ *
+ * Overlong (tokens l_i of completion i, EOS included; L = rollout.max_new_tokens; only the option's summand is added):
+ *   zero    a completion that was cut at L gets reward 0, whatever the verifiers say
+ *   linear  - penalty * max(0, l_i - (L - buffer)) / buffer                  DAPO, arXiv 2503.14476, equation 13 ("soft overlong punishment")
+ *
+ * Threads: verify_* of one struct from one thread at a time.
+ */
+#ifndef TARE_CORE_VERIFY_H
+#define TARE_CORE_VERIFY_H
+
+#include "config/config.h"
+#include "data/batch.h"
+#include "plugin/plugin.h"
+
+struct verify;
+
+enum verify_overlong { OVERLONG_NONE, OVERLONG_ZERO, OVERLONG_LINEAR };
+
+struct verify_options {
+    int64_t workers;        /* 0: one for each core */
+    double timeout;         /* seconds for one completion; 0: none */
+    bool processes;         /* plugins run in worker processes */
+    double max_crash_share; /* of one call's verdicts; more is an error */
+    enum verify_overlong overlong;
+    int64_t overlong_buffer, max_new_tokens;
+    double overlong_penalty;
+};
+
+tare_status verify_new(const struct verify_options *options, struct verify **out, struct err *e);
+/* One more verifier. settings: config.params or what plugin_settings made (plugin/plugin.h). */
+tare_status verify_add(struct verify *v, const char *plugin, double weight, const struct plugin_search *search,
+                       const struct config_param *settings, const struct plugin_env *env, struct err *e);
+/* verify_new and verify_add from [verifier] and [verifier.NAME]. */
+tare_status verify_open(const struct config *c, const struct plugin_search *search, const struct plugin_env *env,
+                        struct verify **out, struct err *e);
+void verify_close(struct verify *v); /* NULL: nothing */
+
+int64_t verify_n_components(const struct verify *v);                   /* C: the verifiers, and overlong where it is on */
+const char *verify_component_name(const struct verify *v, int64_t c);  /* the plugin's name; "overlong" */
+const struct plugin *verify_plugin(const struct verify *v, int64_t c); /* NULL for overlong */
+struct plugin_instance *verify_instance(const struct verify *v,
+                                        int64_t c); /* one instance, for verify_explain; NULL for overlong */
+
+/* One completion. The texts are views; extracted is the caller's buffer. */
+struct verify_item {
+    tare_text prompt, completion, answer, row;
+    const char *name;       /* of the row, for messages: its id */
+    int64_t sample, tokens; /* which rollout of the row; completion tokens, for overlong */
+    bool cut;               /* at the length limit */
+    char *extracted;        /* [capacity], or NULL */
+    int64_t capacity;
+    double reward;      /* from here on: results */
+    int32_t verdict;    /* tare_verdict_code of the first verifier */
+    const char *reason; /* lives as long as v, or NULL */
+    int64_t extracted_size;
+};
+
+/* component: [n, C] or NULL. On failure the error of the first item that failed; results are then undefined. */
+tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, double *component, struct err *e);
+
+/* Fills reward, component, n_components, verdict, extracted and reason of the batch, in the arena. */
+tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e);
+
+/* "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial" for code 1..7; NULL otherwise. */
+const char *verify_verdict_name(int32_t code);
+/* How many of n verdicts have each code: counts[code], for the metrics verifier/<verdict>. */
+void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_PARTIAL + 1]);
+
+#endif

@@ -1,0 +1,213 @@
+/* core/verify: weights, components, overlong, verdict counts, threads, and errors that name row and sample. */
+#include "check.h"
+
+#include "data/dataset.h"
+#include "verify/verify.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GROUPS = 3, EACH = 4, N = GROUPS * EACH, PER = 10 };
+
+struct fixture {
+    struct config config;
+    struct row row[GROUPS];
+    const struct row *rows[GROUPS];
+    int64_t group_begin[GROUPS + 1], token_begin[N + 1];
+    uint8_t finish[N];
+    tare_text completion[N];
+    struct batch b;
+    struct arena arena;
+};
+
+static tare_text text(const char *s)
+{
+    return (tare_text){s, (int64_t)strlen(s)};
+}
+
+/* Row m has the answer m. Of its four completions one is right, one wrong, one without a number, one unreadable. Completion i has
+ * PER * (i % EACH + 1) tokens, and the longest is cut. */
+static void fill(struct fixture *f, const char *const *settings, int64_t n)
+{
+    static const char *const answers[GROUPS] = {"0", "1", "2"}, *const ids[GROUPS] = {"r0", "r1", "r2"};
+    static const char *const said[GROUPS][EACH] = {
+        {"0", "5", "none", "1/0"}, {"it is 1", "1 2", "", "1.2.3"}, {"2.0", "-2", "?", "2/0"}};
+    struct err e = {0};
+    memset(f, 0, sizeof *f);
+    assert_ok(config_load(&f->config, NULL, settings, n, &e), &e);
+    arena_init(&f->arena, "test");
+    for (int m = 0; m < GROUPS; m++) {
+        f->row[m] = (struct row){.id = ids[m], .question = text("q"), .answer = text(answers[m]), .json = text("{}")};
+        f->rows[m] = &f->row[m];
+        f->group_begin[m + 1] = EACH * (m + 1);
+        for (int k = 0; k < EACH; k++) {
+            const int i = m * EACH + k;
+            f->completion[i] = text(said[m][k]);
+            f->token_begin[i + 1] = f->token_begin[i] + PER * (k + 1);
+            f->finish[i] = k == EACH - 1 ? FINISH_LENGTH : FINISH_STOP;
+        }
+    }
+    f->b = (struct batch){.n_groups = GROUPS,
+                          .n_rollouts = N,
+                          .row = f->rows,
+                          .group_begin = f->group_begin,
+                          .token_begin = f->token_begin,
+                          .finish = f->finish,
+                          .completion = f->completion};
+}
+
+static void drop(struct fixture *f)
+{
+    arena_free(&f->arena);
+    config_free(&f->config);
+}
+
+static struct verify *opened(struct fixture *f)
+{
+    struct err e = {0};
+    struct verify *v = NULL;
+    assert_ok(verify_open(&f->config, NULL, NULL, &v, &e), &e);
+    return v;
+}
+
+static void test_weights_and_verdicts(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fill(&f, (const char *const[]){"verifier.plugins=number:2, exact:0.25", "verifier.isolate=thread"}, 2);
+    struct verify *v = opened(&f);
+    struct err e = {0};
+    assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+    assert_int_equal(f.b.n_components, 2);
+    assert_string_equal(verify_component_name(v, 0), "number");
+    assert_string_equal(verify_component_name(v, 1), "exact");
+    static const int32_t codes[EACH] = {TARE_CORRECT, TARE_WRONG, TARE_NO_ANSWER, TARE_UNPARSABLE};
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(f.b.verdict[i], codes[i % EACH]);
+        assert_true(f.b.component[2 * i] == (i % EACH == 0 ? 2.0 : 0.0));
+        assert_true(f.b.component[2 * i + 1] == (i == 0 ? 0.25 : 0.0)); /* only "0" is equal as text */
+        assert_true(f.b.reward[i] == f.b.component[2 * i] + f.b.component[2 * i + 1]);
+        assert_non_null(f.b.reason[i]);
+    }
+    assert_int_equal(f.b.extracted[8].size, 3);
+    assert_memory_equal(f.b.extracted[8].data, "2.0", 3);
+    int64_t counts[TARE_PARTIAL + 1];
+    verify_count(f.b.verdict, N, counts);
+    assert_int_equal(counts[TARE_CORRECT], GROUPS);
+    assert_int_equal(counts[TARE_UNPARSABLE], GROUPS);
+    assert_int_equal(counts[TARE_TIMED_OUT], 0);
+    verify_close(v);
+    drop(&f);
+}
+
+static void test_overlong(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct fixture f;
+    fill(&f, (const char *const[]){"verifier.plugins=number:3", "verifier.isolate=thread", "verifier.overlong=zero"}, 3);
+    f.finish[0] = FINISH_LENGTH; /* right, and cut */
+    struct verify *v = opened(&f);
+    assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+    assert_int_equal(f.b.n_components, 2);
+    assert_string_equal(verify_component_name(v, 1), "overlong");
+    assert_true(f.b.reward[0] == 0.0 && f.b.component[0] == 3.0 && f.b.component[1] == -3.0);
+    assert_int_equal(f.b.verdict[0], TARE_CORRECT);
+    assert_true(f.b.reward[EACH] == 3.0);
+    verify_close(v);
+    drop(&f);
+
+    /* L = 40, buffer 20: 10, 20 tokens free, 30 half of the penalty, 40 all of it */
+    fill(&f,
+         (const char *const[]){"verifier.plugins=number", "verifier.isolate=thread", "verifier.overlong=linear",
+                               "verifier.overlong_buffer=20", "verifier.overlong_penalty=0.5", "rollout.max_new_tokens=40"},
+         6);
+    v = opened(&f);
+    assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+    static const double expected[EACH] = {1.0, 0.0, -0.25, -0.5};
+    for (int i = 0; i < N; i++) assert_true(f.b.reward[i] == expected[i % EACH]);
+    verify_close(v);
+    drop(&f);
+
+    struct config c;
+    fill(&f, (const char *const[]){"verifier.plugins=number", "verifier.isolate=thread"}, 2);
+    c = f.config; /* as a caller that did not go through the checks of the file could have it */
+    c.verifier.overlong = "linear";
+    assert_int_equal(verify_open(&c, NULL, NULL, &v, &e), TARE_E_CONFIG);
+    assert_non_null(strstr(e.message, "overlong_buffer"));
+    drop(&f);
+}
+
+static void expect_config_error(const char *plugins, const char *part)
+{
+    struct fixture f;
+    char setting[128];
+    snprintf(setting, sizeof setting, "verifier.plugins=%s", plugins);
+    fill(&f, (const char *const[]){setting, "verifier.isolate=thread"}, 2);
+    struct err e = {0};
+    struct verify *v = NULL;
+    assert_int_not_equal(verify_open(&f.config, NULL, NULL, &v, &e), 0);
+    assert_null(v);
+    if (!strstr(e.message, part)) fail_msg("\"%s\" does not say \"%s\"", e.message, part);
+    drop(&f);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    expect_config_error("number number", "twice");
+    expect_config_error("number:much", "weight");
+    expect_config_error(",", "no verifier");
+    expect_config_error("nosuchverifier", "nosuchverifier");
+
+    /* two finite rewards whose weighted sum is not: the row and the sample are named, and nothing is returned */
+    struct fixture f;
+    fill(&f, (const char *const[]){"verifier.plugins=number:1.7e308 exact:1.7e308", "verifier.isolate=thread"}, 2);
+    struct verify *v = opened(&f);
+    struct err e = {0};
+    assert_int_equal(verify_run(v, &f.b, &f.arena, &e), TARE_E_NOT_FINITE);
+    assert_non_null(strstr(e.message, "row r0, sample 0"));
+    verify_close(v);
+    drop(&f);
+}
+
+/* Many items over 1 and 8 workers: the same results, in the same places. */
+static void test_workers_do_not_matter(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static struct verify_item items[2][MANY];
+    static char said[MANY][24], extracted[2][MANY][16];
+    struct err e = {0};
+    for (int k = 0; k < 2; k++) {
+        struct verify *v = NULL;
+        const struct verify_options o = {.workers = k ? 8 : 1, .timeout = 10, .max_crash_share = 1};
+        assert_ok(verify_new(&o, &v, &e), &e);
+        assert_ok(verify_add(v, "number", 1, NULL, NULL, NULL, &e), &e);
+        for (int i = 0; i < MANY; i++) {
+            snprintf(said[i], sizeof said[i], "about %d/%d", i, i % 10);
+            items[k][i] = (struct verify_item){
+                .completion = text(said[i]), .answer = text("3"), .extracted = extracted[k][i], .capacity = 16};
+        }
+        assert_ok(verify_items(v, items[k], MANY, NULL, &e), &e);
+        verify_close(v);
+    }
+    int64_t right = 0, unparsable = 0;
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(items[0][i].verdict, items[1][i].verdict);
+        assert_true(items[0][i].reward == items[1][i].reward);
+        assert_int_equal(items[0][i].extracted_size, items[1][i].extracted_size);
+        assert_memory_equal(extracted[0][i], extracted[1][i], (size_t)items[0][i].extracted_size);
+        right += items[0][i].verdict == TARE_CORRECT;
+        unparsable += items[0][i].verdict == TARE_UNPARSABLE;
+    }
+    assert_int_equal(right, 1);              /* i = 3 (i mod 10) has the one solution 15 */
+    assert_int_equal(unparsable, MANY / 10); /* i/0 */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_and_verdicts), cmocka_unit_test(test_overlong),
+                                       cmocka_unit_test(test_errors), cmocka_unit_test(test_workers_do_not_matter)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
