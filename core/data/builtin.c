@@ -30,7 +30,7 @@ static int draw(struct draws *d, int low, int high) /* low..high inclusive */
     return low + (int)rng_below(d->key, d->counter++, (uint64_t)(high - low + 1));
 }
 
-enum { TEXT = 24, COMPLETION = TEXT + 1 };
+enum { TEXT = 48, COMPLETION = TEXT + 1 };
 
 static void add1(struct draws *d, char *question, char *answer)
 {
@@ -69,14 +69,14 @@ static void max3(struct draws *d, char *question, char *answer)
     snprintf(answer, TEXT, "%d", ab > c ? ab : c);
 }
 
-static void four_digits(struct draws *d, char digits[5])
+static void four_digits(struct draws *d, char digits[16])
 {
-    snprintf(digits, 5, "%04d", draw(d, 0, 9999) % 10000); /* the remainder tells the compiler that it fits */
+    snprintf(digits, 16, "%04d", draw(d, 0, 9999));
 }
 
 static void rev4(struct draws *d, char *question, char *answer)
 {
-    char x[5];
+    char x[16];
     four_digits(d, x);
     snprintf(question, TEXT, "r%s=", x);
     snprintf(answer, TEXT, "%c%c%c%c", x[3], x[2], x[1], x[0]);
@@ -84,7 +84,7 @@ static void rev4(struct draws *d, char *question, char *answer)
 
 static void sort4(struct draws *d, char *question, char *answer)
 {
-    char x[5];
+    char x[16];
     four_digits(d, x);
     snprintf(question, TEXT, "s%s=", x);
     char *out = answer;
@@ -149,7 +149,7 @@ static tare_status push_row(struct making *m, const char *id, const struct kind 
     struct dataset *d = m->out;
     const int id_size = (int)strlen(id) + 1, where_size = 64;
     char *block;
-    enum { JSON_MAX = 256 };
+    enum { JSON_MAX = 320 };
     TRY(arena_push(&d->arena, id_size + where_size + JSON_MAX, (void **)&block, e));
     char *where = block + id_size, *json = where + where_size;
     memcpy(block, id, (size_t)id_size);
