@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Bad input: one line on standard error that names what and where, a non-zero exit, nothing written.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null || bad "warm start"
+
+# refused PATTERN ARGS...: the command fails, says PATTERN in one line, leaves no run behind
+refused() {
+    pattern=$1
+    shift
+    rm -rf run
+    if "$TARE" "$@" > out.txt 2> err.txt < "${INPUT:-/dev/null}"; then
+        bad "accepted: tare $*"
+        return
+    fi
+    if ! grep -qE "$pattern" err.txt; then
+        bad "tare $*: message is: $(head -2 err.txt)"
+    elif [ "$(grep -c '^tare: ' err.txt)" != 1 ]; then
+        bad "tare $*: more than one line: $(head -5 err.txt)"
+    elif [ -e run/metrics.jsonl ] || [ -d run/checkpoints ]; then
+        bad "tare $*: something was written"
+    else
+        ok
+    fi
+}
+q="log.level=warn log.progress=none"
+
+refused 'stepz.*did you mean' train tiny.ini $q train.stepz=3
+printf 'include = tiny.ini\n[train]\nlrr = 3\n' > x.ini
+refused 'x.ini:3.*lrr.*did you mean' train x.ini $q
+refused 'train.steps.*(whole|number)' train tiny.ini $q train.steps=many
+refused 'rollout.top_p' train tiny.ini $q rollout.top_p=1.5
+refused 'estimator.bv_blend.*gamma|gamma.*range|gamma' train tiny.ini $q estimator.bv_blend.gamma=7
+refused 'gama.*did you mean' train tiny.ini $q estimator.bv_blend.gama=0.5
+refused 'nowhere' train tiny.ini $q model.path=nowhere model.warm_start=
+refused 'nofile.jsonl' train tiny.ini $q data.train=nofile.jsonl
+refused 'gropo|not found' train tiny.ini $q estimator.plugin=gropo
+refused 'exact.*(kind|verifier)|estimator' train tiny.ini $q estimator.plugin=exact
+
+# rows
+printf '{"id":"a","question":"1+1=","answer":"2"}\n{"id":"b","question":"1+2="}\n' > rows.jsonl
+refused 'rows.jsonl:2.*answer' train tiny.ini $q data.train=rows.jsonl
+printf '{"id":"a","question":"1+\xff1=","answer":"2"}\n' > rows.jsonl
+refused 'rows.jsonl:1' train tiny.ini $q data.train=rows.jsonl
+printf '{"id":"a","question":"1+1=","answer":"2"\n' > rows.jsonl
+refused 'rows.jsonl:1' train tiny.ini $q data.train=rows.jsonl
+python3 -c 'print("{\"id\":\"a\",\"question\":\"" + "1+" * 200 + "1=\",\"answer\":\"2\",\"subject\":\"x\"}")' > rows.jsonl
+refused 'rows.jsonl:1.*(token|context|position)' train tiny.ini $q data.train=rows.jsonl data.eval= eval.before=false eval.after=false
+
+# checkpoints
+broken() { # NAME, then a Python expression that changes the bytes d
+    rm -rf "$1"
+    cp -r base "$1"
+    python3 - "$1/model.safetensors" "$2" <<'PY'
+import sys, json
+path, change = sys.argv[1:]
+d = open(path, "rb").read()
+n = int.from_bytes(d[:8], "little")
+head = json.loads(d[8:8 + n])
+names = [k for k in head if k != "__metadata__"]
+def pack(h, body):
+    t = json.dumps(h).encode()
+    return len(t).to_bytes(8, "little") + t + body
+exec(change)
+open(path, "wb").write(d)
+PY
+}
+broken cut 'd = d[:-100]'
+refused 'model.safetensors.*(truncat|short|end|beyond|size)' train tiny.ini $q model.path=cut
+broken longhead 'd = (1 << 40).to_bytes(8, "little") + d[8:]'
+refused 'model.safetensors.*header' train tiny.ini $q model.path=longhead
+broken overlap 'head[names[1]]["data_offsets"] = [o - 8 for o in head[names[1]]["data_offsets"]]; d = pack(head, d[8 + n:])'
+refused 'model.safetensors.*(overlap|gap)' train tiny.ini $q model.path=overlap
+broken missing 'k = [x for x in names if "q_proj.weight" in x][0]; head["other"] = head.pop(k); d = pack(head, d[8 + n:])'
+refused 'q_proj.weight' train tiny.ini $q model.path=missing
+broken shape 'k = [x for x in names if "q_proj.weight" in x][0]; head[k]["shape"] = head[k]["shape"][::-1]; head[k]["shape"] = [head[k]["shape"][0] // 2, head[k]["shape"][1] * 2]; d = pack(head, d[8 + n:])'
+refused 'q_proj.weight.*' train tiny.ini $q model.path=shape
+
+# a codebook made for another encoder
+for i in 1 2 3 4 5 6 7 8; do printf '{"text":"row number %d of the corpus"}\n' $i; done > corpus.jsonl
+if "$TARE" codebook hashed --clusters 2 --seed 1 --restarts 1 -o cb.safetensors < corpus.jsonl > /dev/null 2>&1; then
+    refused 'encoder' train tiny.ini $q clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.kmeans.path=cb.safetensors clusterer.hashed.dim=128
+else
+    bad "tare codebook hashed"
+fi
+
+# a full disk: a file size limit stands in for it
+rm -rf run
+if (ulimit -f 40; trap '' XFSZ; "$TARE" train tiny.ini $q checkpoint.every=1 > out.txt 2> err.txt); then
+    bad "a full disk was not noticed"
+else
+    grep -qE 'cannot be written|File too large|space' err.txt && ok || bad "full disk: $(head -2 err.txt)"
+    [ -z "$(ls run/checkpoints 2> /dev/null | grep -E '^step-[0-9]+$')" ] && ok || bad "full disk: a checkpoint passes for complete"
+fi
+done_
