@@ -85,7 +85,7 @@ static tare_status read_entry(const json_t *entry, const char *path, const unsig
     int64_t want;
     if (bits && (__builtin_mul_overflow(st_count(t), bits / 8, &want) || want != t->bytes))
         FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": %lld bytes of data, but its shape and type %s need %lld", path, t->name,
-             (long long)t->bytes, dtype, (long long)(st_count(t) * (bits / 8)));
+             (long long)t->bytes, dtype, (long long)want);
     return TARE_OK;
 }
 

@@ -1,0 +1,37 @@
+/* One layer, forward and backward, on T rows. Sampling, training and the recomputation in the backward pass call the same layer_forward.
+ *
+ *   n1 = rms(x)   qkv = n1 Wqkv^T + b   (Qwen3: q, k normed per head)   q, k turned by position   a = attention(qkv)   x2 = x + a Wo^T
+ *   n2 = rms(x2)  gu = n2 Wgu^T         m = silu(gate) * up             out = x2 + m Wdown^T
+ */
+#ifndef TARE_CORE_LAYER_H
+#define TARE_CORE_LAYER_H
+
+#include "model/model.h"
+
+struct layer_acts { /* rows T; what only the backward pass reads may be NULL (*) */
+    float *norm1;   /* [T, C] */
+    float *rms1;    /* [T] * */
+    float *raw;     /* [T, (H+2J)D] qkv before the q and k norms; Qwen3 only * */
+    float *rms_q;   /* [T, H] * */
+    float *rms_k;   /* [T, J] * */
+    float *qkv;     /* [T, (H+2J)D] */
+    float *att;     /* [T, HD] */
+    float *stats;   /* [T, H, 2] * */
+    float *mid;     /* [T, C] x2 */
+    float *norm2;   /* [T, C] */
+    float *rms2;    /* [T] * */
+    float *gate_up; /* [T, 2F] */
+    float *act;     /* [T, F] */
+};
+
+struct attn_shape model_attn_shape(const struct model *m);
+/* Room for T rows from a; training: also what only the backward pass reads. */
+tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);
+/* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). */
+void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
+                   const struct forward_batch *b);
+/* Checks positions, rows and ids of a batch against the model and the cache, and grows the position table. */
+tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
+                        struct err *e);
+
+#endif

@@ -1,0 +1,95 @@
+/* The flat layout of the parameters; see model.h. */
+#include "model/layout.h"
+
+#include <stdio.h>
+
+enum { UNIT_ALIGN = 64, GROUP_ALIGN = 16 }; /* floats */
+
+static void align(int64_t *at, int64_t to)
+{
+    *at = (*at + to - 1) / to * to;
+}
+
+/* The next tensor of the layout; group: it starts a product of its own (aligned), otherwise it is adjacent to the one before. */
+static int64_t add(struct model *m, int64_t *at, const char *name, int64_t rows, int64_t cols, int unit, bool group)
+{
+    if (group) align(at, GROUP_ALIGN);
+    struct tensor *t = &m->tensors[m->n_tensors++];
+    const int64_t n = rows ? rows * cols : cols;
+    *t = (struct tensor){.offset = *at, .rows = rows ? rows : 1, .cols = cols, .unit = unit, .vector = !rows};
+    snprintf(t->name, sizeof t->name, "%s", name);
+    *at += n;
+    return t->offset;
+}
+
+static int64_t add_layer_tensor(struct model *m, int64_t *at, int64_t layer, const char *part, int64_t rows, int64_t cols,
+                                bool group)
+{
+    char name[96];
+    snprintf(name, sizeof name, "model.layers.%lld.%s", (long long)layer, part);
+    return add(m, at, name, rows, cols, (int)layer + 1, group);
+}
+
+static void add_layer(struct model *m, int64_t *at, int64_t l)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, C = s->hidden, F = s->intermediate;
+    struct layer_offsets *o = &m->layers[l];
+    *o = (struct layer_offsets){.qkv_bias = -1, .q_norm = -1, .k_norm = -1};
+    o->qkv = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", q, C, true);
+    add_layer_tensor(m, at, l, "self_attn.k_proj.weight", kv, C, false);
+    add_layer_tensor(m, at, l, "self_attn.v_proj.weight", kv, C, false);
+    if (s->qkv_bias) {
+        o->qkv_bias = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", 0, q, true);
+        add_layer_tensor(m, at, l, "self_attn.k_proj.bias", 0, kv, false);
+        add_layer_tensor(m, at, l, "self_attn.v_proj.bias", 0, kv, false);
+    }
+    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", C, q, true);
+    o->gate_up = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", F, C, true);
+    add_layer_tensor(m, at, l, "mlp.up_proj.weight", F, C, false);
+    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", C, F, true);
+    o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", 0, C, true);
+    o->norm2 = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", 0, C, true);
+    if (!s->qk_norm) return;
+    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", 0, s->head_dim, true);
+    o->k_norm = add_layer_tensor(m, at, l, "self_attn.k_norm.weight", 0, s->head_dim, true);
+}
+
+static void begin_unit(struct model *m, int64_t *at, int64_t unit)
+{
+    align(at, UNIT_ALIGN);
+    m->unit_begin[unit] = *at;
+}
+
+/* Refuses shapes whose flat buffer could not be addressed, before anything is multiplied in 64 bits. */
+static tare_status check_size(const struct model_shape *s, struct err *e)
+{
+    const double c = (double)s->hidden,
+                 width = (double)(2 * s->heads + 2 * s->kv_heads) * (double)s->head_dim + 3 * (double)s->intermediate;
+    const double total = (double)s->layers * c * width + 2 * (double)s->vocab * c;
+    if (total > 1e13) FAIL(e, TARE_E_RANGE, "the model would have %.3g parameters; at most 1e13 can be held", total);
+    return TARE_OK;
+}
+
+tare_status layout_make(struct model *m, struct err *e)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t L = s->layers;
+    int64_t at = 0;
+    TRY(check_size(s, e));
+    TRY(mem_new((14 * L + 3) * (int64_t)sizeof *m->tensors, (void **)&m->tensors, e));
+    TRY(mem_new((L + 3) * 8, (void **)&m->unit_begin, e));
+    TRY(mem_new(L * (int64_t)sizeof *m->layers, (void **)&m->layers, e));
+    begin_unit(m, &at, 0);
+    m->embed = add(m, &at, "model.embed_tokens.weight", s->vocab, s->hidden, 0, true);
+    for (int64_t l = 0; l < L; l++) {
+        begin_unit(m, &at, l + 1);
+        add_layer(m, &at, l);
+    }
+    begin_unit(m, &at, L + 1);
+    m->final_norm = add(m, &at, "model.norm.weight", 0, s->hidden, (int)L + 1, true);
+    m->head = s->tied ? m->embed : add(m, &at, "lm_head.weight", s->vocab, s->hidden, (int)L + 1, true);
+    begin_unit(m, &at, L + 2);
+    m->n_params = at;
+    return TARE_OK;
+}

@@ -1,0 +1,300 @@
+#include "model/model.h"
+
+#include "base/fs.h"
+#include "base/rng.h"
+#include "model/hf_config.h"
+#include "model/layout.h"
+#include "model/safetensors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t SHARD_BYTES = 5000000000; /* what transformers and the Hub take for a file */
+
+static tare_status model_alloc(const struct kernels *k, struct pool *pool, struct model **out, struct err *e)
+{
+    TRY(mem_new(sizeof **out, (void **)out, e));
+    struct model *m = *out;
+    arena_init(&m->kernel_scratch, "kernel scratch");
+    m->k = k;
+    m->ctx = (struct kctx){.pool = pool, .scratch = &m->kernel_scratch};
+    return TARE_OK;
+}
+
+static tare_status backend_new(const struct model *m, int64_t bytes, const char *what, void *out, struct err *e)
+{
+    void *p = m->k->alloc(&m->ctx, bytes);
+    if (!p) FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB", what, (double)bytes / 1048576);
+    memcpy(out, &p, sizeof p);
+    return TARE_OK;
+}
+
+/* Product i of the packed ones (see packed in model.h): its place in weights and its size [n, k]. */
+static void product(const struct model *m, int64_t i, int64_t *offset, int64_t *n, int64_t *k)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden, q = s->heads * s->head_dim;
+    if (i == 4 * s->layers) {
+        *offset = m->head, *n = s->vocab, *k = C;
+        return;
+    }
+    const struct layer_offsets *o = &m->layers[i / 4];
+    const int64_t offsets[4] = {o->qkv, o->o, o->gate_up, o->down},
+                  ns[4] = {q + 2 * s->kv_heads * s->head_dim, C, 2 * s->intermediate, C};
+    const int64_t ks[4] = {C, q, C, s->intermediate};
+    *offset = offsets[i % 4], *n = ns[i % 4], *k = ks[i % 4];
+}
+
+/* After the shape is known: layout, weights (zero), packed. */
+static tare_status make_buffers(struct model *m, struct err *e)
+{
+    TRY(layout_make(m, e));
+    TRY(backend_new(m, m->n_params * 4, "the weights", &m->weights, e));
+    const int64_t n_products = 4 * m->shape.layers + 1;
+    TRY(mem_new(n_products * (int64_t)sizeof *m->packed, (void **)&m->packed, e));
+    for (int64_t i = 0; i < n_products; i++) {
+        int64_t offset, n, k;
+        product(m, i, &offset, &n, &k);
+        const int64_t bytes = m->k->packed_bytes(n, k, m->dtype);
+        if (bytes <= 0)
+            FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
+        TRY(backend_new(m, bytes, "the weights in compute precision", &m->packed[i], e));
+    }
+    return TARE_OK;
+}
+
+void model_refresh(struct model *m)
+{
+    for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
+        int64_t offset, n, k;
+        product(m, i, &offset, &n, &k);
+        m->k->pack(&m->ctx, m->packed[i], m->weights + offset, n, k, m->dtype);
+    }
+}
+
+void model_free(struct model *m)
+{
+    if (!m) return;
+    if (m->packed)
+        for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++)
+            if (m->packed[i]) m->k->release(&m->ctx, m->packed[i]);
+    if (m->weights) m->k->release(&m->ctx, m->weights);
+    if (m->rope) m->k->release(&m->ctx, m->rope);
+    mem_free(m->packed);
+    mem_free(m->tensors);
+    mem_free(m->unit_begin);
+    mem_free(m->layers);
+    free(m->config_json);
+    arena_free(&m->kernel_scratch);
+    mem_free(m);
+}
+
+static tare_status set_dtype(struct model *m, const struct model_config *c, struct err *e)
+{
+    const char *name = c && c->dtype ? c->dtype : "f32";
+    if (strcmp(name, "f32") && strcmp(name, "bf16")) FAIL(e, TARE_E_CONFIG, "model.dtype = %s; it has to be f32 or bf16", name);
+    m->dtype = strcmp(name, "bf16") ? DTYPE_F32 : DTYPE_BF16;
+    return TARE_OK;
+}
+
+static enum dtype dtype_of(const struct st_tensor *t)
+{
+    return !t || !strcmp(t->dtype, "F32") ? DTYPE_F32 : !strcmp(t->dtype, "BF16") ? DTYPE_BF16 : DTYPE_F16;
+}
+
+static tare_status load_weights(struct model *m, const char *folder, struct err *e)
+{
+    struct safetensors file;
+    float *staging = NULL;
+    int64_t largest = 0;
+    TRY(safetensors_open_folder(folder, &file, e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const int64_t n = m->tensors[i].rows * m->tensors[i].cols;
+        if (n > largest) largest = n;
+    }
+    TRY_TO(status, done, mem_new(largest * 4, (void **)&staging, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        TRY_TO(status, done,
+               safetensors_read(&file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, staging, e));
+        m->k->upload(&m->ctx, m->weights + t->offset, staging, t->rows * t->cols * 4);
+    }
+    m->file_dtype = dtype_of(safetensors_find(&file, "model.embed_tokens.weight"));
+done:
+    mem_free(staging);
+    safetensors_close(&file);
+    return status;
+}
+
+tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
+                       struct model **out, struct err *e)
+{
+    struct model *m;
+    *out = NULL;
+    if (!fs_is_dir(folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such model folder", folder);
+    TRY(model_alloc(k, pool, &m, e));
+    tare_status status = TARE_OK;
+    TRY_TO(status, failed, set_dtype(m, c, e));
+    TRY_TO(status, failed, hf_config_load(m, folder, c, e));
+    TRY_TO(status, failed, make_buffers(m, e));
+    TRY_TO(status, failed, load_weights(m, folder, e));
+    model_refresh(m);
+    *out = m;
+    return TARE_OK;
+failed:
+    model_free(m);
+    return status;
+}
+
+/* Norms 1, biases 0, products and embedding normal; what ends in the residual stream is scaled down so that its variance does not grow with L
+ * (Radford et al. 2019, GPT-2). */
+static void init_tensor(const struct model *m, int64_t i, uint64_t seed, float *x)
+{
+    const struct tensor *t = &m->tensors[i];
+    const struct rng_key key = rng_derive(rng_key(seed, RNG_INIT), (uint64_t)i);
+    const bool residual = strstr(t->name, "o_proj") || strstr(t->name, "down_proj");
+    const double deviation = residual ? 0.02 / sqrt(2.0 * (double)m->shape.layers) : 0.02;
+    const bool bias = t->vector && strstr(t->name, ".bias");
+    for (int64_t j = 0; j < t->rows * t->cols; j++)
+        x[j] = t->vector ? (bias ? 0.0f : 1.0f) : (float)(deviation * rng_normal(key, (uint64_t)j));
+}
+
+tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
+                      const struct kernels *k, struct pool *pool, struct model **out, struct err *e)
+{
+    struct model *m;
+    float *staging = NULL;
+    tare_status status = TARE_OK;
+    *out = NULL;
+    TRY(model_alloc(k, pool, &m, e));
+    if (n_eos > (int64_t)(sizeof m->eos / sizeof *m->eos))
+        FAIL_TO(status, done, e, TARE_E_RANGE, "%lld EOS ids; at most 16", (long long)n_eos);
+    if (n_eos) memcpy(m->eos, eos, (size_t)n_eos * sizeof *eos);
+    m->n_eos = n_eos;
+    TRY_TO(status, done, set_dtype(m, c, e));
+    TRY_TO(status, done, hf_config_new(m, c, vocab, e));
+    TRY_TO(status, done, make_buffers(m, e));
+    TRY_TO(status, done, mem_new(m->n_params * 4, (void **)&staging, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) init_tensor(m, i, seed, staging + m->tensors[i].offset);
+    m->k->upload(&m->ctx, m->weights, staging, m->n_params * 4);
+    model_refresh(m);
+done:
+    mem_free(staging);
+    if (status)
+        model_free(m);
+    else
+        *out = m;
+    return status;
+}
+
+tare_status model_clone(const struct model *from, struct model **out, struct err *e)
+{
+    struct model *m;
+    tare_status status = TARE_OK;
+    *out = NULL;
+    TRY(model_alloc(from->k, from->ctx.pool, &m, e));
+    m->ctx.stream = from->ctx.stream;
+    m->shape = from->shape;
+    m->dtype = from->dtype, m->file_dtype = from->file_dtype;
+    memcpy(m->eos, from->eos, sizeof m->eos);
+    m->n_eos = from->n_eos;
+    memcpy(m->folder, from->folder, sizeof m->folder);
+    m->config_json = strdup(from->config_json);
+    if (!m->config_json) FAIL_TO(status, failed, e, TARE_E_NOMEM, "no memory for a copy of the model");
+    TRY_TO(status, failed, make_buffers(m, e));
+    memcpy(m->weights, from->weights, (size_t)m->n_params * 4);
+    model_refresh(m);
+    *out = m;
+    return TARE_OK;
+failed:
+    model_free(m);
+    return status;
+}
+
+static tare_status copy_tokenizer(const char *from, const char *to, struct err *e)
+{
+    static const char *const FILES[] = {
+        "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+        "merges.txt",     "chat_template.jinja",   "chat_template.json",      "tokenizer.model"};
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        char source[FS_PATH], target[FS_PATH];
+        TRY(fs_join(source, from, FILES[i], e));
+        TRY(fs_join(target, to, FILES[i], e));
+        if (fs_exists(source)) TRY(fs_copy(source, target, e));
+    }
+    return TARE_OK;
+}
+
+tare_status model_save(const struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e)
+{
+    struct st_source *sources;
+    TRY(mem_new(m->n_tensors * (int64_t)sizeof *sources, (void **)&sources, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        sources[i] = (struct st_source){.name = t->name,
+                                        .rank = t->vector ? 1 : 2,
+                                        .shape = {t->vector ? t->cols : t->rows, t->cols},
+                                        .data = m->weights + t->offset};
+    }
+    tare_status status = safetensors_write_folder(folder, sources, m->n_tensors, dtype, SHARD_BYTES, e);
+    mem_free(sources);
+    TRY(status);
+    TRY(hf_config_save(m, folder, dtype, e));
+    return tokenizer_folder ? copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
+}
+
+uint64_t model_hash(const struct model *m)
+{
+    uint64_t h = 0;
+    for (int64_t u = 0; u < m->shape.layers + 2; u++)
+        h = fs_hash(m->weights + m->unit_begin[u], (m->unit_begin[u + 1] - m->unit_begin[u]) * 4, h);
+    return h;
+}
+
+/* The frequency of pair i: theta^(-2i/D), with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
+ * stretched by factor, those shorter than original/high stay, and between the two it goes over smoothly. */
+static double rope_frequency(const struct model_shape *s, int64_t i)
+{
+    const struct rope_scaling *r = &s->scaling;
+    const double f = pow(s->rope_theta, -2.0 * (double)i / (double)s->head_dim);
+    if (!(r->factor > 0)) return f;
+    const double wavelength = 2 * acos(-1.0) / f;
+    if (wavelength > r->original / r->low) return f / r->factor;
+    if (wavelength < r->original / r->high) return f;
+    const double smooth = (r->original / wavelength - r->low) / (r->high - r->low);
+    return (1 - smooth) * f / r->factor + smooth * f;
+}
+
+tare_status model_positions(struct model *m, int64_t n, struct err *e)
+{
+    const int64_t max = m->shape.max_position, D = m->shape.head_dim;
+    if (n <= m->rope_positions) return TARE_OK;
+    if (n > max)
+        FAIL(e, TARE_E_RANGE,
+             "%lld positions are needed, the model has %lld (max_position_embeddings); use shorter sequences or set "
+             "model.max_position_embeddings",
+             (long long)n, (long long)max);
+    int64_t rows = m->rope_positions ? 2 * m->rope_positions : 256;
+    if (rows < n) rows = n;
+    if (rows > max) rows = max;
+    float *host, *table = NULL;
+    TRY(mem_new(rows * D * 4, (void **)&host, e));
+    for (int64_t i = 0; i < D / 2; i++) {
+        const double f = rope_frequency(&m->shape, i);
+        for (int64_t p = 0; p < rows; p++) {
+            host[p * D + i] = (float)cos((double)p * f);
+            host[p * D + D / 2 + i] = (float)sin((double)p * f);
+        }
+    }
+    const tare_status status = backend_new(m, rows * D * 4, "the position table", &table, e);
+    if (!status) {
+        m->k->upload(&m->ctx, table, host, rows * D * 4);
+        if (m->rope) m->k->release(&m->ctx, m->rope);
+        m->rope = table;
+        m->rope_positions = rows;
+    }
+    mem_free(host);
+    return status;
+}

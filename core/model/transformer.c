@@ -1,0 +1,168 @@
+#include "model/model.h"
+
+#include "model/layer.h"
+
+#include <math.h>
+
+tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_blocks, struct kv_cache *out, struct err *e)
+{
+    const int64_t bytes = (n_blocks > 0 ? n_blocks : 1) * m->shape.kv_heads * m->shape.head_dim * KV_BLOCK * 4;
+    *out = (struct kv_cache){.n_layers = n_layers, .n_blocks = n_blocks};
+    TRY(mem_new(n_layers * (int64_t)sizeof *out->layers, (void **)&out->layers, e));
+    for (int64_t l = 0; l < n_layers; l++) {
+        out->layers[l].k = m->k->alloc(&m->ctx, bytes);
+        out->layers[l].v = out->layers[l].k ? m->k->alloc(&m->ctx, bytes) : NULL;
+        if (out->layers[l].v) continue;
+        kv_cache_free(m, out);
+        FAIL(e, TARE_E_NOMEM,
+             "no memory for a key/value cache of %lld tokens in %lld layers (%.1f MiB); set rollout.kv_tokens lower",
+             (long long)(n_blocks * KV_BLOCK), (long long)n_layers, 2.0 * (double)(bytes * n_layers) / 1048576);
+    }
+    return TARE_OK;
+}
+
+void kv_cache_free(const struct model *m, struct kv_cache *c)
+{
+    for (int64_t l = 0; c->layers && l < c->n_layers; l++) {
+        if (c->layers[l].k) m->k->release(&m->ctx, c->layers[l].k);
+        if (c->layers[l].v) m->k->release(&m->ctx, c->layers[l].v);
+    }
+    mem_free(c->layers);
+    *c = (struct kv_cache){0};
+}
+
+struct attn_shape model_attn_shape(const struct model *m)
+{
+    const struct model_shape *s = &m->shape;
+    return (struct attn_shape){.heads = s->heads,
+                               .kv_heads = s->kv_heads,
+                               .head_dim = s->head_dim,
+                               .stride = (s->heads + 2 * s->kv_heads) * s->head_dim,
+                               .scale = (float)(1 / sqrt((double)s->head_dim))};
+}
+
+tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden, F = s->intermediate, stride = model_attn_shape(m).stride;
+    *out = (struct layer_acts){0};
+    TRY(arena_new_raw(a, float, t *C, &out->norm1, e));
+    TRY(arena_new_raw(a, float, t *stride, &out->qkv, e));
+    TRY(arena_new_raw(a, float, t * s->heads * s->head_dim, &out->att, e));
+    TRY(arena_new_raw(a, float, t *C, &out->mid, e));
+    TRY(arena_new_raw(a, float, t * 2 * F, &out->gate_up, e));
+    TRY(arena_new_raw(a, float, t *F, &out->act, e));
+    if (!training) {
+        out->norm2 = out->norm1;
+        return TARE_OK;
+    }
+    TRY(arena_new_raw(a, float, t *C, &out->norm2, e));
+    TRY(arena_new_raw(a, float, t, &out->rms1, e));
+    TRY(arena_new_raw(a, float, t, &out->rms2, e));
+    TRY(arena_new_raw(a, float, t * s->heads * 2, &out->stats, e));
+    if (!s->qk_norm) return TARE_OK;
+    TRY(arena_new_raw(a, float, t *stride, &out->raw, e));
+    TRY(arena_new_raw(a, float, t * s->heads, &out->rms_q, e));
+    return arena_new_raw(a, float, t * s->kv_heads, &out->rms_k, e);
+}
+
+static void norm_q_and_k(const struct model *m, const struct layer_offsets *o, const struct layer_acts *a, int64_t t)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t stride = model_attn_shape(m).stride, D = s->head_dim;
+    float *k = a->qkv + s->heads * D;
+    if (a->raw) {
+        m->k->zero(&m->ctx, a->raw, t * stride * 4);
+        m->k->add(&m->ctx, a->raw, a->qkv, t * stride);
+    }
+    m->k->rmsnorm(&m->ctx, a->qkv, stride, a->rms_q, a->qkv, stride, m->weights + o->q_norm, t, s->heads, D, (float)s->rms_eps);
+    m->k->rmsnorm(&m->ctx, k, stride, a->rms_k, k, stride, m->weights + o->k_norm, t, s->kv_heads, D, (float)s->rms_eps);
+}
+
+void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
+                   const struct forward_batch *b)
+{
+    const struct model_shape *s = &m->shape;
+    const struct kernels *k = m->k;
+    const struct kctx *c = &m->ctx;
+    const struct layer_offsets *o = &m->layers[l];
+    const struct attn_shape as = model_attn_shape(m);
+    const int64_t T = b->t, C = s->hidden, F = s->intermediate;
+    const float eps = (float)s->rms_eps, *w = m->weights;
+    void *const *packed = m->packed + 4 * l;
+
+    k->rmsnorm(c, a->norm1, C, a->rms1, x, C, w + o->norm1, T, 1, C, eps);
+    k->matmul(c, a->qkv, as.stride, a->norm1, packed[0], s->qkv_bias ? w + o->qkv_bias : NULL, NULL, T, as.stride, C, m->dtype);
+    if (s->qk_norm) norm_q_and_k(m, o, a, T);
+    k->rope(c, a->qkv, as.stride, m->rope, b->pos, T, s->heads + s->kv_heads, s->head_dim, 0);
+    k->kv_write(c, kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes);
+    k->attention(c, a->att, a->stats, a->qkv, kv, as, b->seqs, b->n_seqs);
+    k->matmul(c, a->mid, C, a->att, packed[1], NULL, x, T, C, s->heads * s->head_dim, m->dtype);
+    k->rmsnorm(c, a->norm2, C, a->rms2, a->mid, C, w + o->norm2, T, 1, C, eps);
+    k->matmul(c, a->gate_up, 2 * F, a->norm2, packed[2], NULL, NULL, T, 2 * F, C, m->dtype);
+    k->swiglu(c, a->act, a->gate_up, T, F);
+    if (out) k->matmul(c, out, C, a->act, packed[3], NULL, a->mid, T, C, F, m->dtype);
+}
+
+static tare_status check_blocks(const struct kv_cache *cache, const struct forward_batch *b, struct err *e)
+{
+    for (int64_t i = 0; i < b->n_writes; i++) {
+        if (b->write_row[i] < 0 || b->write_row[i] >= b->t || b->write_slot[i] < 0 ||
+            b->write_slot[i] >= cache->n_blocks * KV_BLOCK)
+            FAIL(e, TARE_E_RANGE, "row %lld of %lld to cache slot %lld of %lld", (long long)b->write_row[i], (long long)b->t,
+                 (long long)b->write_slot[i], (long long)(cache->n_blocks * KV_BLOCK));
+    }
+    for (int64_t i = 0; i < b->n_seqs; i++) {
+        const struct attn_seq *q = &b->seqs[i];
+        if (q->q_begin < 0 || q->q_len < 0 || q->q_begin + q->q_len > b->t || q->pos < 0)
+            FAIL(e, TARE_E_RANGE, "sequence %lld: rows %lld to %lld of %lld", (long long)i, (long long)q->q_begin,
+                 (long long)(q->q_begin + q->q_len), (long long)b->t);
+        for (int64_t j = 0; j < (q->pos + q->q_len + KV_BLOCK - 1) / KV_BLOCK; j++)
+            if (q->blocks[j] < 0 || q->blocks[j] >= cache->n_blocks)
+                FAIL(e, TARE_E_RANGE, "sequence %lld: cache block %d of %lld", (long long)i, q->blocks[j],
+                     (long long)cache->n_blocks);
+    }
+    return TARE_OK;
+}
+
+tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
+                        struct err *e)
+{
+    int64_t positions = 0;
+    if (cache->n_layers < n_layers)
+        FAIL(e, TARE_E_SHAPE, "the cache has %lld layers, %lld are needed", (long long)cache->n_layers, (long long)n_layers);
+    for (int64_t i = 0; i < b->t; i++) {
+        if (b->ids[i] < 0 || b->ids[i] >= m->shape.vocab)
+            FAIL(e, TARE_E_RANGE, "token id %d; the model knows 0 to %lld", b->ids[i], (long long)m->shape.vocab - 1);
+        if (b->pos[i] < 0) FAIL(e, TARE_E_RANGE, "row %lld at position %d", (long long)i, b->pos[i]);
+        if (b->pos[i] >= positions) positions = (int64_t)b->pos[i] + 1;
+    }
+    for (int64_t i = 0; i < b->n_out; i++)
+        if (b->out_rows[i] < 0 || b->out_rows[i] >= b->t)
+            FAIL(e, TARE_E_RANGE, "row %lld is wanted, there are %lld", (long long)b->out_rows[i], (long long)b->t);
+    TRY(check_blocks(cache, b, e));
+    return model_positions(m, positions, e);
+}
+
+tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,
+                          float **hidden, struct err *e)
+{
+    const int64_t C = m->shape.hidden;
+    struct layer_acts acts;
+    float *x;
+    TRY(batch_check(m, cache, m->shape.layers, b, e));
+    TRY(arena_new_raw(scratch, float, b->n_out *C, hidden, e));
+    TRY(arena_new_raw(scratch, float, b->t *C, &x, e));
+    TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
+    m->k->embed(&m->ctx, x, m->weights + m->embed, b->ids, b->t, C);
+    for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, &acts, cache->layers[l], b);
+    m->k->gather_rows(&m->ctx, *hidden, x, b->out_rows, b->n_out, C);
+    m->k->rmsnorm(&m->ctx, *hidden, C, NULL, *hidden, C, m->weights + m->final_norm, b->n_out, 1, C, (float)m->shape.rms_eps);
+    return TARE_OK;
+}
+
+void model_logits(struct model *m, const float *hidden, int64_t n, float *logits)
+{
+    m->k->matmul(&m->ctx, logits, m->shape.vocab, hidden, m->packed[4 * m->shape.layers], NULL, NULL, n, m->shape.vocab,
+                 m->shape.hidden, m->dtype);
+}
