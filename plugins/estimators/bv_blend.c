@@ -1,0 +1,98 @@
+/* bv_blend: prompt-local statistics blended with the history of the prompt's cluster.
+ *
+ *   A[i] = (R[i] - b) / (s + delta),   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w = exp(-SEM_hist / T)
+ *
+ * Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free RL with Verifiable Rewards", equations 6
+ * to 11. The equations and the code, line by line, stand in common/blend.c; the ablations of the paper's table 2 and of its appendix are
+ * the parameters weighting and mapping here, and plugins of their own (naive, n_eff, sigma_hist).
+ *
+ * The paper gives gamma 0.9 and delta 1e-8. It does not give T, N_0, V_prior, delta_N or the degrees of freedom of sigma_G: the defaults
+ * here are for rewards in [0, 1] and groups of eight (V_prior is the largest variance such a reward has, N_0 one group).
+ * With gamma 0.9 a cluster whose last batches were all equal has v_hist near 0 and w near 1: one rare success then gets an advantage in
+ * the thousands. v_floor and advantage_clip bound it; both are off, which is the paper's form.
+ */
+#include "common/blend.h"
+
+enum {
+    P_CLUSTERS,
+    P_DDOF,
+    P_DELTA,
+    P_GAMMA,
+    P_N0,
+    P_V_PRIOR,
+    P_DELTA_N,
+    P_TEMPERATURE,
+    P_WEIGHTING,
+    P_MAPPING,
+    P_W,
+    P_SIGMA_REF,
+    P_N_REF,
+    P_V_FLOOR,
+    P_CLIP,
+    P_COUNT
+};
+
+static const char *const WEIGHTINGS[] = {"sem", "n_eff", "sigma_hist", "fixed", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_CLUSTERS] = BLEND_CLUSTERS,
+    [P_DDOF] = BLEND_DDOF,
+    [P_DELTA] = BLEND_DELTA,
+    [P_GAMMA] = BLEND_GAMMA,
+    [P_N0] = BLEND_N0,
+    [P_V_PRIOR] = BLEND_V_PRIOR,
+    [P_DELTA_N] = BLEND_DELTA_N,
+    [P_TEMPERATURE] = BLEND_TEMPERATURE,
+    [P_WEIGHTING] =
+        {"weighting", "sem",
+         "what the confidence is made of: the standard error (eq. 8), its count alone, its deviation alone, or a constant", NULL,
+         WEIGHTINGS, 0, 0, TARE_CHOICE, TARE_SWEEPABLE},
+    [P_MAPPING] = BLEND_MAPPING,
+    [P_W] = BLEND_W,
+    [P_SIGMA_REF] = BLEND_SIGMA_REF,
+    [P_N_REF] = BLEND_N_REF,
+    [P_V_FLOOR] = BLEND_V_FLOOR,
+    [P_CLIP] = BLEND_ADVANTAGE_CLIP,
+};
+
+static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
+{
+    const struct blend_settings settings = {
+        .clusters = v[P_CLUSTERS].i,
+        .ddof = v[P_DDOF].i,
+        .weighting = v[P_WEIGHTING].i,
+        .mapping = v[P_MAPPING].i,
+        .delta = v[P_DELTA].f,
+        .gamma = v[P_GAMMA].f,
+        .n0 = v[P_N0].f,
+        .v_prior = v[P_V_PRIOR].f,
+        .v_floor = v[P_V_FLOOR].f,
+        .advantage_clip = v[P_CLIP].f,
+        .w = v[P_W].f,
+        .temperature = v[P_TEMPERATURE].f,
+        .delta_n = v[P_DELTA_N].f,
+        .sigma_ref = v[P_SIGMA_REF].f,
+        .n_ref = v[P_N_REF].f,
+    };
+    return blend_create(host, &settings, n_clusters, self, error);
+}
+
+static const tare_estimator FUNCTIONS = BLEND_FUNCTIONS(create);
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "bv_blend",
+    .version = "1.0.0",
+    .summary = "prompt-local statistics blended with the moving moments of the prompt's cluster",
+    .license = "Apache-2.0",
+    .source = "BV-Blend, equations 6 to 11",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .needs = TARE_NEED_CLUSTER,
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

@@ -1,0 +1,108 @@
+/* BV-Blend, shared by bv_blend and the ablations naive, n_eff and sigma_hist, so that each of them has the bits of bv_blend with that
+ * weighting. The mathematics stands in blend.c. */
+#ifndef TARE_ESTIMATORS_BLEND_H
+#define TARE_ESTIMATORS_BLEND_H
+
+#include <tare/sdk.h>
+
+enum blend_weighting { BLEND_SEM, BLEND_N_EFF, BLEND_SIGMA_HIST, BLEND_FIXED };
+enum blend_mapping { BLEND_EXP, BLEND_RECIPROCAL, BLEND_LINEAR };
+
+struct blend_settings {
+    int64_t clusters, ddof, weighting, mapping;
+    double delta, gamma, n0, v_prior, v_floor, advantage_clip;
+    double w;                                      /* fixed */
+    double temperature, delta_n, sigma_ref, n_ref; /* the others */
+};
+
+tare_status blend_create(const tare_host *host, const struct blend_settings *settings, int64_t n_clusters, void **self,
+                         tare_error *error);
+void blend_destroy(void *self);
+tare_status blend_save(const void *self, const tare_stream *out, tare_error *error);
+tare_status blend_load(void *self, const tare_stream *in, tare_error *error);
+int64_t blend_collect_size(const void *self);
+tare_status blend_compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                          tare_error *error);
+tare_status blend_collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error);
+tare_status blend_apply(void *self, int64_t step, const double *collected, tare_error *error);
+tare_status blend_describe(const void *self, const tare_stream *out, tare_error *error);
+
+/* The function table of a plugin whose create calls blend_create. */
+#define BLEND_FUNCTIONS(CREATE)                                                                                                    \
+    {                                                                                                                              \
+        sizeof(tare_estimator), 0, CREATE, blend_destroy, blend_save, blend_load, NULL, blend_collect_size, NULL, blend_compute,   \
+            blend_collect, blend_apply, blend_describe                                                                             \
+    }
+
+/* Rows of the parameter tables. */
+#define BLEND_CLUSTERS                                                                                                             \
+    {                                                                                                                              \
+        "clusters", "0", "K, how many clusters have moments; 0: as many as the codebook has", NULL, NULL, 0, 1e7, TARE_INT,        \
+            TARE_LOCKED_ON_RESUME                                                                                                  \
+    }
+#define BLEND_DDOF                                                                                                                 \
+    {                                                                                                                              \
+        "ddof", "1", "degrees of freedom of sigma_G: 1 divides by G-1 (sample), 0 by G (population)", NULL, NULL, 0, 1, TARE_INT,  \
+            0                                                                                                                      \
+    }
+#define BLEND_DELTA                                                                                                                \
+    {                                                                                                                              \
+        "delta", "1e-8", "delta, added to the scale (eq. 11)", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE   \
+    }
+#define BLEND_GAMMA                                                                                                                \
+    {                                                                                                                              \
+        "gamma", "0.9", "gamma, weight of the newest batch in the moving moments (eq. 6)", NULL, NULL, 0, 1, TARE_FLOAT,           \
+            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
+    }
+#define BLEND_N0                                                                                                                   \
+    {                                                                                                                              \
+        "n0", "8", "N_0, effective mass of a cluster when it is first seen", "rollouts", NULL, 0, 1e300, TARE_FLOAT,               \
+            TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                                                       \
+    }
+#define BLEND_V_PRIOR                                                                                                              \
+    {                                                                                                                              \
+        "v_prior", "0.25", "V_prior, variance of a cluster when it is first seen", "reward^2", NULL, 0, 1e300, TARE_FLOAT,         \
+            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
+    }
+#define BLEND_DELTA_N                                                                                                              \
+    {                                                                                                                              \
+        "delta_n", "1e-8", "delta_N, added to the effective mass under the root (eq. 8)", NULL, NULL, 0, 1e300, TARE_FLOAT,        \
+            TARE_ABOVE_MIN | TARE_LOG_SCALE                                                                                        \
+    }
+#define BLEND_TEMPERATURE                                                                                                          \
+    {                                                                                                                              \
+        "temperature", "0.1", "T, how much uncertainty lowers the confidence (eq. 9)", "reward", NULL, 0, 1e300, TARE_FLOAT,       \
+            TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                                                       \
+    }
+#define BLEND_MAPPING                                                                                                              \
+    {                                                                                                                              \
+        "mapping", "exp", "w = g(u): exp e^-u (eq. 9), reciprocal 1/(1+u), linear max(0, 1-u)", NULL, BLEND_MAPPINGS, 0, 0,        \
+            TARE_CHOICE, TARE_SWEEPABLE                                                                                            \
+    }
+#define BLEND_W                                                                                                                    \
+    {                                                                                                                              \
+        "w", "0.5", "the constant confidence of weighting fixed", NULL, NULL, 0, 1, TARE_FLOAT, TARE_SWEEPABLE                     \
+    }
+#define BLEND_SIGMA_REF                                                                                                            \
+    {                                                                                                                              \
+        "sigma_ref", "0.5", "stands in for sigma_hist in weighting n_eff", "reward", NULL, 0, 1e300, TARE_FLOAT,                   \
+            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
+    }
+#define BLEND_N_REF                                                                                                                \
+    {                                                                                                                              \
+        "n_ref", "16", "stands in for N_eff in weighting sigma_hist", "rollouts", NULL, 0, 1e300, TARE_FLOAT,                      \
+            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
+    }
+#define BLEND_V_FLOOR                                                                                                              \
+    {                                                                                                                              \
+        "v_floor", "0", "lower bound of v_hist; 0: none, as in the paper", "reward^2", NULL, 0, 1e300, TARE_FLOAT, TARE_SWEEPABLE  \
+    }
+#define BLEND_ADVANTAGE_CLIP                                                                                                       \
+    {                                                                                                                              \
+        "advantage_clip", "0", "advantages are cut to [-c, c]; 0: not cut, as in the paper", NULL, NULL, 0, 1e300, TARE_FLOAT,     \
+            TARE_SWEEPABLE                                                                                                         \
+    }
+
+extern const char *const BLEND_MAPPINGS[];
+
+#endif

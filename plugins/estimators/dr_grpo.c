@@ -1,0 +1,67 @@
+/* dr_grpo: rewards minus their group's mean, not divided by a deviation.
+ *
+ *   A[i] = R[i] - mu                                        R: rewards of one group, n rollouts; mu: their mean
+ *
+ * Liu et al. 2025, "Understanding R1-Zero-Like Training: A Critical Perspective", section 3.2 (arXiv 2503.20783). Its other half, a loss
+ * that is summed over tokens and divided by a constant, is loss.aggregation = constant.
+ *
+ * A group of one, and a group whose rewards are all equal, have A exactly 0. There is no scale.
+ */
+#include "common/group.h"
+
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_DELTA, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_DELTA] = {"delta", "1e-8", "accepted so that a configuration can be swapped in one line; nothing is divided by", NULL, NULL,
+                 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)host, (void)values, (void)n_clusters, (void)error;
+    *self = NULL; /* no state */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    (void)self, (void)prepared, (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        const double mu = group_mean(R, n);
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = R[i] - mu;
+        out->baseline[m] = mu;
+        out->scale[m] = NAN;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "dr_grpo",
+    .version = "1.0.0",
+    .summary = "rewards minus their group's mean",
+    .license = "Apache-2.0",
+    .source = "arXiv 2503.20783, section 3.2",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)
