@@ -1,0 +1,342 @@
+#include "checkpoint/checkpoint.h"
+
+#include "base/json.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char COMPLETE[] = "complete.json";
+
+static tare_status parent_of(const char *run_dir, char *out, struct err *e)
+{
+    return fs_join(out, run_dir, "checkpoints", e);
+}
+
+tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, struct err *e)
+{
+    char name[64];
+    snprintf(name, sizeof name, "checkpoints/step-%06lld", (long long)step);
+    return fs_join(folder, run_dir, name, e);
+}
+
+/* ---------------------------------------------------------------- writing */
+
+/* A sibling that nobody takes for a checkpoint. */
+static tare_status temporary(const char *final, const char *tag, char *out, struct err *e)
+{
+    if (snprintf(out, FS_PATH, "%s.%s-%ld", final, tag, (long)getpid()) >= FS_PATH)
+        FAIL(e, TARE_E_INVALID, "%s: path too long", final);
+    return TARE_OK;
+}
+
+tare_status checkpoint_begin(const char *run_dir, int64_t step, struct checkpoint *out, struct err *e)
+{
+    *out = (struct checkpoint){.step = step};
+    char parent[FS_PATH];
+    TRY(parent_of(run_dir, parent, e));
+    TRY(fs_mkdirs(parent, e));
+    TRY(checkpoint_path(run_dir, step, out->final, e));
+    TRY(temporary(out->final, "tmp", out->folder, e));
+    TRY(fs_remove_tree(out->folder, e));
+    return fs_mkdirs(out->folder, e);
+}
+
+void checkpoint_abort(struct checkpoint *k)
+{
+    struct err e = {0};
+    if (strcmp(k->folder, k->final) && fs_remove_tree(k->folder, &e)) log_warn("%s", e.message);
+}
+
+static tare_status list_file(const char *folder, const char *name, const struct stat *s, json_t *files, struct err *e)
+{
+    char path[FS_PATH], hex[17];
+    uint64_t hash;
+    TRY(fs_join(path, folder, name, e));
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    const int bad = fsync(fd) ? errno : 0;
+    close(fd);
+    if (bad) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", path, strerror(bad));
+    TRY(fs_hash_file(path, &hash, e));
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
+    json_t *f = json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)s->st_size, "xxh3", hex);
+    if (!f || json_array_append_new(files, f)) FAIL(e, TARE_E_NOMEM, "%s: cannot be listed", path);
+    return TARE_OK;
+}
+
+/* Syncs and lists all files below folder/prefix. prefix: "" or "sub/". */
+static tare_status list_folder(const char *folder, const char *prefix, json_t *files, struct err *e)
+{
+    char path[FS_PATH], name[FS_PATH];
+    TRY(fs_join(path, folder, prefix, e));
+    DIR *d = opendir(path);
+    if (!d) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    tare_status status = TARE_OK;
+    for (struct dirent *entry; !status && (entry = readdir(d));) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        struct stat s;
+        if (snprintf(name, sizeof name, "%s%s", prefix, entry->d_name) >= FS_PATH - 1) {
+            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: path too long", path);
+        } else if (fstatat(dirfd(d), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)) {
+            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s/%s: %s", folder, name, strerror(errno));
+        } else if (S_ISDIR(s.st_mode)) {
+            const size_t n = strlen(name);
+            memcpy(name + n, "/", 2);
+            status = list_folder(folder, name, files, e);
+        } else if (S_ISREG(s.st_mode)) {
+            status = list_file(folder, name, &s, files, e);
+        } else {
+            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s/%s: neither a file nor a folder", folder, name);
+        }
+    }
+    closedir(d);
+    return status ? status : fs_sync_dir(path, e);
+}
+
+static tare_status write_complete(const struct checkpoint *k, struct err *e)
+{
+    json_t *files = json_array(), *root = NULL;
+    struct str text = {0};
+    char path[FS_PATH];
+    tare_status status = files ? list_folder(k->folder, "", files, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
+    if (!status) {
+        root = json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)k->step, "files", files);
+        if (!root) status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory to list its files", k->folder);
+    }
+    if (!status) status = json_print(root, &text, e);
+    if (!status) status = str_add(&text, "\n", 1, e);
+    if (!status) status = fs_join(path, k->folder, COMPLETE, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&text);
+    json_decref(root);
+    json_decref(files);
+    return status;
+}
+
+/* Moves the folder to its name. One that is there already (a damaged checkpoint, of which the run did not go on) makes room. */
+static tare_status publish(struct checkpoint *k, struct err *e)
+{
+    char parent[FS_PATH], old[FS_PATH];
+    fs_dirname(parent, k->final);
+    TRY(temporary(k->final, "old", old, e));
+    TRY(fs_remove_tree(old, e));
+    if (rename(k->final, old) && errno != ENOENT) FAIL(e, TARE_E_IO, "%s: cannot be moved away: %s", k->final, strerror(errno));
+    if (rename(k->folder, k->final)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", k->folder, k->final, strerror(errno));
+    memcpy(k->folder, k->final, FS_PATH);
+    TRY(fs_sync_dir(parent, e));
+    return fs_remove_tree(old, e);
+}
+
+tare_status checkpoint_commit(struct checkpoint *k, struct err *e)
+{
+    tare_status status = write_complete(k, e);
+    if (!status) status = publish(k, e);
+    if (status) checkpoint_abort(k);
+    return status;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static tare_status verify_file(const char *folder, const json_t *f, struct err *e)
+{
+    const char *name = json_text_or(f, "name", NULL);
+    if (!name) FAIL(e, TARE_E_CORRUPT, "%s/%s: a file without a name", folder, COMPLETE);
+    char path[FS_PATH], hex[17];
+    struct fs_map m;
+    TRY(fs_join(path, folder, name, e));
+    const tare_status status = fs_map(path, &m, e);
+    if (status == TARE_E_NOT_FOUND) FAIL(e, TARE_E_CORRUPT, "%s: is missing", path);
+    if (status) return status;
+    const int64_t size = m.size;
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)fs_hash(m.data, m.size, 0));
+    fs_unmap(&m);
+    if (size != json_int_or(f, "size", -1))
+        FAIL(e, TARE_E_CORRUPT, "%s: has %lld bytes, %lld were written", path, (long long)size,
+             (long long)json_int_or(f, "size", -1));
+    if (strcmp(hex, json_text_or(f, "xxh3", ""))) FAIL(e, TARE_E_CORRUPT, "%s: is damaged (its hash does not match)", path);
+    return TARE_OK;
+}
+
+tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e)
+{
+    char path[FS_PATH];
+    json_t *root = NULL;
+    TRY(fs_join(path, folder, COMPLETE, e));
+    tare_status status = json_read_file(path, &root, e);
+    if (status == TARE_E_NOT_FOUND) FAIL(e, TARE_E_CORRUPT, "%s: has no %s; it was not written to the end", folder, COMPLETE);
+    const json_t *files = status ? NULL : json_object_get(root, "files");
+    if (!status && (json_int_or(root, "format", 0) != 1 || !json_is_array(files)))
+        status =
+            err_set(e, TARE_E_VERSION, __FILE__, __LINE__, "%s: of a format that this version does not know (1 is known)", path);
+    size_t i;
+    json_t *f;
+    json_array_foreach(files, i, f)
+    {
+        if (!status) status = verify_file(folder, f, e);
+    }
+    if (!status && step) *step = json_int_or(root, "step", -1);
+    json_decref(root);
+    return status;
+}
+
+/* The steps of all folders named step-N, newest first. */
+struct steps {
+    int64_t *step;
+    int64_t n, capacity;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static int64_t step_of(const char *name)
+{
+    if (strncmp(name, "step-", 5) || strlen(name) < 11 || strspn(name + 5, "0123456789") != strlen(name + 5)) return -1;
+    int64_t step;
+    return str_to_int(name + 5, &step, NULL) ? -1 : step;
+}
+
+static tare_status add_step(struct steps *out, int64_t step, struct err *e)
+{
+    if (out->n == out->capacity) {
+        const int64_t wanted = out->capacity ? 2 * out->capacity : 16;
+        int64_t *bigger = realloc(out->step, (size_t)wanted * sizeof *bigger);
+        if (!bigger) FAIL(e, TARE_E_NOMEM, "no memory to list checkpoints");
+        out->step = bigger;
+        out->capacity = wanted;
+    }
+    out->step[out->n++] = step;
+    return TARE_OK;
+}
+
+static tare_status list_steps(const char *run_dir, struct steps *out, struct err *e)
+{
+    char parent[FS_PATH];
+    *out = (struct steps){0};
+    TRY(parent_of(run_dir, parent, e));
+    DIR *d = opendir(parent);
+    if (!d && errno == ENOENT) return TARE_OK;
+    if (!d) FAIL(e, TARE_E_IO, "%s: %s", parent, strerror(errno));
+    tare_status status = TARE_OK;
+    for (struct dirent *entry; !status && (entry = readdir(d));) {
+        const int64_t step = step_of(entry->d_name);
+        if (step >= 0) status = add_step(out, step, e);
+    }
+    closedir(d);
+    if (status) {
+        free(out->step);
+        *out = (struct steps){0};
+        return status;
+    }
+    if (out->n) qsort(out->step, (size_t)out->n, sizeof *out->step, newest_first);
+    return TARE_OK;
+}
+
+tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e)
+{
+    struct steps all;
+    *step = -1;
+    folder[0] = 0;
+    TRY(list_steps(run_dir, &all, e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; i < all.n && *step < 0; i++) {
+        struct err why = {0};
+        int64_t written = -1;
+        TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
+        const tare_status bad = checkpoint_verify(folder, &written, &why);
+        if (!bad && written == all.step[i]) {
+            *step = written;
+        } else {
+            log_warn("checkpoint passed over: %s", bad ? why.message : "its folder's name is another step's");
+            folder[0] = 0;
+        }
+    }
+done:
+    free(all.step);
+    return status;
+}
+
+/* ---------------------------------------------------------------- removing */
+
+/* Out of sight first, so that a kill halfway leaves no checkpoint with files missing. */
+static tare_status remove_checkpoint(const char *folder, struct err *e)
+{
+    char old[FS_PATH];
+    TRY(temporary(folder, "old", old, e));
+    TRY(fs_remove_tree(old, e));
+    if (rename(folder, old)) FAIL(e, TARE_E_IO, "%s: cannot be removed: %s", folder, strerror(errno));
+    return fs_remove_tree(old, e);
+}
+
+tare_status checkpoint_prune(const char *run_dir, int64_t keep, struct err *e)
+{
+    struct steps all;
+    if (keep <= 0) return TARE_OK;
+    TRY(list_steps(run_dir, &all, e));
+    tare_status status = TARE_OK;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < all.n; i++) {
+        char folder[FS_PATH], path[FS_PATH];
+        TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
+        TRY_TO(status, done, fs_join(path, folder, COMPLETE, e));
+        const bool complete = fs_exists(path);
+        if (complete && kept < keep) {
+            kept++;
+        } else if (kept) {
+            TRY_TO(status, done, remove_checkpoint(folder, e));
+        }
+    }
+done:
+    free(all.step);
+    return status;
+}
+
+static tare_status remove_later(const char *run_dir, int64_t step, struct err *e)
+{
+    struct steps all;
+    TRY(list_steps(run_dir, &all, e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; i < all.n && all.step[i] > step; i++) {
+        char folder[FS_PATH];
+        TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
+        log_debug("removing %s, which is computed again", folder);
+        TRY_TO(status, done, remove_checkpoint(folder, e));
+    }
+done:
+    free(all.step);
+    return status;
+}
+
+static tare_status remove_halves(const char *parent, struct err *e)
+{
+    char path[FS_PATH];
+    DIR *d = opendir(parent);
+    if (!d && errno == ENOENT) return TARE_OK;
+    if (!d) FAIL(e, TARE_E_IO, "%s: %s", parent, strerror(errno));
+    tare_status status = TARE_OK;
+    for (struct dirent *entry; !status && (entry = readdir(d));) {
+        if (strncmp(entry->d_name, "step-", 5) || (!strstr(entry->d_name, ".tmp-") && !strstr(entry->d_name, ".old-"))) continue;
+        status = fs_join(path, parent, entry->d_name, e);
+        if (!status) log_debug("removing %s, which was not written to the end", path);
+        if (!status) status = fs_remove_tree(path, e);
+    }
+    closedir(d);
+    return status;
+}
+
+tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e)
+{
+    char parent[FS_PATH];
+    TRY(parent_of(run_dir, parent, e));
+    TRY(remove_halves(parent, e));
+    return remove_later(run_dir, step, e);
+}

@@ -1,0 +1,41 @@
+/* Checkpoint folders: RUN/checkpoints/step-NNNNNN, there completely or not at all.
+ *
+ *   struct checkpoint k;
+ *   TRY(checkpoint_begin(run_dir, step, &k, e));          k.folder is an empty folder beside the others
+ *   ... write files into k.folder; on an error: checkpoint_abort(&k) ...
+ *   TRY(checkpoint_commit(&k, e));                        syncs, lists, renames; aborts by itself when it fails
+ *   TRY(checkpoint_prune(run_dir, keep, e));
+ *
+ * commit syncs every file, then writes complete.json with the size and XXH3 of each, then renames the folder and syncs its parent. So at
+ * every moment a folder named step-NNNNNN holds all its data; a process killed before leaves only step-NNNNNN.tmp-PID, which is never read.
+ * Errors: TARE_E_IO with the path and the system's reason (a full disk). One process a run folder (see run_lock).
+ */
+#ifndef TARE_CORE_CHECKPOINT_H
+#define TARE_CORE_CHECKPOINT_H
+
+#include "base/fs.h"
+
+struct checkpoint {
+    int64_t step;
+    char folder[FS_PATH]; /* to write into; after commit the final one */
+    char final[FS_PATH];
+};
+
+tare_status checkpoint_begin(const char *run_dir, int64_t step, struct checkpoint *out, struct err *e);
+tare_status checkpoint_commit(struct checkpoint *k, struct err *e);
+void checkpoint_abort(struct checkpoint *k);
+
+/* Every file that complete.json lists is there with its size and hash; else TARE_E_CORRUPT naming the file. */
+tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e);
+/* The newest complete checkpoint that passes checkpoint_verify; newer damaged ones are reported as warnings and passed over.
+ * folder: FS_PATH bytes. *step = -1 and an empty folder when there is none. */
+tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e);
+/* "RUN/checkpoints/step-000012" */
+tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, struct err *e);
+/* Removes all but the newest `keep` complete checkpoints (0: keeps all), and damaged ones older than the newest. */
+tare_status checkpoint_prune(const char *run_dir, int64_t keep, struct err *e);
+/* For a run that goes on after `step` (-1: from the start): removes what a killed process left half-written, and the (damaged) checkpoints
+ * of later steps, which are computed again. Call it when the run is locked. */
+tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e);
+
+#endif
