@@ -5,7 +5,8 @@
 static tare_status self_gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e)
 {
     (void)c;
-    if (out_bytes[0] != n) FAIL(e, TARE_E_COMM, "gather: %lld bytes given where %lld were announced", (long long)n, (long long)out_bytes[0]);
+    if (out_bytes[0] != n)
+        FAIL(e, TARE_E_COMM, "gather: %lld bytes given where %lld were announced", (long long)n, (long long)out_bytes[0]);
     if (n && out != in) memcpy(out, in, (size_t)n);
     return TARE_OK;
 }
@@ -31,8 +32,13 @@ static void self_free(struct comm *c)
 tare_status comm_self(struct comm *out, struct err *e)
 {
     (void)e;
-    *out = (struct comm){
-        .rank = 0, .size = 1, .kind = "self", .gather = self_gather, .broadcast = self_broadcast, .barrier = self_barrier, .free = self_free};
+    *out = (struct comm){.rank = 0,
+                         .size = 1,
+                         .kind = "self",
+                         .gather = self_gather,
+                         .broadcast = self_broadcast,
+                         .barrier = self_barrier,
+                         .free = self_free};
     return TARE_OK;
 }
 

@@ -10,7 +10,9 @@ enum { ROWS_AT_ONCE = 256 };
 static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 {
     for (int64_t k = 0; k < v->n_parts; k++)
-        if ((int64_t)strlen(v->parts[k].subject) == subject.size && !memcmp(v->parts[k].subject, subject.data, (size_t)subject.size)) return &v->parts[k];
+        if ((int64_t)strlen(v->parts[k].subject) == subject.size &&
+            !memcmp(v->parts[k].subject, subject.data, (size_t)subject.size))
+            return &v->parts[k];
     if (v->n_parts == (int64_t)(sizeof v->parts / sizeof *v->parts)) return NULL;
     v->parts[v->n_parts] = (struct evaluation_part){.subject = subject.data};
     return &v->parts[v->n_parts++];
@@ -25,7 +27,10 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
     arena_reset(a);
     TRY(stage_prompts(r->prompts, &r->eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
-    const struct sample_params p = {.temperature = c->temperature, .top_p = c->top_p, .stop = r->stop, .n_stop = r->n_stop,
+    const struct sample_params p = {.temperature = c->temperature,
+                                    .top_p = c->top_p,
+                                    .stop = r->stop,
+                                    .n_stop = r->n_stop,
                                     .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};
     struct rollout_config shape = r->config->rollout;
     shape.group_size = c->samples;

@@ -16,6 +16,7 @@
 #include "data/prompt.h"
 #include "dist/comm.h"
 #include "estimate/estimate.h"
+#include "loop/stages.h"
 #include "model/model.h"
 #include "observe/observe.h"
 #include "rollout/rollout.h"
@@ -44,8 +45,8 @@ struct run {
     struct update_report report;
     int32_t *stop;
     int64_t n_stop;
-    int64_t step;    /* steps done */
-    int64_t cursor;  /* prompts taken from the order */
+    int64_t step;   /* steps done */
+    int64_t cursor; /* prompts taken from the order */
     double first_token_seconds;
 };
 
@@ -58,20 +59,10 @@ void run_close(struct run *r);
 tare_status step_run(struct run *r, struct err *e);
 /* train.c: `tare train` as a function: warm start if needed, all steps, evaluation before and after, checkpoints. */
 tare_status train_run(const struct config *c, bool resume, struct err *e);
-/* sft.c: `tare sft`. */
-tare_status sft_run(const struct config *c, struct err *e);
-/* warm_start.c: makes model.path by model.warm_start when the folder is absent. */
-tare_status warm_start(const struct config *c, struct err *e);
-
 /* stages.c: what a stage needs from more than one folder */
 tare_status stage_data(struct run *r, struct err *e);
 tare_status stage_rollout(struct run *r, struct err *e);
 tare_status stage_reference(struct run *r, struct err *e);
-/* Decodes b's completions (without the stop token) into the arena. */
-tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e);
-/* Fills rows, uids, prompts of b from data set rows. */
-tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence, int64_t n,
-                          struct token_ids *ids, struct batch *b, struct arena *a, struct err *e);
 
 /* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
 struct evaluation {
@@ -85,10 +76,6 @@ struct evaluation {
     int64_t n_parts;
 };
 tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);
-
-/* signals.c: SIGINT and SIGTERM set the flag; a second one ends the process at once. */
-const volatile int *signals_flag(void);
-void signals_catch(void);
 
 /* resume.c: the parts of a checkpoint that the loop knows. */
 tare_status run_save(struct run *r, struct err *e);

@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "loop/run.h"
+#include "data/order.h"
+#include "loop/stages.h"
+#include "update/update.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +28,8 @@ struct sft {
 static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
 {
     const struct row *row = b->row[m];
-    if (!row->completion.data) FAIL(e, TARE_E_INVALID, "%s: no \"completion\"; supervised training needs one in every row", row->where);
+    if (!row->completion.data)
+        FAIL(e, TARE_E_INVALID, "%s: no \"completion\"; supervised training needs one in every row", row->where);
     b->token_begin[m] = s->ids.n;
     if (s->config->sft.train_on_prompt)
         for (int64_t i = b->prompt_begin[m] + 1; i < b->prompt_begin[m + 1]; i++) TRY(token_ids_add(&s->ids, b->prompt_ids[i], e));
@@ -35,8 +38,8 @@ static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err
     b->token_begin[m + 1] = s->ids.n;
     const int64_t length = b->prompt_begin[m + 1] - b->prompt_begin[m] + b->token_begin[m + 1] - b->token_begin[m];
     if (length > s->model->shape.max_position)
-        FAIL(e, TARE_E_RANGE, "%s: %lld tokens, the model's context is %lld; shorten the row or set model.max_position_embeddings", row->where,
-             (long long)length, (long long)s->model->shape.max_position);
+        FAIL(e, TARE_E_RANGE, "%s: %lld tokens, the model's context is %lld; shorten the row or set model.max_position_embeddings",
+             row->where, (long long)length, (long long)s->model->shape.max_position);
     return TARE_OK;
 }
 
@@ -131,7 +134,9 @@ static tare_status save_result(const struct sft *s, struct err *e)
     TRY(fs_remove_tree(beside, e));
     TRY(fs_mkdirs(beside, e));
     if (!s->model->folder[0]) TRY(tokenizer_write_bytes(beside, e));
-    const enum dtype dtype = !strcmp(c->model.save_dtype, "auto") ? s->model->file_dtype : !strcmp(c->model.save_dtype, "bf16") ? DTYPE_BF16 : DTYPE_F32;
+    const enum dtype dtype = !strcmp(c->model.save_dtype, "auto")   ? s->model->file_dtype
+                             : !strcmp(c->model.save_dtype, "bf16") ? DTYPE_BF16
+                                                                    : DTYPE_F32;
     TRY(model_save(s->model, beside, dtype, s->model->folder[0] ? s->model->folder : NULL, e));
     if (rename(beside, c->sft.out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, c->sft.out);
     fs_dirname(parent, c->sft.out);
@@ -149,12 +154,14 @@ static tare_status sft_loop(struct sft *s, struct err *e)
         TRY(next_batch(s, &b, e));
         TRY(sft_step(s->trainer, &b, &loss, &grad_norm, &lr, e));
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];
-        if (*signals_flag()) FAIL(e, TARE_E_CANCELLED, "interrupted at step %lld of %lld; nothing was written", (long long)step + 1, (long long)s->steps);
+        if (*signals_flag())
+            FAIL(e, TARE_E_CANCELLED, "interrupted at step %lld of %lld; nothing was written", (long long)step + 1,
+                 (long long)s->steps);
         const double now = clock_seconds();
         if (now - shown < 5 && step + 1 < s->steps) continue;
         shown = now;
-        log_info("sft step %lld/%lld  loss %.4f  grad_norm %.3f  lr %.2e  %.0f tokens/s", (long long)step + 1, (long long)s->steps, loss, grad_norm, lr,
-                 (double)tokens / (now - began));
+        log_info("sft step %lld/%lld  loss %.4f  grad_norm %.3f  lr %.2e  %.0f tokens/s", (long long)step + 1, (long long)s->steps,
+                 loss, grad_norm, lr, (double)tokens / (now - began));
     }
     return TARE_OK;
 }

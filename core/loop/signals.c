@@ -1,4 +1,4 @@
-#include "loop/run.h"
+#include "loop/stages.h"
 
 #include <signal.h>
 #include <unistd.h>

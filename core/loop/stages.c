@@ -1,10 +1,9 @@
-/* The stages of a step that join several folders: rows to prompts, tokens to text, the reference's logprobs. */
-#include "loop/run.h"
+#include "loop/stages.h"
 
 #include <string.h>
 
-tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence, int64_t n,
-                          struct token_ids *ids, struct batch *b, struct arena *a, struct err *e)
+tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence,
+                          int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e)
 {
     b->n_groups = n;
     TRY(arena_new(a, const struct row *, n, &b->row, e));
@@ -23,16 +22,6 @@ tare_status stage_prompts(const struct prompts *p, const struct dataset *d, cons
     TRY(arena_new_raw(a, int32_t, ids->n, &b->prompt_ids, e));
     memcpy(b->prompt_ids, ids->data, (size_t)ids->n * sizeof *ids->data);
     return TARE_OK;
-}
-
-tare_status stage_data(struct run *r, struct err *e)
-{
-    const int64_t n = r->config->rollout.prompts;
-    int64_t *rows, *occurrence;
-    TRY(arena_new(&r->arena, int64_t, n, &rows, e));
-    TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
-    TRY(order_next(&r->order, &r->cursor, n, rows, occurrence, e));
-    return stage_prompts(r->prompts, &r->train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e);
 }
 
 static bool is_stop(const struct model *m, int32_t id)
@@ -58,23 +47,4 @@ tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct
     }
     str_free(&text);
     return status;
-}
-
-tare_status stage_rollout(struct run *r, struct err *e)
-{
-    const struct rollout_config *c = &r->config->rollout;
-    const struct sample_params p = {.temperature = c->temperature, .top_p = c->top_p, .min_p = c->min_p, .top_k = c->top_k,
-                                    .max_new_tokens = c->max_new_tokens, .stop = r->stop, .n_stop = r->n_stop};
-    const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
-    TRY(rollout_run(r->sampler, c, &p, key, &r->batch, signals_flag(), &r->arena, e));
-    return stage_texts(r->tokenizer, r->model, &r->batch, &r->arena, e);
-}
-
-/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3). */
-tare_status stage_reference(struct run *r, struct err *e)
-{
-    struct batch *b = &r->batch;
-    if (!r->reference || !strcmp(r->config->loss.kl, "exact")) return TARE_OK;
-    TRY(arena_new(&r->arena, float, b->n_tokens, &b->ref_logprob, e));
-    return update_logprobs(r->trainer, r->reference, b, b->ref_logprob, NULL, e);
 }

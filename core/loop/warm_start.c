@@ -2,7 +2,7 @@
  * seed, device and threads of the run go with it. */
 #include "base/fs.h"
 #include "base/log.h"
-#include "loop/run.h"
+#include "loop/stages.h"
 
 #include <string.h>
 
@@ -19,8 +19,8 @@ tare_status warm_start(const struct config *c, struct err *e)
     TRY(config_load(&child, file, overrides, 2, e));
     tare_status status = TARE_OK;
     if (strcmp(child.sft.out, c->model.path))
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them the same", file, child.sft.out,
-                         c->file ? c->file : "the command line", c->model.path);
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them the same",
+                         file, child.sft.out, c->file ? c->file : "the command line", c->model.path);
     else
         status = sft_run(&child, e);
     config_free(&child);
