@@ -1,0 +1,39 @@
+/* manifest.json: what made this run. A resumed run appends to its "resumed" list and keeps the rest. */
+#ifndef TARE_CORE_MANIFEST_H
+#define TARE_CORE_MANIFEST_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct manifest_plugin {
+    const char *kind, *name, *version, *path;
+    uint64_t hash; /* of the file */
+};
+
+struct manifest { /* what the caller knows; machine, time and version are found here. Pointers live until the call returns */
+    int argc;
+    char **argv;         /* the command line; may be NULL */
+    const char *kernels; /* backend of the CPU or GPU: "avx2" */
+    int64_t threads, ranks;
+    const struct manifest_plugin *plugins;
+    int64_t n_plugins;
+    const char *model;             /* path */
+    uint64_t data_hash, eval_hash; /* of the rows; 0: none */
+    int64_t data_rows, eval_rows;
+};
+
+/* JSON text, with a newline behind it. previous: the text of the manifest that is continued, or NULL; step: gone on from. */
+tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e);
+/* Writes RUN/manifest.json; resume: the one that is there is continued. */
+tare_status manifest_write(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct err *e);
+
+struct machine {
+    char cpu[128], host[128], system[200];
+    int64_t cores, usable_cores, memory, memory_free; /* bytes */
+};
+void machine_look(struct machine *out);
+/* Commit of the source, or "" when the build did not know it. */
+const char *manifest_commit(void);
+
+#endif

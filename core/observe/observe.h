@@ -1,0 +1,39 @@
+/* What a run leaves behind besides checkpoints, in one handle: the lock on its folder, manifest.json, config.ini, metrics in their
+ * sinks, rollout dumps, and the progress line.
+ *
+ *   TRY(run_lock_check(config->run.dir, resume, e));           early: nothing is written
+ *   ...                                                        open everything, find the checkpoint to go on from
+ *   TRY(observe_open(config, &manifest, resume, step, &o, e)); step: of the checkpoint, -1 to start from the beginning
+ *   each step:  observe_set(o, "reward/mean", x) ...
+ *               TRY(observe_step(o, step, &batch, e));
+ *               when a checkpoint is due: TRY(observe_sync(o, e)) and then checkpoint_commit
+ *   observe_close(o, "done", e);
+ *
+ * The order above is what makes a run exactly-once (metrics.h says why). observe_set may be called from any thread, the rest from one.
+ */
+#ifndef TARE_CORE_OBSERVE_H
+#define TARE_CORE_OBSERVE_H
+
+#include "config/config.h"
+#include "data/batch.h"
+#include "observe/manifest.h"
+#include "observe/metrics.h"
+#include "observe/progress.h"
+#include "observe/rollouts.h"
+#include "observe/run_lock.h"
+
+struct observe;
+
+/* Makes and locks the folder, cuts all records back to `step`, writes manifest.json and config.ini. */
+tare_status observe_open(const struct config *c, const struct manifest *m, bool resume, int64_t step, struct observe **out,
+                         struct err *e);
+/* The value of one metric of the step that comes next; set twice: the last one. */
+void observe_set(struct observe *o, const char *name, double value);
+/* Records the step in every sink, dumps its rollouts (batch NULL: none), and shows progress. */
+tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e);
+/* Everything recorded so far is on the disk. Before checkpoint_commit. */
+tare_status observe_sync(struct observe *o, struct err *e);
+/* status: done, interrupted, failed: shown in runs.db. o is gone in any case; NULL: nothing. */
+tare_status observe_close(struct observe *o, const char *status, struct err *e);
+
+#endif

@@ -1,0 +1,21 @@
+/* Progress on standard error: a line that is redrawn on a terminal; plain lines elsewhere, at most one in ten seconds and the last;
+ * nothing when messages below warnings are not wanted. */
+#ifndef TARE_CORE_PROGRESS_H
+#define TARE_CORE_PROGRESS_H
+
+#include "base/err.h"
+
+struct progress;
+struct progress_values { /* NaN: not shown */
+    double reward, length, entropy, signal, tokens_per_second;
+};
+
+/* mode: auto, bar, lines, none (log.progress). done of total steps are behind us. what: "train", shown in front. */
+tare_status progress_new(const char *mode, const char *what, int64_t done, int64_t total, struct progress **out, struct err *e);
+void progress_step(struct progress *p, int64_t done, const struct progress_values *v);
+void progress_free(struct progress *p); /* removes the line; NULL: nothing */
+/* "step 12/500  reward 0.312  ...": at most n bytes. left: seconds, NaN: unknown */
+void progress_print(char *text, int64_t n, const char *what, int64_t done, int64_t total, const struct progress_values *v,
+                    double left);
+
+#endif

@@ -1,0 +1,20 @@
+/* RUN/rollouts/step-NNNNNN.jsonl: one line for each rollout of a step.
+ *
+ * id, group (index of the prompt in the step), sample (index in the group), prompt_uid (hex), occurrence, prompt (the row's question), completion, reward,
+ * components, verdict, extracted, reason, cluster, baseline, scale, confidence, advantage, row_weight, length (tokens, the end included), finish.
+ * Numbers have 17 digits, so that the advantages can be computed again from them bit for bit. Bytes that are not UTF-8 (a completion
+ * that was cut inside a character) are written as U+FFFD. Stages that did not run leave their fields out. */
+#ifndef TARE_CORE_ROLLOUTS_H
+#define TARE_CORE_ROLLOUTS_H
+
+#include "base/str.h"
+#include "data/batch.h"
+
+tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e);
+/* Beside, synced, renamed: an existing dump of the step is replaced. */
+tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct err *e);
+/* Removes the dumps of steps behind `step`. */
+tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e);
+tare_status rollouts_path(const char *run_dir, int64_t step, char *path /* FS_PATH bytes */, struct err *e);
+
+#endif
