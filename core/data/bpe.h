@@ -1,0 +1,40 @@
+/* Byte-pair encoding of one piece: among neighbouring pairs the one with the lowest rank is merged, the leftmost of equals first, until no
+ * pair is in the table (Sennrich et al. 2016, on bytes as in GPT-2). Internal to the data folder. */
+#ifndef TARE_CORE_BPE_H
+#define TARE_CORE_BPE_H
+
+#include "data/tokenizer.h"
+#include "data/vocab.h"
+
+struct merge_slot {
+    uint64_t pair;        /* left << 32 | right; all ones: free */
+    int32_t rank, joined; /* joined: id of the token both make */
+};
+
+struct merges {
+    struct merge_slot *slots;
+    int64_t n_slots; /* a power of two */
+};
+
+tare_status merges_new(struct merges *m, int64_t n, struct err *e);
+/* An earlier rank for the same pair stays. */
+void merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int32_t joined);
+const struct merge_slot *merges_find(const struct merges *m, int32_t left, int32_t right); /* NULL: none */
+void merges_free(struct merges *m);
+
+/* What one encoding thread works with; kept between calls for its cache of pieces. */
+struct bpe_scratch {
+    struct bpe_scratch *next; /* in the tokenizer's list of idle ones */
+    struct bpe_node *nodes;
+    struct bpe_heap_item *heap;
+    struct bpe_cached *cache;
+    int64_t n_nodes, n_heap; /* capacities */
+};
+
+tare_status bpe_scratch_new(struct bpe_scratch **out, struct err *e);
+void bpe_scratch_free(struct bpe_scratch *s);
+/* whole: take a piece that is a token as it is, before any merge (ignore_merges). */
+tare_status bpe_encode(const struct vocab *v, const struct merges *m, bool whole, struct bpe_scratch *s, const unsigned char *piece,
+                       int64_t n, struct token_ids *out, struct err *e);
+
+#endif

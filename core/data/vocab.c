@@ -1,0 +1,161 @@
+#include "data/vocab.h"
+
+#include "base/arena.h"
+#include "base/fs.h"
+
+#include <string.h>
+
+int32_t byte_to_char(unsigned char b)
+{
+    if ((b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE) return b;
+    if (b <= ' ') return 0x100 + b;           /* 00-20 are 100-120 */
+    if (b <= 0xA0) return 0x121 + (b - 0x7F); /* 7F-A0 are 121-142 */
+    return 0x143;                             /* AD */
+}
+
+int char_to_byte(int32_t c)
+{
+    if (c < 0x100) return byte_to_char((unsigned char)c) == c ? c : -1;
+    if (c <= 0x120) return c - 0x100;
+    if (c <= 0x142) return c - 0x121 + 0x7F;
+    return c == 0x143 ? 0xAD : -1;
+}
+
+void vocab_init(struct vocab *v)
+{
+    *v = (struct vocab){0};
+    for (int b = 0; b < 256; b++) v->byte_id[b] = -1;
+}
+
+void vocab_free(struct vocab *v)
+{
+    str_free(&v->text);
+    mem_free(v->tokens);
+    mem_free(v->slots);
+    *v = (struct vocab){0};
+}
+
+static uint64_t hash_of(const char *content, int64_t n)
+{
+    return fs_hash(content, n, 0);
+}
+
+static const char *content_of(const struct vocab *v, int32_t id)
+{
+    return v->text.data + v->tokens[id].content;
+}
+
+static int64_t slot_of(const struct vocab *v, const char *content, int64_t n)
+{
+    const int64_t mask = v->n_slots - 1;
+    int64_t i = (int64_t)(hash_of(content, n) & (uint64_t)mask);
+    for (; v->slots[i]; i = (i + 1) & mask) {
+        const int32_t id = v->slots[i] - 1;
+        if (v->tokens[id].content_size == n && !memcmp(content_of(v, id), content, (size_t)n)) break;
+    }
+    return i;
+}
+
+tare_status vocab_reserve(struct vocab *v, int64_t tokens, struct err *e)
+{
+    if (2 * tokens <= v->n_slots) return TARE_OK;
+    int64_t wanted = v->n_slots ? v->n_slots : 1024;
+    while (wanted < 2 * tokens) wanted *= 2;
+    int32_t *old = v->slots;
+    const int64_t n_old = v->n_slots;
+    int32_t *slots;
+    TRY(mem_new(wanted * (int64_t)sizeof *slots, (void **)&slots, e));
+    v->slots = slots;
+    v->n_slots = wanted;
+    for (int64_t i = 0; i < n_old; i++)
+        if (old[i]) {
+            const int32_t id = old[i] - 1;
+            v->slots[slot_of(v, content_of(v, id), v->tokens[id].content_size)] = id + 1;
+        }
+    mem_free(old);
+    return TARE_OK;
+}
+
+/* One character of valid UTF-8. */
+static int32_t next_char(const unsigned char **p)
+{
+    const unsigned char *q = *p;
+    if (*q < 0x80) return *p = q + 1, q[0];
+    if (*q < 0xE0) return *p = q + 2, (q[0] & 0x1F) << 6 | (q[1] & 0x3F);
+    if (*q < 0xF0) return *p = q + 3, (q[0] & 0x0F) << 12 | (q[1] & 0x3F) << 6 | (q[2] & 0x3F);
+    return *p = q + 4, (q[0] & 0x07) << 18 | (q[1] & 0x3F) << 12 | (q[2] & 0x3F) << 6 | (q[3] & 0x3F);
+}
+
+/* What a token decodes to: its characters as bytes, or when one is not of the alphabet the content itself (as HF does). */
+static tare_status add_bytes(struct vocab *v, struct vocab_token *t, struct err *e)
+{
+    TRY(str_reserve(&v->text, t->content_size, e));
+    const unsigned char *p = (const unsigned char *)v->text.data + t->content, *end = p + t->content_size;
+    t->bytes = v->text.size;
+    while (p < end) {
+        const int b = char_to_byte(next_char(&p));
+        if (b < 0) {
+            v->text.size = t->bytes;
+            t->bytes = t->content;
+            t->bytes_size = t->content_size;
+            return TARE_OK;
+        }
+        v->text.data[v->text.size++] = (char)b;
+    }
+    t->bytes_size = (int32_t)(v->text.size - t->bytes);
+    return TARE_OK;
+}
+
+tare_status vocab_add(struct vocab *v, int64_t id, const char *content, int64_t n, const char *where, struct err *e)
+{
+    if (id < 0 || id >= VOCAB_MAX_ID)
+        FAIL(e, TARE_E_RANGE, "%s: id %lld of token \"%.*s\" is not in 0..%d", where, (long long)id, (int)(n < 99 ? n : 99),
+             content, VOCAB_MAX_ID - 1);
+    if (n > 1 << 20) FAIL(e, TARE_E_RANGE, "%s: the token with id %lld has %lld bytes", where, (long long)id, (long long)n);
+    TRY(vocab_reserve(v, v->n_used + 1, e));
+    TRY(mem_grow((void **)&v->tokens, &v->capacity, id + 1, sizeof *v->tokens, e));
+    struct vocab_token *t = &v->tokens[id];
+    const int64_t slot = slot_of(v, content, n);
+    if (v->slots[slot])
+        FAIL(e, TARE_E_CORRUPT, "%s: token \"%.*s\" has the ids %d and %lld", where, (int)(n < 99 ? n : 99), content,
+             v->slots[slot] - 1, (long long)id);
+    if (t->present)
+        FAIL(e, TARE_E_CORRUPT, "%s: id %lld belongs to \"%.*s\" and \"%.*s\"", where, (long long)id,
+             t->content_size < 99 ? t->content_size : 99, content_of(v, (int32_t)id), (int)(n < 99 ? n : 99), content);
+    *t = (struct vocab_token){.content = v->text.size, .content_size = (int32_t)n, .present = true};
+    TRY(str_add(&v->text, content, n, e));
+    TRY(add_bytes(v, t, e));
+    v->slots[slot] = (int32_t)id + 1;
+    v->n_used++;
+    if (id >= v->size) v->size = id + 1;
+    return TARE_OK;
+}
+
+int32_t vocab_find(const struct vocab *v, const char *content, int64_t n)
+{
+    return v->n_slots ? v->slots[slot_of(v, content, n)] - 1 : -1;
+}
+
+int32_t vocab_find_pair(const struct vocab *v, int32_t left, int32_t right)
+{
+    char joined[VOCAB_MAX_BYTES];
+    const struct vocab_token *a = &v->tokens[left], *b = &v->tokens[right];
+    const int64_t n = (int64_t)a->content_size + b->content_size;
+    if (n > (int64_t)sizeof joined) return -1;
+    memcpy(joined, content_of(v, left), (size_t)a->content_size);
+    memcpy(joined + a->content_size, content_of(v, right), (size_t)b->content_size);
+    return vocab_find(v, joined, n);
+}
+
+int32_t vocab_find_bytes(const struct vocab *v, const unsigned char *bytes, int64_t n)
+{
+    char content[2 * VOCAB_MAX_BYTES];
+    int64_t size = 0;
+    if (2 * n > (int64_t)sizeof content) return -1;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t c = byte_to_char(bytes[i]);
+        if (c >= 0x80) content[size++] = (char)(0xC0 | c >> 6);
+        content[size++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3F) : c);
+    }
+    return vocab_find(v, content, size);
+}

@@ -1,0 +1,41 @@
+/* The tokens of a tokenizer: id -> bytes and content, content -> id. Internal to the data folder. */
+#ifndef TARE_CORE_VOCAB_H
+#define TARE_CORE_VOCAB_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct vocab_token {
+    int64_t content, bytes;           /* offsets into text */
+    int32_t content_size, bytes_size; /* as the file writes it; what it decodes to */
+    bool present, special;
+};
+
+struct vocab {
+    struct str text;
+    struct vocab_token *tokens; /* [size] by id */
+    int64_t size, capacity;     /* size: largest id + 1 */
+    int32_t *slots;             /* hash table from content: id + 1, 0 free */
+    int64_t n_slots, n_used;
+    int32_t byte_id[256]; /* of the token that is this one byte, -1: none */
+};
+
+enum { VOCAB_MAX_ID = 1 << 24, VOCAB_MAX_BYTES = 512 }; /* bytes: of a token that BPE makes */
+
+/* GPT-2's alphabet: every byte as a printable character. */
+int32_t byte_to_char(unsigned char b);
+int char_to_byte(int32_t c); /* -1: not of the alphabet */
+
+void vocab_init(struct vocab *v);
+void vocab_free(struct vocab *v);
+tare_status vocab_reserve(struct vocab *v, int64_t tokens, struct err *e);
+/* Fails when the id or the content is taken. */
+tare_status vocab_add(struct vocab *v, int64_t id, const char *content, int64_t n, const char *where, struct err *e);
+int32_t vocab_find(const struct vocab *v, const char *content, int64_t n);
+/* The token whose content is that of the two joined. */
+int32_t vocab_find_pair(const struct vocab *v, int32_t left, int32_t right);
+/* The token whose bytes, written in the alphabet, are these. */
+int32_t vocab_find_bytes(const struct vocab *v, const unsigned char *bytes, int64_t n);
+
+#endif
