@@ -1,0 +1,351 @@
+#include "estimate/estimate.h"
+
+#include "estimate/gather.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KNOWN_NEEDS =
+        TARE_NEED_ENTROPY | TARE_NEED_LOGPROB | TARE_NEED_REF_LOGPROB | TARE_NEED_COMPONENTS | TARE_NEED_CLUSTER | TARE_GIVES_TOKENS
+};
+
+struct estimator {
+    struct plugin_instance *instance;
+    const tare_estimator *call;
+    struct comm *comm;
+    int64_t prepare_size, collect_size;
+    double *vector;                  /* one group's share: [max(prepare_size, collect_size)] */
+    double *prepared, *collected;    /* sums over all groups of all ranks */
+    struct sparse groups, per_group; /* this rank's vectors; reused */
+    struct estimate_metrics metrics;
+    bool ran;
+};
+
+/* ---------------------------------------------------------------- life */
+
+uint32_t estimate_needs(const struct estimator *est)
+{
+    return est->instance->plugin->desc.needs;
+}
+
+const struct plugin *estimate_plugin(const struct estimator *est)
+{
+    return est->instance->plugin;
+}
+
+const struct estimate_metrics *estimate_metrics(const struct estimator *est)
+{
+    return &est->metrics;
+}
+
+void estimate_free(struct estimator *est)
+{
+    if (!est) return;
+    plugin_destroy(est->instance);
+    mem_free(est->vector);
+    mem_free(est->prepared);
+    mem_free(est->collected);
+    sparse_free(&est->groups);
+    sparse_free(&est->per_group);
+    mem_free(est);
+}
+
+static tare_status open_into(struct estimator *est, const struct estimate_options *o, struct err *e)
+{
+    struct plugin_call c;
+    TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &o->env, &est->instance, e));
+    const struct plugin *p = est->instance->plugin;
+    est->call = p->estimator;
+    est->comm = o->comm;
+    if (p->desc.needs & ~(uint32_t)KNOWN_NEEDS)
+        FAIL(e, TARE_E_UNSUPPORTED, "estimator %s: needs columns that this program does not know (needs 0x%x); update tare",
+             p->desc.name, p->desc.needs);
+    plugin_enter(&c);
+    if (est->call->prepare_size) est->prepare_size = est->call->prepare_size(est->instance->self);
+    if (est->call->collect_size) est->collect_size = est->call->collect_size(est->instance->self);
+    plugin_leave(&c, est->instance, "prepare_size", -1, TARE_OK, NULL);
+    const int64_t most = 1 << 30;
+    if (est->prepare_size < 0 || est->prepare_size > most || est->collect_size < 0 || est->collect_size > most)
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: wants sums of %lld and %lld numbers", p->desc.name, (long long)est->prepare_size,
+             (long long)est->collect_size);
+    const int64_t larger = est->prepare_size > est->collect_size ? est->prepare_size : est->collect_size;
+    TRY(mem_new(larger * 8 + 8, (void **)&est->vector, e));
+    TRY(mem_new(est->prepare_size * 8 + 8, (void **)&est->prepared, e));
+    return mem_new(est->collect_size * 8 + 8, (void **)&est->collected, e);
+}
+
+tare_status estimate_open(const struct estimate_options *o, struct estimator **out, struct err *e)
+{
+    struct estimator *est;
+    *out = NULL;
+    TRY(mem_new((int64_t)sizeof *est, (void **)&est, e));
+    const tare_status status = open_into(est, o, e);
+    if (status) {
+        estimate_free(est);
+        return status;
+    }
+    *out = est;
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- input */
+
+static tare_status view_batch(const struct estimator *est, const struct batch *b, tare_batch *out, struct err *e)
+{
+    const uint32_t needs = estimate_needs(est);
+    const char *name = est->instance->plugin->desc.name;
+    if ((needs & TARE_NEED_ENTROPY) && !b->entropy)
+        FAIL(e, TARE_E_SHAPE, "estimator %s needs the tokens' entropy, and the batch has none", name);
+    if ((needs & TARE_NEED_LOGPROB) && !b->logprob)
+        FAIL(e, TARE_E_SHAPE, "estimator %s needs the tokens' logprobs, and the batch has none", name);
+    if ((needs & TARE_NEED_REF_LOGPROB) && !b->ref_logprob)
+        FAIL(e, TARE_E_SHAPE, "estimator %s needs the reference policy's logprobs, and the batch has none", name);
+    if ((needs & TARE_NEED_COMPONENTS) && !b->component)
+        FAIL(e, TARE_E_SHAPE, "estimator %s needs the reward's components, and the batch has none", name);
+    for (int64_t m = 0; m < b->n_groups; m++)
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
+            if (!isfinite(b->reward[i]))
+                FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of group %lld, rollout %lld is %g; every reward has to be finite",
+                     (long long)b->step, (long long)m, (long long)(i - b->group_begin[m]), b->reward[i]);
+    *out = (tare_batch){.struct_size = sizeof *out,
+                        .step = b->step,
+                        .n_groups = b->n_groups,
+                        .n_rollouts = b->n_rollouts,
+                        .n_tokens = b->n_tokens,
+                        .n_components = b->n_components,
+                        .n_clusters = b->n_clusters,
+                        .group_begin = b->group_begin,
+                        .prompt_uid = b->prompt_uid,
+                        .cluster = b->cluster,
+                        .reward = b->reward,
+                        .component = needs & TARE_NEED_COMPONENTS ? b->component : NULL,
+                        .verdict = b->verdict,
+                        .token_begin = b->token_begin,
+                        .token_entropy = needs & TARE_NEED_ENTROPY ? b->entropy : NULL,
+                        .token_logprob = needs & TARE_NEED_LOGPROB ? b->logprob : NULL,
+                        .token_ref_logprob = needs & TARE_NEED_REF_LOGPROB ? b->ref_logprob : NULL};
+    return TARE_OK;
+}
+
+typedef tare_status (*group_function)(const void *, const tare_batch *, int64_t, double *, tare_error *);
+
+/* One vector a group, then their sum over all ranks. */
+static tare_status sum_groups(struct estimator *est, const tare_batch *batch, group_function f, const char *phase, int64_t size,
+                              double *sum, struct err *e)
+{
+    struct plugin_call c;
+    sparse_clear(&est->groups);
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        memset(est->vector, 0, (size_t)size * sizeof(double));
+        plugin_enter(&c);
+        TRY(plugin_leave(&c, est->instance, phase, batch->step, f(est->instance->self, batch, m, est->vector, &c.error), e));
+        for (int64_t i = 0; i < size; i++)
+            if (!isfinite(est->vector[i]))
+                FAIL(e, TARE_E_NOT_FINITE, "estimator %s: %s, step %lld: number %lld of group %lld's sums is %g",
+                     est->instance->plugin->desc.name, phase, (long long)batch->step, (long long)i, (long long)m, est->vector[i]);
+        TRY(sparse_add(&est->groups, est->vector, size, e));
+    }
+    memset(sum, 0, (size_t)size * sizeof(double));
+    return sparse_sum(&est->groups, est->comm, sum, size, e);
+}
+
+/* ---------------------------------------------------------------- output */
+
+/* Outputs lie between guards, so that a plugin that writes past an end is caught where it happens. */
+enum { GUARD = 8 };
+static const uint64_t GUARD_WORD = 0xfff4deadfff4beefu; /* also a NaN */
+
+static tare_status guarded(struct arena *a, int64_t n, int64_t width, double fill, void **out, struct err *e)
+{
+    char *p;
+    TRY(arena_push_raw(a, n * width + 2 * GUARD * 8 + 8, (void **)&p, e));
+    for (int i = 0; i < GUARD; i++) memcpy(p + 8 * i, &GUARD_WORD, 8);
+    for (int i = 0; i < GUARD; i++) memcpy(p + 8 * GUARD + n * width + 8 * i, &GUARD_WORD, 8);
+    *out = p + 8 * GUARD;
+    for (int64_t i = 0; i < n; i++) {
+        if (width == 8)
+            ((double *)*out)[i] = fill;
+        else
+            ((float *)*out)[i] = (float)fill;
+    }
+    return TARE_OK;
+}
+
+static bool intact(const void *buffer, int64_t n, int64_t width)
+{
+    const char *p = buffer;
+    if (!p) return true;
+    for (int i = 0; i < GUARD; i++)
+        if (memcmp(p - 8 * (i + 1), &GUARD_WORD, 8) || memcmp(p + n * width + 8 * i, &GUARD_WORD, 8)) return false;
+    return true;
+}
+
+static tare_status new_outputs(const struct estimator *est, struct batch *b, struct arena *a, tare_advantages *out, struct err *e)
+{
+    *out = (tare_advantages){.struct_size = sizeof *out};
+    TRY(guarded(a, b->n_rollouts, 8, (double)NAN, (void **)&out->advantage, e));
+    TRY(guarded(a, b->n_rollouts, 8, 1, (void **)&out->row_weight, e));
+    TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->baseline, e));
+    TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->scale, e));
+    TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->confidence, e));
+    if (estimate_needs(est) & TARE_GIVES_TOKENS) TRY(guarded(a, b->n_tokens, 4, (double)NAN, (void **)&out->token_advantage, e));
+    b->advantage = out->advantage;
+    b->row_weight = out->row_weight;
+    b->baseline = out->baseline;
+    b->scale = out->scale;
+    b->confidence = out->confidence;
+    b->token_advantage = out->token_advantage;
+    return TARE_OK;
+}
+
+static tare_status check_rollout(const struct batch *b, int64_t m, int64_t i, const char *who, struct err *e)
+{
+    const long long r = i - b->group_begin[m];
+    if (!isfinite(b->advantage[i]))
+        FAIL(e, TARE_E_NOT_FINITE,
+             "%s: the advantage of group %lld, rollout %lld is %g (reward %g); each has to be written and finite", who,
+             (long long)m, r, b->advantage[i], b->reward[i]);
+    if (!isfinite(b->row_weight[i]) || b->row_weight[i] < 0)
+        FAIL(e, TARE_E_NOT_FINITE, "%s: the weight of group %lld, rollout %lld is %g; it has to be finite and not negative", who,
+             (long long)m, r, b->row_weight[i]);
+    if (!b->token_advantage) return TARE_OK;
+    for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
+        if (!isfinite(b->token_advantage[t]))
+            FAIL(e, TARE_E_NOT_FINITE,
+                 "%s: the advantage of group %lld, rollout %lld, token %lld is %g; each has to be written and finite", who,
+                 (long long)m, r, (long long)(t - b->token_begin[i]), (double)b->token_advantage[t]);
+    return TARE_OK;
+}
+
+static tare_status check_outputs(const struct estimator *est, const struct batch *b, struct err *e)
+{
+    char who[128];
+    snprintf(who, sizeof who, "estimator %s: compute, step %lld", est->instance->plugin->desc.name, (long long)b->step);
+    if (!intact(b->advantage, b->n_rollouts, 8) || !intact(b->row_weight, b->n_rollouts, 8) ||
+        !intact(b->baseline, b->n_groups, 8) || !intact(b->scale, b->n_groups, 8) || !intact(b->confidence, b->n_groups, 8) ||
+        !intact(b->token_advantage, b->n_tokens, 4))
+        FAIL(e, TARE_E_PLUGIN, "%s: it wrote outside of its output buffers", who);
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        if (!isfinite(b->baseline[m]))
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the baseline of group %lld is %g; it has to be written and finite", who, (long long)m,
+                 b->baseline[m]);
+        if (isinf(b->scale[m]) || b->scale[m] < 0)
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the scale of group %lld is %g; it has to be finite, or NaN for none", who, (long long)m,
+                 b->scale[m]);
+        if (!(b->confidence[m] >= 0 && b->confidence[m] <= 1))
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the confidence of group %lld is %g; it has to be written and in [0, 1]", who,
+                 (long long)m, b->confidence[m]);
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) TRY(check_rollout(b, m, i, who, e));
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- metrics */
+
+enum { SIGNAL = 4 }; /* of each group: effective, nonzero, confidence, largest |A| */
+
+static void group_signal(const struct batch *b, int64_t m, double out[SIGNAL])
+{
+    double largest = 0;
+    for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
+        largest = fmax(largest, fabs(b->advantage[i]));
+        for (int64_t t = b->token_begin[i]; b->token_advantage && t < b->token_begin[i + 1]; t++)
+            largest = fmax(largest, fabs((double)b->token_advantage[t]));
+    }
+    const double nonzero = largest > 1e-6;
+    out[0] = isnan(b->scale[m]) ? nonzero : b->scale[m] > 1e-6;
+    out[1] = nonzero;
+    out[2] = b->confidence[m];
+    out[3] = largest;
+}
+
+static tare_status measure(struct estimator *est, const struct batch *b, int64_t refill, struct err *e)
+{
+    double *all, signal[SIGNAL];
+    int64_t n;
+    sparse_clear(&est->per_group);
+    TRY(mem_grow((void **)&est->per_group.data, &est->per_group.capacity, SIGNAL * b->n_groups + 1, sizeof(double), e));
+    est->per_group.data[0] = (double)refill;
+    for (int64_t m = 0; m < b->n_groups; m++) group_signal(b, m, est->per_group.data + 1 + SIGNAL * m);
+    TRY(gather_doubles(est->comm, est->per_group.data + 1, SIGNAL * b->n_groups, &all, &n, e));
+    memset(signal, 0, sizeof signal);
+    for (int64_t at = 0; at < n; at += SIGNAL) {
+        for (int j = 0; j < 3; j++) signal[j] += all[at + j];
+        signal[3] = fmax(signal[3], all[at + 3]);
+    }
+    mem_free(all);
+    const double groups = n ? (double)(n / SIGNAL) : 1;
+    est->metrics = (struct estimate_metrics){.effective_signal_ratio = signal[0] / groups,
+                                             .nonzero_advantage_ratio = signal[1] / groups,
+                                             .confidence_mean = signal[2] / groups,
+                                             .advantage_max = signal[3]};
+    TRY(gather_doubles(est->comm, est->per_group.data, 1, &all, &n, e));
+    for (int64_t r = 0; r < n; r++) est->metrics.refill_groups += (int64_t)all[r];
+    mem_free(all);
+    const struct plugin_env *env = &est->instance->env;
+    if (!env->metric) return TARE_OK;
+    env->metric(env->ctx, "estimator/effective_signal_ratio", est->metrics.effective_signal_ratio);
+    env->metric(env->ctx, "estimator/nonzero_advantage_ratio", est->metrics.nonzero_advantage_ratio);
+    env->metric(env->ctx, "estimator/confidence_mean", est->metrics.confidence_mean);
+    env->metric(env->ctx, "estimator/advantage_max", est->metrics.advantage_max);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- a step */
+
+tare_status estimate_run(struct estimator *est, struct batch *b, struct arena *arena, struct err *e)
+{
+    tare_batch batch;
+    tare_advantages out;
+    struct plugin_call c;
+    est->ran = false;
+    TRY(view_batch(est, b, &batch, e));
+    TRY(new_outputs(est, b, arena, &out, e));
+    if (est->call->prepare) TRY(sum_groups(est, &batch, est->call->prepare, "prepare", est->prepare_size, est->prepared, e));
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, est->instance, "compute", b->step,
+                     est->call->compute(est->instance->self, &batch, est->prepared, &out, &c.error), e));
+    TRY(check_outputs(est, b, e));
+    if (out.refill_groups < 0)
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: asks for %lld more groups", est->instance->plugin->desc.name,
+             (long long)out.refill_groups);
+    if (est->call->collect) TRY(sum_groups(est, &batch, est->call->collect, "collect", est->collect_size, est->collected, e));
+    TRY(measure(est, b, out.refill_groups, e));
+    est->ran = true;
+    return TARE_OK;
+}
+
+tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e)
+{
+    struct plugin_call c;
+    if (!est->ran)
+        FAIL(e, TARE_E_STATE, "estimator %s: apply, step %lld: there is no step to apply", est->instance->plugin->desc.name,
+             (long long)step);
+    est->ran = false;
+    if (!est->call->apply) return TARE_OK;
+    plugin_enter(&c);
+    return plugin_leave(&c, est->instance, "apply", step, est->call->apply(est->instance->self, step, est->collected, &c.error), e);
+}
+
+tare_status estimate_save(const struct estimator *est, struct str *out, struct err *e)
+{
+    return plugin_save(est->instance, out, e);
+}
+
+tare_status estimate_load(struct estimator *est, const void *data, int64_t n, const char *where, struct err *e)
+{
+    est->ran = false;
+    return plugin_load(est->instance, data, n, NULL, where, e);
+}
+
+tare_status estimate_describe(const struct estimator *est, struct str *out, struct err *e)
+{
+    struct plugin_call c;
+    struct plugin_stream s = {.out = out};
+    const tare_stream stream = plugin_stream(&s);
+    if (!est->call->describe) return str_add(out, "{}", -1, e);
+    plugin_enter(&c);
+    return plugin_leave(&c, est->instance, "describe", -1, est->call->describe(est->instance->self, &stream, &c.error), e);
+}

@@ -1,0 +1,62 @@
+/* Rewards to advantages, through an estimator plugin: the phases prepare, compute, collect before the policy step, apply after it.
+ *
+ *   TRY(estimate_open(&options, &est, e));
+ *   each step:  TRY(estimate_run(est, batch, arena, e));  ...update the policy...  TRY(estimate_apply(est, step, e));
+ *
+ * Reduction over ranks: prepare and collect are called once a group; the groups' vectors are gathered as they are (only their numbers
+ * that are not zero) and added in global prompt order, in double. So a sum has the same bits for every number of ranks. Global prompt
+ * order is rank 0's groups, then rank 1's, and so on. All ranks call these functions together. Not thread-safe. */
+#ifndef TARE_CORE_ESTIMATE_H
+#define TARE_CORE_ESTIMATE_H
+
+#include "base/json.h"
+#include "data/batch.h"
+#include "dist/comm.h"
+#include "plugin/plugin.h"
+
+struct estimator;
+
+struct estimate_options {
+    const char *plugin;                  /* name or file */
+    const struct plugin_search *search;  /* or NULL */
+    const struct config_param *settings; /* config.params, or NULL */
+    int64_t n_clusters;                  /* K of the run's codebook; 0: none */
+    struct plugin_env env;               /* env.metric gets the metrics below, and the plugin's own */
+    struct comm *comm;                   /* NULL: one rank */
+};
+
+/* Of the last estimate_run, over all ranks. Also given to env.metric. */
+struct estimate_metrics {
+    double
+        effective_signal_ratio; /* estimator/effective_signal_ratio: share of groups with scale > 1e-6; without a scale: any |A| > 1e-6 */
+    double nonzero_advantage_ratio; /* estimator/nonzero_advantage_ratio: share of groups with any |A| > 1e-6 */
+    double confidence_mean;         /* estimator/confidence_mean */
+    double advantage_max;           /* estimator/advantage_max: largest |A| */
+    int64_t refill_groups;          /* how many groups the plugin wants sampled in addition, summed */
+};
+
+tare_status estimate_open(const struct estimate_options *o, struct estimator **out, struct err *e);
+void estimate_free(struct estimator *est); /* NULL: nothing */
+/* TARE_NEED_... and TARE_GIVES_TOKENS: which columns of the batch estimate_run needs. */
+uint32_t estimate_needs(const struct estimator *est);
+const struct plugin *estimate_plugin(const struct estimator *est);
+
+/* Fills advantage, row_weight, baseline, scale, confidence and token_advantage (NULL where the plugin gives none) of the batch, in the
+ * arena. The state is not changed. Errors: a reward that is not finite, a missing column, an output that was not written or is not
+ * finite, a write outside of the buffers: with plugin, phase, group and rollout. */
+tare_status estimate_run(struct estimator *est, struct batch *batch, struct arena *arena, struct err *e);
+const struct estimate_metrics *estimate_metrics(const struct estimator *est);
+/* After the policy step: the only change of state. TARE_E_STATE when estimate_run did not come before. */
+tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e);
+
+/* The plugin's state, framed (plugin.h): for checkpoints, and before a step for a replay. Between run and apply: as before the step. */
+tare_status estimate_save(const struct estimator *est, struct str *out, struct err *e);
+tare_status estimate_load(struct estimator *est, const void *data, int64_t n, const char *where, struct err *e);
+/* The state as one JSON object, appended. */
+tare_status estimate_describe(const struct estimator *est, struct str *out, struct err *e);
+
+/* {"groups":[{"cluster":0,"rewards":[...]}]} -> a batch in the arena. A group may have "uid", "lengths" (tokens of each rollout, 1 when
+ * absent), "components" [[C] of each rollout], "entropy", "logprob", "ref_logprob" [[tokens] of each rollout]. */
+tare_status estimate_parse(const json_t *object, const char *where, struct arena *arena, struct batch *out, struct err *e);
+
+#endif

@@ -1,0 +1,128 @@
+/* One step from JSON. */
+#include "estimate/estimate.h"
+
+#include <math.h>
+
+struct counts {
+    int64_t groups, rollouts, tokens, components;
+};
+
+static tare_status array_of(const json_t *group, const char *key, size_t n, const char *where, size_t m, const json_t **out,
+                            struct err *e)
+{
+    *out = json_object_get(group, key);
+    if (*out && (!json_is_array(*out) || json_array_size(*out) != n))
+        FAIL(e, TARE_E_SHAPE, "%s: group %zu: \"%s\" has to be an array of %zu, one for each reward", where, m, key, n);
+    return TARE_OK;
+}
+
+static tare_status count(const json_t *groups, const char *where, struct counts *c, struct err *e)
+{
+    *c = (struct counts){.groups = (int64_t)json_array_size(groups)};
+    for (size_t m = 0; m < json_array_size(groups); m++) {
+        const json_t *group = json_array_get(groups, m), *rewards = json_object_get(group, "rewards"), *lengths, *components;
+        if (!json_is_array(rewards) || !json_array_size(rewards))
+            FAIL(e, TARE_E_INVALID, "%s: group %zu has no \"rewards\"", where, m);
+        const size_t n = json_array_size(rewards);
+        TRY(array_of(group, "lengths", n, where, m, &lengths, e));
+        TRY(array_of(group, "components", n, where, m, &components, e));
+        c->rollouts += (int64_t)n;
+        for (size_t i = 0; i < n; i++) {
+            const json_int_t length = lengths ? json_integer_value(json_array_get(lengths, i)) : 1;
+            if (length < 1 || length > 1 << 26)
+                FAIL(e, TARE_E_RANGE, "%s: group %zu, rollout %zu: a length of %lld tokens", where, m, i, (long long)length);
+            c->tokens += length;
+            const int64_t parts = (int64_t)json_array_size(json_array_get(components, i));
+            if (components && (!parts || (c->components && c->components != parts)))
+                FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: %lld components where the others have %lld", where, m, i,
+                     (long long)parts, (long long)c->components);
+            if (parts) c->components = parts;
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status number(const json_t *j, const char *what, const char *where, size_t m, size_t i, double *out, struct err *e)
+{
+    if (!json_is_number(j)) FAIL(e, TARE_E_INVALID, "%s: group %zu, rollout %zu: %s is not a number", where, m, i, what);
+    *out = json_number_value(j);
+    return TARE_OK;
+}
+
+/* A column of tokens, where the group has it. */
+static tare_status tokens(const json_t *group, const char *key, const struct batch *b, int64_t first, size_t n, const char *where,
+                          size_t m, float *out, bool *given, struct err *e)
+{
+    const json_t *rows;
+    TRY(array_of(group, key, n, where, m, &rows, e));
+    if (!rows) return TARE_OK;
+    *given = true;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t at = b->token_begin[first + (int64_t)i], length = b->token_begin[first + (int64_t)i + 1] - at;
+        const json_t *row = json_array_get(rows, i);
+        if ((int64_t)json_array_size(row) != length)
+            FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: \"%s\" has to be an array of %lld, one for each token", where, m, i,
+                 key, (long long)length);
+        for (int64_t t = 0; t < length; t++) {
+            double x = 0;
+            TRY(number(json_array_get(row, (size_t)t), key, where, m, i, &x, e));
+            out[at + t] = (float)x;
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status fill_group(const json_t *group, const char *where, size_t m, struct batch *b, bool given[3], struct err *e)
+{
+    const json_t *rewards = json_object_get(group, "rewards"), *lengths = json_object_get(group, "lengths"),
+                 *components = json_object_get(group, "components");
+    const int64_t first = b->group_begin[m];
+    const size_t n = json_array_size(rewards);
+    const json_t *cluster = json_object_get(group, "cluster"), *uid = json_object_get(group, "uid");
+    if (cluster && !json_is_null(cluster) &&
+        (!json_is_integer(cluster) || json_integer_value(cluster) < -1 || json_integer_value(cluster) > INT32_MAX))
+        FAIL(e, TARE_E_INVALID, "%s: group %zu: \"cluster\" has to be a whole number, -1 for none", where, m);
+    if (uid && !json_is_integer(uid)) FAIL(e, TARE_E_INVALID, "%s: group %zu: \"uid\" has to be a whole number", where, m);
+    b->cluster[m] = json_is_integer(cluster) ? (int32_t)json_integer_value(cluster) : -1;
+    b->prompt_uid[m] = uid ? (uint64_t)json_integer_value(uid) : (uint64_t)m;
+    b->group_begin[m + 1] = first + (int64_t)n;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t at = first + (int64_t)i;
+        TRY(number(json_array_get(rewards, i), "a reward", where, m, i, &b->reward[at], e));
+        b->token_begin[at + 1] = b->token_begin[at] + (lengths ? json_integer_value(json_array_get(lengths, i)) : 1);
+        b->verdict[at] = b->reward[at] > 0 ? TARE_CORRECT : TARE_WRONG;
+        if (b->component && !components) FAIL(e, TARE_E_SHAPE, "%s: group %zu has no \"components\", others have", where, m);
+        for (int64_t c = 0; c < b->n_components; c++)
+            TRY(number(json_array_get(json_array_get(components, i), (size_t)c), "a component", where, m, i,
+                       &b->component[at * b->n_components + c], e));
+    }
+    TRY(tokens(group, "entropy", b, first, n, where, m, b->entropy, &given[0], e));
+    TRY(tokens(group, "logprob", b, first, n, where, m, b->logprob, &given[1], e));
+    return tokens(group, "ref_logprob", b, first, n, where, m, b->ref_logprob, &given[2], e);
+}
+
+tare_status estimate_parse(const json_t *object, const char *where, struct arena *a, struct batch *b, struct err *e)
+{
+    const json_t *groups = json_object_get(object, "groups");
+    struct counts c;
+    if (!json_is_array(groups))
+        FAIL(e, TARE_E_INVALID, "%s: \"groups\" is missing: {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}", where);
+    TRY(count(groups, where, &c, e));
+    *b = (struct batch){.n_groups = c.groups, .n_rollouts = c.rollouts, .n_tokens = c.tokens, .n_components = c.components};
+    TRY(arena_new(a, int64_t, c.groups + 1, &b->group_begin, e));
+    TRY(arena_new(a, uint64_t, c.groups, &b->prompt_uid, e));
+    TRY(arena_new(a, int32_t, c.groups, &b->cluster, e));
+    TRY(arena_new(a, int64_t, c.rollouts + 1, &b->token_begin, e));
+    TRY(arena_new(a, double, c.rollouts, &b->reward, e));
+    TRY(arena_new(a, int32_t, c.rollouts, &b->verdict, e));
+    if (c.components) TRY(arena_new(a, double, c.rollouts *c.components, &b->component, e));
+    TRY(arena_new(a, float, c.tokens, &b->entropy, e));
+    TRY(arena_new(a, float, c.tokens, &b->logprob, e));
+    TRY(arena_new(a, float, c.tokens, &b->ref_logprob, e));
+    bool given[3] = {false, false, false};
+    for (size_t m = 0; m < (size_t)c.groups; m++) TRY(fill_group(json_array_get(groups, m), where, m, b, given, e));
+    if (!given[0]) b->entropy = NULL;
+    if (!given[1]) b->logprob = NULL;
+    if (!given[2]) b->ref_logprob = NULL;
+    return TARE_OK;
+}
