@@ -8,6 +8,7 @@
 #define TARE_CORE_ROLLOUT_H
 
 #include "base/rng.h"
+#include "config/config.h"
 #include "data/batch.h"
 #include "model/model.h"
 
@@ -38,21 +39,27 @@ struct sample_output { /* in the caller's arena; completions in order of request
 
 struct sampler_stats { /* since the sampler was made */
     int64_t prompt_tokens, new_tokens, decode_steps, blocks_peak;
+    int64_t preemptions, refilled_tokens; /* sequences put back for want of blocks; their tokens computed a second time */
+    int64_t grown;                        /* how often memory was taken from the system */
 };
 
 struct sampler;
 /* max_batch: sequences decoded together (0: chosen); kv_tokens: capacity of the cache in tokens (0: chosen from max_batch and the lengths
  * asked for). The model must outlive the sampler; its weights may change between runs. */
 tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, struct sampler **out, struct err *e);
-/* A prompt longer than the context leaves room for is an error that names its row. cancelled: polled between tokens, may be NULL. */
-tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests, int64_t n,
-                        const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e);
+/* Most rows of one prefill pass (2048): longer prompts are cut, shorter ones packed. Bounds the scratch memory; never changes a result. */
+void sampler_prefill_rows(struct sampler *s, int64_t rows);
+/* A prompt longer than the context leaves room for, or one that the cache cannot hold, is an error that names its row. A completion ends at a
+ * stop token, at max_new_tokens, or where prompt and completion fill the context. cancelled: polled between tokens, may be NULL; the call then
+ * returns TARE_E_CANCELLED. */
+tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests,
+                        int64_t n, const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e);
 struct sampler_stats sampler_stats(const struct sampler *s);
 void sampler_free(struct sampler *s);
 
 /* The rollout stage of a step: batch comes with rows, prompts and occurrences (data/), gets group_begin, token_begin, ids, logprob, entropy,
  * finish. Decoding to text is the caller's (it knows the tokenizer). key: rng_derive(rng_key(seed, purpose), step). */
-tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key, struct batch *b,
-                        const volatile int *cancelled, struct arena *arena, struct err *e);
+tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,
+                        struct batch *b, const volatile int *cancelled, struct arena *arena, struct err *e);
 
 #endif

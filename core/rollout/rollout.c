@@ -1,0 +1,28 @@
+#include "rollout/rollout.h"
+#include "data/dataset.h"
+
+tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,
+                        struct batch *b, const volatile int *cancelled, struct arena *arena, struct err *e)
+{
+    struct sample_request *requests;
+    struct sample_output out;
+    TRY(arena_new(arena, struct sample_request, b->n_groups, &requests, e));
+    for (int64_t m = 0; m < b->n_groups; m++)
+        requests[m] = (struct sample_request){.prompt = b->prompt_ids + b->prompt_begin[m],
+                                              .prompt_len = b->prompt_begin[m + 1] - b->prompt_begin[m],
+                                              .n_samples = c->group_size,
+                                              .prompt_uid = b->prompt_uid[m],
+                                              .occurrence = b->occurrence[m],
+                                              .where = b->row && b->row[m] ? b->row[m]->where : NULL};
+    TRY(sampler_run(s, p, key, requests, b->n_groups, cancelled, arena, &out, e));
+    TRY(arena_new_raw(arena, int64_t, b->n_groups + 1, &b->group_begin, e));
+    for (int64_t m = 0; m <= b->n_groups; m++) b->group_begin[m] = m * c->group_size;
+    b->n_rollouts = out.n;
+    b->n_tokens = out.n_tokens;
+    b->token_begin = out.token_begin;
+    b->ids = out.ids;
+    b->logprob = out.logprob;
+    b->entropy = out.entropy;
+    b->finish = out.finish;
+    return TARE_OK;
+}

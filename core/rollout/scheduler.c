@@ -1,0 +1,274 @@
+#include "rollout/scheduler.h"
+
+#include <stdio.h>
+
+#define WHERE_SIZE 200
+
+static const char *request_where(const struct sample_request *r, int64_t index, char buffer[WHERE_SIZE])
+{
+    if (r->where) return r->where;
+    snprintf(buffer, WHERE_SIZE, "request %lld", (long long)index + 1);
+    return buffer;
+}
+
+static tare_status plan_group(struct group *g, const struct sample_request *r, int64_t index, int64_t max_new, int64_t context,
+                              struct arena *arena, struct err *e)
+{
+    char buffer[WHERE_SIZE];
+    if (r->n_samples < 1)
+        FAIL(e, TARE_E_RANGE, "%s: %lld samples asked for; at least 1", request_where(r, index, buffer), (long long)r->n_samples);
+    if (r->prompt_len < 1)
+        FAIL(e, TARE_E_INVALID, "%s: the prompt has no tokens; a model needs at least one", request_where(r, index, buffer));
+    if (r->prompt_len >= context)
+        FAIL(e, TARE_E_RANGE,
+             "%s: the prompt has %lld tokens, and the context of %lld leaves no room for a new one; shorten it, or raise "
+             "model.max_position_embeddings",
+             request_where(r, index, buffer), (long long)r->prompt_len, (long long)context);
+    g->request = r;
+    g->left = r->n_samples;
+    g->limit = max_new < context - r->prompt_len ? max_new : context - r->prompt_len;
+    return arena_new_raw(arena, int32_t, kv_blocks_for(r->prompt_len), &g->blocks, e);
+}
+
+tare_status scheduler_plan(struct scheduler *s, const struct sample_request *requests, int64_t n, int64_t max_new, int64_t context,
+                           struct rng_key key, struct arena *arena, struct err *e)
+{
+    s->n_groups = n;
+    s->n_seqs = 0;
+    TRY(arena_new(arena, struct group, n, &s->groups, e));
+    for (int64_t i = 0; i < n; i++) {
+        struct group *g = &s->groups[i];
+        TRY(plan_group(g, &requests[i], i, max_new, context, arena, e));
+        g->first = s->n_seqs;
+        s->n_seqs += requests[i].n_samples;
+    }
+    s->left = s->n_seqs;
+    TRY(arena_new(arena, struct sequence, s->n_seqs, &s->seqs, e));
+    for (int64_t i = 0; i < n; i++) {
+        const struct rng_key of_prompt = rng_derive(rng_derive(key, requests[i].prompt_uid), (uint64_t)requests[i].occurrence);
+        for (int64_t k = 0; k < requests[i].n_samples; k++)
+            s->seqs[s->groups[i].first + k] = (struct sequence){.group = i, .key = rng_derive(of_prompt, (uint64_t)k)};
+    }
+    return TARE_OK;
+}
+
+/* The last token is never an input: P + limit - 1 keys. */
+int64_t scheduler_group_need(const struct group *g)
+{
+    return kv_blocks_for(g->request->prompt_len + g->limit - 1);
+}
+
+int64_t scheduler_batch_need(const struct scheduler *s, int64_t max_batch)
+{
+    int64_t all = 0, most_prefix = 0, most_own = 0, least_samples = INT64_MAX;
+    for (int64_t i = 0; i < s->n_groups; i++) {
+        const struct group *g = &s->groups[i];
+        const int64_t prefix = kv_blocks_for(g->request->prompt_len), samples = g->request->n_samples;
+        const int64_t own = scheduler_group_need(g) - g->request->prompt_len / KV_BLOCK;
+        all += prefix + samples * own;
+        if (prefix > most_prefix) most_prefix = prefix;
+        if (own > most_own) most_own = own;
+        if (samples < least_samples) least_samples = samples;
+    }
+    if (s->n_seqs <= max_batch) return all;
+    const int64_t groups = max_batch / least_samples + 2, most = max_batch * most_own + groups * most_prefix;
+    return most < all ? most : all;
+}
+
+tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena *arena, struct err *e)
+{
+    int64_t width = 0;
+    for (int64_t i = 0; i < s->n_groups; i++) {
+        const struct group *g = &s->groups[i];
+        const int64_t need = scheduler_group_need(g);
+        char buffer[WHERE_SIZE];
+        if (need > s->pool.n)
+            FAIL(e, TARE_E_CONFIG,
+                 "%s: a prompt of %lld tokens and up to %lld new ones need %lld keys in the cache, which holds %lld; raise "
+                 "rollout.kv_tokens "
+                 "to at least %lld, or lower rollout.max_new_tokens",
+                 request_where(g->request, i, buffer), (long long)g->request->prompt_len, (long long)g->limit,
+                 (long long)(g->request->prompt_len + g->limit - 1), (long long)(s->pool.n * KV_BLOCK),
+                 (long long)(need * KV_BLOCK));
+        if (need > width) width = need;
+    }
+    int32_t *rows;
+    TRY(arena_new_raw(arena, int32_t, max_batch * width, &rows, e));
+    TRY(arena_new_raw(arena, int32_t *, max_batch, &s->tables, e));
+    TRY(arena_new_raw(arena, int64_t, max_batch, &s->running, e));
+    TRY(arena_new_raw(arena, int64_t, max_batch, &s->fresh, e));
+    TRY(arena_new_raw(arena, int32_t, max_batch, &s->copy_to, e));
+    TRY(arena_new_raw(arena, int32_t, max_batch, &s->copy_from, e));
+    for (int64_t i = 0; i < max_batch; i++) s->tables[i] = rows + i * width;
+    s->max_batch = s->n_tables = max_batch;
+    s->next = s->n_running = s->admitted = s->n_fresh = s->n_copies = 0;
+    kv_blocks_reset(&s->pool);
+    return TARE_OK;
+}
+
+/* ---- prompts in the cache */
+
+static void drop_template(struct scheduler *s, struct group *g)
+{
+    if (g->has_template) kv_blocks_release(&s->pool, g->blocks[g->request->prompt_len / KV_BLOCK]);
+    g->has_template = false;
+}
+
+static void drop_prompt(struct scheduler *s, struct group *g)
+{
+    if (!g->resident) return;
+    drop_template(s, g);
+    for (int64_t i = 0; i < g->request->prompt_len / KV_BLOCK; i++) kv_blocks_release(&s->pool, g->blocks[i]);
+    g->resident = false;
+}
+
+/* After a sample left: what nobody will read any more. */
+static void trim_group(struct scheduler *s, struct group *g)
+{
+    const bool copies = g->left > g->running; /* samples to come */
+    if (!g->left || (!g->running && g->request->prompt_len % KV_BLOCK && !g->has_template))
+        drop_prompt(s, g);
+    else if (!copies)
+        drop_template(s, g);
+}
+
+/* ---- admission */
+
+static int32_t template_source(const struct scheduler *s, const struct group *g, int64_t at)
+{
+    if (g->has_template) return g->blocks[at];
+    for (int64_t i = 0; i < s->n_running; i++) {
+        const struct sequence *q = &s->seqs[s->running[i]];
+        if (&s->groups[q->group] == g) return q->blocks[at];
+    }
+    return -1;
+}
+
+/* Keys that a sequence put back has to compute again: its tokens but the last. */
+static int64_t keys_to_refill(const struct sequence *q)
+{
+    return q->n > 1 ? q->n - 1 : 0;
+}
+
+static bool can_admit(const struct scheduler *s, const struct group *g, const struct sequence *q, bool *take)
+{
+    const int64_t prompt = g->request->prompt_len, prefix = kv_blocks_for(prompt);
+    const bool partial = prompt % KV_BLOCK != 0, template = !g->resident || g->has_template;
+    int64_t need = (g->resident ? 0 : prefix) + kv_blocks_for(prompt + keys_to_refill(q)) - prefix;
+    *take = partial && template && (g->running + 1 == g->left || (!s->n_running && s->pool.n_free < need + 1));
+    if (partial && !*take) need++;
+    if (!s->n_running) return true;
+    /* Every running sequence can take one more block before anything has to be put back. */
+    if (s->pool.n_free < need + s->n_running + 1) return false;
+    /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of the batch is free. */
+    return (g->resident && !keys_to_refill(q)) || s->max_batch - s->n_running >= s->max_batch / 8;
+}
+
+static void admit(struct scheduler *s, int64_t seq, bool take)
+{
+    struct sequence *q = &s->seqs[seq];
+    struct group *g = &s->groups[q->group];
+    const int64_t prompt = g->request->prompt_len, full = prompt / KV_BLOCK;
+    if (!g->resident) {
+        for (int64_t i = 0; i < kv_blocks_for(prompt); i++) g->blocks[i] = kv_blocks_take(&s->pool);
+        g->resident = true;
+        g->has_template = prompt % KV_BLOCK != 0;
+        s->fresh[s->n_fresh++] = q->group;
+    }
+    q->blocks = s->tables[--s->n_tables];
+    for (int64_t i = 0; i < full; i++) kv_blocks_share(&s->pool, q->blocks[i] = g->blocks[i]);
+    q->n_blocks = full;
+    if (prompt % KV_BLOCK && take) {
+        q->blocks[q->n_blocks++] = g->blocks[full];
+        g->has_template = false; /* the number stays: the prompt is computed through this table */
+    } else if (prompt % KV_BLOCK) {
+        s->copy_from[s->n_copies] = template_source(s, g, full);
+        s->copy_to[s->n_copies++] = q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
+    }
+    const int64_t total = kv_blocks_for(prompt + keys_to_refill(q));
+    while (q->n_blocks < total) q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
+    q->cached = prompt + keys_to_refill(q);
+    q->running = true;
+    g->running++;
+    s->running[s->n_running++] = seq;
+}
+
+void scheduler_admit(struct scheduler *s)
+{
+    s->n_fresh = s->n_copies = 0;
+    s->admitted = s->n_running;
+    for (; s->next < s->n_seqs; s->next++) {
+        const struct sequence *q = &s->seqs[s->next];
+        bool take;
+        if (q->done) continue;
+        if (s->n_running == s->max_batch || !can_admit(s, &s->groups[q->group], q, &take)) return;
+        admit(s, s->next, take);
+    }
+}
+
+/* ---- the end of a sequence, and preemption */
+
+static void leave(struct scheduler *s, struct sequence *q)
+{
+    for (int64_t i = 0; i < q->n_blocks; i++) kv_blocks_release(&s->pool, q->blocks[i]);
+    s->tables[s->n_tables++] = q->blocks;
+    q->blocks = NULL;
+    q->n_blocks = q->cached = 0;
+    q->running = false;
+    s->groups[q->group].running--;
+}
+
+void scheduler_finish(struct scheduler *s, int64_t seq, enum finish finish)
+{
+    struct sequence *q = &s->seqs[seq];
+    q->done = true;
+    q->finish = (uint8_t)finish;
+    s->left--;
+    s->groups[q->group].left--;
+    if (q->running) leave(s, q);
+    trim_group(s, &s->groups[q->group]);
+}
+
+void scheduler_compact(struct scheduler *s)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n_running; i++)
+        if (s->seqs[s->running[i]].running) s->running[n++] = s->running[i];
+    s->n_running = n;
+}
+
+static void preempt_youngest(struct scheduler *s)
+{
+    const int64_t seq = s->running[--s->n_running];
+    struct group *g = &s->groups[s->seqs[seq].group];
+    leave(s, &s->seqs[seq]);
+    s->next = seq;
+    s->preemptions++;
+    if (!g->running) drop_prompt(s, g);
+}
+
+/* Frees blocks without touching running[i]; false: that one itself was put back. The order: a prompt that waits for its next sample, the
+ * youngest sequence, the template of the only sequence. */
+static bool make_room(struct scheduler *s, int64_t i)
+{
+    while (s->next < s->n_seqs && s->seqs[s->next].done) s->next++;
+    struct group *waiting = s->next < s->n_seqs ? &s->groups[s->seqs[s->next].group] : NULL;
+    if (waiting && waiting->resident && !waiting->running)
+        drop_prompt(s, waiting);
+    else if (s->n_running > 1)
+        preempt_youngest(s);
+    else
+        drop_template(s, &s->groups[s->seqs[s->running[i]].group]);
+    return i < s->n_running;
+}
+
+void scheduler_grow(struct scheduler *s)
+{
+    for (int64_t i = 0; i < s->n_running; i++) {
+        struct sequence *q = &s->seqs[s->running[i]];
+        if (q->cached < q->n_blocks * KV_BLOCK) continue;
+        while (!s->pool.n_free)
+            if (!make_room(s, i)) return;
+        q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
+    }
+}
