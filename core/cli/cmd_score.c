@@ -1,0 +1,273 @@
+/* tare score: token ids in, the logprob of every token but the first and the entropy of the distribution it was drawn from out. */
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "model/pack.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BATCH_MAX = 4096, TOKENS_MAX = 16384 }; /* lines waiting; their tokens, beyond which they are computed at once */
+
+struct score {
+    struct model *m;
+    struct kv_cache cache; /* one layer; view shows it as every layer's, for a pass over whole sequences needs no more */
+    struct kv_cache view;
+    struct arena lines, work;
+    double temperature;
+    int64_t batch, n, tokens;
+    json_t **id;
+    int32_t **ids;
+    int64_t *len;
+};
+
+static const char USAGE[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n\n"
+                            "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given "
+                            "tokens 0..t, in nats, under the softmax at\n"
+                            "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is "
+                            "needed. Up to `batch` lines are\n"
+                            "computed together; the numbers do not depend on it. threads=0: one for each core.\n";
+
+/* ---- a batch of lines */
+static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)
+{
+    TRY(str_add(out, "[", 1, e));
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(x[i]))
+            FAIL(e, TARE_E_NOT_FINITE,
+                 "the model gives a logprob that is not finite; its weights are damaged or dtype is too coarse");
+        TRY(str_addf(out, e, i ? ",%.9g" : "%.9g", (double)x[i]));
+    }
+    return str_add(out, "]", 1, e);
+}
+
+static tare_status print_line(const struct score *s, int64_t line, const float *logprob, const float *entropy, struct str *out,
+                              struct err *e)
+{
+    str_clear(out);
+    TRY(str_add(out, "{", 1, e));
+    if (s->id[line]) {
+        TRY(str_add(out, "\"id\":", -1, e));
+        TRY(json_print(s->id[line], out, e));
+        TRY(str_add(out, ",", 1, e));
+    }
+    TRY(str_add(out, "\"logprobs\":", -1, e));
+    TRY(print_numbers(logprob, s->len[line] - 1, out, e));
+    TRY(str_add(out, ",\"entropy\":", -1, e));
+    TRY(print_numbers(entropy, s->len[line] - 1, out, e));
+    TRY(str_add(out, "}\n", 2, e));
+    if (fwrite(out->data, 1, (size_t)out->size, stdout) != (size_t)out->size)
+        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
+}
+
+static tare_status print_batch(const struct score *s, const float *logprob, const float *entropy, struct err *e)
+{
+    struct str line = {0};
+    tare_status status = TARE_OK;
+    for (int64_t i = 0, at = 0; i < s->n && !status; i++) {
+        status = print_line(s, i, logprob + at, entropy + at, &line, e);
+        at += s->len[i] - 1;
+    }
+    str_free(&line);
+    if (!status && fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return status;
+}
+
+/* A cache of at least n_blocks; every layer writes its keys over those of the layer before. */
+static tare_status grow_cache(struct score *s, int64_t n_blocks, struct err *e)
+{
+    if (n_blocks <= s->cache.n_blocks) return TARE_OK;
+    kv_cache_free(s->m, &s->cache);
+    TRY(kv_cache_new(s->m, 1, n_blocks, &s->cache, e));
+    for (int64_t l = 0; l < s->view.n_layers; l++) s->view.layers[l] = s->cache.layers[0];
+    s->view.n_blocks = n_blocks;
+    return TARE_OK;
+}
+
+/* The head in pieces of rows, so that its logits stay within 64 MiB. */
+static tare_status head(struct score *s, const struct packed_batch *p, const float *hidden, float *logprob, float *entropy,
+                        struct err *e)
+{
+    const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, piece = fit > 0 ? fit : 1;
+    float *logits, *lse;
+    TRY(arena_new_raw(&s->work, float, (piece < p->n_targets ? piece : p->n_targets) * V, &logits, e));
+    TRY(arena_new_raw(&s->work, float, piece * 2, &lse, e));
+    for (int64_t at = 0; at < p->n_targets; at += piece) {
+        const int64_t n = p->n_targets - at < piece ? p->n_targets - at : piece;
+        model_logits(s->m, hidden + at * C, n, logits);
+        s->m->k->head_stats(&s->m->ctx, logprob + at, entropy + at, lse, logits, V, p->target + at, (float)s->temperature, n, V);
+    }
+    return TARE_OK;
+}
+
+/* Line i is packed as a prompt of one token and a completion of the rest. */
+static tare_status compute(struct score *s, float **logprob, float **entropy, struct err *e)
+{
+    struct pack_group *groups;
+    const int32_t **rest;
+    int64_t *rest_len;
+    struct packed_batch p;
+    float *hidden;
+    TRY(arena_new(&s->work, struct pack_group, s->n, &groups, e));
+    TRY(arena_new(&s->work, int32_t *, s->n, &rest, e));
+    TRY(arena_new(&s->work, int64_t, s->n, &rest_len, e));
+    for (int64_t i = 0; i < s->n; i++) {
+        rest[i] = s->ids[i] + 1;
+        rest_len[i] = s->len[i] - 1;
+        groups[i] = (struct pack_group){s->ids[i], 1, 1, rest + i, rest_len + i};
+    }
+    TRY(pack_groups(groups, s->n, false, &s->work, &p, e));
+    TRY(grow_cache(s, p.n_blocks, e));
+    TRY(arena_new_raw(&s->work, float, p.n_targets, logprob, e));
+    TRY(arena_new_raw(&s->work, float, p.n_targets, entropy, e));
+    if (!p.n_targets) return TARE_OK;
+    TRY(model_forward(s->m, &s->view, &p.forward, &s->work, &hidden, e));
+    return head(s, &p, hidden, *logprob, *entropy, e);
+}
+
+static void drop_lines(struct score *s)
+{
+    for (int64_t i = 0; i < s->n; i++) json_decref(s->id[i]);
+    s->n = s->tokens = 0;
+    arena_reset(&s->lines);
+}
+
+static tare_status flush(struct score *s, struct err *e)
+{
+    float *logprob, *entropy;
+    if (!s->n) return TARE_OK;
+    arena_reset(&s->work);
+    tare_status status = compute(s, &logprob, &entropy, e);
+    if (!status) status = print_batch(s, logprob, entropy, e);
+    drop_lines(s);
+    return status;
+}
+
+/* ---- reading */
+static tare_status read_ids(const struct score *s, const json_t *ids, const char *where, int32_t *out, struct err *e)
+{
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        const json_t *v = json_array_get(ids, i);
+        const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (id < 0 || id >= s->m->shape.vocab)
+            FAIL(e, TARE_E_RANGE, "%s: ids[%zu] has to be a whole number from 0 to %lld", where, i,
+                 (long long)s->m->shape.vocab - 1);
+        out[i] = (int32_t)id;
+    }
+    return TARE_OK;
+}
+
+static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+{
+    struct score *s = ctx;
+    const json_t *ids = json_object_get(object, "ids");
+    const int64_t n = (int64_t)json_array_size(ids), max = s->m->shape.max_position;
+    if (!json_is_array(ids) || !n) FAIL(e, TARE_E_INVALID, "%s: \"ids\" has to be an array of at least one token id", where);
+    if (n - 1 > max) FAIL(e, TARE_E_RANGE, "%s: %lld tokens; the model's context is %lld", where, (long long)n, (long long)max);
+    if (s->n && s->tokens + n > TOKENS_MAX) TRY(flush(s, e));
+    TRY(arena_new_raw(&s->lines, int32_t, n, &s->ids[s->n], e));
+    TRY(read_ids(s, ids, where, s->ids[s->n], e));
+    s->len[s->n] = n;
+    s->id[s->n] = json_incref(json_object_get(object, "id"));
+    s->n++;
+    s->tokens += n;
+    return s->n == s->batch ? flush(s, e) : TARE_OK;
+}
+
+/* ---- command line */
+struct options {
+    const char *model, *dtype;
+    double temperature;
+    int64_t threads, batch;
+};
+
+static tare_status set_option(struct options *o, const char *key, const char *value, struct err *e)
+{
+    if (!strcmp(key, "temperature")) {
+        TRY(str_to_double(value, &o->temperature, e));
+        if (!(o->temperature > 0 && o->temperature <= 100))
+            FAIL(e, TARE_E_RANGE, "temperature = %s; it has to be above 0 and at most 100", value);
+    } else if (!strcmp(key, "dtype")) {
+        o->dtype = value;
+    } else if (!strcmp(key, "threads")) {
+        TRY(str_to_int(value, &o->threads, e));
+        if (o->threads < 0 || o->threads > 1024) FAIL(e, TARE_E_RANGE, "threads = %s; it has to be 0 to 1024", value);
+    } else if (!strcmp(key, "batch")) {
+        TRY(str_to_int(value, &o->batch, e));
+        if (o->batch < 1 || o->batch > BATCH_MAX) FAIL(e, TARE_E_RANGE, "batch = %s; it has to be 1 to %d", value, BATCH_MAX);
+    } else {
+        FAIL(e, TARE_E_CONFIG, "%s: unknown key; known: temperature, dtype, threads, batch", key);
+    }
+    return TARE_OK;
+}
+
+static tare_status parse_options(int argc, char **argv, struct options *o, struct err *e)
+{
+    *o = (struct options){.dtype = "f32", .temperature = 1, .batch = 16};
+    for (int i = 1; i < argc; i++) {
+        char key[64];
+        const char *equals = strchr(argv[i], '=');
+        if (!o->model) {
+            o->model = argv[i];
+            continue;
+        }
+        if (!equals || equals - argv[i] >= (int)sizeof key)
+            FAIL(e, TARE_E_CONFIG, "%s: expected key=value; see tare score --help", argv[i]);
+        snprintf(key, sizeof key, "%.*s", (int)(equals - argv[i]), argv[i]);
+        TRY(set_option(o, key, equals + 1, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status run(const struct options *o, struct score *s, struct pool **pool, struct err *e)
+{
+    const struct model_config c = {.path = o->model, .dtype = o->dtype};
+    const struct kernels *k;
+    TRY(kernels_cpu(NULL, &k, e));
+    TRY(pool_new((int)o->threads, pool, e));
+    TRY(model_load(o->model, &c, k, *pool, &s->m, e));
+    s->temperature = o->temperature, s->batch = o->batch;
+    s->view.n_layers = s->m->shape.layers;
+    TRY(mem_new(s->view.n_layers * (int64_t)sizeof *s->view.layers, (void **)&s->view.layers, e));
+    TRY(mem_new(s->batch * (int64_t)sizeof *s->id, (void **)&s->id, e));
+    TRY(mem_new(s->batch * (int64_t)sizeof *s->ids, (void **)&s->ids, e));
+    TRY(mem_new(s->batch * (int64_t)sizeof *s->len, (void **)&s->len, e));
+    /* what was read before a bad line is still answered */
+    const tare_status status = json_each_line(stdin, "standard input", take_line, s, e);
+    struct err later = {0};
+    const tare_status last = flush(s, status ? &later : e);
+    return status ? status : last;
+}
+
+int cmd_score(int argc, char **argv)
+{
+    struct err e = {0};
+    struct options o;
+    struct score s = {0};
+    struct pool *pool = NULL;
+    if (argc > 1 && !strcmp(argv[1], "--help")) {
+        fputs(USAGE, stdout);
+        return 0;
+    }
+    if (argc < 2) {
+        fputs(USAGE, stderr);
+        return 2;
+    }
+    arena_init(&s.lines, "score lines");
+    arena_init(&s.work, "score");
+    tare_status status = parse_options(argc, argv, &o, &e);
+    if (!status) status = run(&o, &s, &pool, &e);
+    if (status) log_error(&e);
+    drop_lines(&s);
+    if (s.m) kv_cache_free(s.m, &s.cache);
+    mem_free(s.view.layers);
+    mem_free(s.id);
+    mem_free(s.ids);
+    mem_free(s.len);
+    model_free(s.m);
+    pool_free(pool);
+    arena_free(&s.lines);
+    arena_free(&s.work);
+    return status ? err_exit_code(status) : 0;
+}
