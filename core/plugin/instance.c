@@ -75,6 +75,7 @@ tare_status plugin_create(const struct plugin *p, const tare_value *values, int6
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *i, (void **)&i, e));
     i->plugin = p;
+    i->n_clusters = n_clusters;
     if (env) i->env = *env;
     i->host = plugin_host(i);
     TRY_TO(status, done, copy_values(i, values, e));

@@ -93,6 +93,7 @@ struct plugin_instance {
     const tare_value *values; /* the instance's own copy */
     tare_host host;
     struct plugin_env env;
+    int64_t n_clusters;
     int64_t allocated; /* bytes held through host->alloc; atomic */
 };
 
@@ -143,6 +144,8 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
 /* where names the source in messages. Refused: another plugin, another major version, another locked parameter, damaged, cut short,
  * or bytes left over. Returns the bytes used by the frame in *used when it is not NULL, else n must be the frame's length. */
 tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e);
+/* K of the codebook in the run that wrote a framed state (to make an instance that can read it); 0 where that cannot be told. */
+int64_t plugin_state_clusters(const void *data, int64_t n);
 /* The plugin's own bytes without a frame (an encoder's fitted state inside a codebook's file). */
 tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e);
 tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e);

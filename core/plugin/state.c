@@ -3,6 +3,7 @@
  *   "tarestat"  8 bytes
  *   u32         version of the frame: 1
  *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters ("key=value\n" each)
+ *   u32         K of the run's codebook, for an estimator; else 0
  *   u64         bytes of the plugin's own state
  *   u64         XXH3 of everything behind this word
  *   name, version, locked parameters, state
@@ -19,7 +20,7 @@ enum { FRAME_VERSION = 1 };
 struct frame {
     char magic[8];
     uint32_t version, kind, name, plugin_version, locked;
-    uint32_t zero;
+    uint32_t clusters;
     uint64_t body, hash;
 };
 
@@ -132,6 +133,7 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
                       .name = (uint32_t)strlen(p->desc.name),
                       .plugin_version = (uint32_t)strlen(p->desc.version)};
     memcpy(f.magic, MAGIC, sizeof MAGIC);
+    f.clusters = (uint32_t)i->n_clusters;
     TRY_TO(status, done, plugin_save_raw(i, &body, e));
     TRY_TO(status, done, locked_params(i, &locked, e));
     f.locked = (uint32_t)locked.size;
@@ -199,7 +201,11 @@ static tare_status check_frame(const struct plugin_instance *i, const char *data
     if (strtol(version, NULL, 10) != strtol(p->desc.version, NULL, 10))
         FAIL(e, TARE_E_VERSION, "%s: written by %s %s %.*s, this is %s; another major version cannot read it", where, kind,
              p->desc.name, (int)f->plugin_version, version, p->desc.version);
-    return check_locked(i, version + f->plugin_version, f->locked, where, e);
+    TRY(check_locked(i, version + f->plugin_version, f->locked, where, e));
+    if (f->clusters != (uint32_t)i->n_clusters)
+        FAIL(e, TARE_E_CONFIG, "%s: saved in a run whose codebook has %u clusters, this one's has %lld", where, f->clusters,
+             (long long)i->n_clusters);
+    return TARE_OK;
 }
 
 tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e)
@@ -210,4 +216,12 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
     if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes behind the state", where, (long long)(n - total));
     if (used) *used = total;
     return plugin_load_raw(i, (const char *)data + sizeof f + texts, (int64_t)f.body, where, e);
+}
+
+int64_t plugin_state_clusters(const void *data, int64_t n)
+{
+    struct frame f;
+    if (n < (int64_t)sizeof f) return 0;
+    memcpy(&f, data, sizeof f);
+    return memcmp(f.magic, MAGIC, sizeof MAGIC) ? 0 : f.clusters;
 }

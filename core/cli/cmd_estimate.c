@@ -1,0 +1,242 @@
+/* tare estimate: an estimator alone, one step a line; or a run's own step again. */
+#include "base/fs.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "estimate/estimate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char USAGE[] =
+    "usage: tare estimate PLUGIN [clusters=K] [key=value ...]    steps as JSON lines on standard input\n"
+    "       tare estimate --replay RUN --step N                  a run's step again, compared with its dump bit for bit\n"
+    "in:  {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}, one step a line; the state is carried over the lines\n"
+    "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"weight\":[...],\"state\":{...}}\n"
+    "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob.\n";
+
+struct filter {
+    struct estimator *est;
+    struct arena arena;
+    struct str line;
+    int64_t step;
+};
+
+static tare_status print(struct filter *f, const struct batch *b, struct err *e)
+{
+    str_clear(&f->line);
+    TRY(estimate_print(f->est, b, &f->line, e));
+    if (fwrite(f->line.data, 1, (size_t)f->line.size, stdout) != (size_t)f->line.size || fflush(stdout))
+        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
+}
+
+static tare_status step(void *ctx, const json_t *object, const char *where, struct err *e)
+{
+    struct filter *f = ctx;
+    struct batch b;
+    arena_reset(&f->arena);
+    TRY(estimate_parse(object, where, &f->arena, &b, e));
+    b.step = f->step++;
+    if (estimate_run(f->est, &b, &f->arena, e) || estimate_apply(f->est, b.step, e)) return err_prefix(e, "%s", where);
+    return print(f, &b, e);
+}
+
+/* ---------------------------------------------------------------- steps from standard input */
+
+static int64_t find_param(const struct plugin *p, const char *key)
+{
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (!strcmp(p->params[i].key, key)) return i;
+    return -1;
+}
+
+/* clusters=K is the codebook's size for every estimator; one that has a parameter of that name gets it too. */
+static tare_status open_plain(const char *name, const char **assignments, int64_t n, struct filter *f, struct err *e)
+{
+    const struct plugin *p;
+    const struct config_param *settings;
+    struct estimate_options o = {.plugin = name};
+    int64_t kept = 0;
+    TRY(plugin_open(name, TARE_ESTIMATOR, NULL, &p, e));
+    for (int64_t i = 0; i < n; i++) {
+        const bool clusters = !strncmp(assignments[i], "clusters=", 9);
+        if (clusters && (str_to_int(assignments[i] + 9, &o.n_clusters, e) || o.n_clusters < 0))
+            FAIL(e, TARE_E_CONFIG, "command line: clusters: '%s' is not a number of clusters", assignments[i] + 9);
+        if (!clusters || find_param(p, "clusters") >= 0) assignments[kept++] = assignments[i];
+    }
+    TRY(plugin_settings(p, assignments, kept, NULL, &f->arena, &settings, e));
+    o.settings = settings;
+    return estimate_open(&o, &f->est, e);
+}
+
+static tare_status plain(const char *name, const char **assignments, int64_t n, struct err *e)
+{
+    struct filter f = {0};
+    arena_init(&f.arena, "estimate");
+    tare_status status = open_plain(name, assignments, n, &f, e);
+    if (!status) status = json_each_line(stdin, "standard input", step, &f, e);
+    estimate_free(f.est);
+    arena_free(&f.arena);
+    str_free(&f.line);
+    return status;
+}
+
+/* ---------------------------------------------------------------- a run's step again */
+
+struct dump {
+    json_t *groups; /* [{"cluster", "rewards", ...}] */
+    json_t *advantages;
+    int64_t group; /* the group of the last line */
+};
+
+static tare_status dump_line(void *ctx, const json_t *line, const char *where, struct err *e)
+{
+    struct dump *d = ctx;
+    int64_t group;
+    double reward, advantage;
+    static const char *const COLUMNS[][2] = {{"reward", "rewards"}, {"length", "lengths"}, {"components", "components"}};
+    TRY(json_get_int(line, "group", where, &group, e));
+    TRY(json_get_double(line, "reward", where, &reward, e));
+    TRY(json_get_double(line, "advantage", where, &advantage, e));
+    if (group < d->group) FAIL(e, TARE_E_CORRUPT, "%s: group %lld behind group %lld", where, (long long)group, (long long)d->group);
+    if (group > d->group || !json_array_size(d->groups)) {
+        json_t *g = json_object();
+        json_array_append_new(d->groups, g);
+        if (json_object_get(line, "cluster")) json_object_set(g, "cluster", json_object_get(line, "cluster"));
+        if (json_object_get(line, "uid")) json_object_set(g, "uid", json_object_get(line, "uid"));
+        d->group = group;
+    }
+    json_t *g = json_array_get(d->groups, json_array_size(d->groups) - 1);
+    for (int i = 0; i < 3; i++) {
+        json_t *value = json_object_get(line, COLUMNS[i][0]);
+        if (!value) continue;
+        if (!json_object_get(g, COLUMNS[i][1])) json_object_set_new(g, COLUMNS[i][1], json_array());
+        json_array_append(json_object_get(g, COLUMNS[i][1]), value);
+    }
+    json_array_append_new(d->advantages, json_real(advantage));
+    return TARE_OK;
+}
+
+static tare_status read_dump(const char *path, struct dump *d, struct err *e)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) FAIL(e, TARE_E_NOT_FOUND, "%s: no rollouts of that step; a run keeps them with log.rollouts = true", path);
+    d->groups = json_array();
+    d->advantages = json_array();
+    const tare_status status = json_each_line(file, path, dump_line, d, e);
+    fclose(file);
+    return status;
+}
+
+/* The estimator with the run's parameters, its state as it was before the step. */
+static tare_status open_replay(const char *run, int64_t number, struct filter *f, struct err *e)
+{
+    struct config config;
+    struct str state = {0};
+    char path[FS_PATH], file[64];
+    TRY(fs_join(path, run, "config.ini", e));
+    TRY(config_load(&config, path, NULL, 0, e));
+    tare_status status;
+    snprintf(file, sizeof file, "estimator/step-%06lld.state", (long long)number);
+    TRY_TO(status, done, fs_join(path, run, file, e));
+    TRY_TO(status, done, fs_read_all(path, &state, e));
+    const struct plugin_search search = {.config_dir = config.dir};
+    const struct estimate_options o = {.plugin = config.estimator.plugin,
+                                       .search = &search,
+                                       .settings = config.params,
+                                       .n_clusters = plugin_state_clusters(state.data, state.size),
+                                       .env = {.seed = (uint64_t)config.run.seed}};
+    TRY_TO(status, done, estimate_open(&o, &f->est, e));
+    status = estimate_load(f->est, state.data, state.size, path, e);
+done:
+    str_free(&state);
+    config_free(&config);
+    return status;
+}
+
+static tare_status compare(const struct batch *b, const json_t *dumped, const char *run, struct err *e)
+{
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
+            const double was = json_real_value(json_array_get(dumped, (size_t)i)), is = b->advantage[i];
+            if (memcmp(&was, &is, sizeof was) && !(was == 0 && is == 0))
+                FAIL(e, TARE_E_GENERIC,
+                     "%s: group %lld, rollout %lld: the advantage is %.17g, the run wrote %.17g; is it the same plugin?", run,
+                     (long long)m, (long long)(i - b->group_begin[m]), is, was);
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status replay_into(const char *run, int64_t number, struct filter *f, struct dump *d, struct err *e)
+{
+    char path[FS_PATH], file[64];
+    struct batch b;
+    snprintf(file, sizeof file, "rollouts/step-%06lld.jsonl", (long long)number);
+    TRY(fs_join(path, run, file, e));
+    TRY(read_dump(path, d, e));
+    TRY(open_replay(run, number, f, e));
+    json_t *object = json_pack("{s:O}", "groups", d->groups);
+    const tare_status status = estimate_parse(object, path, &f->arena, &b, e);
+    json_decref(object);
+    TRY(status);
+    b.step = number;
+    TRY(estimate_run(f->est, &b, &f->arena, e));
+    TRY(print(f, &b, e));
+    TRY(compare(&b, d->advantages, run, e));
+    log_info("%s: step %lld: %lld advantages, the same bits as the run's", run, (long long)number, (long long)b.n_rollouts);
+    return TARE_OK;
+}
+
+static tare_status replay(const char *run, int64_t number, struct err *e)
+{
+    struct filter f = {0};
+    struct dump d = {0};
+    arena_init(&f.arena, "estimate");
+    const tare_status status = replay_into(run, number, &f, &d, e);
+    json_decref(d.groups);
+    json_decref(d.advantages);
+    estimate_free(f.est);
+    arena_free(&f.arena);
+    str_free(&f.line);
+    return status;
+}
+
+/* ---------------------------------------------------------------- command */
+
+static int usage(const char *what, const char *which)
+{
+    fprintf(stderr, "tare: estimate: %s%s\n%s", what, which, USAGE);
+    return 2;
+}
+
+int cmd_estimate(int argc, char **argv)
+{
+    const char *name = NULL, *run = NULL, *number = NULL;
+    const char **assignments = (const char **)(uintptr_t)argv; /* compacted in place */
+    int64_t n = 0;
+    struct err e = {0};
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (!strcmp(a, "--help") || !strcmp(a, "-h")) return fputs(USAGE, stdout) < 0;
+        if (!strcmp(a, "--replay") || !strcmp(a, "--step")) {
+            if (i + 1 == argc) return usage("nothing behind ", a);
+            *(a[2] == 'r' ? &run : &number) = argv[++i];
+        } else if (a[0] == '-') {
+            return usage("unknown option ", a);
+        } else if (!name && !strchr(a, '=')) {
+            name = a;
+        } else if (strchr(a, '=')) {
+            assignments[n++] = a;
+        } else {
+            return usage("unexpected ", a);
+        }
+    }
+    int64_t step_number = -1;
+    if (run ? name || n || !number : !name || number)
+        return usage(run ? "--replay takes RUN and --step N, and nothing else" : "PLUGIN is missing", "");
+    if (number && (str_to_int(number, &step_number, &e) || step_number < 0)) return usage("not a step: ", number);
+    const tare_status status = run ? replay(run, step_number, &e) : plain(name, assignments, n, &e);
+    if (status) log_error(&e);
+    return err_exit_code(status);
+}
