@@ -1,8 +1,9 @@
 /* Mean reward on the evaluation rows: eval.samples completions of each at eval.temperature, the run's own verifiers. The same draws at
  * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
+#include "base/log.h"
 #include "loop/run.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ROWS_AT_ONCE = 256 };
@@ -21,7 +22,7 @@ static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct evaluation *v, struct err *e)
 {
     const struct eval_config *c = &r->config->eval;
-    struct arena *a = &r->arena;
+    struct arena *a = &r->eval_arena;
     struct batch b = {.step = r->step};
     int64_t rows[ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
@@ -34,7 +35,7 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
                                     .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};
     struct rollout_config shape = r->config->rollout;
     shape.group_size = c->samples;
-    TRY(rollout_run(r->sampler, &shape, &p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &b, signals_flag(), a, e));
+    TRY(rollout_run(r->sampler, &shape, &p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &b, NULL, a, e));
     TRY(stage_texts(r->tokenizer, r->model, &b, a, e));
     TRY(verify_run(r->verify, &b, a, e));
     for (int64_t m = 0; m < b.n_groups; m++) {
@@ -64,5 +65,25 @@ tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
     v->reward /= (double)v->samples;
     v->length /= (double)v->samples;
     for (int64_t k = 0; k < v->n_parts; k++) v->parts[k].reward /= (double)v->parts[k].n;
+    return TARE_OK;
+}
+
+tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e)
+{
+    const struct config *c = r->config;
+    struct evaluation *v = &r->evaluation;
+    const bool last = step == c->train.steps && c->eval.after, first = step == 0 && c->eval.before;
+    if (!r->eval.n || (!last && !first && !(step && c->eval.every && step % c->eval.every == 0))) return TARE_OK;
+    TRY(evaluate(r, v, e));
+    r->evaluated = step;
+    observe_set(r->observe, "eval/reward", v->reward);
+    observe_set(r->observe, "eval/response_length", v->length);
+    for (int64_t k = 0; k < v->n_parts; k++) {
+        char name[200];
+        snprintf(name, sizeof name, "eval/reward/%s", v->parts[k].subject);
+        observe_set(r->observe, name, v->parts[k].reward);
+    }
+    log_info("step %lld: evaluation reward %.3f over %lld rows x %lld samples, length %.1f", (long long)step, v->reward,
+             (long long)v->rows, (long long)(v->samples / v->rows), v->length);
     return TARE_OK;
 }

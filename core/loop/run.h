@@ -23,6 +23,18 @@
 #include "update/update.h"
 #include "verify/verify.h"
 
+/* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
+struct evaluation {
+    double reward, length;
+    int64_t rows, samples;
+    struct evaluation_part {
+        const char *subject; /* lives as long as the data set */
+        double reward;
+        int64_t n;
+    } parts[64];
+    int64_t n_parts;
+};
+
 struct run {
     const struct config *config;
     struct comm comm;
@@ -39,15 +51,17 @@ struct run {
     struct estimator *estimator;
     struct trainer *trainer;
     struct observe *observe;
-    struct token_ids prompt_ids; /* a step's prompts, grown and kept */
-    struct arena arena;          /* of the step */
+    struct token_ids prompt_ids;  /* a step's prompts, grown and kept */
+    struct arena arena;           /* of the step */
+    struct arena eval_arena;      /* of a piece of an evaluation */
+    struct evaluation evaluation; /* the last one, made behind step `evaluated`; -1: none yet */
+    int64_t evaluated;
     struct batch batch;
     struct update_report report;
     int32_t *stop;
     int64_t n_stop;
     int64_t step;   /* steps done */
     int64_t cursor; /* prompts taken from the order */
-    double first_token_seconds;
 };
 
 /* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. resume: continue run.dir's last complete
@@ -59,23 +73,17 @@ void run_close(struct run *r);
 tare_status step_run(struct run *r, struct err *e);
 /* train.c: `tare train` as a function: warm start if needed, all steps, evaluation before and after, checkpoints. */
 tare_status train_run(const struct config *c, bool resume, struct err *e);
-/* stages.c: what a stage needs from more than one folder */
+
+/* run_stages.c: the stages of step.c that are not one folder's own function */
 tare_status stage_data(struct run *r, struct err *e);
 tare_status stage_rollout(struct run *r, struct err *e);
 tare_status stage_reference(struct run *r, struct err *e);
+tare_status stage_apply(struct run *r, struct err *e);
 
-/* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
-struct evaluation {
-    double reward, length;
-    int64_t rows, samples;
-    struct evaluation_part {
-        const char *subject; /* lives as long as the data set */
-        double reward;
-        int64_t n;
-    } parts[64];
-    int64_t n_parts;
-};
+/* evaluate.c */
 tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);
+/* Before the first step, every eval.every steps, after the last one, as the configuration wants; sets the metrics of `step`. */
+tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e);
 
 /* resume.c: the parts of a checkpoint that the loop knows. */
 tare_status run_save(struct run *r, struct err *e);

@@ -103,7 +103,7 @@ static enum dtype dtype_of(const struct st_tensor *t)
     return !t || !strcmp(t->dtype, "F32") ? DTYPE_F32 : !strcmp(t->dtype, "BF16") ? DTYPE_BF16 : DTYPE_F16;
 }
 
-static tare_status load_weights(struct model *m, const char *folder, struct err *e)
+tare_status model_read_weights(struct model *m, const char *folder, struct err *e)
 {
     struct safetensors file;
     float *staging = NULL;
@@ -139,7 +139,7 @@ tare_status model_load(const char *folder, const struct model_config *c, const s
     TRY_TO(status, failed, set_dtype(m, c, e));
     TRY_TO(status, failed, hf_config_load(m, folder, c, e));
     TRY_TO(status, failed, make_buffers(m, e));
-    TRY_TO(status, failed, load_weights(m, folder, e));
+    TRY_TO(status, failed, model_read_weights(m, folder, e));
     model_refresh(m);
     *out = m;
     return TARE_OK;

@@ -82,6 +82,8 @@ tare_status model_clone(const struct model *m, struct model **out, struct err *e
 /* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
  * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. */
 tare_status model_save(const struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);
+/* Weights of another folder of the same shape into m; model_refresh comes after. */
+tare_status model_read_weights(struct model *m, const char *folder, struct err *e);
 /* Rebuilds the compute copies from weights; after every change of them. */
 void model_refresh(struct model *m);
 void model_free(struct model *m);

@@ -1,0 +1,207 @@
+/* Opening and closing a run, in the order of the data flow. Nothing is written until everything is known to fit together. */
+#include "loop/run.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void on_metric(void *ctx, const char *name, double value)
+{
+    struct run *r = ctx;
+    if (r->observe) observe_set(r->observe, name, value);
+}
+
+static int32_t on_cancelled(void *ctx)
+{
+    (void)ctx;
+    return *signals_flag();
+}
+
+static struct plugin_env plugin_env(struct run *r)
+{
+    return (struct plugin_env){.seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled};
+}
+
+/* rollout.stop_ids: "151645, 151643" */
+static tare_status parse_stop_ids(struct run *r, struct err *e)
+{
+    const char *text = r->config->rollout.stop_ids;
+    const int64_t most = (int64_t)strlen(text) / 2 + 1;
+    TRY(mem_new(most * (int64_t)sizeof *r->stop, (void **)&r->stop, e));
+    for (const char *at = text; *at;) {
+        char *end;
+        const long id = strtol(at, &end, 10);
+        if (end == at || id < 0 || id >= r->model->shape.vocab)
+            FAIL(e, TARE_E_CONFIG, "%s: rollout.stop_ids = %s: '%s' is not a token id below %lld",
+                 config_where(r->config, "rollout", "stop_ids"), text, at, (long long)r->model->shape.vocab);
+        r->stop[r->n_stop++] = (int32_t)id;
+        at = end + strspn(end, ", ");
+    }
+    return TARE_OK;
+}
+
+static tare_status open_data(struct run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    TRY(dataset_load(c->data.train, c->data.limit, &r->train, e));
+    for (int64_t i = 0; i < r->train.n; i++)
+        if (!r->train.rows[i].answer.data)
+            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every training row needs one", r->train.rows[i].where);
+    if (c->data.eval[0]) TRY(dataset_load(c->data.eval, c->eval.rows, &r->eval, e));
+    return order_init(&r->order, r->train.n, c->data.shuffle, (uint64_t)c->run.seed, e);
+}
+
+static bool wants_reference(const struct run *r)
+{
+    return r->config->loss.kl_coef > 0 || (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB);
+}
+
+static tare_status open_reference(struct run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    if (!wants_reference(r)) return TARE_OK;
+    TRY(model_load(c->model.reference[0] ? c->model.reference : c->model.path, &c->model, r->kernels, r->pool, &r->reference, e));
+    if (r->reference->n_params != r->model->n_params || r->reference->shape.vocab != r->model->shape.vocab)
+        FAIL(e, TARE_E_CONFIG, "model.reference = %s has another shape than model.path = %s; they must be the same architecture",
+             c->model.reference, c->model.path);
+    return TARE_OK;
+}
+
+static tare_status open_model(struct run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    if (strcmp(c->run.device, "cpu"))
+        FAIL(e, TARE_E_CONFIG, "%s: run.device = %s: this build has no GPU backend; set run.device = cpu",
+             config_where(c, "run", "device"), c->run.device);
+    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &r->kernels, e));
+    TRY(pool_new((int)c->run.threads, &r->pool, e));
+    if (!fs_is_dir(c->model.path))
+        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or model.warm_start to make one",
+             config_where(c, "model", "path"), c->model.path);
+    TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
+    TRY(model_load(c->model.path, &c->model, r->kernels, r->pool, &r->model, e));
+    return prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e);
+}
+
+/* A prompt longer than allowed, or than the context leaves room for, is found before the first step. */
+static tare_status check_prompts(struct run *r, const struct dataset *d, struct err *e)
+{
+    const struct rollout_config *c = &r->config->rollout;
+    int64_t room = r->model->shape.max_position - 1;
+    if (c->max_prompt_tokens && c->max_prompt_tokens < room) room = c->max_prompt_tokens;
+    for (int64_t i = 0; i < d->n; i++) {
+        r->prompt_ids.n = 0;
+        TRY(prompts_encode(r->prompts, &d->rows[i], &r->prompt_ids, e));
+        if (r->prompt_ids.n > room)
+            FAIL(e, TARE_E_RANGE,
+                 "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or drop "
+                 "the row",
+                 d->rows[i].where, (long long)r->prompt_ids.n, (long long)room, (long long)r->model->shape.max_position,
+                 (long long)c->max_prompt_tokens);
+    }
+    return TARE_OK;
+}
+
+static int64_t optimizer_steps(const struct config *c)
+{
+    const int64_t rollouts = c->rollout.prompts * c->rollout.group_size;
+    const int64_t per_step = (rollouts + c->train.minibatch - 1) / c->train.minibatch;
+    return c->train.steps * c->train.epochs * per_step;
+}
+
+static tare_status open_parts(struct run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_env env = plugin_env(r);
+    TRY(open_data(r, e));
+    TRY(verify_open(c, &search, &env, &r->verify, e));
+    TRY(open_model(r, e));
+    TRY(parse_stop_ids(r, e));
+    TRY(check_prompts(r, &r->train, e));
+    TRY(check_prompts(r, &r->eval, e));
+    TRY(cluster_open(c, &r->train, &search, &env, r->pool, &r->cluster, e));
+    TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
+                                                 .search = &search,
+                                                 .settings = c->params,
+                                                 .n_clusters = cluster_count(r->cluster),
+                                                 .env = env,
+                                                 .comm = &r->comm},
+                      &r->estimator, e));
+    TRY(open_reference(r, e));
+    TRY(sampler_new(r->model, c->rollout.batch, c->rollout.kv_tokens, &r->sampler, e));
+    return trainer_new(r->model, r->reference, &c->train, &c->loss, c->rollout.temperature, (uint64_t)c->run.seed,
+                       optimizer_steps(c), &r->trainer, e);
+}
+
+static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p)
+{
+    if (!p) return;
+    list[m->n_plugins++] =
+        (struct manifest_plugin){plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->path, p->hash};
+}
+
+static tare_status open_observe(struct run *r, bool resume, int64_t step, struct err *e)
+{
+    struct manifest_plugin plugins[32];
+    struct manifest m = {.kernels = r->kernels->name,
+                         .threads = pool_threads(r->pool),
+                         .ranks = r->comm.size,
+                         .plugins = plugins,
+                         .model = r->config->model.path,
+                         .data_hash = r->train.hash,
+                         .eval_hash = r->eval.hash,
+                         .data_rows = r->train.n,
+                         .eval_rows = r->eval.n};
+    add_plugin(&m, plugins, estimate_plugin(r->estimator));
+    for (int64_t k = 0; k < verify_n_components(r->verify) && k < 24; k++) add_plugin(&m, plugins, verify_plugin(r->verify, k));
+    add_plugin(&m, plugins, cluster_plugin(r->cluster, TARE_ENCODER));
+    add_plugin(&m, plugins, cluster_plugin(r->cluster, TARE_CODEBOOK));
+    return observe_open(r->config, &m, resume, step, &r->observe, e);
+}
+
+tare_status run_open(struct run *r, const struct config *c, bool resume, struct err *e)
+{
+    char folder[FS_PATH];
+    int64_t step = -1;
+    *r = (struct run){.config = c, .evaluated = -1};
+    arena_init(&r->arena, "step");
+    arena_init(&r->eval_arena, "evaluation");
+    TRY(run_lock_check(c->run.dir, resume, e));
+    TRY(comm_open(c->dist.ranks, &r->comm, e));
+    TRY(open_parts(r, e));
+    if (resume) {
+        TRY(checkpoint_latest(c->run.dir, folder, &step, e));
+        if (step >= 0)
+            TRY(run_restore(r, folder, e));
+        else
+            log_warn("%s has no complete checkpoint: starting from the beginning", c->run.dir);
+    }
+    TRY(open_observe(r, resume, step < 0 ? -1 : step, e));
+    return checkpoint_clean(c->run.dir, step, e);
+}
+
+void run_close(struct run *r)
+{
+    observe_close(r->observe, "failed", NULL);
+    trainer_free(r->trainer);
+    sampler_free(r->sampler);
+    model_free(r->reference);
+    estimate_free(r->estimator);
+    cluster_close(r->cluster);
+    prompts_free(r->prompts);
+    model_free(r->model);
+    tokenizer_free(r->tokenizer);
+    verify_close(r->verify);
+    order_free(&r->order);
+    dataset_free(&r->eval);
+    dataset_free(&r->train);
+    token_ids_free(&r->prompt_ids);
+    mem_free(r->stop);
+    arena_free(&r->arena);
+    arena_free(&r->eval_arena);
+    pool_free(r->pool);
+    if (r->comm.free) r->comm.free(&r->comm);
+}

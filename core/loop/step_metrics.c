@@ -1,0 +1,90 @@
+#include "loop/step_metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Mean and sample deviation over the batch, in double, around the first value. */
+static void mean_std(const double *x, int64_t n, double *mean, double *std)
+{
+    double s1 = 0, s2 = 0;
+    for (int64_t i = 0; i < n; i++) s1 += x[i] - x[0];
+    const double shift = s1 / (double)n;
+    for (int64_t i = 0; i < n; i++) s2 += (x[i] - x[0] - shift) * (x[i] - x[0] - shift);
+    *mean = x[0] + shift;
+    *std = n > 1 ? sqrt(s2 / (double)(n - 1)) : 0;
+}
+
+static void reward_metrics(struct run *r)
+{
+    const struct batch *b = &r->batch;
+    double mean, std;
+    mean_std(b->reward, b->n_rollouts, &mean, &std);
+    observe_set(r->observe, "reward/mean", mean);
+    observe_set(r->observe, "reward/std", std);
+    for (int64_t c = 0; b->n_components > 1 && c < b->n_components; c++) {
+        char name[128];
+        double sum = 0;
+        for (int64_t i = 0; i < b->n_rollouts; i++) sum += b->component[i * b->n_components + c];
+        snprintf(name, sizeof name, "reward/%s", verify_component_name(r->verify, c));
+        observe_set(r->observe, name, sum / (double)b->n_rollouts);
+    }
+    int64_t counts[TARE_PARTIAL + 1];
+    verify_count(b->verdict, b->n_rollouts, counts);
+    for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
+        char name[64];
+        snprintf(name, sizeof name, "verifier/%s", verify_verdict_name(code));
+        observe_set(r->observe, name, (double)counts[code] / (double)b->n_rollouts);
+    }
+    double right = 0, wrong = 0;
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        int64_t correct = 0, n = b->group_begin[m + 1] - b->group_begin[m];
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) correct += b->verdict[i] == TARE_CORRECT;
+        right += correct == n;
+        wrong += correct == 0;
+    }
+    observe_set(r->observe, "reward/all_correct_groups", right / (double)b->n_groups);
+    observe_set(r->observe, "reward/all_wrong_groups", wrong / (double)b->n_groups);
+}
+
+static void length_metrics(struct run *r)
+{
+    const struct batch *b = &r->batch;
+    double sum = 0, most = 0, cut = 0;
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        const double n = (double)(b->token_begin[i + 1] - b->token_begin[i]);
+        sum += n;
+        most = n > most ? n : most;
+        cut += b->finish[i] == FINISH_LENGTH;
+    }
+    observe_set(r->observe, "response_length/mean", sum / (double)b->n_rollouts);
+    observe_set(r->observe, "response_length/max", most);
+    observe_set(r->observe, "response_length/clip_ratio", cut / (double)b->n_rollouts);
+    observe_set(r->observe, "prompt_length/mean", (double)b->prompt_begin[b->n_groups] / (double)b->n_groups);
+}
+
+static void policy_metrics(struct run *r)
+{
+    const struct update_report *u = &r->report;
+    observe_set(r->observe, "policy/loss", u->loss);
+    observe_set(r->observe, "policy/entropy", u->entropy);
+    observe_set(r->observe, "policy/clip_fraction", u->clip_fraction);
+    observe_set(r->observe, "policy/approx_kl", u->approx_kl);
+    observe_set(r->observe, "policy/ratio_max", u->ratio_max);
+    observe_set(r->observe, "policy/sampler_mismatch", u->mismatch);
+    if (r->reference) observe_set(r->observe, "policy/reference_kl", u->reference_kl);
+    observe_set(r->observe, "grad_norm", u->grad_norm);
+    observe_set(r->observe, "lr", u->lr);
+    observe_set(r->observe, "optimizer_steps", (double)r->trainer->optimizer_steps);
+    if (u->skipped) observe_set(r->observe, "skipped_updates", (double)u->skipped);
+}
+
+void step_metrics(struct run *r, double seconds)
+{
+    const struct batch *b = &r->batch;
+    reward_metrics(r);
+    length_metrics(r);
+    policy_metrics(r);
+    observe_set(r->observe, "epoch", (double)r->cursor / (double)r->train.n);
+    observe_set(r->observe, "time/step", seconds);
+    observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
+}

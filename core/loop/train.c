@@ -1,0 +1,109 @@
+/* `tare train`: all steps of a run, with evaluation, checkpoints and interruption around step.c. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "loop/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct summary {
+    struct evaluation before;
+    bool has_before;
+    double signal, tokens, seconds; /* sums over the steps of this process */
+    int64_t steps;
+};
+
+static bool due(int64_t every, int64_t step)
+{
+    return every > 0 && step % every == 0;
+}
+
+static tare_status save(struct run *r, struct err *e)
+{
+    TRY(observe_sync(r->observe, e));
+    return run_save(r, e);
+}
+
+/* An interrupted step left model and estimator as they were; its cursor is put back, and what the run knows is saved. */
+static tare_status interrupted(struct run *r, int64_t cursor, int64_t saved, struct err *e)
+{
+    r->cursor = cursor;
+    if (saved != r->step) TRY(save(r, e));
+    FAIL(e, TARE_E_CANCELLED, "interrupted behind step %lld; go on with: tare train %s --resume", (long long)r->step,
+         r->config->file ? r->config->file : "CONFIG");
+}
+
+static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
+{
+    const struct config *c = r->config;
+    int64_t saved = r->step;
+    while (r->step < c->train.steps) {
+        const int64_t cursor = r->cursor;
+        const double began = clock_seconds();
+        const tare_status status = step_run(r, e);
+        if (status == TARE_E_CANCELLED) return interrupted(r, cursor, saved, e);
+        TRY(status);
+        r->step++;
+        s->steps++;
+        s->seconds += clock_seconds() - began;
+        s->tokens += (double)r->batch.n_tokens;
+        s->signal += estimate_metrics(r->estimator)->effective_signal_ratio;
+        if (due(c->checkpoint.every, r->step) || (r->step == c->train.steps && c->checkpoint.last)) {
+            TRY(save(r, e));
+            saved = r->step;
+        }
+        if (*signals_flag()) return interrupted(r, r->cursor, saved, e);
+    }
+    return TARE_OK;
+}
+
+/* The table at the end: what a newcomer looks at. */
+static void print_summary(const struct run *r, const struct summary *s)
+{
+    printf("\n%-28s %10s %10s\n", "held-out mean reward", "before", "after");
+    for (int64_t k = 0; k < r->evaluation.n_parts; k++) {
+        double before = NAN;
+        for (int64_t j = 0; j < s->before.n_parts; j++)
+            if (!strcmp(s->before.parts[j].subject, r->evaluation.parts[k].subject)) before = s->before.parts[j].reward;
+        printf("  %-26s %10.3f %10.3f\n", r->evaluation.parts[k].subject, before, r->evaluation.parts[k].reward);
+    }
+    printf("  %-26s %10.3f %10.3f\n\n", "all", s->has_before ? s->before.reward : NAN, r->evaluation.reward);
+    printf("%-28s %s\n", "estimator", estimate_plugin(r->estimator)->desc.name);
+    printf("%-28s %10.2f\n", "effective-signal ratio", s->signal / (double)s->steps);
+    printf("%-28s %10.0f\n", "sampled tokens/s", s->tokens / s->seconds);
+    printf("%-28s %s\n\n", "run", r->config->run.dir);
+}
+
+static tare_status run_all(struct run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    struct summary s = {0};
+    if (r->step == 0 && c->eval.before && r->eval.n) {
+        TRY(evaluate_when_due(r, 0, e));
+        TRY(observe_step(r->observe, 0, NULL, e));
+        s.before = r->evaluation;
+        s.has_before = true;
+    }
+    TRY(all_steps(r, &s, e));
+    struct observe *o = r->observe;
+    r->observe = NULL;
+    TRY(observe_close(o, "done", e));
+    if (r->evaluated == r->step && s.steps)
+        print_summary(r, &s);
+    else
+        log_info("done: %s", c->run.dir);
+    return TARE_OK;
+}
+
+tare_status train_run(const struct config *c, bool resume, struct err *e)
+{
+    struct run r;
+    signals_catch();
+    TRY(run_lock_check(c->run.dir, resume, e));
+    TRY(warm_start(c, e));
+    tare_status status = run_open(&r, c, resume, e);
+    if (!status) status = run_all(&r, e);
+    run_close(&r);
+    return status;
+}
