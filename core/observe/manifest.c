@@ -1,0 +1,157 @@
+#define _GNU_SOURCE
+#include "observe/manifest.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+
+#include <sched.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <tare/plugin.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef TARE_COMMIT
+#define TARE_COMMIT ""
+#endif
+
+const char *manifest_commit(void)
+{
+    return TARE_COMMIT;
+}
+
+/* The text behind "key : " in a file of /proc. */
+static bool proc_value(const char *file, const char *key, char *out, size_t n)
+{
+    FILE *f = fopen(file, "r");
+    if (!f) return false;
+    char line[1024];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, f)) {
+        const char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, strlen(key))) continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        snprintf(out, n, "%.*s", (int)strcspn(colon, "\n"), colon);
+        found = true;
+    }
+    fclose(f);
+    return found;
+}
+
+void machine_look(struct machine *out)
+{
+    *out = (struct machine){0};
+    struct utsname u;
+    cpu_set_t set;
+    char text[64];
+    if (!proc_value("/proc/cpuinfo", "model name", out->cpu, sizeof out->cpu)) snprintf(out->cpu, sizeof out->cpu, "unknown");
+    if (!uname(&u)) {
+        snprintf(out->host, sizeof out->host, "%s", u.nodename);
+        snprintf(out->system, sizeof out->system, "%.60s %.60s %.60s", u.sysname, u.release, u.machine);
+    }
+    out->cores = sysconf(_SC_NPROCESSORS_ONLN);
+    out->usable_cores = sched_getaffinity(0, sizeof set, &set) ? out->cores : CPU_COUNT(&set);
+    out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    long long kib;
+    if (proc_value("/proc/meminfo", "MemAvailable", text, sizeof text) && sscanf(text, "%lld", &kib) == 1)
+        out->memory_free = kib * 1024;
+}
+
+static json_t *hex_json(uint64_t x)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)x);
+    return json_string(text);
+}
+
+static json_t *machine_json(void)
+{
+    struct machine m;
+    machine_look(&m);
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "cpu", m.cpu, "host", m.host, "system", m.system, "cores",
+                     (json_int_t)m.cores, "usable_cores", (json_int_t)m.usable_cores, "memory", (json_int_t)m.memory);
+}
+
+static json_t *plugins_json(const struct manifest *m)
+{
+    json_t *all = json_array();
+    for (int64_t i = 0; i < m->n_plugins; i++) {
+        const struct manifest_plugin *p = &m->plugins[i];
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:o}", "kind", p->kind, "name", p->name, "version", p->version,
+                                             "path", p->path, "xxh3", hex_json(p->hash)));
+    }
+    return all;
+}
+
+static json_t *command_json(const struct manifest *m)
+{
+    json_t *all = json_array();
+    for (int i = 0; m->argv && i < m->argc; i++) {
+        json_t *arg = json_string(m->argv[i]);
+        json_array_append_new(all, arg ? arg : json_string("(not UTF-8)"));
+    }
+    return all;
+}
+
+static json_t *now_json(void)
+{
+    char text[40];
+    const time_t now = time(NULL);
+    struct tm t;
+    gmtime_r(&now, &t);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &t);
+    return json_string(text);
+}
+
+/* What holds for one process: the first, or one that went on. */
+static json_t *process_json(const struct manifest *m)
+{
+    char abi[32];
+    snprintf(abi, sizeof abi, "%d.%d", TARE_ABI_MAJOR, TARE_ABI_MINOR);
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:o, s:s, s:{s:o, s:I, s:o, s:I}, s:{s:s, s:s, s:s}}", "tare",
+                     TARE_VERSION, "commit", manifest_commit(), "abi", abi, "started", now_json(), "command", command_json(m),
+                     "machine", machine_json(), "kernels", m->kernels ? m->kernels : "", "threads", (json_int_t)m->threads, "ranks",
+                     (json_int_t)m->ranks, "plugins", plugins_json(m), "model", m->model ? m->model : "", "data", "train_xxh3",
+                     hex_json(m->data_hash), "train_rows", (json_int_t)m->data_rows, "eval_xxh3", hex_json(m->eval_hash),
+                     "eval_rows", (json_int_t)m->eval_rows, "libraries", "jansson", jansson_version_str(), "sqlite",
+                     sqlite3_libversion(), "compiler", __VERSION__);
+}
+
+tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e)
+{
+    json_t *now = process_json(m), *root = NULL;
+    if (!now) FAIL(e, TARE_E_INVALID, "the manifest cannot be made; a path or a plugin's name is not valid UTF-8");
+    tare_status status = TARE_OK;
+    if (previous && !json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, NULL) && json_is_object(root)) {
+        json_t *list = json_object_get(root, "resumed");
+        if (!json_is_array(list)) json_object_set_new(root, "resumed", list = json_array());
+        json_object_set_new(now, "step", json_integer(step));
+        json_array_append(list, now);
+    } else { /* the first process, or a manifest that cannot be read and is not worth losing a run for */
+        json_decref(root);
+        root = json_incref(now);
+    }
+    char *text = json_dumps(root, JSON_INDENT(2));
+    status = text ? str_add(out, text, -1, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the manifest");
+    if (!status) status = str_add(out, "\n", 1, e);
+    free(text);
+    json_decref(root);
+    json_decref(now);
+    return status;
+}
+
+tare_status manifest_write(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct err *e)
+{
+    char path[FS_PATH];
+    struct str before = {0}, text = {0};
+    TRY(fs_join(path, run_dir, "manifest.json", e));
+    tare_status status = TARE_OK;
+    if (resume && fs_exists(path)) status = fs_read_all(path, &before, e);
+    if (!status) status = manifest_print(m, before.data, step, &text, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&before);
+    str_free(&text);
+    return status;
+}

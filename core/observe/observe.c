@@ -1,0 +1,101 @@
+#include "observe/observe.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct observe {
+    char dir[FS_PATH];
+    int lock;
+    bool rollouts;
+    struct metrics *metrics;
+    struct progress *progress;
+};
+
+/* config.ini and manifest.json: written before the first step, replaced when the run goes on. */
+static tare_status describe(const char *dir, const struct config *c, const struct manifest *m, bool resume, int64_t step,
+                            struct str *config, struct str *manifest, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(config_dump(c, config, e));
+    TRY(fs_join(path, dir, "config.ini", e));
+    TRY(fs_write_atomic(path, config->data, config->size, e));
+    TRY(manifest_write(dir, m, resume, step, e));
+    TRY(fs_join(path, dir, "manifest.json", e));
+    return fs_read_all(path, manifest, e);
+}
+
+static tare_status open_records(struct observe *o, const struct config *c, const struct manifest *m, bool resume, int64_t step,
+                                struct err *e)
+{
+    struct str config = {0}, manifest = {0};
+    tare_status status = describe(o->dir, c, m, resume, step, &config, &manifest, e);
+    if (!status) status = rollouts_cut(o->dir, step, e);
+    const struct metrics_options options = {.dir = o->dir,
+                                            .name = c->run.name,
+                                            .config = config.data,
+                                            .manifest = manifest.data,
+                                            .tensorboard = c->log.tensorboard,
+                                            .database = c->log.database,
+                                            .keep = step};
+    if (!status) status = metrics_open(&options, &o->metrics, e);
+    str_free(&config);
+    str_free(&manifest);
+    return status;
+}
+
+tare_status observe_open(const struct config *c, const struct manifest *m, bool resume, int64_t step, struct observe **out,
+                         struct err *e)
+{
+    *out = NULL;
+    struct observe *o = calloc(1, sizeof *o);
+    if (!o) FAIL(e, TARE_E_NOMEM, "%s: no memory", c->run.dir);
+    o->lock = -1;
+    o->rollouts = c->log.rollouts;
+    tare_status status = fs_join(o->dir, "", c->run.dir, e);
+    if (!status) status = run_lock_take(o->dir, &o->lock, e);
+    if (!status) status = run_lock_check(o->dir, resume, e); /* again: another process may have been here since the first look */
+    if (!status) status = open_records(o, c, m, resume, step, e);
+    if (!status) status = progress_new(c->log.progress, "step", step > 0 ? step : 0, c->train.steps, &o->progress, e);
+    if (status) {
+        observe_close(o, "failed", NULL);
+        return status;
+    }
+    *out = o;
+    return TARE_OK;
+}
+
+void observe_set(struct observe *o, const char *name, double value)
+{
+    metrics_set(o->metrics, name, value);
+}
+
+tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e)
+{
+    const struct progress_values v = {.reward = metrics_get(o->metrics, "reward/mean"),
+                                      .length = metrics_get(o->metrics, "response_length/mean"),
+                                      .entropy = metrics_get(o->metrics, "policy/entropy"),
+                                      .signal = metrics_get(o->metrics, "estimator/effective_signal_ratio"),
+                                      .tokens_per_second = metrics_get(o->metrics, "tokens_per_second")};
+    if (b && o->rollouts) TRY(rollouts_write(o->dir, step, b, e));
+    TRY(metrics_step(o->metrics, step, e));
+    progress_step(o->progress, step, &v);
+    return TARE_OK;
+}
+
+tare_status observe_sync(struct observe *o, struct err *e)
+{
+    return metrics_sync(o->metrics, e);
+}
+
+tare_status observe_close(struct observe *o, const char *status, struct err *e)
+{
+    if (!o) return TARE_OK;
+    progress_free(o->progress);
+    const tare_status result = metrics_close(o->metrics, status, e);
+    run_lock_release(o->lock);
+    free(o);
+    return result;
+}

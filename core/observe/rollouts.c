@@ -1,0 +1,173 @@
+#include "observe/rollouts.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "data/dataset.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <tare/verifier.h>
+#include <unistd.h>
+
+static const char *verdict_name(int32_t code)
+{
+    switch (code) {
+    case TARE_CORRECT:
+        return "correct";
+    case TARE_WRONG:
+        return "wrong";
+    case TARE_NO_ANSWER:
+        return "no_answer";
+    case TARE_UNPARSABLE:
+        return "unparsable";
+    case TARE_TIMED_OUT:
+        return "timeout";
+    case TARE_CRASHED:
+        return "crashed";
+    case TARE_PARTIAL:
+        return "partial";
+    default:
+        return "none";
+    }
+}
+
+/* Text as JSON; bytes that are not UTF-8 become U+FFFD, one for one. */
+static json_t *text_json(tare_text t)
+{
+    if (!t.data) return json_string("");
+    if (!str_utf8_error(t.data, t.size)) return json_stringn(t.data, (size_t)t.size);
+    struct str s = {0};
+    json_t *j = NULL;
+    for (int64_t at = 0;;) {
+        const int64_t bad = str_utf8_error(t.data + at, t.size - at);
+        const int64_t good = bad ? bad - 1 : t.size - at;
+        if (str_add(&s, t.data + at, good, NULL)) break;
+        if (!bad) {
+            j = json_stringn(s.data, (size_t)s.size);
+            break;
+        }
+        if (str_add(&s, "\xEF\xBF\xBD", 3, NULL)) break;
+        at += bad;
+    }
+    str_free(&s);
+    return j;
+}
+
+static json_t *number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+/* Sets a member, remembering failure, so that the callers read as a list. */
+static void put(json_t *o, bool *bad, const char *key, json_t *value)
+{
+    if (!value || json_object_set_new(o, key, value)) *bad = true;
+}
+
+static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m)
+{
+    const struct row *row = b->row ? b->row[m] : NULL;
+    char uid[17];
+    if (row) put(o, bad, "prompt", text_json(row->question));
+    if (b->prompt_uid) {
+        snprintf(uid, sizeof uid, "%016" PRIx64, b->prompt_uid[m]);
+        put(o, bad, "prompt_uid", json_string(uid));
+    }
+    if (b->occurrence) put(o, bad, "occurrence", json_integer(b->occurrence[m]));
+}
+
+static void put_verdict(json_t *o, bool *bad, const struct batch *b, int64_t i)
+{
+    if (b->reward) put(o, bad, "reward", number_json(b->reward[i]));
+    if (b->component && b->n_components) {
+        json_t *all = json_array();
+        for (int64_t c = 0; c < b->n_components; c++)
+            if (json_array_append_new(all, number_json(b->component[i * b->n_components + c]))) *bad = true;
+        put(o, bad, "components", all);
+    }
+    if (b->verdict) put(o, bad, "verdict", json_string(verdict_name(b->verdict[i])));
+    if (b->extracted) put(o, bad, "extracted", text_json(b->extracted[i]));
+    if (b->reason && b->reason[i]) put(o, bad, "reason", text_json((tare_text){b->reason[i], (int64_t)strlen(b->reason[i])}));
+}
+
+static void put_advantage(json_t *o, bool *bad, const struct batch *b, int64_t m, int64_t i)
+{
+    if (b->cluster) put(o, bad, "cluster", json_integer(b->cluster[m]));
+    if (b->baseline) put(o, bad, "baseline", number_json(b->baseline[m]));
+    if (b->scale) put(o, bad, "scale", number_json(b->scale[m]));
+    if (b->confidence) put(o, bad, "confidence", number_json(b->confidence[m]));
+    if (b->advantage) put(o, bad, "advantage", number_json(b->advantage[i]));
+    if (b->row_weight) put(o, bad, "row_weight", number_json(b->row_weight[i]));
+}
+
+static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)
+{
+    json_t *o = json_object();
+    bool bad = !o;
+    const char *id = b->row && b->row[m] && b->row[m]->id ? b->row[m]->id : "";
+    put(o, &bad, "id", text_json((tare_text){id, (int64_t)strlen(id)}));
+    put(o, &bad, "group", json_integer(m));
+    put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
+    put_prompt(o, &bad, b, m);
+    if (b->completion) put(o, &bad, "completion", text_json(b->completion[i]));
+    put_verdict(o, &bad, b, i);
+    put_advantage(o, &bad, b, m, i);
+    if (b->token_begin) put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    if (b->finish) put(o, &bad, "finish", json_string(b->finish[i] == FINISH_STOP ? "stop" : "length"));
+    tare_status status =
+        bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print rollout %lld", (long long)i) : json_print(o, out, e);
+    json_decref(o);
+    return status ? status : str_add(out, "\n", 1, e);
+}
+
+tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e)
+{
+    for (int64_t m = 0; m < b->n_groups; m++)
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) TRY(print_rollout(b, m, i, out, e));
+    return TARE_OK;
+}
+
+tare_status rollouts_path(const char *run_dir, int64_t step, char *path, struct err *e)
+{
+    char name[64];
+    snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)step);
+    return fs_join(path, run_dir, name, e);
+}
+
+tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct err *e)
+{
+    char folder[FS_PATH], path[FS_PATH];
+    struct str text = {0};
+    TRY(fs_join(folder, run_dir, "rollouts", e));
+    TRY(fs_mkdirs(folder, e));
+    TRY(rollouts_path(run_dir, step, path, e));
+    tare_status status = rollouts_print(b, &text, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&text);
+    return status;
+}
+
+tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e)
+{
+    char folder[FS_PATH], path[FS_PATH];
+    TRY(fs_join(folder, run_dir, "rollouts", e));
+    DIR *d = opendir(folder);
+    if (!d && errno == ENOENT) return TARE_OK;
+    if (!d) FAIL(e, TARE_E_IO, "%s: %s", folder, strerror(errno));
+    tare_status status = TARE_OK;
+    for (struct dirent *entry; !status && (entry = readdir(d));) {
+        long long found;
+        char rest[32];
+        if (sscanf(entry->d_name, "step-%lld.%31s", &found, rest) != 2 || (strcmp(rest, "jsonl") && strcmp(rest, "jsonl.tmp")))
+            continue;
+        if (found <= step && !strcmp(rest, "jsonl")) continue;
+        status = fs_join(path, folder, entry->d_name, e);
+        if (!status && unlink(path))
+            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be removed: %s", path, strerror(errno));
+    }
+    closedir(d);
+    return status;
+}

@@ -1,0 +1,63 @@
+#include "observe/run_lock.h"
+
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* What makes a folder a run: it was opened once. */
+static bool holds_run(const char *run_dir)
+{
+    static const char *const MARKS[] = {"manifest.json", "metrics.jsonl", "checkpoints"};
+    char path[FS_PATH];
+    for (int i = 0; i < 3; i++)
+        if (!fs_join(path, run_dir, MARKS[i], NULL) && fs_exists(path)) return true;
+    return false;
+}
+
+tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
+{
+    if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: is not a folder; choose another run.dir", run_dir);
+    if (!resume && holds_run(run_dir))
+        FAIL(e, TARE_E_STATE,
+             "%s: holds a run already; --resume goes on with it, run.dir=FOLDER starts another, or remove the folder", run_dir);
+    if (resume && !holds_run(run_dir))
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume is there; leave out --resume, or check run.dir", run_dir);
+    return TARE_OK;
+}
+
+tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)
+{
+    char path[FS_PATH];
+    *fd = -1;
+    TRY(fs_mkdirs(run_dir, e));
+    TRY(fs_join(path, run_dir, "lock", e));
+    const int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (f < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    if (flock(f, LOCK_EX | LOCK_NB)) {
+        const int why = errno;
+        char pid[32] = "";
+        if (read(f, pid, sizeof pid - 1) < 0) pid[0] = 0;
+        pid[strcspn(pid, "\n")] = 0;
+        close(f);
+        if (why != EWOULDBLOCK) FAIL(e, TARE_E_IO, "%s: cannot be locked: %s", path, strerror(why));
+        FAIL(e, TARE_E_STATE, "%s: another process (%s) writes this run; wait for it, or choose another run.dir", run_dir, pid);
+    }
+    char text[32];
+    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(f, 0) || write(f, text, (size_t)n) != n) {
+        const int why = errno;
+        close(f);
+        FAIL(e, TARE_E_IO, "%s: cannot be written: %s", path, strerror(why));
+    }
+    *fd = f;
+    return TARE_OK;
+}
+
+void run_lock_release(int fd)
+{
+    if (fd >= 0) close(fd);
+}

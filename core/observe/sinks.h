@@ -1,0 +1,44 @@
+/* The two sinks that are made from metrics.jsonl. Internal to core/observe. */
+#ifndef TARE_CORE_SINKS_H
+#define TARE_CORE_SINKS_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct metric_row { /* one step */
+    int64_t step, n;
+    double unix_time; /* seconds since 1970 */
+    const char *const *names;
+    const double *values; /* NaN and infinities are left out */
+};
+
+/* ---- tensorboard.c: RUN/tensorboard/events.out.tfevents.*, TFRecord frames around protobuf Events:
+ *     length (u64), masked CRC32C of it (u32), data, masked CRC32C of data (u32); all little-endian. */
+tare_status events_header(struct str *out, double unix_time, struct err *e); /* the first record of a file */
+tare_status events_row(struct str *out, const struct metric_row *row, struct err *e);
+uint32_t crc32c(const void *data, int64_t n);
+
+struct events;
+/* The file is replaced by `records` (the header and some rows) in one rename, and opened for appending. */
+tare_status events_open(const char *run_dir, const struct str *records, struct events **out, struct err *e);
+tare_status events_add(struct events *t, const struct metric_row *row, struct err *e);
+tare_status events_sync(struct events *t, struct err *e);
+void events_close(struct events *t);
+
+/* ---- database.c: runs.db beside the run's folder, shared by all runs (WAL).
+ *     runs(id, name, dir, status, step, started, updated, config, manifest), metrics(run, step, name, value) */
+struct database;
+/* Begins a transaction that has forgotten this run's metrics; rows are then added, and database_commit ends it. */
+tare_status database_open(const char *run_dir, const char *name, const char *config, const char *manifest, bool fresh,
+                          struct database **out, struct err *e);
+tare_status database_begin(struct database *d, struct err *e);
+tare_status database_add(struct database *d, const struct metric_row *row, struct err *e);
+tare_status database_commit(struct database *d, struct err *e);
+tare_status database_status(struct database *d, const char *status, struct err *e);
+void database_close(struct database *d);
+
+/* All of data at the end of fd; a short write (a full disk) is an error. */
+tare_status append_all(int fd, const char *path, const void *data, int64_t n, struct err *e);
+
+#endif
