@@ -1,0 +1,197 @@
+/* What this machine and this build have, and what is missing for what. */
+#define _GNU_SOURCE
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "config/config.h"
+#include "kernels.h"
+#include "observe/manifest.h"
+#include "plugin/plugin.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <dlfcn.h>
+#include <pcre2.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <utf8proc.h>
+
+static const char USAGE[] =
+    "usage: tare doctor [CONFIG [section.key=value ...]]\n"
+    "Lists what this machine and this build have: CPU and kernels, memory, GPU, MPI, plugins, disk space, libraries.\n"
+    "With CONFIG, the device and the disk are those that it names. The exit status is 1 when something needed is missing.\n";
+
+/* state: ok; no (an optional part that is not here); bad (counted) */
+static void row(const char *state, const char *what, const char *format, ...) ERR_PRINTF(3, 4);
+static int n_bad;
+
+static void row(const char *state, const char *what, const char *format, ...)
+{
+    va_list args;
+    printf("%-4s %-12s ", state, what);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    if (!strcmp(state, "bad")) n_bad++;
+}
+
+static void look_at_machine(const struct config *c)
+{
+    struct machine m;
+    struct str isa = {0};
+    struct err e = {0};
+    const struct kernels *k = NULL;
+    machine_look(&m);
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const struct {
+        const char *name;
+        int has;
+    } isas[] = {{"sse4.2", __builtin_cpu_supports("sse4.2")},     {"avx2", __builtin_cpu_supports("avx2")},
+                {"fma", __builtin_cpu_supports("fma")},           {"avx512f", __builtin_cpu_supports("avx512f")},
+                {"avx512bw", __builtin_cpu_supports("avx512bw")}, {"avx512vnni", __builtin_cpu_supports("avx512vnni")}};
+    for (int i = 0; i < 6; i++)
+        if (isas[i].has && str_addf(&isa, &e, " %s", isas[i].name)) break;
+#endif
+    row("ok", "system", "%s (%s)", m.system, m.host);
+    row("ok", "cpu", "%s, %lld of %lld cores usable;%s", m.cpu, (long long)m.usable_cores, (long long)m.cores,
+        isa.size ? isa.data : " no known extension");
+    str_free(&isa);
+    if (kernels_cpu(c->run.kernels, &k, &e)) {
+        row("bad", "kernels", "%s", e.message);
+    } else {
+        row("ok", "kernels", "%s (run.kernels = %s)", k->name, c->run.kernels);
+    }
+    row("ok", "memory", "%.1f GiB, %.1f GiB free", (double)m.memory / 0x1p30, (double)m.memory_free / 0x1p30);
+}
+
+/* Whether the dynamic loader finds any of the libraries; names separated by spaces. */
+static const char *find_library(const char *names)
+{
+    static char name[100];
+    for (const char *p = names; *p;) {
+        const size_t n = strcspn(p, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+        if (handle) {
+            dlclose(handle);
+            return name;
+        }
+        p += n + (p[n] == ' ');
+    }
+    return NULL;
+}
+
+static void look_at_devices(const struct config *c)
+{
+    const bool wanted = !strcmp(c->run.device, "cuda");
+    const char *const missing = wanted ? "bad" : "no";
+    const bool driver = access("/dev/nvidiactl", R_OK | W_OK) == 0;
+    row(driver ? "ok" : missing, "gpu", "%s",
+        driver ? "NVIDIA driver present" : "no NVIDIA driver; run.device = cuda cannot be used");
+    const char *cuda = find_library("libcuda.so.1");
+    row(cuda ? "ok" : missing, "cuda", "%s", cuda ? cuda : "libcuda.so.1 is not there");
+    const char *backend = find_library("libtare_cuda.so");
+    row(backend ? "ok" : missing, "cuda kernels", "%s",
+        backend ? backend : "libtare_cuda.so is not there; it is built where the CUDA toolkit is");
+    const char *nccl = find_library("libnccl.so.2");
+    row(nccl ? "ok" : "no", "nccl", "%s", nccl ? nccl : "libnccl.so.2 is not there; one GPU a job");
+    const char *mpi = find_library("libmpi.so.40 libmpi.so.12 libmpi.so");
+    row(mpi                 ? "ok"
+        : c->dist.ranks > 1 ? "bad"
+                            : "no",
+        "mpi", "%s", mpi ? mpi : "no MPI library; one rank a job (apt install libopenmpi-dev openmpi-bin)");
+}
+
+struct found {
+    int n, kinds[8];
+};
+
+static tare_status visit(void *ctx, const char *path, const struct plugin *p, const struct err *why)
+{
+    struct found *f = ctx;
+    if (!p) {
+        row("bad", "plugin", "%s", why ? why->message : path);
+        return TARE_OK;
+    }
+    f->n++;
+    if (p->desc.kind > 0 && p->desc.kind < 8) f->kinds[p->desc.kind]++;
+    row("ok", "plugin", "%s %s %s (%s)", plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, path);
+    return TARE_OK;
+}
+
+static void look_at_plugins(const struct config *c)
+{
+    struct found f = {0};
+    struct err e = {0};
+    const struct plugin_search search = {.config_dir = c->file ? c->dir : NULL};
+    if (plugin_list(&search, visit, &f, &e)) row("bad", "plugins", "%s", e.message);
+    if (!f.n)
+        row("bad", "plugins", "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/");
+}
+
+static void look_at_disk(const struct config *c)
+{
+    char folder[FS_PATH];
+    snprintf(folder, sizeof folder, "%s", c->run.dir);
+    while (!fs_exists(folder) && strcmp(folder, ".") && strcmp(folder, "/")) {
+        char parent[FS_PATH];
+        fs_dirname(parent, folder);
+        memcpy(folder, parent, sizeof folder);
+    }
+    struct statvfs s;
+    if (statvfs(folder, &s)) {
+        row("bad", "disk", "%s cannot be looked at", folder);
+        return;
+    }
+    const double free_bytes = (double)s.f_bavail * (double)s.f_frsize;
+    const bool writable = access(folder, W_OK) == 0;
+    row(writable && free_bytes > 0x1p28 ? "ok" : "bad", "disk", "%.1f GiB free for %s%s", free_bytes / 0x1p30, c->run.dir,
+        writable ? "" : " (not writable)");
+}
+
+static void look_at_rest(void)
+{
+    char pcre[64] = "?";
+    const char *shared = getenv("SHARED") ? getenv("SHARED") : "../shared";
+    row(fs_is_dir(shared) ? "ok" : "no", "references", "%s%s", shared,
+        fs_is_dir(shared) ? "" : " is not there; tests that compare with it are skipped");
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre);
+    row("ok", "libraries", "jansson %s, pcre2 %s, utf8proc %s, sqlite %s, compiler %s", jansson_version_str(), pcre,
+        utf8proc_version(), sqlite3_libversion(), __VERSION__);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct err e = {0};
+    struct config c;
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) return fputs(USAGE, stdout) < 0;
+    if (argc > 1 && argv[1][0] == '-') {
+        fputs(USAGE, stderr);
+        return 2;
+    }
+    const bool file = argc > 1 && !strchr(argv[1], '=');
+    const tare_status status = config_load(&c, file ? argv[1] : NULL, (const char *const *)argv + 1 + file, argc - 1 - file, &e);
+    if (status) {
+        log_error(&e);
+        return err_exit_code(status);
+    }
+    const char *commit = manifest_commit();
+    row("ok", "tare", "%s%s%s, plugin ABI %d.%d", TARE_VERSION, *commit ? " " : "", commit, TARE_ABI_MAJOR, TARE_ABI_MINOR);
+    look_at_machine(&c);
+    look_at_devices(&c);
+    look_at_plugins(&c);
+    look_at_disk(&c);
+    look_at_rest();
+    config_free(&c);
+    if (fflush(stdout) || ferror(stdout)) {
+        log_message(LOG_ERROR, "standard output cannot be written");
+        return 1;
+    }
+    return n_bad ? 1 : 0;
+}
