@@ -30,14 +30,17 @@ static tare_status write_state(const struct run *r, struct state_writer *w, stru
 {
     const struct trainer *t = r->trainer;
     const int64_t bytes = r->model->n_params * (int64_t)sizeof(float);
-    struct str estimator = {0};
+    struct str text = {0};
     TRY(write_identity(r, w, e));
     TRY(state_write_int(w, "step", r->step, e));
     TRY(state_write_int(w, "cursor", r->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", t->optimizer_steps, e));
-    tare_status status = estimate_save(r->estimator, &estimator, e);
-    if (!status) status = state_write(w, "estimator", estimator.data, estimator.size, e);
-    str_free(&estimator);
+    tare_status status = estimate_save(r->estimator, &text, e);
+    if (!status) status = state_write(w, "estimator", text.data, text.size, e);
+    str_clear(&text);
+    if (!status) status = cluster_save(&r->cluster, &text, e);
+    if (!status) status = state_write(w, "cluster", text.data, text.size, e);
+    str_free(&text);
     TRY(status);
     if (!r->config->checkpoint.optimizer) return TARE_OK;
     if (save_dtype(r) != DTYPE_F32) TRY(state_write(w, "weights", r->model->weights, bytes, e));
@@ -92,7 +95,7 @@ static tare_status read_state(struct run *r, const struct state_reader *s, const
     const struct config *c = r->config;
     struct trainer *t = r->trainer;
     const int64_t bytes = r->model->n_params * (int64_t)sizeof(float);
-    const void *estimator;
+    const void *estimator, *cluster;
     int64_t n;
     TRY(expect(s, "data", (int64_t)r->train.hash, "data.train", e));
     TRY(expect(s, "seed", c->run.seed, "run.seed", e));
@@ -107,6 +110,8 @@ static tare_status read_state(struct run *r, const struct state_reader *s, const
     TRY(state_read(s, "moment2", t->moment2, bytes, e));
     TRY(state_view(s, "estimator", &estimator, &n, e));
     TRY(estimate_load(r->estimator, estimator, n, folder, e));
+    TRY(state_view(s, "cluster", &cluster, &n, e));
+    TRY(cluster_resume(&r->cluster, cluster, n, folder, e));
     TRY(read_weights(r->model, folder, s, e));
     model_refresh(r->model);
     return TARE_OK;

@@ -122,11 +122,11 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(parse_stop_ids(r, e));
     TRY(check_prompts(r, &r->train, e));
     TRY(check_prompts(r, &r->eval, e));
-    TRY(cluster_open(c, &r->train, &search, &env, r->pool, &r->cluster, e));
+    TRY(cluster_open(c, &r->train, &env, &r->comm, r->pool, &r->cluster, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
                                                  .settings = c->params,
-                                                 .n_clusters = cluster_count(r->cluster),
+                                                 .n_clusters = r->cluster.n_clusters,
                                                  .env = env,
                                                  .comm = &r->comm},
                       &r->estimator, e));
@@ -157,8 +157,8 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .eval_rows = r->eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->estimator));
     for (int64_t k = 0; k < verify_n_components(r->verify) && k < 24; k++) add_plugin(&m, plugins, verify_plugin(r->verify, k));
-    add_plugin(&m, plugins, cluster_plugin(r->cluster, TARE_ENCODER));
-    add_plugin(&m, plugins, cluster_plugin(r->cluster, TARE_CODEBOOK));
+    add_plugin(&m, plugins, r->cluster.encoder ? r->cluster.encoder->plugin : NULL);
+    add_plugin(&m, plugins, r->cluster.codebook ? r->cluster.codebook->plugin : NULL);
     return observe_open(r->config, &m, resume, step, &r->observe, e);
 }
 
@@ -190,7 +190,7 @@ void run_close(struct run *r)
     sampler_free(r->sampler);
     model_free(r->reference);
     estimate_free(r->estimator);
-    cluster_close(r->cluster);
+    cluster_close(&r->cluster);
     prompts_free(r->prompts);
     model_free(r->model);
     tokenizer_free(r->tokenizer);

@@ -47,7 +47,7 @@ struct run {
     struct model *model, *reference;
     struct sampler *sampler;
     struct verify *verify;
-    struct cluster *cluster;
+    struct cluster cluster;
     struct estimator *estimator;
     struct trainer *trainer;
     struct observe *observe;

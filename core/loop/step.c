@@ -27,7 +27,7 @@ tare_status step_run(struct run *r, struct err *e)
     STAGE("data", stage_data(r, e));                                /* M prompts */
     STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
     STAGE("verify", verify_run(r->verify, b, &r->arena, e));        /* reward [N] */
-    STAGE("cluster", cluster_assign(r->cluster, b, &r->arena, e));  /* k [M] */
+    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
     STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e)); /* A [N], from the state before this step */
     STAGE("update", update_run(r->trainer, b, &r->report, e));      /* theta */
