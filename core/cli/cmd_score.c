@@ -215,7 +215,10 @@ static tare_status parse_options(int argc, char **argv, struct options *o, struc
         if (!equals || equals - argv[i] >= (int)sizeof key)
             FAIL(e, TARE_E_CONFIG, "%s: expected key=value; see tare score --help", argv[i]);
         snprintf(key, sizeof key, "%.*s", (int)(equals - argv[i]), argv[i]);
-        TRY(set_option(o, key, equals + 1, e));
+        if (set_option(o, key, equals + 1, e)) {
+            e->code = TARE_E_CONFIG;
+            return err_prefix(e, "%s", argv[i]);
+        }
     }
     return TARE_OK;
 }

@@ -1,0 +1,43 @@
+/* Small random models of each architecture, for tests that need no files. The weights are large enough for attention to have a shape. */
+#ifndef TARE_TESTS_SMALL_H
+#define TARE_TESTS_SMALL_H
+
+#include "check.h"
+
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const SMALL_ARCHS[] = {"qwen2", "llama", "qwen3"};
+
+static inline struct model *small_model(const char *arch, bool tied, struct pool *pool)
+{
+    struct err e = {0};
+    struct model *m;
+    const struct kernels *k;
+    const int32_t eos[2] = {2, 7};
+    const struct model_config c = {.init = arch,
+                                   .dtype = "f32",
+                                   .hidden_size = 40,
+                                   .layers = 3,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .head_dim = 12,
+                                   .intermediate_size = 56,
+                                   .context = 128,
+                                   .tie_embeddings = tied};
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    assert_ok(model_new(&c, 97, eos, 2, 5, k, pool, &m, &e), &e);
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        for (int64_t j = 0; j < t->rows * t->cols; j++) {
+            float *w = m->weights + t->offset + j;
+            *w = t->vector ? *w + 0.1f * (float)sin((double)(i + 3 * j)) : *w * (t->offset == m->embed ? 20.0f : 10.0f);
+        }
+    }
+    model_refresh(m);
+    return m;
+}
+
+#endif

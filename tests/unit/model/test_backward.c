@@ -1,0 +1,138 @@
+/* The gradient of every tensor against central differences of the loss, on models that need no files. */
+#include "small.h"
+
+#include "model/pack.h"
+
+enum { VOCAB = 97, TARGETS = 64 };
+
+struct problem {
+    struct model *m;
+    struct packed_batch p;
+    struct kv_cache cache;
+    struct arena plan, acts;
+};
+
+static void problem_new(struct problem *q, const char *arch, bool tied)
+{
+    static const int32_t ids[] = {3,  14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26, 43, 38, 32,
+                                  79, 50, 28, 84, 19, 71, 69, 39, 93, 75, 10, 58, 20, 96, 94};
+    static const int32_t *const completion[] = {ids + 5, ids + 11, ids + 20, ids + 2};
+    static const int64_t len[] = {4, 9, 1, 19};
+    static const struct pack_group groups[] = {{ids, 19, 3, completion, len}, {ids + 4, 16, 1, completion + 3, len + 3}};
+    struct err e = {0};
+    q->m = small_model(arch, tied, NULL);
+    arena_init(&q->plan, "plan");
+    arena_init(&q->acts, "acts");
+    assert_ok(pack_groups(groups, 2, true, &q->plan, &q->p, &e), &e);
+    assert_true(q->p.n_targets <= TARGETS);
+    assert_ok(kv_cache_new(q->m, 1, q->p.n_blocks, &q->cache, &e), &e);
+}
+
+static void problem_free(struct problem *q)
+{
+    kv_cache_free(q->m, &q->cache);
+    arena_free(&q->plan);
+    arena_free(&q->acts);
+    model_free(q->m);
+}
+
+/* L = sum_i a_i logp_i + b_i H_i; grads NULL: forward only. */
+static double loss(struct problem *q, float *grads)
+{
+    struct err e = {0};
+    struct train_pass *pass;
+    float *hidden, *logits, *dhidden, logprob[TARGETS], entropy[TARGETS], lse[2 * TARGETS];
+    struct head_grad_row coef[TARGETS];
+    struct model *m = q->m;
+    const int64_t n = q->p.n_targets;
+    double sum = 0;
+    arena_reset(&q->acts);
+    assert_ok(model_train_forward(m, &q->cache, &q->p.forward, q->p.segs, q->p.n_segs, grads != NULL, &q->acts, &pass, &hidden, &e),
+              &e);
+    assert_ok(arena_new(&q->acts, float, n *VOCAB, &logits, &e), &e);
+    model_logits(m, hidden, n, logits);
+    m->k->head_stats(&m->ctx, logprob, entropy, lse, logits, VOCAB, q->p.target, 0.8f, n, VOCAB);
+    for (int64_t i = 0; i < n; i++) {
+        coef[i] = (struct head_grad_row){.logprob = (float)cos((double)i), .entropy = (float)sin(2.0 * (double)i)};
+        sum += (double)coef[i].logprob * (double)logprob[i] + (double)coef[i].entropy * (double)entropy[i];
+    }
+    if (!grads) return sum;
+    m->k->head_grad(&m->ctx, logits, VOCAB, q->p.target, lse, entropy, NULL, NULL, NULL, coef, 0.8f, n, VOCAB);
+    assert_ok(arena_new(&q->acts, float, n * m->shape.hidden, &dhidden, &e), &e);
+    model_logits_grad(m, logits, hidden, n, dhidden, grads);
+    assert_ok(model_backward(m, pass, dhidden, grads, &e), &e);
+    return sum;
+}
+
+/* dL/ds of w + s g/|g| for one tensor, by the five-point rule */
+static double slope(struct problem *q, const struct tensor *t, const float *g, double norm, double step)
+{
+    static const double at[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
+    const int64_t n = t->rows * t->cols;
+    float *w = q->m->weights + t->offset, *keep = malloc((size_t)n * 4);
+    double sum = 0;
+    memcpy(keep, w, (size_t)n * 4);
+    for (int i = 0; i < 4; i++) {
+        for (int64_t j = 0; j < n; j++) w[j] = (float)((double)keep[j] + at[i] * step * (double)g[j] / norm);
+        model_refresh(q->m);
+        sum += weight[i] * loss(q, NULL);
+    }
+    memcpy(w, keep, (size_t)n * 4);
+    model_refresh(q->m);
+    free(keep);
+    return sum / (12 * step);
+}
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    for (int arch = 0; arch < 6; arch++) {
+        struct problem q;
+        problem_new(&q, SMALL_ARCHS[arch % 3], arch < 3);
+        float *grads = calloc((size_t)q.m->n_params, 4);
+        double worst = 0;
+        loss(&q, grads);
+        for (int64_t i = 0; i < q.m->n_tensors; i++) {
+            const struct tensor *t = &q.m->tensors[i];
+            const float *g = grads + t->offset;
+            double norm = 0;
+            for (int64_t j = 0; j < t->rows * t->cols; j++) norm += (double)g[j] * (double)g[j];
+            norm = sqrt(norm);
+            assert_true(norm > 0 || strstr(t->name, "k_proj.bias"));
+            if (norm < 1e-2)
+                continue; /* the differences would be rounding: a key's bias shifts all scores of a query alike but for the turning */
+            const double d = fabs(slope(&q, t, g, norm, 4e-3) / norm - 1);
+            if (d > worst) worst = d;
+            if (!(d < 5e-3))
+                fail_msg("%s: %s: the slope differs by %g of the gradient's norm %g", SMALL_ARCHS[arch % 3], t->name, d, norm);
+        }
+        printf("%s: worst relative difference %.1e\n", SMALL_ARCHS[arch % 3], worst);
+        free(grads);
+        problem_free(&q);
+    }
+}
+
+static void gradients_accumulate(void **state)
+{
+    (void)state;
+    struct problem q;
+    problem_new(&q, "qwen3", true);
+    const int64_t n = q.m->n_params;
+    float *once = calloc((size_t)n, 4), *twice = calloc((size_t)n, 4);
+    double d = 0, s = 0;
+    loss(&q, once);
+    loss(&q, twice);
+    assert_memory_equal(once, twice, (size_t)n * 4);
+    loss(&q, twice);
+    for (int64_t i = 0; i < n; i++) d += pow((double)twice[i] - 2 * (double)once[i], 2), s += pow(2 * (double)once[i], 2);
+    assert_true(sqrt(d / s) < 1e-5);
+    free(once);
+    free(twice);
+    problem_free(&q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_match_differences), cmocka_unit_test(gradients_accumulate)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
