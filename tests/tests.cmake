@@ -2,7 +2,8 @@
 # tests/unit/kernels/ goes with kernels/. tests/e2e/*.sh run the tare program; they get TARE, TARE_PLUGIN_PATH and SHARED.
 find_library(CMOCKA cmocka REQUIRED)
 get_filename_component(SHARED ${CMAKE_SOURCE_DIR}/../shared ABSOLUTE)
-set(TEST_ENV "TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR}")
+include(${CMAKE_SOURCE_DIR}/tests/plugin/fixtures.cmake)
+set(TEST_ENV "TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR};FIXTURES=${FIXTURES}")
 file(GLOB MODULES RELATIVE ${CMAKE_SOURCE_DIR}/tests/unit CONFIGURE_DEPENDS tests/unit/*)
 foreach(MODULE ${MODULES})
     file(GLOB FILES CONFIGURE_DEPENDS tests/unit/${MODULE}/test_*.c)

@@ -6,6 +6,14 @@
 #include <math.h>
 #include <string.h>
 
+/* A bound of the range: whole numbers as such. */
+static const char *bound(const tare_param *p, double x, char *buffer)
+{
+    if (p->type != TARE_INT) return str_from_double(buffer, x);
+    snprintf(buffer, 32, "%.0f", x);
+    return buffer;
+}
+
 const char *param_range(const tare_param *p, char *buffer, size_t n)
 {
     char low[32], high[32];
@@ -14,12 +22,12 @@ const char *param_range(const tare_param *p, char *buffer, size_t n)
     if (!number || (p->min == 0 && p->max == 0)) return buffer;
     const bool has_low = p->min > -1e300, has_high = p->max < 1e300;
     if (has_low && has_high)
-        snprintf(buffer, n, "%s %s %s %s %s", str_from_double(low, p->min), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
-                 p->flags & TARE_BELOW_MAX ? "<" : "<=", str_from_double(high, p->max));
+        snprintf(buffer, n, "%s %s %s %s %s", bound(p, p->min, low), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
+                 p->flags & TARE_BELOW_MAX ? "<" : "<=", bound(p, p->max, high));
     else if (has_low)
-        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_ABOVE_MIN ? ">" : ">=", str_from_double(low, p->min));
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_ABOVE_MIN ? ">" : ">=", bound(p, p->min, low));
     else if (has_high)
-        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_BELOW_MAX ? "<" : "<=", str_from_double(high, p->max));
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_BELOW_MAX ? "<" : "<=", bound(p, p->max, high));
     return buffer;
 }
 

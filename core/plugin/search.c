@@ -82,7 +82,9 @@ struct hunt {
     const char *name;
     char *path; /* FS_PATH */
     bool found;
-    struct str looked, near;
+    struct str looked;
+    char near[256];   /* the most similar name in the folders, */
+    int64_t distance; /* and how many edits away */
 };
 
 static bool look(void *ctx, const char *folder)
@@ -95,7 +97,7 @@ static bool look(void *ctx, const char *folder)
     return false;
 }
 
-/* Names in the folders that are a slip of the keyboard away. */
+/* The name in the folders that is nearest, if it is a slip of the keyboard away. */
 static bool look_near(void *ctx, const char *folder)
 {
     struct hunt *h = ctx;
@@ -107,9 +109,10 @@ static bool look_near(void *ctx, const char *folder)
         if (n < 4 || n > sizeof stem || strcmp(entry->d_name + n - 3, ".so")) continue;
         memcpy(stem, entry->d_name, n - 3);
         stem[n - 3] = 0;
-        const bool near =
-            str_distance(stem, h->name) <= 2 + (int64_t)strlen(h->name) / 6 || (strlen(h->name) >= 3 && strstr(stem, h->name));
-        if (near && !(h->near.data && strstr(h->near.data, stem))) str_addf(&h->near, NULL, "%s%s", h->near.size ? ", " : "", stem);
+        const int64_t distance = str_distance(stem, h->name);
+        if (distance >= h->distance) continue;
+        h->distance = distance;
+        memcpy(h->near, stem, n - 2);
     }
     closedir(d);
     return false;
@@ -117,17 +120,16 @@ static bool look_near(void *ctx, const char *folder)
 
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e)
 {
-    struct hunt h = {.name = name, .path = path};
+    struct hunt h = {.name = name, .path = path, .distance = 3 + (int64_t)strlen(name) / 6};
     plugin_folders(search, kind, look, &h);
     if (!h.found) plugin_folders(search, kind, look_near, &h);
     tare_status status = TARE_OK;
     if (!h.found) {
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
                          "no %s named '%s'%s%s%s; looked for %s.so in %s; set TARE_PLUGIN_PATH or give a file",
-                         plugin_kind_name(kind), name, h.near.size ? "; did you mean " : "", h.near.size ? h.near.data : "",
-                         h.near.size ? "?" : "", name, h.looked.size ? h.looked.data : "no folder at all");
+                         plugin_kind_name(kind), name, h.near[0] ? "; did you mean " : "", h.near, h.near[0] ? "?" : "", name,
+                         h.looked.size ? h.looked.data : "no folder at all");
     }
     str_free(&h.looked);
-    str_free(&h.near);
     return status;
 }

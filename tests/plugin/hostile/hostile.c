@@ -1,0 +1,231 @@
+/* Plugins that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE good breaks nothing. */
+#include <tare/sdk.h>
+
+#include <fenv.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+enum cases {
+    good,
+    wrong_major,
+    no_entry,
+    refuses,
+    refuses_silently,
+    newer_minor,
+    short_plugin,
+    no_descriptors,
+    null_descriptor,
+    short_descriptor,
+    bad_kind,
+    bad_name,
+    bad_version,
+    no_summary,
+    no_table,
+    short_table,
+    huge_table,
+    null_member,
+    half_state,
+    collect_without_apply,
+    duplicate_names,
+    two_estimators,
+    param_stride,
+    duplicate_params,
+    bad_default,
+    bad_type,
+    bad_range,
+    no_choices,
+    no_default,
+    no_doc,
+    unknown_needs,
+    create_fails,
+    silent_failure,
+    endless_message,
+    unknown_status,
+    negative_size,
+    nan_advantage,
+    unwritten,
+    bad_confidence,
+    infinite_scale,
+    negative_weight,
+    past_end,
+    nan_sums,
+    changes_fp,
+    changes_locale,
+    leaves_bytes,
+    reads_too_much,
+    wants_refill,
+    metrics
+};
+#define IS(X) (CASE == X)
+
+#if CASE_UNDEFINED_SYMBOL
+extern int this_symbol_is_nowhere(void);
+int (*volatile use_it)(void) = this_symbol_is_nowhere;
+#endif
+
+struct self {
+    const tare_host *host;
+    double factor, sum;
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)n_clusters;
+    if (IS(create_fails)) return tare_fail(error, TARE_E_CONFIG, "factor %g does not please", values[0].f);
+    if (IS(silent_failure)) return TARE_E_RANGE;
+    if (IS(unknown_status)) return 4711;
+    if (IS(endless_message)) {
+        memset(error->message, 'x', sizeof error->message);
+        return TARE_E_INVALID;
+    }
+    struct self *s = host->alloc(host->ctx, sizeof *s, 0);
+    if (!s) return TARE_E_NOMEM;
+    s->host = host;
+    s->factor = values[0].f;
+    *self = s;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    struct self *s = self;
+    s->host->release(s->host->ctx, s);
+}
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    (void)error;
+    const tare_status status = out->write(out->ctx, &((const struct self *)self)->sum, 8);
+    return status || !IS(leaves_bytes) ? status : out->write(out->ctx, "more", 4);
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    double two[2];
+    const tare_status status = in->read(in->ctx, two, IS(reads_too_much) ? 16 : 8);
+    if (status) return tare_fail(error, status, "the state is cut short");
+    ((struct self *)self)->sum = two[0];
+    return TARE_OK;
+}
+
+static int64_t size(const void *self)
+{
+    (void)self;
+    return IS(negative_size) ? -1 : 2;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct self *s = self;
+    (void)prepared, (void)error;
+    for (int64_t i = 0; i < batch->n_rollouts; i++) out->advantage[i] = s->factor * batch->reward[i] - s->sum;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        out->baseline[m] = 0;
+        out->confidence[m] = IS(bad_confidence) ? 1.5 : 0;
+        if (IS(infinite_scale)) out->scale[m] = INFINITY;
+    }
+    if (IS(nan_advantage)) out->advantage[0] = sqrt(-1 - batch->reward[0] * batch->reward[0]);
+    if (IS(unwritten)) memcpy(&out->advantage[batch->n_rollouts - 1], &out->scale[0], 8);
+    if (IS(negative_weight)) out->row_weight[0] = -1;
+    if (IS(past_end)) out->advantage[batch->n_rollouts] = 0;
+    if (IS(wants_refill)) out->refill_groups = 3;
+    if (IS(metrics)) s->host->metric(s->host->ctx, "answer", 42);
+    if (IS(changes_fp)) {
+        fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+        _mm_setcsr(_mm_getcsr() | 0x8040); /* flush to zero, denormals are zero */
+#endif
+    }
+    return TARE_OK;
+}
+
+static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    (void)self, (void)error;
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) sum[1] += batch->reward[i];
+    if (IS(nan_sums)) sum[0] = NAN;
+    return TARE_OK;
+}
+
+static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+{
+    (void)step, (void)error;
+    ((struct self *)self)->sum += collected[1];
+    return TARE_OK;
+}
+
+static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
+{
+    (void)error;
+    return tare_print(out, "{\"sum\":%.17g}", ((const struct self *)self)->sum);
+}
+
+static const tare_estimator FUNCTIONS = {
+    .struct_size = IS(short_table)  ? 16
+                   : IS(huge_table) ? 1u << 30
+                                    : sizeof FUNCTIONS,
+    .create = create,
+    .destroy = destroy,
+    .save = save,
+    .load = IS(half_state) ? NULL : load,
+    .collect_size = size,
+    .compute = IS(null_member) ? NULL : compute,
+    .collect = collect,
+    .apply = IS(collect_without_apply) ? NULL : apply,
+    .describe = describe,
+};
+
+static const char *const CHOICES[] = {"a", "b", NULL};
+static const tare_param PARAMS[] = {
+    {"factor", IS(bad_default) ? "7" : "1", "multiplies the rewards", NULL, NULL, IS(bad_range) ? 9 : 0, 5,
+     IS(bad_type) ? 77 : TARE_FLOAT, TARE_LOCKED_ON_RESUME},
+    {IS(duplicate_params) ? "factor" : "choice", "b", IS(no_doc) ? NULL : "a choice", NULL, IS(no_choices) ? NULL : CHOICES, 0, 0,
+     TARE_CHOICE, 0},
+    {"text", IS(no_default) ? NULL : "x y", "a text", NULL, NULL, 0, 0, TARE_STRING, 0},
+    {"flag", "false", "a switch", NULL, NULL, 0, 0, TARE_BOOL, 0},
+    {"count", "3", "a count", NULL, NULL, 1, 10, TARE_INT, TARE_BELOW_MAX},
+};
+
+#define DESCRIPTOR(NAME)                                                                                                           \
+    {                                                                                                                              \
+        .struct_size = IS(short_descriptor) ? 24 : sizeof(tare_descriptor), .kind = IS(bad_kind) ? 9 : TARE_ESTIMATOR,             \
+        .name = IS(bad_name) ? "Bad Name" : NAME, .version = IS(bad_version) ? "one" : "1.2.3",                                    \
+        .summary = IS(no_summary) ? NULL : "a fixture of the tests", .license = "Apache-2.0", .params = PARAMS, .n_params = 5,     \
+        .param_size = IS(param_stride) ? 8 : sizeof(tare_param), .needs = IS(unknown_needs) ? 1u << 20 : 0,                        \
+        .functions = IS(no_table) ? NULL : (const void *)&FUNCTIONS                                                                \
+    }
+static const tare_descriptor FIRST = DESCRIPTOR("hostile"), SECOND = DESCRIPTOR(IS(duplicate_names) ? "hostile" : "second");
+
+#if CASE_WRONG_MAJOR
+#define ENTRY tare_plugin_v2
+TARE_EXPORT const tare_plugin *tare_plugin_v2(const tare_host *host, tare_error *error);
+#elif CASE_NO_ENTRY
+#define ENTRY something_else
+TARE_EXPORT const tare_plugin *something_else(const tare_host *host, tare_error *error);
+#else
+#define ENTRY tare_plugin_v1
+#endif
+
+const tare_plugin *ENTRY(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {IS(null_descriptor) ? NULL : &FIRST, &SECOND};
+    static const tare_plugin plugin = {
+        .struct_size = IS(short_plugin) ? 8 : sizeof plugin,
+        .abi_minor_built = TARE_ABI_MINOR,
+        .abi_minor_needed = IS(newer_minor) ? TARE_ABI_MINOR + 1 : 0,
+        .n_descriptors = IS(no_descriptors)                          ? 0
+                         : IS(duplicate_names) || IS(two_estimators) ? 2
+                                                                     : 1,
+        .descriptors = descriptors,
+    };
+    (void)host;
+    if (IS(refuses)) tare_fail(error, TARE_E_UNSUPPORTED, "no quantum computer was found");
+    if (IS(changes_locale)) setlocale(LC_ALL, "C.UTF-8");
+    return IS(refuses) || IS(refuses_silently) ? NULL : &plugin;
+}

@@ -1,0 +1,230 @@
+/* The loader on files that are no plugins, and on plugins that break the contract: each has its own clear message. */
+#include "check.h"
+
+#include "base/fs.h"
+#include "plugin/internal.h"
+
+#include <elf.h>
+#include <locale.h>
+#include <string.h>
+
+static struct err e;
+
+static const char *fixture(const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/%s.so", getenv("FIXTURES"), name);
+    return path;
+}
+
+/* A file of the test, in a folder of its own. */
+static const char *temporary(const char *name, const void *data, int64_t n)
+{
+    static char path[4096];
+    const char *root = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/tare-test-%d-%s", root ? root : "/tmp", (int)getpid(), name);
+    assert_ok(fs_write_atomic(path, data, n, &e), &e);
+    return path;
+}
+
+static void refused(const char *path, tare_status code, const char *part)
+{
+    const struct plugin *p;
+    e = (struct err){0};
+    const tare_status status = plugin_open(path, TARE_ESTIMATOR, NULL, &p, &e);
+    if (!status) fail_msg("%s was opened", path);
+    if (status != code || !strstr(e.message, part))
+        fail_msg("%s: status %d (expected %d): %s (expected '%s')", path, status, code, e.message, part);
+    assert_null(p);
+}
+
+static void loader__names_what_is_wrong_with_a_plugin(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        tare_status code;
+        const char *part;
+    } cases[] = {
+        {"wrong_major", TARE_E_VERSION, "built for plugin ABI 2, this program speaks 1"},
+        {"no_entry", TARE_E_PLUGIN, "exports no function tare_plugin_v1"},
+        {"undefined_symbol", TARE_E_PLUGIN, "this_symbol_is_nowhere"},
+        {"refuses", TARE_E_UNSUPPORTED, "refuses to be used: no quantum computer was found"},
+        {"refuses_silently", TARE_E_PLUGIN, "no reason given"},
+        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.1, this program has 1.0"},
+        {"short_plugin", TARE_E_PLUGIN, "its tare_plugin says it has 8 bytes"},
+        {"no_descriptors", TARE_E_PLUGIN, "holds 0 descriptors"},
+        {"null_descriptor", TARE_E_PLUGIN, "descriptor 1 is NULL"},
+        {"short_descriptor", TARE_E_PLUGIN, "descriptor 1: struct_size is 24"},
+        {"bad_kind", TARE_E_PLUGIN, "unknown kind 9"},
+        {"bad_name", TARE_E_PLUGIN, "its name is 'Bad Name'"},
+        {"bad_version", TARE_E_PLUGIN, "its version is 'one'"},
+        {"no_summary", TARE_E_PLUGIN, "no summary"},
+        {"no_table", TARE_E_PLUGIN, "no function table"},
+        {"short_table", TARE_E_PLUGIN, "its function table ends before destroy (struct_size 16"},
+        {"huge_table", TARE_E_PLUGIN, "its function table says it has 1073741824 bytes"},
+        {"null_member", TARE_E_PLUGIN, "the function compute is missing"},
+        {"half_state", TARE_E_PLUGIN, "it has the function save but not load"},
+        {"collect_without_apply", TARE_E_PLUGIN, "it has the function collect but not apply"},
+        {"duplicate_names", TARE_E_PLUGIN, "estimator hostile: there are two of that name"},
+        {"two_estimators", TARE_E_CONFIG, "holds several: estimator hostile, estimator second"},
+        {"param_stride", TARE_E_PLUGIN, "param_size is 8"},
+        {"duplicate_params", TARE_E_PLUGIN, "two parameters are named factor"},
+        {"bad_default", TARE_E_PLUGIN, "the default of parameter factor: 7 is out of range; allowed is 0 <= factor <= 5"},
+        {"bad_type", TARE_E_PLUGIN, "parameter factor has the unknown type 77"},
+        {"bad_range", TARE_E_PLUGIN, "parameter factor has the range 9 to 5"},
+        {"no_choices", TARE_E_PLUGIN, "parameter choice is a choice without choices"},
+        {"no_default", TARE_E_PLUGIN, "parameter text has no default and is not marked TARE_REQUIRED"},
+        {"no_doc", TARE_E_PLUGIN, "parameter choice has no documentation"},
+        {"verdicts", TARE_E_CONFIG, "holds no estimator, but verifier verdicts"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        refused(fixture(cases[i].name), cases[i].code, cases[i].part);
+        refused(fixture(cases[i].name), cases[i].code, cases[i].part); /* a refusal is not remembered as a success */
+    }
+}
+
+static void loader__looks_at_the_file_first(void **state)
+{
+    (void)state;
+    struct str good = {0};
+    refused("/nowhere/at/all.so", TARE_E_NOT_FOUND, "No such file");
+    refused(temporary("text.so", "just text\n", 10), TARE_E_CORRUPT, "not a shared object (no ELF header)");
+    refused(temporary("windows.so", "MZ\x90", 4), TARE_E_CORRUPT, "this is a Windows file");
+    refused(temporary("empty.so", "", 0), TARE_E_CORRUPT, "");
+    refused("/proc/self/exe", TARE_E_PLUGIN, "exports no function tare_plugin_v1"); /* a program is position independent here */
+    assert_ok(fs_read_all(fixture("good"), &good, &e), &e);
+    refused(temporary("cut.so", good.data, 40), TARE_E_CORRUPT, "cut short");
+    refused(temporary("cut-later.so", good.data, good.size / 3), TARE_E_CORRUPT, "cut short");
+    Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)good.data;
+    const Elf64_Half machine = header->e_machine;
+    header->e_machine = EM_S390;
+    refused(temporary("machine.so", good.data, good.size), TARE_E_VERSION, "rebuild the plugin for it");
+    header->e_machine = machine;
+    header->e_ident[EI_CLASS] = ELFCLASS32;
+    refused(temporary("class.so", good.data, good.size), TARE_E_VERSION, "a 32-bit little-endian object");
+    header->e_ident[EI_CLASS] = ELFCLASS64;
+    header->e_type = ET_REL;
+    refused(temporary("object.so", good.data, good.size), TARE_E_CORRUPT, "an object file (.o), not a shared object");
+    str_free(&good);
+}
+
+/* Every prefix and many single-byte changes of a plugin's headers: refused or not, never a crash. Only the look at the file runs. */
+static void loader__survives_damaged_headers(void **state)
+{
+    (void)state;
+    struct str good = {0};
+    assert_ok(fs_read_all(fixture("good"), &good, &e), &e);
+    int64_t refusals = 0;
+    for (int64_t n = 0; n < good.size; n += n < 1200 ? 7 : 997)
+        refusals += elf_check(temporary("prefix.so", good.data, n), &e) != TARE_OK;
+    for (int64_t at = 0; at < 1024 && at < good.size; at += 3) {
+        const char was = good.data[at];
+        good.data[at] = (char)(was ^ 0xff);
+        refusals += elf_check(temporary("flip.so", good.data, good.size), &e) != TARE_OK;
+        good.data[at] = was;
+    }
+    assert_true(refusals > 100);
+    str_free(&good);
+}
+
+static void loader__opens_a_file_once(void **state)
+{
+    (void)state;
+    const struct plugin *a, *b, *c;
+    char other[4200];
+    assert_ok(plugin_open(fixture("good"), TARE_ESTIMATOR, NULL, &a, &e), &e);
+    snprintf(other, sizeof other, "%s/../fixtures/./good.so", getenv("FIXTURES"));
+    assert_ok(plugin_open(other, TARE_ESTIMATOR, NULL, &b, &e), &e);
+    assert_ptr_equal(a, b);
+    assert_string_equal(a->desc.name, "hostile");
+    uint64_t hash;
+    assert_ok(fs_hash_file(fixture("good"), &hash, &e), &e);
+    assert_true(a->hash == hash && a->path[0] == '/');
+    snprintf(other, sizeof other, "%s:second", fixture("two_estimators"));
+    assert_ok(plugin_open(other, TARE_ESTIMATOR, NULL, &c, &e), &e);
+    assert_string_equal(c->desc.name, "second");
+    snprintf(other, sizeof other, "%s:third", fixture("two_estimators"));
+    refused(other, TARE_E_CONFIG, "holds no estimator named 'third'");
+}
+
+static void loader__searches_folders_in_order(void **state)
+{
+    (void)state;
+    const struct plugin *p;
+    struct plugin_search search = {0};
+    char path[8192], *old = strdup(getenv("TARE_PLUGIN_PATH"));
+    refused("grpoo", TARE_E_NOT_FOUND, "no estimator named 'grpoo'; did you mean grpo?; looked for grpoo.so in ");
+    refused("", TARE_E_CONFIG, "no estimator is named");
+    snprintf(path, sizeof path, "/nowhere::%s", getenv("FIXTURES"));
+    setenv("TARE_PLUGIN_PATH", path, 1);
+    assert_ok(plugin_open("good", TARE_ESTIMATOR, NULL, &p, &e), &e);
+    refused("nothing_like_it", TARE_E_NOT_FOUND, "/nowhere/estimators, ");
+    setenv("TARE_PLUGIN_PATH", "", 1);
+    refused("good", TARE_E_NOT_FOUND, "looked for good.so in ");
+    /* beside the configuration: its folder "plugins" */
+    snprintf(path, sizeof path, "%s/tare-test-%d-config", "/tmp", (int)getpid());
+    char folder[8300], link[8400];
+    snprintf(folder, sizeof folder, "%s/plugins/estimators", path);
+    assert_ok(fs_mkdirs(folder, &e), &e);
+    snprintf(link, sizeof link, "%s/mine.so", folder);
+    assert_ok(fs_copy(fixture("good"), link, &e), &e);
+    search.config_dir = path;
+    assert_ok(plugin_open("mine", TARE_ESTIMATOR, &search, &p, &e), &e);
+    assert_non_null(strstr(p->path, "/mine.so"));
+    assert_ok(fs_remove_tree(path, &e), &e);
+    setenv("TARE_PLUGIN_PATH", old, 1);
+    free(old);
+}
+
+static void loader__puts_the_locale_back(void **state)
+{
+    (void)state;
+    const struct plugin *p;
+    char before[256];
+    snprintf(before, sizeof before, "%s", setlocale(LC_ALL, NULL));
+    assert_ok(plugin_open(fixture("changes_locale"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_string_equal(setlocale(LC_ALL, NULL), before);
+}
+
+static tare_status count(void *ctx, const char *path, const struct plugin *p, const struct err *why)
+{
+    int64_t *n = ctx;
+    n[p == NULL]++;
+    if (!p) assert_true(path[0] && why->message[0]);
+    return TARE_OK;
+}
+
+static void loader__lists_good_and_bad(void **state)
+{
+    (void)state;
+    int64_t n[2] = {0, 0};
+    char *old = strdup(getenv("TARE_PLUGIN_PATH"));
+    setenv("TARE_PLUGIN_PATH", getenv("FIXTURES"), 1);
+    assert_ok(plugin_list(NULL, count, n, &e), &e);
+    setenv("TARE_PLUGIN_PATH", old, 1);
+    free(old);
+    assert_true(n[0] >= 15 && n[1] >= 25);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf \"${TMPDIR:-/tmp}\"/tare-test-%d-*", (int)getpid());
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loader__names_what_is_wrong_with_a_plugin),
+        cmocka_unit_test(loader__looks_at_the_file_first),
+        cmocka_unit_test(loader__survives_damaged_headers),
+        cmocka_unit_test(loader__opens_a_file_once),
+        cmocka_unit_test(loader__searches_folders_in_order),
+        cmocka_unit_test(loader__puts_the_locale_back),
+        cmocka_unit_test(loader__lists_good_and_bad),
+    };
+    return cmocka_run_group_tests(tests, NULL, clean);
+}
