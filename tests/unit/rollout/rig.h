@@ -1,0 +1,123 @@
+/* What the sampler's tests share: small random models, requests, and the score of what was sampled. */
+#ifndef TARE_TESTS_RIG_H
+#define TARE_TESTS_RIG_H
+
+#include "check.h"
+
+#include "model/pack.h"
+#include "rollout/rollout.h"
+
+#include <math.h>
+#include <string.h>
+
+struct rig {
+    struct pool *pool;
+    struct model *m;
+    struct arena arena;
+};
+
+static inline const struct kernels *rig_kernels(void)
+{
+    const struct kernels *k;
+    struct err e = {0};
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    return k;
+}
+
+/* V = 250 of which ten ids end a completion, so that texts of a flat distribution end after some 25 tokens. Weights times `gain`. */
+static inline void rig_new(struct rig *r, const char *arch, const char *dtype, int threads, float gain)
+{
+    const struct model_config c = {.dtype = dtype,
+                                   .save_dtype = "auto",
+                                   .init = arch,
+                                   .hidden_size = 48,
+                                   .layers = 2,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .head_dim = 12,
+                                   .intermediate_size = 80,
+                                   .context = 160,
+                                   .tie_embeddings = true};
+    const int32_t eos[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct err e = {0};
+    *r = (struct rig){0};
+    arena_init(&r->arena, "rig");
+    assert_ok(pool_new(threads, &r->pool, &e), &e);
+    assert_ok(model_new(&c, 250, eos, 10, 11, rig_kernels(), r->pool, &r->m, &e), &e);
+    for (int64_t i = 0; i < r->m->layers[0].norm1; i++) r->m->weights[i] *= gain;
+    model_refresh(r->m);
+}
+
+static inline void rig_load(struct rig *r, const char *folder, const char *dtype, int threads)
+{
+    const struct model_config c = {.path = folder, .dtype = dtype};
+    struct err e = {0};
+    *r = (struct rig){0};
+    arena_init(&r->arena, "rig");
+    assert_ok(pool_new(threads, &r->pool, &e), &e);
+    assert_ok(model_load(folder, &c, rig_kernels(), r->pool, &r->m, &e), &e);
+}
+
+static inline void rig_free(struct rig *r)
+{
+    model_free(r->m);
+    pool_free(r->pool);
+    arena_free(&r->arena);
+}
+
+/* Six prompts around the block borders, 16 completions. */
+enum { N_REQUESTS = 6, N_SAMPLES = 16 };
+static inline const struct sample_request *rig_requests(int64_t vocab)
+{
+    static const int64_t lens[N_REQUESTS] = {1, 16, 17, 40, 5, 33}, samples[N_REQUESTS] = {3, 1, 4, 2, 5, 1};
+    static int32_t ids[N_REQUESTS][64];
+    static struct sample_request r[N_REQUESTS];
+    for (int64_t i = 0; i < N_REQUESTS; i++) {
+        for (int64_t j = 0; j < lens[i]; j++)
+            ids[i][j] = (int32_t)rng_below(rng_key((uint64_t)i, RNG_DATA), (uint64_t)j, (uint64_t)vocab);
+        r[i] = (struct sample_request){ids[i], lens[i], samples[i], 1000 + (uint64_t)i, 0, NULL};
+    }
+    return r;
+}
+
+static inline struct sample_params rig_params(double temperature, int64_t max_new)
+{
+    return (struct sample_params){.temperature = temperature, .top_p = 1, .max_new_tokens = max_new};
+}
+
+/* Logprobs and entropies of the sampled ids, all in one packed pass. */
+static inline void rig_score(struct rig *r, const struct sample_request *q, int64_t n, const struct sample_output *o,
+                             float temperature, bool share, float **logprob, float **entropy)
+{
+    struct err e = {0};
+    struct pack_group *groups;
+    const int32_t **ids;
+    int64_t *lens;
+    struct packed_batch p;
+    struct kv_cache cache;
+    float *hidden, *logits, *lse;
+    const int64_t V = r->m->shape.vocab;
+    assert_ok(arena_new(&r->arena, struct pack_group, n, &groups, &e), &e);
+    assert_ok(arena_new(&r->arena, int32_t *, o->n, &ids, &e), &e);
+    assert_ok(arena_new(&r->arena, int64_t, o->n, &lens, &e), &e);
+    for (int64_t i = 0, k = 0; i < n; i++) {
+        groups[i] = (struct pack_group){q[i].prompt, q[i].prompt_len, q[i].n_samples, ids + k, lens + k};
+        for (int64_t j = 0; j < q[i].n_samples; j++, k++) {
+            ids[k] = o->ids + o->token_begin[k];
+            lens[k] = o->token_begin[k + 1] - o->token_begin[k];
+        }
+    }
+    assert_ok(pack_groups(groups, n, share, &r->arena, &p, &e), &e);
+    assert_int_equal(p.n_targets, o->n_tokens);
+    assert_ok(kv_cache_new(r->m, r->m->shape.layers, p.n_blocks, &cache, &e), &e);
+    assert_ok(model_forward(r->m, &cache, &p.forward, &r->arena, &hidden, &e), &e);
+    assert_ok(arena_new(&r->arena, float, p.n_targets *V, &logits, &e), &e);
+    assert_ok(arena_new(&r->arena, float, p.n_targets, logprob, &e), &e);
+    assert_ok(arena_new(&r->arena, float, p.n_targets, entropy, &e), &e);
+    assert_ok(arena_new(&r->arena, float, p.n_targets * 2, &lse, &e), &e);
+    model_logits(r->m, hidden, p.n_targets, logits);
+    r->m->k->head_stats(&r->m->ctx, *logprob, *entropy, lse, logits, V, p.target, temperature, p.n_targets, V);
+    kv_cache_free(r->m, &cache);
+}
+
+#endif
