@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#if __has_include("commit.h")
+#include "commit.h"
+#endif
 #ifndef TARE_COMMIT
 #define TARE_COMMIT ""
 #endif

@@ -1,0 +1,10 @@
+# Writes OUT with the commit of SOURCE, only when it has changed. Run at every build: what was known when configuring may be old.
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=* OUTPUT_VARIABLE COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+set(TEXT "#define TARE_COMMIT \"${COMMIT}\"\n")
+set(OLD "")
+if(EXISTS ${OUT})
+    file(READ ${OUT} OLD)
+endif()
+if(NOT OLD STREQUAL TEXT)
+    file(WRITE ${OUT} ${TEXT})
+endif()
