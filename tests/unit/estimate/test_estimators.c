@@ -139,10 +139,209 @@ static void reference(const char *file)
     printf("%s: %lld cases, %lld numbers, worst %.2g of the tolerance\n", file, (long long)t.cases, (long long)t.numbers, t.worst);
 }
 
-static void reference__grpo(void **state) { (void)state, reference("data/estimators/grpo.jsonl"); }
-static void reference__dr_grpo(void **state) { (void)state, reference("data/estimators/dr_grpo.jsonl"); }
-static void reference__rloo(void **state) { (void)state, reference("data/estimators/rloo.jsonl"); }
-static void reference__bv_blend(void **state) { (void)state, reference("data/estimators/bv_blend.jsonl"); }
+static void reference__grpo(void **state)
+{
+    (void)state, reference("data/estimators/grpo.jsonl");
+}
+static void reference__dr_grpo(void **state)
+{
+    (void)state, reference("data/estimators/dr_grpo.jsonl");
+}
+static void reference__rloo(void **state)
+{
+    (void)state, reference("data/estimators/rloo.jsonl");
+}
+static void reference__bv_blend(void **state)
+{
+    (void)state, reference("data/estimators/bv_blend.jsonl");
+}
+
+/* ---------------------------------------------------------------- one step from text */
+
+static const char *const STEPS[] = {
+    "{\"groups\":[{\"cluster\":0,\"rewards\":[1,0,0,1]},{\"cluster\":1,\"rewards\":[0,0,0,0]},{\"cluster\":-1,\"rewards\":[1,0]},{"
+    "\"cluster\":0,\"rewards\":[0.25]}]}",
+    "{\"groups\":[{\"cluster\":0,\"rewards\":[0.3,0.3,0.3]},{\"cluster\":1,\"rewards\":[0,1,0,0,0,0,0,0]},{\"cluster\":2,"
+    "\"rewards\":[0.1,0.7]}]}",
+    "{\"groups\":[{\"cluster\":0,\"rewards\":[1,1,1,1]},{\"cluster\":1,\"rewards\":[0,0]},{\"cluster\":2,\"rewards\":[-3,1e3,0.5]},"
+    "{\"rewards\":[1,2,4]}]}",
+    "{\"groups\":[]}", "{\"groups\":[{\"cluster\":1,\"rewards\":[1,0,0,0,0,0,0,0]},{\"cluster\":2,\"rewards\":[0.5,0.5]}]}"};
+enum { N_STEPS = sizeof STEPS / sizeof *STEPS };
+
+static void parse_step(const char *text, struct arena *a, struct batch *b)
+{
+    json_t *object;
+    assert_ok(json_parse(text, (int64_t)strlen(text), "test", &object, &e), &e);
+    assert_ok(estimate_parse(object, "test", a, b, &e), &e);
+    json_decref(object);
+}
+
+/* Runs a step without applying it; the batch lives in the arena. */
+static void run(struct estimator *est, const char *text, struct arena *a, struct batch *b)
+{
+    parse_step(text, a, b);
+    assert_ok(estimate_run(est, b, a, &e), &e);
+}
+
+/* Runs all steps and writes every number, with the state, to out. */
+static void transcript(struct estimator *est, int from, int to, struct str *out)
+{
+    for (int s = from; s < to; s++) {
+        struct arena a;
+        struct batch b;
+        arena_init(&a, "test");
+        run(est, STEPS[s], &a, &b);
+        assert_ok(estimate_apply(est, s, &e), &e);
+        assert_ok(estimate_print(est, &b, out, &e), &e);
+        arena_free(&a);
+    }
+}
+
+static void same_bits(const char *a, const char *const *a_set, int64_t a_n, const char *b, const char *const *b_set, int64_t b_n)
+{
+    struct str x = {0}, y = {0};
+    struct estimator *one = open_with(a, a_set, a_n, 3), *two = open_with(b, b_set, b_n, 3);
+    transcript(one, 0, N_STEPS, &x);
+    transcript(two, 0, N_STEPS, &y);
+    assert_true(x.size > 500);
+    assert_string_equal(x.data, y.data);
+    estimate_free(one);
+    estimate_free(two);
+    str_free(&x);
+    str_free(&y);
+}
+
+static void ablations__have_the_bits_of_bv_blend(void **state)
+{
+    (void)state;
+    static const char *const mappings[] = {"mapping=exp", "mapping=reciprocal", "mapping=linear"};
+    const char *const fixed[] = {"weighting=fixed", "w=0.3", "gamma=0.7"};
+    same_bits("naive", fixed + 1, 2, "bv_blend", fixed, 3);
+    for (int i = 0; i < 3; i++) {
+        const char *const n_eff[] = {"weighting=n_eff", mappings[i], "sigma_ref=0.2", "temperature=0.3", "v_floor=0.01"};
+        const char *const sigma[] = {"weighting=sigma_hist", mappings[i], "n_ref=4", "temperature=0.3", "advantage_clip=2"};
+        same_bits("n_eff", n_eff + 1, 4, "bv_blend", n_eff, 5);
+        same_bits("sigma_hist", sigma + 1, 4, "bv_blend", sigma, 5);
+    }
+}
+
+/* Before any history, and for prompts without a cluster, bv_blend is grpo. */
+static void bv_blend__starts_as_grpo(void **state)
+{
+    (void)state;
+    struct estimator *blend = open_with("bv_blend", NULL, 0, 3), *grpo = open_with("grpo", NULL, 0, 3);
+    struct arena a;
+    struct batch x, y;
+    arena_init(&a, "test");
+    for (int s = 0; s < N_STEPS; s++) {
+        run(blend, STEPS[s], &a, &x);
+        run(grpo, STEPS[s], &a, &y);
+        assert_memory_equal(x.advantage, y.advantage, (size_t)x.n_rollouts * sizeof(double));
+        assert_memory_equal(x.scale, y.scale, (size_t)x.n_groups * sizeof(double));
+    }
+    estimate_apply(blend, 0, &e);
+    for (int s = 0; s < N_STEPS; s++) { /* clusters 1 and 2 were seen by now; a prompt without one stays local */
+        run(blend, STEPS[s], &a, &x);
+        run(grpo, STEPS[s], &a, &y);
+        for (int64_t m = 0; m < x.n_groups; m++) {
+            if (x.cluster[m] >= 0) continue;
+            for (int64_t i = x.group_begin[m]; i < x.group_begin[m + 1]; i++) assert_true(x.advantage[i] == y.advantage[i]);
+            assert_true(x.confidence[m] == 0);
+        }
+    }
+    arena_free(&a);
+    estimate_free(blend);
+    estimate_free(grpo);
+}
+
+static void equal_rewards__give_exactly_zero(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"grpo", "dr_grpo", "rloo", "bv_blend"};
+    for (int j = 0; j < 4; j++) {
+        struct estimator *est = open_with(names[j], NULL, 0, 1);
+        struct arena a;
+        struct batch b;
+        arena_init(&a, "test");
+        run(est,
+            "{\"groups\":[{\"rewards\":[0.1,0.1,0.1,0.1,0.1,0.1,0.1]},{\"rewards\":[1e6,1e6,1e6]},{\"rewards\":[-0.7]},{"
+            "\"cluster\":0,\"rewards\":[0.3,0.3,0.3]}]}",
+            &a, &b);
+        for (int64_t i = 0; i < b.n_rollouts; i++) assert_true(b.advantage[i] == 0);
+        for (int64_t m = 0; m < b.n_groups; m++) assert_true(b.baseline[m] == b.reward[b.group_begin[m]] && !(b.scale[m] > 0));
+        arena_free(&a);
+        estimate_free(est);
+    }
+}
+
+static void bv_blend__clip_and_floor(void **state)
+{
+    (void)state;
+    /* a cluster of nothing but failures, then one success: v_hist decays to nearly 0 and w to nearly 1 */
+    const char *const cases[][1] = {{"advantage_clip=0"}, {"advantage_clip=5"}, {"v_floor=0.04"}};
+    double largest[3];
+    for (int j = 0; j < 3; j++) {
+        struct estimator *est = open_with("bv_blend", cases[j], 1, 1);
+        struct arena a;
+        struct batch b;
+        arena_init(&a, "test");
+        for (int s = 0; s < 13; s++) {
+            run(est, "{\"groups\":[{\"cluster\":0,\"rewards\":[0,0,0,0,0,0,0,0]}]}", &a, &b);
+            assert_ok(estimate_apply(est, s, &e), &e);
+        }
+        run(est, "{\"groups\":[{\"cluster\":0,\"rewards\":[1,0,0,0,0,0,0,0]}]}", &a, &b);
+        largest[j] = b.advantage[0];
+        assert_true(estimate_metrics(est)->advantage_max == b.advantage[0]);
+        arena_free(&a);
+        estimate_free(est);
+    }
+    assert_true(largest[0] > 1000);
+    assert_true(largest[1] == 5);
+    assert_true(largest[2] > 1 && largest[2] < 10);
+}
+
+static void state__survives_a_break(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bv_blend", "naive", "n_eff", "sigma_hist", "grpo"};
+    for (int j = 0; j < 5; j++) {
+        struct str whole = {0}, parts = {0}, saved = {0};
+        struct estimator *one = open_with(names[j], NULL, 0, 3), *two = open_with(names[j], NULL, 0, 3), *three;
+        transcript(one, 0, N_STEPS, &whole);
+        transcript(two, 0, 2, &parts);
+        assert_ok(estimate_save(two, &saved, &e), &e);
+        estimate_free(two);
+        three = open_with(names[j], NULL, 0, 3);
+        assert_ok(estimate_load(three, saved.data, saved.size, "x.state", &e), &e);
+        transcript(three, 2, N_STEPS, &parts);
+        assert_string_equal(whole.data, parts.data);
+        estimate_free(one);
+        estimate_free(three);
+        str_free(&whole);
+        str_free(&parts);
+        str_free(&saved);
+    }
+}
+
+static void bv_blend__refuses_what_cannot_work(void **state)
+{
+    (void)state;
+    struct estimate_options o = {.plugin = "bv_blend"};
+    struct estimator *est;
+    assert_int_equal(estimate_open(&o, &est, &e), TARE_E_CONFIG);
+    assert_non_null(strstr(e.message, "there are no clusters to keep a history of; set clusterer.codebook"));
+    const char *const two[] = {"clusters=2"};
+    est = open_with("bv_blend", two, 1, 0);
+    struct arena a;
+    struct batch b;
+    arena_init(&a, "test");
+    parse_step(STEPS[1], &a, &b);
+    assert_int_equal(estimate_run(est, &b, &a, &e), TARE_E_RANGE);
+    assert_non_null(strstr(e.message, "estimator bv_blend: compute, step 0: group 2: cluster 2, but there are 2"));
+    assert_int_equal(estimate_apply(est, 0, &e), TARE_E_STATE);
+    arena_free(&a);
+    estimate_free(est);
+}
 
 int main(void)
 {
@@ -151,6 +350,12 @@ int main(void)
         cmocka_unit_test(reference__dr_grpo),
         cmocka_unit_test(reference__rloo),
         cmocka_unit_test(reference__bv_blend),
+        cmocka_unit_test(ablations__have_the_bits_of_bv_blend),
+        cmocka_unit_test(bv_blend__starts_as_grpo),
+        cmocka_unit_test(equal_rewards__give_exactly_zero),
+        cmocka_unit_test(bv_blend__clip_and_floor),
+        cmocka_unit_test(state__survives_a_break),
+        cmocka_unit_test(bv_blend__refuses_what_cannot_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
