@@ -1,0 +1,94 @@
+#include "cli/clusterers.h"
+
+#include "base/fs.h"
+#include "cluster/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tare_status cli_plugin_open(const char *name, int32_t kind, const char *const *settings, int64_t n, struct cli_plugin *out,
+                            struct err *e)
+{
+    const struct plugin *p;
+    const struct config_param *params = NULL;
+    const tare_value *values;
+    arena_init(&out->arena, "plugin");
+    out->open = true;
+    TRY(plugin_open(name, kind, NULL, &p, e));
+    TRY(plugin_settings(p, settings, n, NULL, &out->arena, &params, e));
+    TRY(plugin_params(p, params, &out->arena, &values, e));
+    return plugin_create(p, values, 0, NULL, &out->instance, e);
+}
+
+void cli_plugin_close(struct cli_plugin *p)
+{
+    if (!p->open) return;
+    plugin_destroy(p->instance);
+    arena_free(&p->arena);
+    *p = (struct cli_plugin){0};
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+tare_status cli_codebook_open(const char *name, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
+{
+    if (!ends_with(name, ".safetensors")) return cli_plugin_open(name, TARE_CODEBOOK, settings, n, out, e);
+    char path[FS_PATH + 8];
+    if (snprintf(path, sizeof path, "path=%s", name) >= (int)sizeof path) FAIL(e, TARE_E_INVALID, "%s: path too long", name);
+    const char **all;
+    TRY(mem_new((n + 1) * (int64_t)sizeof *all, (void **)&all, e));
+    all[0] = path;
+    for (int64_t i = 0; i < n; i++) all[i + 1] = settings[i];
+    const tare_status status = cli_plugin_open("kmeans", TARE_CODEBOOK, all, n + 1, out, e);
+    mem_free(all);
+    return status;
+}
+
+static bool has_param(const struct plugin *p, const char *assignment)
+{
+    const size_t n = strcspn(assignment, "=");
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (strlen(p->params[i].key) == n && !strncmp(p->params[i].key, assignment, n)) return true;
+    return false;
+}
+
+/* identity: "name/version key=value ... rest". Splits it in place: name, and the assignments that the plugin has. */
+static tare_status open_by_identity(char *identity, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
+{
+    const struct plugin *p;
+    const char **all;
+    int64_t used = 0, words = 1;
+    for (const char *c = identity; *c; c++) words += *c == ' ';
+    identity[strcspn(identity, "/ ")] = 0;
+    char *rest = identity + strlen(identity) + 1;
+    TRY(plugin_open(identity, TARE_ENCODER, NULL, &p, e));
+    TRY(mem_new((words + n) * (int64_t)sizeof *all, (void **)&all, e));
+    char *save = NULL;
+    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        if (strchr(word, '=') && has_param(p, word)) all[used++] = word;
+    for (int64_t i = 0; i < n; i++) all[used++] = settings[i];
+    const tare_status status = cli_plugin_open(identity, TARE_ENCODER, all, used, out, e);
+    mem_free(all);
+    return status;
+}
+
+tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const char *name,
+                            const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
+{
+    if (!plugin_dim(codebook)) return TARE_OK;
+    if (name) {
+        TRY(cli_plugin_open(name, TARE_ENCODER, settings, n, out, e));
+    } else {
+        char identity[4100] = "";
+        TRY(match_identity(codebook, identity, 4096, e));
+        if (!identity[0])
+            FAIL(e, TARE_E_CONFIG, "%s: does not say which encoder its embeddings come from; name it with --encoder",
+                 codebook_name);
+        TRY(open_by_identity(identity, settings, n, out, e));
+    }
+    return match_encoder(codebook, out->instance, codebook_name, e);
+}

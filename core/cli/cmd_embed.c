@@ -1,0 +1,136 @@
+/* tare embed ENCODER [key=value ...]: texts in, embeddings out. */
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/clusterers.h"
+#include "cluster/encode.h"
+#include "cluster/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 1024 };
+
+static const char USAGE[] =
+    "usage: tare embed ENCODER [key=value ...] [--codebook FILE] [--threads N]\n"
+    "  reads   {\"text\"} a line (\"question\" is taken too)\n"
+    "  writes  {\"embedding\":[D]} a line (with \"id\" where the input has one), in the order of the input\n"
+    "  --codebook FILE  use what the encoder learnt from that codebook's corpus\n"
+    "  --threads N      encode N batches at the same time, reading in chunks; 0: one for each core; default 1\n"
+    "  key=value        parameters of the encoder: tare plugin info ENCODER\n";
+
+struct filter {
+    struct plugin_instance *encoder;
+    struct pool *pool;
+    json_t *lines[CHUNK];
+    tare_text texts[CHUNK];
+    int64_t n, capacity;
+    float *out; /* [CHUNK, D] */
+    struct str text;
+};
+
+static tare_status write_one(struct filter *f, int64_t i, struct err *e)
+{
+    const json_t *id = json_object_get(f->lines[i], "id");
+    const int64_t d = plugin_dim(f->encoder);
+    str_clear(&f->text);
+    TRY(str_add(&f->text, "{", 1, e));
+    if (id) {
+        TRY(str_add(&f->text, "\"id\":", -1, e));
+        TRY(json_print(id, &f->text, e));
+        TRY(str_add(&f->text, ",", 1, e));
+    }
+    TRY(str_add(&f->text, "\"embedding\":[", -1, e));
+    for (int64_t j = 0; j < d; j++) TRY(str_addf(&f->text, e, "%s%.9g", j ? "," : "", (double)f->out[i * d + j]));
+    TRY(str_add(&f->text, "]}\n", -1, e));
+    if (fwrite(f->text.data, 1, (size_t)f->text.size, stdout) != (size_t)f->text.size)
+        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
+}
+
+static tare_status flush_lines(struct filter *f, struct err *e)
+{
+    tare_status s = f->n ? encode_texts(f->encoder, f->texts, f->n, f->pool, f->out, e) : TARE_OK;
+    for (int64_t i = 0; i < f->n; i++) {
+        if (!s) s = write_one(f, i, e);
+        json_decref(f->lines[i]);
+    }
+    if (!s && f->n && fflush(stdout)) s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    f->n = 0;
+    return s;
+}
+
+static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+{
+    struct filter *f = ctx;
+    TRY(json_get_text(object, json_object_get(object, "text") ? "text" : "question", where, &f->texts[f->n], e));
+    f->lines[f->n++] = json_incref((json_t *)(uintptr_t)object);
+    return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
+}
+
+static tare_status run(const char *name, const char *const *settings, int64_t n, const char *codebook, int threads, struct err *e)
+{
+    struct filter *f;
+    struct cli_plugin learnt = {0}, encoder = {0};
+    tare_status s;
+    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
+    f->capacity = threads == 1 ? 1 : CHUNK;
+    TRY_TO(s, end, cli_plugin_open(name, TARE_ENCODER, settings, n, &encoder, e));
+    f->encoder = encoder.instance;
+    if (codebook) TRY_TO(s, end, cli_codebook_open(codebook, NULL, 0, &learnt, e));
+    if (codebook) TRY_TO(s, end, match_encoder(learnt.instance, f->encoder, codebook, e));
+    TRY_TO(s, end, pool_new(threads, &f->pool, e));
+    TRY_TO(s, end, mem_new(f->capacity * plugin_dim(f->encoder) * (int64_t)sizeof *f->out, (void **)&f->out, e));
+    s = json_each_line(stdin, "standard input", take_line, f, e);
+    struct err late;
+    const tare_status last = flush_lines(f, s ? &late : e); /* what was read before a bad line is still answered */
+    if (!s) s = last;
+end:
+    pool_free(f->pool);
+    cli_plugin_close(&learnt);
+    cli_plugin_close(&encoder);
+    str_free(&f->text);
+    mem_free(f->out);
+    mem_free(f);
+    return s;
+}
+
+int cmd_embed(int argc, char **argv)
+{
+    const char *name = NULL, *codebook = NULL, *threads = "1";
+    const char **settings = calloc((size_t)argc + 1, sizeof *settings);
+    int64_t n = 0, n_threads;
+    struct err e = {0};
+    if (!settings) return 1;
+    int bad = 0;
+    for (int i = 1; i < argc && !bad; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(USAGE, stdout);
+            free(settings);
+            return 0;
+        }
+        if (!strcmp(argv[i], "--codebook") && i + 1 < argc)
+            codebook = argv[++i];
+        else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
+            threads = argv[++i];
+        else if (argv[i][0] == '-')
+            bad = i;
+        else if (strchr(argv[i], '='))
+            settings[n++] = argv[i];
+        else if (!name)
+            name = argv[i];
+        else
+            bad = i;
+    }
+    if (bad) fprintf(stderr, "tare embed: %s was not expected\n", argv[bad]);
+    if (bad || !name || str_to_int(threads, &n_threads, &e) || n_threads < 0 || n_threads > 4096) {
+        fputs(USAGE, stderr);
+        free(settings);
+        return 2;
+    }
+    const tare_status s = run(name, settings, n, codebook, (int)n_threads, &e);
+    free(settings);
+    if (!s) return 0;
+    log_error(&e);
+    return err_exit_code(e.code);
+}

@@ -1,0 +1,296 @@
+#include "cluster/cluster.h"
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cluster/codebook.h"
+#include "cluster/corpus.h"
+#include "cluster/encode.h"
+#include "cluster/match.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------- opening plugins */
+
+/* The settings of a plugin: those of [clusterer.NAME] under its own section's name, before those that stand there already. */
+static tare_status settings_of(const struct config *config, const struct plugin *p, struct arena *a,
+                               const struct config_param **out, struct err *e)
+{
+    char from[160], to[160], *section;
+    snprintf(from, sizeof from, "clusterer.%s", p->desc.name);
+    snprintf(to, sizeof to, "%s.%s", plugin_kind_name(p->desc.kind), p->desc.name);
+    TRY(arena_strdup(a, to, -1, &section, e));
+    struct config_param *list = NULL, **tail = &list;
+    for (const struct config_param *c = config->params; c; c = c->next) {
+        if (strcmp(c->section, from) && strcmp(c->section, to)) continue;
+        TRY(arena_new(a, struct config_param, 1, tail, e));
+        **tail = *c;
+        (*tail)->section = section;
+        (*tail)->next = NULL;
+        tail = &(*tail)->next;
+    }
+    *out = list;
+    return TARE_OK;
+}
+
+static bool has_path(const struct plugin *p)
+{
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (p->params[i].type == TARE_PATH && !strcmp(p->params[i].key, "path")) return true;
+    return false;
+}
+
+/* A codebook's file that nobody named lies in the run's folder. */
+static tare_status default_path(const struct config *config, const struct plugin *p, struct arena *a,
+                                const struct config_param **settings, struct err *e)
+{
+    if (!has_path(p)) return TARE_OK;
+    for (const struct config_param *c = *settings; c; c = c->next)
+        if (!strcmp(c->key, "path")) return TARE_OK;
+    char path[FS_PATH], assignment[FS_PATH + 8];
+    TRY(fs_join(path, config->run.dir, "codebook.safetensors", e));
+    snprintf(assignment, sizeof assignment, "path=%s", path);
+    const char *const one = assignment;
+    return plugin_settings(p, &one, 1, *settings, a, settings, e);
+}
+
+static const char *path_in(const struct plugin *p, const tare_value *values)
+{
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (p->params[i].type == TARE_PATH && !strcmp(p->params[i].key, "path")) return values[i].s;
+    return NULL;
+}
+
+static tare_status open_encoder(const struct config *config, const struct plugin_search *search, const struct plugin_env *env,
+                                struct cluster *c, struct err *e)
+{
+    const struct plugin *p;
+    const struct config_param *settings;
+    const tare_value *values;
+    TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, search, &p, e));
+    TRY(settings_of(config, p, &c->arena, &settings, e));
+    TRY(plugin_params(p, settings, &c->arena, &values, e));
+    return plugin_create(p, values, 0, env, &c->encoder, e);
+}
+
+/* ---------------------------------------------------------------- training a missing codebook */
+
+static tare_status questions(const struct dataset *data, struct arena *a, tare_text **out, struct err *e)
+{
+    TRY(arena_new(a, tare_text, data->n, out, e));
+    for (int64_t i = 0; i < data->n; i++) (*out)[i] = data->rows[i].question;
+    return TARE_OK;
+}
+
+static tare_status train_missing(const struct config *config, const char *path, struct cluster *c, struct err *e)
+{
+    const struct clusterer_config *o = &config->clusterer;
+    struct corpus corpus = {0};
+    tare_text *texts;
+    int64_t n = c->data->n;
+    const char *name = o->corpus[0] ? o->corpus : c->data->name;
+    if (!o->clusters)
+        FAIL(e, TARE_E_NOT_FOUND,
+             "%s: there is no codebook; make one with `tare codebook`, or set clusterer.clusters to have it trained here", path);
+    if (o->corpus[0]) {
+        TRY(corpus_open(o->corpus, &corpus, e));
+        texts = corpus.texts;
+        n = corpus.n;
+    } else {
+        TRY(questions(c->data, &c->arena, &texts, e));
+    }
+    const struct kmeans_options options = {
+        .k = o->clusters, .restarts = o->restarts, .iterations = o->iterations, .swaps = o->restarts, .seed = (uint64_t)o->seed};
+    struct kmeans_result r;
+    const tare_status status = codebook_train_texts(path, c->encoder, texts, n, name, &options, c->pool, &r, e);
+    if (!status) {
+        log_info("codebook %s: %lld clusters of %lld questions (%s) with encoder %s, inertia %.6g, %lld iterations, seed %lld",
+                 path, (long long)r.k, (long long)n, name, c->encoder->plugin->desc.name, r.inertia, (long long)r.iterations,
+                 (long long)o->seed);
+        kmeans_result_free(&r);
+        c->trained = true;
+    }
+    corpus_free(&corpus);
+    return status;
+}
+
+/* Rank 0 trains; the others wait until its file is there. A rank that fails ends the job. */
+static tare_status ensure_codebook(const struct config *config, const char *path, struct comm *comm, struct cluster *c,
+                                   struct err *e)
+{
+    if (!comm || comm->rank == 0) {
+        if (!fs_exists(path)) TRY(train_missing(config, path, c, e));
+    }
+    return comm && comm->size > 1 ? comm->barrier(comm, e) : TARE_OK;
+}
+
+static tare_status open_codebook(const struct config *config, const struct plugin_search *search, const struct plugin_env *env,
+                                 struct comm *comm, struct cluster *c, struct err *e)
+{
+    const struct plugin *p;
+    const struct config_param *settings;
+    const tare_value *values;
+    TRY(plugin_open(config->clusterer.codebook, TARE_CODEBOOK, search, &p, e));
+    TRY(settings_of(config, p, &c->arena, &settings, e));
+    TRY(default_path(config, p, &c->arena, &settings, e));
+    TRY(plugin_params(p, settings, &c->arena, &values, e));
+    const char *path = path_in(p, values);
+    if (path) { /* a codebook with a file stands on embeddings */
+        TRY(open_encoder(config, search, env, c, e));
+        TRY(ensure_codebook(config, path, comm, c, e));
+    }
+    TRY(plugin_create(p, values, 0, env, &c->codebook, e));
+    if (!c->encoder && plugin_dim(c->codebook)) TRY(open_encoder(config, search, env, c, e));
+    return match_encoder(c->codebook, c->encoder, path ? path : p->desc.name, e);
+}
+
+/* ---------------------------------------------------------------- assignment */
+
+static tare_status check_clusters(const struct cluster *c, const int32_t *cluster, int64_t n, struct err *e)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (cluster[i] < -1 || cluster[i] >= c->n_clusters)
+            FAIL(e, TARE_E_PLUGIN, "codebook %s: put a prompt into cluster %d of %lld", c->codebook->plugin->desc.name, cluster[i],
+                 (long long)c->n_clusters);
+    return TARE_OK;
+}
+
+/* rows: [n] pointers. cache: folder or NULL. */
+static tare_status assign_rows(struct cluster *c, const struct row *const *rows, int64_t n, const char *cache, int32_t *cluster,
+                               struct err *e)
+{
+    tare_text *texts;
+    float *x = NULL;
+    TRY(mem_new(n * (int64_t)sizeof *texts, (void **)&texts, e));
+    tare_status status = TARE_OK;
+    const int64_t d = plugin_dim(c->codebook);
+    if (d) {
+        for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->question;
+        TRY_TO(status, done, mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
+        TRY_TO(status, done, encode_cached(c->encoder, texts, n, c->pool, cache, x, &c->cached, e));
+    }
+    for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->json;
+    TRY_TO(status, done, plugin_assign(c->codebook, x, texts, n, cluster, NULL, e));
+    status = check_clusters(c, cluster, n, e);
+done:
+    mem_free(x);
+    mem_free(texts);
+    return status;
+}
+
+static tare_status fit_rows(struct cluster *c, struct err *e)
+{
+    tare_text *texts;
+    if (!c->codebook->plugin->codebook->fit) return TARE_OK;
+    TRY(mem_new(c->data->n * (int64_t)sizeof *texts, (void **)&texts, e));
+    for (int64_t i = 0; i < c->data->n; i++) texts[i] = c->data->rows[i].json;
+    const tare_status status = plugin_fit(c->codebook, texts, c->data->n, e);
+    mem_free(texts);
+    return status;
+}
+
+static tare_status assign_data(const struct config *config, struct comm *comm, struct cluster *c, struct err *e)
+{
+    const struct row **rows;
+    char cache[FS_PATH];
+    TRY(fs_join(cache, config->run.dir, "cache", e));
+    TRY(fit_rows(c, e));
+    c->n_clusters = plugin_size(c->codebook);
+    if (c->n_clusters < 1 || c->n_clusters > INT32_MAX)
+        FAIL(e, TARE_E_PLUGIN, "codebook %s: has %lld clusters", c->codebook->plugin->desc.name, (long long)c->n_clusters);
+    TRY(arena_new(&c->arena, int32_t, c->data->n, &c->of_row, e));
+    TRY(arena_new(&c->arena, int64_t, c->n_clusters, &c->rows, e));
+    TRY(arena_new(&c->arena, int64_t, c->n_clusters, &c->used, e));
+    TRY(mem_new(c->data->n * (int64_t)sizeof *rows, (void **)&rows, e));
+    for (int64_t i = 0; i < c->data->n; i++) rows[i] = &c->data->rows[i];
+    const tare_status status = assign_rows(c, rows, c->data->n, comm && comm->rank ? NULL : cache, c->of_row, e);
+    mem_free(rows);
+    TRY(status);
+    for (int64_t i = 0; i < c->data->n; i++) {
+        if (c->of_row[i] < 0)
+            c->unassigned++;
+        else
+            c->rows[c->of_row[i]]++;
+    }
+    return TARE_OK;
+}
+
+static void warn(const struct cluster *c)
+{
+    const int64_t empty = cluster_empty(c);
+    if (empty)
+        log_warn("%lld of %lld clusters have no row of %s; they will never be seen", (long long)empty, (long long)c->n_clusters,
+                 c->data->name);
+    if (c->unassigned)
+        log_warn("%lld of %lld rows of %s are in no cluster", (long long)c->unassigned, (long long)c->data->n, c->data->name);
+}
+
+tare_status cluster_open(const struct config *config, const struct dataset *data, const struct plugin_env *env, struct comm *comm,
+                         struct pool *pool, struct cluster *out, struct err *e)
+{
+    const double start = clock_seconds();
+    *out = (struct cluster){.data = data, .pool = pool};
+    arena_init(&out->arena, "clusters");
+    if (!strcmp(config->clusterer.codebook, "none")) return TARE_OK;
+    const struct plugin_search search = {.config_dir = config->dir};
+    tare_status status = open_codebook(config, &search, env, comm, out, e);
+    if (!status) status = assign_data(config, comm, out, e);
+    if (status) {
+        cluster_close(out);
+        return status;
+    }
+    out->seconds = clock_seconds() - start;
+    warn(out);
+    return TARE_OK;
+}
+
+tare_status cluster_assign(struct cluster *c, struct batch *b, struct arena *arena, struct err *e)
+{
+    b->n_clusters = c->n_clusters;
+    TRY(arena_new(arena, int32_t, b->n_groups, &b->cluster, e));
+    for (int64_t m = 0; m < b->n_groups; m++) b->cluster[m] = -1;
+    if (!c->codebook) return TARE_OK;
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        const struct row *row = b->row[m];
+        if (row >= c->data->rows && row < c->data->rows + c->data->n) {
+            b->cluster[m] = c->of_row[row - c->data->rows];
+        } else {
+            TRY(assign_rows(c, &row, 1, NULL, &b->cluster[m], e));
+        }
+        if (b->cluster[m] >= 0) c->used[b->cluster[m]]++;
+    }
+    return TARE_OK;
+}
+
+tare_text cluster_name(const struct cluster *c, int64_t k)
+{
+    if (!c->codebook || !c->codebook->plugin->codebook->cluster_name) return (tare_text){"", 0};
+    struct plugin_call call;
+    plugin_enter(&call);
+    const tare_text name = c->codebook->plugin->codebook->cluster_name(c->codebook->self, k);
+    plugin_leave(&call, c->codebook, "cluster_name", -1, TARE_OK, NULL);
+    return name;
+}
+
+int64_t cluster_empty(const struct cluster *c)
+{
+    int64_t n = 0;
+    for (int64_t k = 0; k < c->n_clusters; k++) n += !c->rows[k];
+    return n;
+}
+
+int64_t cluster_unused(const struct cluster *c)
+{
+    int64_t n = 0;
+    for (int64_t k = 0; k < c->n_clusters; k++) n += c->rows[k] && !c->used[k];
+    return n;
+}
+
+void cluster_close(struct cluster *c)
+{
+    plugin_destroy(c->codebook);
+    plugin_destroy(c->encoder);
+    arena_free(&c->arena);
+    *c = (struct cluster){0};
+}

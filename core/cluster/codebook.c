@@ -1,0 +1,153 @@
+#include "cluster/codebook.h"
+
+#include "base/fs.h"
+#include "cluster/encode.h"
+
+#include <string.h>
+
+static tare_status add_text(json_t *o, const char *key, const char *value, struct err *e)
+{
+    if (json_object_set_new(o, key, json_string(value)))
+        FAIL(e, TARE_E_NOMEM, "codebook: %s cannot be stored (no memory, or not UTF-8)", key);
+    return TARE_OK;
+}
+
+static tare_status add_int(json_t *o, const char *key, int64_t value, struct err *e)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return add_text(o, key, text, e);
+}
+
+static tare_status add_hash(json_t *o, const char *key, uint64_t value, struct err *e)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
+    return add_text(o, key, text, e);
+}
+
+static tare_status describe(json_t *m, int64_t d, const struct kmeans_options *o, const struct codebook_origin *from,
+                            const struct kmeans_result *r, struct err *e)
+{
+    char inertia[32];
+    TRY(add_text(m, "format", "tare.codebook/1", e));
+    TRY(add_text(m, "encoder", from->encoder, e));
+    TRY(add_hash(m, "encoder_hash", fs_hash(from->encoder, (int64_t)strlen(from->encoder), 0), e));
+    TRY(add_int(m, "K", r->k, e));
+    TRY(add_int(m, "D", d, e));
+    TRY(add_text(m, "corpus", from->corpus, e));
+    TRY(add_hash(m, "corpus_hash", from->corpus_hash, e));
+    TRY(add_int(m, "corpus_rows", from->corpus_rows, e));
+    TRY(add_text(m, "method", "greedy k-means++, Lloyd, swaps", e));
+    TRY(add_int(m, "seed", (int64_t)o->seed, e));
+    TRY(add_int(m, "restarts", o->restarts, e));
+    TRY(add_int(m, "iterations", r->iterations, e));
+    TRY(add_int(m, "iterations_limit", o->iterations, e));
+    TRY(add_int(m, "swaps", o->swaps, e));
+    TRY(add_int(m, "swaps_kept", r->swaps_kept, e));
+    TRY(add_text(m, "converged", r->converged ? "true" : "false", e));
+    TRY(add_text(m, "inertia", str_from_double(inertia, r->inertia), e));
+    return add_text(m, "created_by", "tare " TARE_VERSION, e);
+}
+
+/* header, padded so that the floats behind it are aligned; then the tensors. */
+static tare_status write_file(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state,
+                              struct err *e)
+{
+    struct str text = {0}, file = {0};
+    tare_status status;
+    TRY_TO(status, done, json_print(header, &text, e));
+    while ((text.size + 8) % 64) TRY_TO(status, done, str_add(&text, " ", 1, e));
+    char length[8];
+    for (int i = 0; i < 8; i++) length[i] = (char)((uint64_t)text.size >> (8 * i));
+    TRY_TO(status, done, str_add(&file, length, 8, e));
+    TRY_TO(status, done, str_add(&file, text.data, text.size, e));
+    TRY_TO(status, done, str_add(&file, (const char *)centroids, bytes, e));
+    if (state.size) TRY_TO(status, done, str_add(&file, state.data, state.size, e));
+    char folder[FS_PATH];
+    fs_dirname(folder, path);
+    TRY_TO(status, done, fs_mkdirs(folder, e));
+    status = fs_write_atomic(path, file.data, file.size, e);
+done:
+    str_free(&text);
+    str_free(&file);
+    return status;
+}
+
+static tare_status write_codebook(const char *path, int64_t d, const struct kmeans_options *o, const struct codebook_origin *from,
+                                  const struct kmeans_result *r, struct err *e)
+{
+    const int64_t bytes = r->k * d * (int64_t)sizeof(float);
+    json_t *metadata = json_object();
+    json_t *header = json_pack("{s:o, s:{s:s, s:[I,I], s:[I,I]}}", "__metadata__", metadata, "centroids", "dtype", "F32", "shape",
+                               (json_int_t)r->k, (json_int_t)d, "data_offsets", (json_int_t)0, (json_int_t)bytes);
+    if (!header) FAIL(e, TARE_E_NOMEM, "%s: no memory for its header", path);
+    tare_status status = describe(metadata, d, o, from, r, e);
+    const json_int_t size = (json_int_t)from->encoder_state.size;
+    if (!status && size &&
+        json_object_set_new(header, "encoder_state",
+                            json_pack("{s:s, s:[I], s:[I,I]}", "dtype", "U8", "shape", size, "data_offsets", (json_int_t)bytes,
+                                      (json_int_t)bytes + size)))
+        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory for its header", path);
+    if (!status) status = write_file(path, header, r->centroids, bytes, from->encoder_state, e);
+    json_decref(header);
+    return status;
+}
+
+tare_status codebook_train(const char *path, const float *x, int64_t n, int64_t d, const struct kmeans_options *o,
+                           const struct codebook_origin *from, struct pool *pool, struct kmeans_result *out, struct err *e)
+{
+    TRY(kmeans_train(x, n, d, o, pool, out, e));
+    const tare_status status = write_codebook(path, d, o, from, out, e);
+    if (status) kmeans_result_free(out);
+    return status;
+}
+
+tare_status codebook_train_texts(const char *path, struct plugin_instance *encoder, const tare_text *texts, int64_t n,
+                                 const char *corpus, const struct kmeans_options *o, struct pool *pool, struct kmeans_result *out,
+                                 struct err *e)
+{
+    struct str identity = {0}, state = {0};
+    float *x = NULL;
+    tare_status status;
+    TRY_TO(status, done, kmeans_check(o, n, e)); /* before the long part */
+    TRY_TO(status, done, plugin_fit(encoder, texts, n, e));
+    TRY_TO(status, done, plugin_identity(encoder, &identity, e));
+    if (encoder->plugin->encoder->save) TRY_TO(status, done, plugin_save_raw(encoder, &state, e));
+    TRY_TO(status, done, mem_new(n * plugin_dim(encoder) * (int64_t)sizeof *x, (void **)&x, e));
+    TRY_TO(status, done, encode_texts(encoder, texts, n, pool, x, e));
+    const struct codebook_origin from = {.encoder = identity.data ? identity.data : "",
+                                         .corpus = corpus,
+                                         .corpus_hash = encode_hash_texts(texts, n),
+                                         .corpus_rows = n,
+                                         .encoder_state = {state.data, state.size}};
+    status = codebook_train(path, x, n, plugin_dim(encoder), o, &from, pool, out, e);
+done:
+    mem_free(x);
+    str_free(&identity);
+    str_free(&state);
+    return status;
+}
+
+tare_status codebook_metadata(const char *path, json_t **out, struct err *e)
+{
+    struct fs_map m;
+    json_t *header = NULL;
+    TRY(fs_map(path, &m, e));
+    uint64_t length = 0;
+    for (int i = 7; i >= 0; i--) length = m.size >= 8 ? length << 8 | m.data[i] : 0;
+    tare_status status = TARE_OK;
+    if (m.size < 8 || length > (uint64_t)m.size - 8)
+        status =
+            err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: is not a codebook: its header does not fit into the file", path);
+    if (!status) status = json_parse((const char *)m.data + 8, (int64_t)length, path, &header, e);
+    fs_unmap(&m);
+    TRY(status);
+    *out = json_incref(json_object_get(header, "__metadata__"));
+    json_decref(header);
+    if (!json_is_object(*out)) {
+        json_decref(*out);
+        FAIL(e, TARE_E_CORRUPT, "%s: is not a codebook: it has no __metadata__; make one with `tare codebook`", path);
+    }
+    return TARE_OK;
+}

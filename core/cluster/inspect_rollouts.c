@@ -1,0 +1,113 @@
+/* Rewards by cluster from a run's rollout dumps. */
+#include "base/arena.h"
+#include "base/fs.h"
+#include "cluster/inspect.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tally {
+    int64_t n;
+    double sum, squares;
+    int64_t half[2]; /* rollouts in the first and in the second half of the files */
+};
+
+struct dump {
+    struct tally *clusters; /* [n_clusters], index cluster + 1: the first is "none" */
+    int64_t n_clusters, capacity;
+    int half;
+};
+
+static tare_status take_line(void *ctx, const json_t *o, const char *where, struct err *e)
+{
+    struct dump *d = ctx;
+    double reward;
+    int64_t cluster;
+    TRY(json_get_double(o, "reward", where, &reward, e));
+    TRY(json_get_int(o, "cluster", where, &cluster, e));
+    if (cluster < -1 || cluster > 100000000) FAIL(e, TARE_E_RANGE, "%s: cluster is %lld", where, (long long)cluster);
+    TRY(mem_grow((void **)&d->clusters, &d->capacity, cluster + 2, (int64_t)sizeof *d->clusters, e));
+    if (d->n_clusters < cluster + 2) d->n_clusters = cluster + 2;
+    struct tally *t = &d->clusters[cluster + 1];
+    t->n++;
+    t->sum += reward;
+    t->squares += reward * reward;
+    t->half[d->half]++;
+    return TARE_OK;
+}
+
+static tare_status take_file(struct dump *d, const char *path, struct err *e)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
+    const tare_status status = json_each_line(f, path, take_line, d, e);
+    fclose(f);
+    return status;
+}
+
+static int is_dump(const struct dirent *entry)
+{
+    const size_t n = strlen(entry->d_name);
+    return n > 6 && !strcmp(entry->d_name + n - 6, ".jsonl");
+}
+
+static tare_status take_folder(struct dump *d, const char *path, struct err *e)
+{
+    struct dirent **entries = NULL;
+    const int n = scandir(path, &entries, is_dump, alphasort);
+    if (n < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    tare_status status = TARE_OK;
+    if (!n)
+        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "%s: holds no .jsonl file; name a run's rollouts folder", path);
+    for (int i = 0; i < n; i++) {
+        char file[FS_PATH];
+        d->half = i >= (n + 1) / 2;
+        if (!status) status = fs_join(file, path, entries[i]->d_name, e);
+        if (!status) status = take_file(d, file, e);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+static tare_status describe(const struct dump *d, json_t **out, struct err *e)
+{
+    struct tally all = {0};
+    for (int64_t k = 0; k < d->n_clusters; k++) {
+        all.n += d->clusters[k].n;
+        all.sum += d->clusters[k].sum;
+        for (int h = 0; h < 2; h++) all.half[h] += d->clusters[k].half[h];
+    }
+    if (!all.n) FAIL(e, TARE_E_INVALID, "the rollout dump has no lines");
+    const double mean = all.sum / (double)all.n;
+    double total = 0, between = 0, drift = 0;
+    json_t *list = json_array();
+    for (int64_t k = 0; k < d->n_clusters; k++) {
+        const struct tally *t = &d->clusters[k];
+        if (!t->n) continue;
+        const double m = t->sum / (double)t->n;
+        total += t->squares - 2 * mean * t->sum + (double)t->n * mean * mean;
+        between += (double)t->n * (m - mean) * (m - mean);
+        if (all.half[0] && all.half[1])
+            drift += fabs((double)t->half[0] / (double)all.half[0] - (double)t->half[1] / (double)all.half[1]) / 2;
+        json_array_append_new(list, json_pack("{s:I, s:I, s:f, s:f}", "cluster", (json_int_t)k - 1, "rollouts", (json_int_t)t->n,
+                                              "reward_mean", m, "reward_variance", fmax(0, t->squares / (double)t->n - m * m)));
+    }
+    *out = json_pack("{s:I, s:f, s:f, s:o, s:o, s:o}", "rollouts", (json_int_t)all.n, "reward_mean", mean, "reward_variance",
+                     fmax(0, total) / (double)all.n, "explained", total > 0 ? json_real(between / total) : json_null(), "drift",
+                     all.half[0] && all.half[1] ? json_real(drift) : json_null(), "clusters", list);
+    if (!*out) FAIL(e, TARE_E_NOMEM, "no memory for the clusters of a rollout dump");
+    return TARE_OK;
+}
+
+tare_status inspect_rollouts(const char *path, json_t **out, struct err *e)
+{
+    struct dump d = {0};
+    tare_status status = fs_is_dir(path) ? take_folder(&d, path, e) : take_file(&d, path, e);
+    if (!status) status = describe(&d, out, e);
+    mem_free(d.clusters);
+    return status;
+}

@@ -1,0 +1,59 @@
+#include "cluster/match.h"
+
+#include "base/fs.h"
+
+#include <string.h>
+
+enum { IDENTITY = 4096 };
+
+const char *codebook_path(const struct plugin_instance *codebook)
+{
+    for (uint32_t i = 0; i < codebook->plugin->desc.n_params; i++)
+        if (codebook->plugin->params[i].type == TARE_PATH && !strcmp(codebook->plugin->params[i].key, "path"))
+            return codebook->values[i].s;
+    return NULL;
+}
+
+tare_status match_identity(struct plugin_instance *codebook, char *text, int64_t capacity, struct err *e)
+{
+    text[0] = 0;
+    if (!codebook->plugin->codebook->encoder_identity) return TARE_OK;
+    struct plugin_call c;
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, codebook, "encoder_identity", -1,
+                     codebook->plugin->codebook->encoder_identity(codebook->self, text, capacity, &c.error), e));
+    text[capacity - 1] = 0;
+    return TARE_OK;
+}
+
+static tare_status same_identity(const char *wanted, const struct str *got, const char *name, struct err *e)
+{
+    if (!wanted[0] || !strcmp(wanted, got->data)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "%s: is a codebook for the encoder `%s` (hash %016llx), and the encoder here is `%s` (hash %016llx); name that encoder "
+         "with its "
+         "parameters, or train another codebook (tare codebook)",
+         name, wanted, (unsigned long long)fs_hash(wanted, (int64_t)strlen(wanted), 0), got->data,
+         (unsigned long long)fs_hash(got->data, got->size, 0));
+}
+
+tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instance *encoder, const char *name, struct err *e)
+{
+    char wanted[IDENTITY];
+    if (!plugin_dim(codebook)) return TARE_OK;
+    TRY(match_identity(codebook, wanted, IDENTITY, e));
+    if (!encoder)
+        FAIL(e, TARE_E_CONFIG, "%s: is a codebook for embeddings%s%s%s; name its encoder", name, wanted[0] ? " of `" : "", wanted,
+             wanted[0] ? "`" : "");
+    struct str got = {0};
+    tare_status status = plugin_identity(encoder, &got, e);
+    if (!status) status = same_identity(wanted, &got, name, e);
+    str_free(&got);
+    TRY(status);
+    if (plugin_dim(encoder) != plugin_dim(codebook))
+        FAIL(e, TARE_E_SHAPE, "%s: takes embeddings of width %lld, and encoder %s makes %lld", name,
+             (long long)plugin_dim(codebook), encoder->plugin->desc.name, (long long)plugin_dim(encoder));
+    if (!codebook->plugin->codebook->encoder_state) return TARE_OK;
+    const tare_text state = codebook->plugin->codebook->encoder_state(codebook->self);
+    return state.size ? plugin_load_raw(encoder, state.data, state.size, name, e) : TARE_OK;
+}
