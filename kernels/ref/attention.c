@@ -50,6 +50,7 @@ static void attention_row(float *out, float stats[2], const float *q, struct kv_
         const float score = attention_score(q, kv.k + at, j % KV_BLOCK, s);
         m = score > m ? score : m;
     }
+    m += 0.0f; /* a maximum of 0 has one sign */
     memset(out, 0, (size_t)dim * sizeof *out);
     for (int64_t j = 0; j < n; j++) {
         const int64_t at = (blocks[j / KV_BLOCK] * s.kv_heads + kv_head) * dim * KV_BLOCK;

@@ -10,7 +10,7 @@ static float head_max(const float *z, float scale, int64_t v)
 {
     float m = -INFINITY;
     for (int64_t i = 0; i < v; i++) m = z[i] * scale > m ? z[i] * scale : m;
-    return m;
+    return m + 0.0f; /* a maximum of 0 has one sign */
 }
 
 static float head_shifted(float z, float scale, float m)

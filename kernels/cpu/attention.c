@@ -1,0 +1,227 @@
+/* Attention over the blocked cache (definition: ref/attention.c).
+ *
+ * A tile is up to ATTN_ROWS (query, head) rows that share a key/value head: neighbouring positions, the heads of the group, and for decoding
+ * neighbouring sequences. Scores are products of the tile's queries with a block of 16 keys, [rows, D] [D, 16]; blocks that lead the tables of
+ * all sequences of the tile are read once for all. A row of scores stays in scratch for the two passes of the softmax, then
+ * [rows, keys] [keys, D] goes on in one chain from block to block.
+ */
+enum { ATTN_ROWS = MR, ATTN_TILES = 4 /* of a task */ };
+
+struct attn_args {
+    float *out, *stats;
+    const float *qkv;
+    struct kv_layer kv;
+    struct attn_shape s;
+    const struct attn_seq *seqs;
+    const int32_t *query;                 /* [queries, 2] sequence, index in it */
+    int64_t queries, group, chunks, keys; /* heads a key/value head; tasks a key/value head; most keys of a row, rounded up to 16 */
+    float *scratch;                       /* a thread: scores [rows, keys], queries and outputs [rows, D] */
+    int64_t scratch_size;
+};
+
+struct attn_tile {
+    int rows, runs;
+    int64_t shared;               /* leading blocks that all runs have in common */
+    int64_t keys[ATTN_ROWS];      /* seen by a row */
+    int64_t at[ATTN_ROWS];        /* row * H + head in out */
+    int run_begin[ATTN_ROWS + 1]; /* rows of one sequence */
+    const int32_t *blocks[ATTN_ROWS];
+    int64_t run_blocks[ATTN_ROWS];
+    float *score, *q, *o;
+};
+
+static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int64_t head, int64_t row, int rows)
+{
+    const int64_t dim = s->s.head_dim;
+    int32_t last = -1;
+    t->rows = rows, t->runs = 0;
+    for (int r = 0; r < rows; r++) {
+        const int32_t *query = s->query + (row + r) / s->group * 2;
+        const struct attn_seq *seq = &s->seqs[query[0]];
+        const int64_t token = seq->q_begin + query[1], h = head * s->group + (row + r) % s->group;
+        if (query[0] != last) {
+            last = query[0];
+            t->run_begin[t->runs] = r;
+            t->blocks[t->runs++] = seq->blocks;
+        }
+        t->keys[r] = seq->pos + query[1] + 1;
+        t->at[r] = token * s->s.heads + h;
+        t->run_blocks[t->runs - 1] = (t->keys[r] + KV_BLOCK - 1) / KV_BLOCK;
+        memcpy(t->q + r * dim, s->qkv + token * s->s.stride + h * dim, (size_t)dim * sizeof(float));
+    }
+    t->run_begin[t->runs] = rows;
+    t->shared = t->run_blocks[0];
+    for (int i = 1; i < t->runs; i++) {
+        int64_t same = 0;
+        while (same < t->shared && same < t->run_blocks[i] && t->blocks[i][same] == t->blocks[0][same]) same++;
+        t->shared = same;
+    }
+}
+
+static void attn_scores(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to, const int32_t *blocks,
+                        int64_t begin, int64_t end)
+{
+    const int64_t dim = s->s.head_dim;
+    struct small p = {.m = to - from,
+                      .n = KV_BLOCK,
+                      .k = dim,
+                      .a = t->q + from * dim,
+                      .a_row = dim,
+                      .a_col = 1,
+                      .b_row = KV_BLOCK,
+                      .c_row = s->keys};
+    for (int64_t b = begin; b < end; b++) {
+        p.b = s->kv.k + (blocks[b] * s->s.kv_heads + head) * dim * KV_BLOCK;
+        p.c = t->score + from * s->keys + b * KV_BLOCK;
+        small_rows(&p, 0, to - from);
+    }
+}
+
+static void attn_values(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to, const int32_t *blocks,
+                        int64_t begin, int64_t end)
+{
+    const int64_t dim = s->s.head_dim;
+    int64_t most = 0;
+    for (int r = from; r < to; r++) most = t->keys[r] > most ? t->keys[r] : most;
+    struct small p = {.m = to - from, .n = dim, .a_row = s->keys, .a_col = 1, .b_row = dim, .c = t->o + from * dim, .c_row = dim};
+    for (int64_t b = begin; b < end; b++) {
+        p.k = most - b * KV_BLOCK < KV_BLOCK ? most - b * KV_BLOCK : KV_BLOCK;
+        p.b = s->kv.v + (blocks[b] * s->s.kv_heads + head) * dim * KV_BLOCK;
+        p.a = t->score + from * s->keys + b * KV_BLOCK;
+        p.continues = b > 0;
+        small_rows(&p, 0, to - from);
+    }
+}
+
+/* Scores to weights exp(s - m); returns l. Beyond the row's keys, up to `width`, weights are 0. */
+static float attn_softmax(float *score, int64_t keys, int64_t width, float scale, float *top)
+{
+    const vf sv = v_set(scale), low = v_set(-INFINITY);
+    vf m = low, l = v_zero();
+    for (int64_t j = 0; j < keys; j += LANES) {
+        vf x = v_mul(v_load(score + j), sv);
+        if (keys - j < LANES) x = v_select_n(x, low, keys - j);
+        v_store(score + j, x);
+        m = v_max(x, m);
+    }
+    *top = v_max_of(m) + 0.0f;
+    const vf mv = v_set(*top);
+    for (int64_t j = 0; j < keys; j += LANES) {
+        const vf p = v_exp(v_sub(v_load(score + j), mv));
+        v_store(score + j, p);
+        l = v_add(l, p);
+    }
+    for (int64_t j = (keys + LANES - 1) / LANES * LANES; j < width; j += LANES) v_store(score + j, v_zero());
+    return v_sum(l);
+}
+
+static void attn_tile_run(struct attn_tile *t, const struct attn_args *s, int64_t head)
+{
+    const int64_t dim = s->s.head_dim;
+    attn_scores(t, s, head, 0, t->rows, t->blocks[0], 0, t->shared);
+    for (int i = 0; i < t->runs; i++)
+        attn_scores(t, s, head, t->run_begin[i], t->run_begin[i + 1], t->blocks[i], t->shared, t->run_blocks[i]);
+    float l[ATTN_ROWS], m[ATTN_ROWS];
+    for (int i = 0; i < t->runs; i++)
+        for (int r = t->run_begin[i]; r < t->run_begin[i + 1]; r++)
+            l[r] = attn_softmax(t->score + r * s->keys, t->keys[r], t->run_blocks[i] * KV_BLOCK, s->s.scale, &m[r]);
+    attn_values(t, s, head, 0, t->rows, t->blocks[0], 0, t->shared);
+    for (int i = 0; i < t->runs; i++)
+        attn_values(t, s, head, t->run_begin[i], t->run_begin[i + 1], t->blocks[i], t->shared, t->run_blocks[i]);
+    for (int r = 0; r < t->rows; r++) {
+        for (int64_t d = 0; d < dim; d += LANES)
+            gemm_store(s->out + t->at[r] * dim + d, v_div(gemm_load(t->o + r * dim + d, dim - d), v_set(l[r])), dim - d);
+        if (s->stats) s->stats[t->at[r] * 2] = m[r], s->stats[t->at[r] * 2 + 1] = l[r];
+    }
+}
+
+static void attn_task(void *arg, int64_t task, int thread)
+{
+    const struct attn_args *s = arg;
+    /* late positions cost most: they come first, so that the threads end together */
+    const int64_t head = task % s->s.kv_heads, chunk = s->chunks - 1 - task / s->s.kv_heads, rows = s->queries * s->group;
+    float *own = s->scratch + thread * s->scratch_size;
+    struct attn_tile t = {.score = own, .q = own + ATTN_ROWS * s->keys};
+    t.o = t.q + ATTN_ROWS * s->s.head_dim;
+    for (int i = 0; i < ATTN_TILES; i++) {
+        const int64_t row = (chunk * ATTN_TILES + i) * ATTN_ROWS;
+        if (row >= rows) return;
+        attn_tile_begin(&t, s, head, row, (int)(rows - row < ATTN_ROWS ? rows - row : ATTN_ROWS));
+        attn_tile_run(&t, s, head);
+    }
+}
+
+static void attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
+                      const struct attn_seq *seqs, int64_t n_seqs)
+{
+    struct attn_args a = {.out = out, .stats = stats, .qkv = qkv, .kv = kv, .s = s, .seqs = seqs, .group = s.heads / s.kv_heads};
+    int64_t work = 0;
+    for (int64_t i = 0; i < n_seqs; i++) {
+        const int64_t keys = (seqs[i].pos + seqs[i].q_len + KV_BLOCK - 1) / KV_BLOCK * KV_BLOCK;
+        a.queries += seqs[i].q_len;
+        a.keys = keys > a.keys ? keys : a.keys;
+        work += seqs[i].q_len * keys * s.heads * s.head_dim;
+    }
+    if (!a.queries) return;
+    int32_t *query = scratch(c, 2 * a.queries), *at = query;
+    for (int64_t i = 0; i < n_seqs; i++)
+        for (int64_t j = 0; j < seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
+    a.query = query;
+    a.scratch_size = ATTN_ROWS * (a.keys + 2 * s.head_dim) + LANES;
+    a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
+    a.chunks = (a.queries * a.group + ATTN_ROWS * ATTN_TILES - 1) / (ATTN_ROWS * ATTN_TILES);
+    pool_run(work < 65536 ? NULL : c->pool, a.chunks * s.kv_heads, attn_task, &a);
+    arena_reset(c->scratch);
+}
+
+/* ---- the cache */
+struct kv_args {
+    struct kv_layer kv;
+    const float *qkv;
+    struct attn_shape s;
+    const int64_t *rows, *slots;
+    const int32_t *to, *from;
+};
+
+static void kv_write_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct kv_args *a = arg;
+    const int64_t dim = a->s.head_dim, heads = a->s.kv_heads;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t block = a->slots[i] / KV_BLOCK, lane = a->slots[i] % KV_BLOCK;
+        const float *key = a->qkv + a->rows[i] * a->s.stride + a->s.heads * dim, *value = key + heads * dim;
+        for (int64_t j = 0; j < heads; j++) {
+            float *k = a->kv.k + (block * heads + j) * dim * KV_BLOCK + lane;
+            for (int64_t d = 0; d < dim; d++) k[d * KV_BLOCK] = key[j * dim + d];
+            memcpy(a->kv.v + ((block * heads + j) * KV_BLOCK + lane) * dim, value + j * dim, (size_t)dim * sizeof(float));
+        }
+    }
+}
+
+static void kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
+                     const int64_t *slots, int64_t n)
+{
+    spans(c, n, 4 * s.kv_heads * s.head_dim, 1, kv_write_run,
+          &(struct kv_args){.kv = kv, .qkv = qkv, .s = s, .rows = rows, .slots = slots});
+}
+
+static void kv_copy_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct kv_args *a = arg;
+    const int64_t size = a->s.kv_heads * a->s.head_dim * KV_BLOCK;
+    for (int64_t i = begin; i < end; i++) {
+        memcpy(a->kv.k + a->to[i] * size, a->kv.k + a->from[i] * size, (size_t)size * sizeof(float));
+        memcpy(a->kv.v + a->to[i] * size, a->kv.v + a->from[i] * size, (size_t)size * sizeof(float));
+    }
+}
+
+static void kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
+                    const int32_t *from_block, int64_t n)
+{
+    /* in the calling thread: a later copy may read what an earlier one wrote */
+    const struct kv_args a = {.kv = kv, .s = s, .to = to_block, .from = from_block};
+    (void)c;
+    kv_copy_run(&a, 0, n, 0);
+}

@@ -1,0 +1,68 @@
+/* Rows in and out, and sums of them (definitions: ref/elementwise.c). Sums into rows are cut by columns, so each runs over t in order. */
+struct rows_args {
+    float *to;
+    const float *from;
+    const int32_t *ids; /* one of ids and rows */
+    const int64_t *rows;
+    int64_t n, width;
+};
+
+static int64_t rows_at(const struct rows_args *s, int64_t i)
+{
+    return s->ids ? s->ids[i] : s->rows[i];
+}
+
+static void rows_gather(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct rows_args *s = arg;
+    for (int64_t i = begin; i < end; i++)
+        memcpy(s->to + i * s->width, s->from + rows_at(s, i) * s->width, (size_t)s->width * sizeof *s->to);
+}
+
+INLINE void v_accumulate(float *y, const float *x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) v_store(y + i, v_add(v_load(y + i), v_load(x + i)));
+    if (i < n) v_store_n(y + i, v_add(v_load_n(y + i, n - i), v_load_n(x + i, n - i)), n - i);
+}
+
+static void rows_scatter(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct rows_args *s = arg;
+    for (int64_t i = 0; i < s->n; i++)
+        v_accumulate(s->to + rows_at(s, i) * s->width + begin, s->from + i * s->width + begin, end - begin);
+}
+
+static void embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+{
+    spans(c, t, width, 1, rows_gather, &(struct rows_args){x, table, ids, NULL, t, width});
+}
+
+static void embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+{
+    spans(c, width, t, LANES, rows_scatter, &(struct rows_args){dtable, dx, ids, NULL, t, width});
+}
+
+static void gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+{
+    spans(c, n, width, 1, rows_gather, &(struct rows_args){y, x, NULL, rows, n, width});
+}
+
+static void scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+{
+    spans(c, width, n, LANES, rows_scatter, &(struct rows_args){y, x, NULL, rows, n, width});
+}
+
+static void add_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct rows_args *s = arg;
+    v_accumulate(s->to + begin, s->from + begin, end - begin);
+}
+
+static void add(const struct kctx *c, float *y, const float *x, int64_t n)
+{
+    spans(c, n, 1, LANES, add_run, &(struct rows_args){.to = y, .from = x});
+}

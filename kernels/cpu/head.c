@@ -1,0 +1,165 @@
+/* Softmax statistics of rows of logits and their gradient (definitions: ref/head.c). Rows are dealt to threads, a row runs in one. */
+struct head_args {
+    float *logprob, *entropy, *lse, *kl, *grad;
+    const float *logits, *ref_logits, *entropy_in, *lse_in, *ref_lse, *kl_in;
+    const int32_t *target;
+    const struct head_grad_row *coef;
+    float scale;
+    int64_t ld, v;
+};
+
+static float head_shifted(float z, float scale, float m)
+{
+    const float d = z * scale - m;
+    return SOFTMAX_FLOOR > d ? SOFTMAX_FLOOR : d;
+}
+
+INLINE vf v_shifted(vf z, vf scale, vf m)
+{
+    return v_max(v_set(SOFTMAX_FLOOR), v_sub(v_mul(z, scale), m));
+}
+
+static float head_max(const float *z, float scale, int64_t v)
+{
+    const vf sv = v_set(scale), low = v_set(-INFINITY);
+    vf m[4] = {low, low, low, low};
+    int64_t i = 0;
+    for (; i + 4 * LANES <= v; i += 4 * LANES)
+        for (int j = 0; j < 4; j++) m[j] = v_max(v_mul(v_load(z + i + j * LANES), sv), m[j]);
+    for (; i + LANES <= v; i += LANES) m[0] = v_max(v_mul(v_load(z + i), sv), m[0]);
+    if (i < v) m[0] = v_max(v_select_n(v_mul(v_load_n(z + i, v - i), sv), low, v - i), m[0]);
+    return v_max_of(v_max(v_max(m[0], m[1]), v_max(m[2], m[3]))) + 0.0f;
+}
+
+/* lse[0..1] = m, log l; returns the entropy. mass: that of every MASS_BLOCK ids, or NULL. */
+enum { MASS_BLOCK = 1024 };
+static float head_row(float *lse, uint64_t *mass, const float *z, float scale, int64_t v)
+{
+    const float top = head_max(z, scale, v);
+    const vf sv = v_set(scale), m = v_set(top);
+    vf l = v_zero(), w = v_zero();
+    for (int64_t block = 0; block < v; block += MASS_BLOCK) {
+        const int64_t end = v - block < MASS_BLOCK ? v : block + MASS_BLOCK;
+        vmass sum = vmass_zero();
+        for (int64_t i = block; i < end; i += LANES) {
+            const int64_t left = end - i;
+            const vf d = v_shifted(gemm_load(z + i, left), sv, m);
+            vf e = v_exp(d);
+            if (left < LANES) e = v_first_n(e, left);
+            l = v_add(l, e);
+            w = v_fma(e, d, w);
+            if (mass) sum = vmass_add(sum, e);
+        }
+        if (mass) mass[block / MASS_BLOCK] = vmass_sum(sum);
+    }
+    const float sum = v_sum(l);
+    lse[0] = top;
+    lse[1] = exact_log(sum);
+    return lse[1] - v_sum(w) / sum;
+}
+
+static void head_stats_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct head_args *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        const float *z = s->logits + i * s->ld, h = head_row(s->lse + 2 * i, NULL, z, s->scale, s->v);
+        if (s->entropy) s->entropy[i] = h;
+        s->logprob[i] = head_shifted(z[s->target[i]], s->scale, s->lse[2 * i]) - s->lse[2 * i + 1];
+    }
+}
+
+static void head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
+                       const int32_t *target, float temperature, int64_t r, int64_t v)
+{
+    const struct head_args s = {.logprob = logprob,
+                                .entropy = entropy,
+                                .lse = lse,
+                                .logits = logits,
+                                .target = target,
+                                .scale = 1.0f / temperature,
+                                .ld = ld,
+                                .v = v};
+    spans(c, r, 4 * v, 1, head_stats_run, &s);
+}
+
+static void head_kl_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct head_args *s = arg;
+    const vf scale = v_set(s->scale);
+    for (int64_t i = begin; i < end; i++) {
+        const vf m = v_set(s->lse_in[2 * i]), l = v_set(s->lse_in[2 * i + 1]), rm = v_set(s->ref_lse[2 * i]),
+                 rl = v_set(s->ref_lse[2 * i + 1]);
+        vf sum = v_zero();
+        for (int64_t j = 0; j < s->v; j += LANES) {
+            const int64_t left = s->v - j;
+            const vf p = v_sub(v_shifted(gemm_load(s->logits + i * s->ld + j, left), scale, m), l);
+            const vf q = v_sub(v_shifted(gemm_load(s->ref_logits + i * s->ld + j, left), scale, rm), rl);
+            vf e = v_exp(p);
+            if (left < LANES) e = v_first_n(e, left);
+            sum = v_fma(e, v_sub(p, q), sum);
+        }
+        s->kl[i] = v_sum(sum);
+    }
+}
+
+static void head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
+                    const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+{
+    const struct head_args s = {.kl = kl,
+                                .logits = logits,
+                                .lse_in = lse,
+                                .ref_logits = ref_logits,
+                                .ref_lse = ref_lse,
+                                .scale = 1.0f / temperature,
+                                .ld = ld,
+                                .v = v};
+    spans(c, r, 4 * v, 1, head_kl_run, &s);
+}
+
+static void head_grad_row(const struct head_args *s, int64_t i)
+{
+    const struct head_grad_row g = s->coef[i];
+    const vf scale = v_set(s->scale), m = v_set(s->lse_in[2 * i]), l = v_set(s->lse_in[2 * i + 1]);
+    const vf a = v_set(-g.logprob), b = v_set(-g.entropy), k = v_set(g.kl);
+    const vf h = v_set(s->entropy_in ? s->entropy_in[i] : 0), kl = v_set(s->kl_in ? s->kl_in[i] : 0);
+    const vf rm = v_set(s->kl_in ? s->ref_lse[2 * i] : 0), rl = v_set(s->kl_in ? s->ref_lse[2 * i + 1] : 0);
+    float *z = s->grad + i * s->ld;
+    for (int64_t j = 0; j < s->v; j += LANES) {
+        const int64_t left = s->v - j;
+        const vf p = v_sub(v_shifted(gemm_load(z + j, left), scale, m), l);
+        vf d = a;
+        if (s->entropy_in) d = v_fma(b, v_add(p, h), d);
+        if (s->kl_in) {
+            const vf q = v_sub(v_shifted(gemm_load(s->ref_logits + i * s->ld + j, left), scale, rm), rl);
+            d = v_fma(k, v_sub(v_sub(p, q), kl), d);
+        }
+        gemm_store(z + j, v_mul(v_mul(v_exp(p), d), scale), left);
+    }
+    z[s->target[i]] += g.logprob * s->scale;
+}
+
+static void head_grad_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) head_grad_row(arg, i);
+}
+
+static void head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
+                      const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
+                      const struct head_grad_row *coef, float temperature, int64_t r, int64_t v)
+{
+    const struct head_args s = {.grad = logits,
+                                .target = target,
+                                .lse_in = lse,
+                                .entropy_in = entropy,
+                                .ref_logits = ref_logits,
+                                .ref_lse = ref_lse,
+                                .kl_in = kl,
+                                .coef = coef,
+                                .scale = 1.0f / temperature,
+                                .ld = ld,
+                                .v = v};
+    spans(c, r, 4 * v, 1, head_grad_run, &s);
+}

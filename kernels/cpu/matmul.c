@@ -1,0 +1,140 @@
+/* Products of the layers (definitions: ref/matmul.c). Packed weights: panels of NR output columns, [ceil(N/NR)][K][NR], fp32 or bf16. */
+static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
+{
+    if (dtype != DTYPE_F32 && dtype != DTYPE_BF16) return 0;
+    return (n + NR - 1) / NR * NR * k * (dtype == DTYPE_BF16 ? 2 : 4);
+}
+
+struct pack_args {
+    void *packed;
+    const float *w;
+    int64_t n, k;
+    enum dtype dtype;
+};
+
+static void pack_task(void *arg, int64_t panel, int thread)
+{
+    (void)thread;
+    const struct pack_args *s = arg;
+    const int64_t at = panel * NR * s->k, columns = s->n - panel * NR < NR ? s->n - panel * NR : NR;
+    enum { STEP = 16 }; /* inner indices at a time: a cache line of every row */
+    for (int64_t k = 0; k < s->k; k += STEP) {
+        const int64_t end = s->k - k < STEP ? s->k : k + STEP;
+        for (int64_t j = 0; j < NR; j++)
+            for (int64_t i = k; i < end; i++) {
+                const float x = j < columns ? s->w[(panel * NR + j) * s->k + i] : 0;
+                if (s->dtype == DTYPE_BF16)
+                    ((uint16_t *)s->packed)[at + i * NR + j] = bf16_from_f32(x);
+                else
+                    ((float *)s->packed)[at + i * NR + j] = x;
+            }
+    }
+}
+
+static void matmul_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+{
+    struct pack_args s = {packed, w, n, k, dtype};
+    pool_run(c->pool, (n + NR - 1) / NR, pack_task, &s);
+}
+
+enum { SKINNY = 4 * MR }; /* rows up to which laying out x does not pay */
+
+static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
+                   const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+{
+    if (t <= 0 || n <= 0) return;
+    struct gemm g = {.m = t,
+                     .n = n,
+                     .k = k,
+                     .a = x,
+                     .a_row = k,
+                     .a_col = 1,
+                     .panels = packed,
+                     .panels_dtype = dtype,
+                     .c = y,
+                     .c_row = ldy,
+                     .bias = bias,
+                     .residual = residual,
+                     .round_a = dtype == DTYPE_BF16};
+    if (t <= SKINNY && dtype == DTYPE_BF16) {
+        float *rounded = scratch(c, t * k);
+        for (int64_t i = 0; i < t * k; i++) rounded[i] = bf16_round(x[i]);
+        g.a = rounded;
+    }
+    if (t <= SKINNY || k <= 0)
+        gemm_skinny(c, &g);
+    else
+        gemm_blocked(c, &g);
+    arena_reset(c->scratch);
+}
+
+/* dx[t,k] = sum_n dy[t,n] W[n,k]: the inner index is n. */
+static void matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
+                      int accumulate, enum dtype dtype)
+{
+    if (t <= 0 || k <= 0) return;
+    if (n <= 0) {
+        if (!accumulate) memset(dx, 0, (size_t)(t * k) * sizeof *dx);
+        return;
+    }
+    const int round = dtype == DTYPE_BF16;
+    const struct gemm g = {.m = t,
+                           .n = k,
+                           .k = n,
+                           .a = dy,
+                           .a_row = n,
+                           .a_col = 1,
+                           .b = w,
+                           .b_row = k,
+                           .c = dx,
+                           .c_row = k,
+                           .continues = accumulate,
+                           .round_a = round,
+                           .round_b = round};
+    gemm_blocked(c, &g);
+    arena_reset(c->scratch);
+}
+
+struct dbias_args {
+    float *dbias;
+    const float *dy;
+    int64_t t, n;
+};
+
+static void dbias_task(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    const struct dbias_args *s = arg;
+    enum { WIDTH = 4 };
+    const int64_t from = task * WIDTH * LANES;
+    for (int64_t j = from; j < s->n && j < from + WIDTH * LANES; j += LANES) {
+        const int64_t left = s->n - j;
+        vf sum = gemm_load(s->dbias + j, left);
+        for (int64_t i = 0; i < s->t; i++) sum = v_add(sum, gemm_load(s->dy + i * s->n + j, left));
+        gemm_store(s->dbias + j, sum, left);
+    }
+}
+
+/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. */
+static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                      int64_t k, enum dtype dtype)
+{
+    if (t <= 0) return;
+    const int round = dtype == DTYPE_BF16;
+    const struct gemm g = {.m = n,
+                           .n = k,
+                           .k = t,
+                           .a = dy,
+                           .a_row = 1,
+                           .a_col = n,
+                           .b = x,
+                           .b_row = k,
+                           .c = dw,
+                           .c_row = k,
+                           .continues = 1,
+                           .round_a = round,
+                           .round_b = round};
+    if (n > 0 && k > 0) gemm_blocked(c, &g);
+    if (dbias) pool_run(t * n < 32768 ? NULL : c->pool, (n + 63) / 64, dbias_task, &(struct dbias_args){dbias, dy, t, n});
+    arena_reset(c->scratch);
+}

@@ -1,0 +1,104 @@
+/* RMSNorm and its gradient (definitions: ref/norm.c). The gradient of the weights is cut by columns, rows in order. */
+struct norm_args {
+    float *y, *rms_out, *dx, *dw;
+    const float *x, *dy, *w, *rms;
+    int64_t ldy, ldx, lddx, lddy, rows, heads, width;
+    float eps;
+    int accumulate;
+};
+
+INLINE int64_t norm_row(int64_t i, int64_t ld, const struct norm_args *s)
+{
+    return i / s->heads * ld + i % s->heads * s->width;
+}
+
+INLINE void norm_scale(float *y, const float *x, const float *w, float r, int64_t n)
+{
+    const vf rv = v_set(r);
+    int64_t j = 0;
+    for (; j + LANES <= n; j += LANES) v_store(y + j, v_mul(v_mul(v_load(x + j), rv), v_load(w + j)));
+    if (j < n) v_store_n(y + j, v_mul(v_mul(v_load_n(x + j, n - j), rv), v_load_n(w + j, n - j)), n - j);
+}
+
+static void norm_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct norm_args *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = s->x + norm_row(i, s->ldx, s);
+        vf sum = v_zero();
+        for (int64_t j = 0; j < s->width; j += LANES) {
+            const vf v = gemm_load(x + j, s->width - j);
+            sum = v_fma(v, v, sum);
+        }
+        const float r = 1.0f / sqrtf(v_sum(sum) / (float)s->width + s->eps);
+        norm_scale(s->y + norm_row(i, s->ldy, s), x, s->w, r, s->width);
+        if (s->rms_out) s->rms_out[i] = r;
+    }
+}
+
+static void rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
+                    int64_t heads, int64_t width, float eps)
+{
+    const struct norm_args s = {
+        .y = y, .rms_out = rms, .x = x, .w = w, .ldy = ldy, .ldx = ldx, .heads = heads, .width = width, .eps = eps};
+    spans(c, t * heads, width, 1, norm_run, &s);
+}
+
+static void norm_weight_grad(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct norm_args *s = arg;
+    for (int64_t j = begin; j < end; j += LANES) {
+        const int64_t left = end - j;
+        vf sum = gemm_load(s->dw + j, left);
+        for (int64_t i = 0; i < s->rows; i++) {
+            const vf g = gemm_load(s->dy + norm_row(i, s->lddy, s) + j, left),
+                     v = gemm_load(s->x + norm_row(i, s->ldx, s) + j, left);
+            sum = v_fma(v_mul(g, v), v_set(s->rms[i]), sum);
+        }
+        gemm_store(s->dw + j, sum, left);
+    }
+}
+
+static void norm_grad_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct norm_args *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = s->x + norm_row(i, s->ldx, s), *dy = s->dy + norm_row(i, s->lddy, s), r = s->rms[i];
+        float *dx = s->dx + norm_row(i, s->lddx, s);
+        vf sum = v_zero();
+        for (int64_t j = 0; j < s->width; j += LANES) {
+            const int64_t left = s->width - j;
+            sum = v_fma(v_mul(gemm_load(s->w + j, left), gemm_load(dy + j, left)), gemm_load(x + j, left), sum);
+        }
+        const vf k = v_set(-(v_sum(sum) * r * r * r / (float)s->width)), rv = v_set(r);
+        for (int64_t j = 0; j < s->width; j += LANES) {
+            const int64_t left = s->width - j;
+            vf d = v_fma(k, gemm_load(x + j, left), v_mul(rv, v_mul(gemm_load(s->w + j, left), gemm_load(dy + j, left))));
+            if (s->accumulate) d = v_add(gemm_load(dx + j, left), d);
+            gemm_store(dx + j, d, left);
+        }
+    }
+}
+
+static void rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
+                         int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate)
+{
+    const struct norm_args s = {.dx = dx,
+                                .dw = dw,
+                                .x = x,
+                                .dy = dy,
+                                .w = w,
+                                .rms = rms,
+                                .ldx = ldx,
+                                .lddx = lddx,
+                                .lddy = lddy,
+                                .rows = t * heads,
+                                .heads = heads,
+                                .width = width,
+                                .accumulate = accumulate};
+    spans(c, width, t * heads, LANES, norm_weight_grad, &s); /* before dx, which may be dy */
+    spans(c, t * heads, width, 1, norm_grad_run, &s);
+}

@@ -1,0 +1,34 @@
+/* Rotary embedding (definition: ref/rope.c). */
+struct rope_args {
+    float *x;
+    const float *table;
+    const int32_t *pos;
+    int64_t ld, heads, dim;
+    int inverse;
+};
+
+static void rope_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct rope_args *s = arg;
+    const int64_t half = s->dim / 2;
+    const vf sign = v_set(s->inverse ? -1.0f : 1.0f);
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t j = 0; j < half; j += LANES) {
+            const int64_t left = half - j;
+            const float *turn = s->table + s->pos[i] * s->dim + j;
+            const vf cosine = gemm_load(turn, left), sine = v_mul(sign, gemm_load(turn + half, left));
+            for (int64_t h = 0; h < s->heads; h++) {
+                float *x = s->x + i * s->ld + h * s->dim + j;
+                const vf a = gemm_load(x, left), b = gemm_load(x + half, left);
+                gemm_store(x, v_fma(a, cosine, v_sub(v_set(-0.0f), v_mul(b, sine))), left);
+                gemm_store(x + half, v_fma(b, cosine, v_mul(a, sine)), left);
+            }
+        }
+}
+
+static void rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
+                 int64_t head_dim, int inverse)
+{
+    spans(c, t, n_heads * head_dim, 1, rope_run, &(struct rope_args){x, table, pos, ld, n_heads, head_dim, inverse});
+}

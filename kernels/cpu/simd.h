@@ -1,0 +1,364 @@
+/* Sixteen floats as one value: a __m512, or a pair of __m256. Every build of the CPU backend is written against this, so lane l of a
+ * reduction and lane l of a block of 16 keys are the same everywhere. Functions repeat exact.h lane by lane.
+ * MR x NR: the tile of a product that the registers hold; NRV vectors make NR columns.
+ */
+#ifndef TARE_KERNELS_SIMD_H
+#define TARE_KERNELS_SIMD_H
+
+#include "exact.h"
+
+#include <immintrin.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { LANES = 16 };
+
+#ifdef __AVX512F__
+enum { MR = 14, NRV = 2 };
+
+typedef __m512 vf;
+
+INLINE vf v_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+INLINE vf v_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+INLINE vf v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+INLINE void v_store(float *p, vf a)
+{
+    _mm512_storeu_ps(p, a);
+}
+INLINE __mmask16 v_mask(int64_t n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+INLINE vf v_load_n(const float *p, int64_t n)
+{
+    return _mm512_maskz_loadu_ps(v_mask(n), p);
+}
+INLINE void v_store_n(float *p, vf a, int64_t n)
+{
+    _mm512_mask_storeu_ps(p, v_mask(n), a);
+}
+INLINE vf v_first_n(vf a, int64_t n)
+{
+    return _mm512_maskz_mov_ps(v_mask(n), a);
+}
+INLINE vf v_select_n(vf a, vf b, int64_t n)
+{
+    return _mm512_mask_mov_ps(b, v_mask(n), a);
+}
+INLINE vf v_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+INLINE vf v_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+INLINE vf v_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+INLINE vf v_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+INLINE vf v_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+INLINE vf v_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+} /* b where either is NaN */
+INLINE vf v_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+INLINE vf v_sqrt(vf a)
+{
+    return _mm512_sqrt_ps(a);
+}
+INLINE vf v_neg_abs(vf a)
+{
+    return _mm512_or_ps(a, _mm512_set1_ps(-0.0f));
+}
+INLINE vf v_round(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+INLINE vf v_pow2(vf n)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
+}
+INLINE vf v_zero_where_less(vf y, vf a, vf b)
+{
+    return _mm512_maskz_mov_ps((__mmask16)~_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y);
+}
+INLINE vf v_zero_unless_positive(vf a)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), a);
+}
+INLINE vf v_where_negative(vf test, vf a, vf b)
+{
+    return _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask(test, _mm512_setzero_ps(), _CMP_LT_OQ), a);
+}
+INLINE unsigned v_bits_at_least(vf a, uint32_t bound)
+{
+    return _mm512_cmp_epi32_mask(_mm512_castps_si512(a), _mm512_set1_epi32((int32_t)bound), _MM_CMPINT_NLT);
+}
+
+INLINE float v_sum(vf a)
+{
+    const __m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    const __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+    const __m128 d = _mm_add_ps(c, _mm_movehl_ps(c, c));
+    return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
+}
+
+INLINE vf v_load_bf16(const uint16_t *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
+
+/* The mass (exact.h) in two parts of 22 bits, added into 32-bit lanes. */
+typedef struct {
+    __m512i high, low;
+} vmass;
+INLINE vmass vmass_zero(void)
+{
+    return (vmass){_mm512_setzero_si512(), _mm512_setzero_si512()};
+}
+INLINE vmass vmass_add(vmass s, vf e)
+{
+    const vf scaled = v_mul(v_zero_unless_positive(e), v_set(0x1p22f));
+    const __m512i high = _mm512_cvttps_epi32(scaled);
+    const vf rest = v_sub(scaled, _mm512_cvtepi32_ps(high));
+    return (vmass){_mm512_add_epi32(s.high, high), _mm512_add_epi32(s.low, _mm512_cvttps_epi32(v_mul(rest, v_set(0x1p22f))))};
+}
+INLINE uint64_t vmass_sum(vmass s)
+{
+    int32_t high[16], low[16];
+    uint64_t sum = 0;
+    _mm512_storeu_si512(high, s.high);
+    _mm512_storeu_si512(low, s.low);
+    for (int i = 0; i < 16; i++) sum += ((uint64_t)high[i] << 22) + (uint64_t)low[i];
+    return sum;
+}
+
+#else
+#ifdef CPU_TILE_512
+enum { MR = 14, NRV = 2 };
+#else
+enum { MR = 6, NRV = 1 };
+#endif
+
+typedef struct {
+    __m256 a, b;
+} vf;
+
+#define PAIR(F, X) ((vf){F((X).a), F((X).b)})
+#define PAIR2(F, X, Y) ((vf){F((X).a, (Y).a), F((X).b, (Y).b)})
+
+INLINE __m256i v_mask(int64_t n)
+{
+    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+    return _mm256_loadu_si256((const __m256i *)(mask + 8 - (n < 0 ? 0 : n > 8 ? 8 : n)));
+}
+
+INLINE vf v_zero(void)
+{
+    return (vf){_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+INLINE vf v_set(float x)
+{
+    return (vf){_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+INLINE vf v_load(const float *p)
+{
+    return (vf){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+INLINE void v_store(float *p, vf x)
+{
+    _mm256_storeu_ps(p, x.a);
+    _mm256_storeu_ps(p + 8, x.b);
+}
+INLINE vf v_load_n(const float *p, int64_t n)
+{
+    return (vf){_mm256_maskload_ps(p, v_mask(n)), n > 8 ? _mm256_maskload_ps(p + 8, v_mask(n - 8)) : _mm256_setzero_ps()};
+}
+INLINE void v_store_n(float *p, vf x, int64_t n)
+{
+    _mm256_maskstore_ps(p, v_mask(n), x.a);
+    if (n > 8) _mm256_maskstore_ps(p + 8, v_mask(n - 8), x.b);
+}
+INLINE vf v_first_n(vf x, int64_t n)
+{
+    return (vf){_mm256_and_ps(x.a, _mm256_castsi256_ps(v_mask(n))), _mm256_and_ps(x.b, _mm256_castsi256_ps(v_mask(n - 8)))};
+}
+INLINE vf v_select_n(vf x, vf y, int64_t n)
+{
+    return (vf){_mm256_blendv_ps(y.a, x.a, _mm256_castsi256_ps(v_mask(n))),
+                _mm256_blendv_ps(y.b, x.b, _mm256_castsi256_ps(v_mask(n - 8)))};
+}
+INLINE vf v_add(vf x, vf y)
+{
+    return PAIR2(_mm256_add_ps, x, y);
+}
+INLINE vf v_sub(vf x, vf y)
+{
+    return PAIR2(_mm256_sub_ps, x, y);
+}
+INLINE vf v_mul(vf x, vf y)
+{
+    return PAIR2(_mm256_mul_ps, x, y);
+}
+INLINE vf v_div(vf x, vf y)
+{
+    return PAIR2(_mm256_div_ps, x, y);
+}
+INLINE vf v_fma(vf x, vf y, vf z)
+{
+    return (vf){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+INLINE vf v_max(vf x, vf y)
+{
+    return PAIR2(_mm256_max_ps, x, y);
+} /* y where either is NaN */
+INLINE vf v_min(vf x, vf y)
+{
+    return PAIR2(_mm256_min_ps, x, y);
+}
+INLINE vf v_sqrt(vf x)
+{
+    return PAIR(_mm256_sqrt_ps, x);
+}
+INLINE vf v_neg_abs(vf x)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    return (vf){_mm256_or_ps(x.a, sign), _mm256_or_ps(x.b, sign)};
+}
+#define ROUND8(X) _mm256_round_ps((X), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+INLINE vf v_round(vf x)
+{
+    return PAIR(ROUND8, x);
+}
+INLINE __m256 pow2_8(__m256 n)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+}
+INLINE vf v_pow2(vf n)
+{
+    return PAIR(pow2_8, n);
+}
+INLINE vf v_zero_where_less(vf y, vf x, vf b)
+{
+    return (vf){_mm256_andnot_ps(_mm256_cmp_ps(x.a, b.a, _CMP_LT_OQ), y.a),
+                _mm256_andnot_ps(_mm256_cmp_ps(x.b, b.b, _CMP_LT_OQ), y.b)};
+}
+INLINE __m256 positive_8(__m256 x)
+{
+    return _mm256_and_ps(x, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ));
+}
+INLINE vf v_zero_unless_positive(vf x)
+{
+    return PAIR(positive_8, x);
+}
+INLINE vf v_where_negative(vf test, vf x, vf y) /* test is not -0 */
+{
+    return (vf){_mm256_blendv_ps(y.a, x.a, test.a), _mm256_blendv_ps(y.b, x.b, test.b)};
+}
+INLINE unsigned v_bits_at_least(vf x, uint32_t bound)
+{
+    const __m256i limit = _mm256_set1_epi32((int32_t)bound - 1);
+    const unsigned low = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_castps_si256(x.a), limit)));
+    const unsigned high = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_castps_si256(x.b), limit)));
+    return low | high << 8;
+}
+
+INLINE float v_sum(vf x)
+{
+    const __m256 b = _mm256_add_ps(x.a, x.b);
+    const __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+    const __m128 d = _mm_add_ps(c, _mm_movehl_ps(c, c));
+    return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
+}
+
+INLINE __m256 widen_8(const uint16_t *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+INLINE vf v_load_bf16(const uint16_t *p)
+{
+    return (vf){widen_8(p), widen_8(p + 8)};
+}
+
+typedef struct {
+    __m256i high, low;
+} vmass; /* eight lanes hold both halves of sixteen */
+INLINE vmass vmass_zero(void)
+{
+    return (vmass){_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+INLINE vmass vmass_add8(vmass s, __m256 e)
+{
+    const __m256 unit = _mm256_set1_ps(0x1p22f), scaled = _mm256_mul_ps(positive_8(e), unit);
+    const __m256i high = _mm256_cvttps_epi32(scaled);
+    const __m256 rest = _mm256_sub_ps(scaled, _mm256_cvtepi32_ps(high));
+    return (vmass){_mm256_add_epi32(s.high, high), _mm256_add_epi32(s.low, _mm256_cvttps_epi32(_mm256_mul_ps(rest, unit)))};
+}
+INLINE vmass vmass_add(vmass s, vf e)
+{
+    return vmass_add8(vmass_add8(s, e.a), e.b);
+}
+INLINE uint64_t vmass_sum(vmass s)
+{
+    int32_t high[8], low[8];
+    uint64_t sum = 0;
+    _mm256_storeu_si256((__m256i *)high, s.high);
+    _mm256_storeu_si256((__m256i *)low, s.low);
+    for (int i = 0; i < 8; i++) sum += ((uint64_t)high[i] << 22) + (uint64_t)low[i];
+    return sum;
+}
+#endif
+
+enum { NR = NRV * LANES };
+
+INLINE float v_max_of(vf x)
+{
+    float lane[16], m;
+    v_store(lane, x);
+    m = lane[0];
+    for (int i = 1; i < 16; i++) m = lane[i] > m ? lane[i] : m;
+    return m;
+}
+
+INLINE vf v_exp(vf x)
+{
+    const vf low = v_set(EXP_LOW), c = v_max(low, v_min(v_set(EXP_HIGH), x)); /* NaN passes both */
+    const vf n = v_round(v_mul(c, v_set(EXP_LOG2E)));
+    vf r = v_fma(n, v_set(-EXP_LN2_HIGH), c);
+    r = v_fma(n, v_set(-EXP_LN2_LOW), r);
+    vf p = v_set(EXP_P0);
+    p = v_fma(p, r, v_set(EXP_P1));
+    p = v_fma(p, r, v_set(EXP_P2));
+    p = v_fma(p, r, v_set(EXP_P3));
+    p = v_fma(p, r, v_set(EXP_P4));
+    p = v_fma(p, r, v_set(EXP_P5));
+    const vf y = v_add(v_fma(p, v_mul(r, r), r), v_set(1.0f));
+    return v_zero_where_less(v_mul(y, v_pow2(n)), x, low);
+}
+
+#endif

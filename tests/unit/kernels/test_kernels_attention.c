@@ -1,0 +1,166 @@
+/* Attention over a cache with shared leading blocks: ref's bits, and the same bits however a sequence is split. Its gradient: near ref's,
+ * and the same bits for every thread count. */
+#include "kernel_check.h"
+
+enum { SEQS = 5, BLOCKS = 40, MOST_ROWS = 400 };
+
+struct scene { /* SEQS sequences whose first `shared` keys are the same blocks; prompt and rollouts */
+    struct attn_shape s;
+    struct kv_layer kv;
+    int32_t blocks[SEQS][BLOCKS];
+    int64_t keys[SEQS];
+    float *qkv; /* [sum keys] rows */
+    int64_t rows, begin[SEQS];
+};
+
+static void scene_make(struct scene *s, int64_t heads, int64_t kv_heads, int64_t dim, int64_t shared)
+{
+    static const int64_t lengths[SEQS] = {1, 16, 37, 33, 70};
+    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim)};
+    s->rows = 0;
+    int32_t next = 0;
+    for (int i = 0; i < SEQS; i++) {
+        s->begin[i] = s->rows;
+        s->keys[i] = shared * KV_BLOCK + lengths[i];
+        s->rows += s->keys[i];
+        for (int64_t b = 0; b < BLOCKS; b++)
+            s->blocks[i][b] = b < shared ? (i ? s->blocks[0][b] : next++) : b * KV_BLOCK < s->keys[i] ? next++ : -1;
+    }
+    s->qkv = randoms(s->rows * s->s.stride, 1, 2);
+    for (int i = 1; i < SEQS; i++)
+        memcpy(s->qkv + s->begin[i] * s->s.stride, s->qkv, (size_t)(shared * KV_BLOCK * s->s.stride) * sizeof(float));
+    const int64_t size = next * kv_heads * dim * KV_BLOCK;
+    s->kv = (struct kv_layer){floats(size, 0), floats(size, 0)};
+    for (int64_t i = 0; i < size; i++) s->kv.k[i] = s->kv.v[i] = NAN; /* what was never written must not be read into a result */
+}
+
+static void scene_write(const struct scene *s, const struct kernels *k, const struct kctx *c)
+{
+    int64_t rows[MOST_ROWS], slots[MOST_ROWS];
+    for (int i = 0; i < SEQS; i++) {
+        for (int64_t j = 0; j < s->keys[i]; j++)
+            rows[j] = s->begin[i] + j, slots[j] = s->blocks[i][j / KV_BLOCK] * KV_BLOCK + j % KV_BLOCK;
+        k->kv_write(c, s->kv, s->qkv, s->s, rows, slots, s->keys[i]);
+    }
+}
+
+static const int64_t HEADS[][4] = {{9, 3, 64, 2}, {4, 2, 32, 0}, {14, 2, 64, 1}, {3, 3, 8, 3}, {2, 1, 20, 1}, {8, 1, 16, 0}};
+
+static void forward(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    for (int i = 0; i < 6; i++) {
+        struct scene s;
+        scene_make(&s, HEADS[i][0], HEADS[i][1], HEADS[i][2], HEADS[i][3]);
+        scene_write(&s, k, c);
+        const int64_t heads = s.s.heads, dim = s.s.head_dim, n = s.rows * heads * dim;
+        float *out = floats(n, 1), *out0 = floats(n, 0), *stats = floats(s.rows * heads * 2, 1),
+              *stats0 = floats(s.rows * heads * 2, 0);
+        struct attn_seq whole[SEQS];
+        for (int j = 0; j < SEQS; j++) whole[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j]};
+        ref->attention(&contexts[0], out0, stats0, s.qkv, s.kv, s.s, whole, SEQS);
+        k->attention(c, out, stats, s.qkv, s.kv, s.s, whole, SEQS);
+        assert_bits(where, out, out0, n);
+        assert_bits(where, stats, stats0, s.rows * heads * 2);
+        /* decoding: the last rows of all sequences together, then uneven pieces of each */
+        memset(out, 0, (size_t)n * sizeof *out);
+        for (int64_t left = 0; left < 90; left++) {
+            struct attn_seq one[SEQS];
+            int count = 0;
+            for (int j = 0; j < SEQS; j++)
+                if (left < s.keys[j])
+                    one[count++] = (struct attn_seq){s.begin[j] + s.keys[j] - 1 - left, 1, s.keys[j] - 1 - left, s.blocks[j]};
+            k->attention(c, out, NULL, s.qkv, s.kv, s.s, one, count);
+        }
+        for (int j = 0; j < SEQS; j++)
+            for (int64_t at = 0, step = 3; at < s.keys[j] - 90; at += step, step = step * 2 + 1) {
+                if (at + step > s.keys[j] - 90) step = s.keys[j] - 90 - at;
+                k->attention(c, out, NULL, s.qkv, s.kv, s.s, &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]}, 1);
+            }
+        assert_bits(where, out, out0, n);
+        buffers_end();
+    }
+}
+
+static void cache(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    struct scene s;
+    scene_make(&s, 4, 2, 20, 1);
+    const int64_t size = (s.blocks[SEQS - 1][5] + 1) * 2 * 20 * KV_BLOCK;
+    scene_write(&s, k, c);
+    float *key = copied(s.kv.k, size, 0), *value = copied(s.kv.v, size, 0);
+    scene_write(&s, ref, &contexts[0]);
+    assert_bits(where, key, s.kv.k, size);
+    assert_bits(where, value, s.kv.v, size);
+    const int32_t to[] = {0, 7}, from[] = {3, 0}; /* the second reads what the first wrote */
+    k->kv_copy(c, (struct kv_layer){key, value}, s.s, to, from, 2);
+    ref->kv_copy(&contexts[0], s.kv, s.s, to, from, 2);
+    assert_bits(where, key, s.kv.k, size);
+    assert_bits(where, value, s.kv.v, size);
+}
+
+/* Two prompts with their rollouts, one segment alone, one empty; rows between them that belong to nobody. */
+static const struct attn_seg SEGS[] = {{0, 21, 0, 0},     {21, 40, 0, 21},   {61, 1, 0, 21},     {62, 65, 0, 21}, {130, 16, 0, 0},
+                                       {146, 7, 130, 16}, {153, 0, 130, 16}, {153, 33, 130, 16}, {186, 100, 0, 0}};
+enum { N_SEGS = sizeof SEGS / sizeof *SEGS, GRAD_T = 290 };
+
+struct grad_scene {
+    struct attn_shape s;
+    float *qkv, *dout, *out, *stats;
+};
+
+/* out and stats of SEGS by ref's attention on a cache of one key a row. */
+static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_heads, int64_t dim)
+{
+    g->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim)};
+    g->qkv = randoms(GRAD_T * g->s.stride, 1, 1);
+    g->dout = randoms(GRAD_T * heads * dim, 2, 1);
+    g->out = randoms(GRAD_T * heads * dim, 0, 1);
+    g->stats = randoms(GRAD_T * heads * 2, 0, 1);
+    float *k = floats(BLOCKS * kv_heads * dim * KV_BLOCK, 0), *v = floats(BLOCKS * kv_heads * dim * KV_BLOCK, 0);
+    int32_t blocks[BLOCKS];
+    int64_t rows[GRAD_T], slots[GRAD_T];
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = i;
+    for (int i = 0; i < N_SEGS; i++) {
+        const struct attn_seg *s = &SEGS[i];
+        const int64_t n = s->prefix_len + s->q_len;
+        for (int64_t j = 0; j < n; j++)
+            rows[j] = j < s->prefix_len ? s->prefix_begin + j : s->q_begin + j - s->prefix_len, slots[j] = j;
+        ref->kv_write(&contexts[0], (struct kv_layer){k, v}, g->qkv, g->s, rows, slots, n);
+        ref->attention(&contexts[0], g->out, g->stats, g->qkv, (struct kv_layer){k, v}, g->s,
+                       &(struct attn_seq){s->q_begin, s->q_len, s->prefix_len, blocks}, 1);
+    }
+}
+
+static void backward(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    for (int i = 0; i < 6; i++) {
+        struct grad_scene g;
+        grad_scene_make(&g, HEADS[i][0], HEADS[i][1], HEADS[i][2]);
+        const int64_t n = GRAD_T * g.s.stride;
+        float *d = floats(n, 1), *one = floats(n, 0), *d0 = floats(n, 0);
+        k->attention_grad(c, d, g.dout, g.out, g.stats, g.qkv, g.s, SEGS, N_SEGS, GRAD_T);
+        k->attention_grad(&contexts[0], one, g.dout, g.out, g.stats, g.qkv, g.s, SEGS, N_SEGS, GRAD_T);
+        ref->attention_grad(&contexts[0], d0, g.dout, g.out, g.stats, g.qkv, g.s, SEGS, N_SEGS, GRAD_T);
+        assert_bits(where, d, one, n);
+        /* sums of at most 290*H/J terms, each of a few roundings, in another order */
+        assert_near(where, d, d0, n, 400 * 0x1p-24);
+        buffers_end();
+    }
+}
+
+#define TEST(NAME)                                                                                                                 \
+    static void test_##NAME(void **state)                                                                                          \
+    {                                                                                                                              \
+        (void)state;                                                                                                               \
+        each_backend(NAME);                                                                                                        \
+    }
+TEST(forward)
+TEST(cache)
+TEST(backward)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_cache),
+                                       cmocka_unit_test(test_backward)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}

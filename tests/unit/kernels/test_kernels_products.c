@@ -1,0 +1,157 @@
+/* Products: every backend has ref's bits, forward and backward; rows do not depend on how many there are. */
+#include "kernel_check.h"
+
+static const int64_t SHAPES[][3] = {{1, 17, 33},    {2, 48, 64},  {3, 100, 30}, {4, 16, 257},  {5, 31, 256},  {6, 33, 255},
+                                    {7, 33, 300},   {8, 64, 576}, {15, 15, 15}, {29, 70, 700}, {57, 130, 65}, {128, 200, 600},
+                                    {200, 33, 520}, {33, 1, 1},   {1, 1, 1},    {400, 47, 31}, {1, 129, 0},   {60, 5, 0}};
+enum { N_SHAPES = sizeof SHAPES / sizeof *SHAPES };
+
+static void *packed(const struct kernels *k, const struct kctx *c, const float *w, int64_t n, int64_t inner, enum dtype dtype)
+{
+    const int64_t bytes = k->packed_bytes(n, inner, dtype);
+    assert_true(bytes >= 0 && bytes % 2 == 0);
+    float *p = floats((bytes + 3) / 4, 0);
+    k->pack(c, p, w, n, inner, dtype);
+    return p;
+}
+
+static void forward(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype,
+                    int64_t pad)
+{
+    const int64_t t = shape[0], n = shape[1], inner = shape[2], ldy = n + pad;
+    float *x = randoms(t * inner, 1, 1), *w = randoms(n * inner, 0, 1), *bias = randoms(n, 3, 1), *start = randoms(t * ldy, 0, 1);
+    void *p = packed(k, c, w, n, inner, dtype), *expected_p = packed(ref, &contexts[0], w, n, inner, dtype);
+    for (int mode = 0; mode < 4; mode++) { /* bias, residual, residual in place */
+        float *y = copied(start, t * ldy, 1), *expected = copied(start, t * ldy, 0);
+        const float *b = mode & 1 ? bias : NULL;
+        k->matmul(c, y, ldy, x, p, b, mode == 2 ? start : mode == 3 ? y : NULL, t, n, inner, dtype);
+        ref->matmul(&contexts[0], expected, ldy, x, expected_p, b,
+                    mode == 2   ? start
+                    : mode == 3 ? expected
+                                : NULL,
+                    t, n, inner, dtype);
+        assert_bits(where, y, expected, t * ldy); /* the padding between rows stays too */
+    }
+    buffers_end();
+}
+
+static void backward(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype)
+{
+    const int64_t t = shape[0], n = shape[1], inner = shape[2];
+    float *x = randoms(t * inner, 1, 1), *w = randoms(n * inner, 2, 1), *dy = randoms(t * n, 3, 1);
+    float *dx = randoms(t * inner, 0, 1), *dw = randoms(n * inner, 1, 1), *db = randoms(n, 1, 1);
+    float *dx0 = copied(dx, t * inner, 0), *dw0 = copied(dw, n * inner, 0), *db0 = copied(db, n, 0);
+    for (int accumulate = 1; accumulate >= 0; accumulate--) {
+        k->matmul_dx(c, dx, dy, w, t, n, inner, accumulate, dtype);
+        ref->matmul_dx(&contexts[0], dx0, dy, w, t, n, inner, accumulate, dtype);
+        assert_bits(where, dx, dx0, t * inner);
+        k->matmul_dw(c, dw, accumulate ? db : NULL, dy, x, t, n, inner, dtype);
+        ref->matmul_dw(&contexts[0], dw0, accumulate ? db0 : NULL, dy, x, t, n, inner, dtype);
+        assert_bits(where, dw, dw0, n * inner);
+        assert_bits(where, db, db0, n);
+    }
+    buffers_end();
+}
+
+static void products(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    for (int i = 0; i < N_SHAPES; i++)
+        for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+            forward(k, c, where, SHAPES[i], (enum dtype)dtype, i % 3 * 5);
+            backward(k, c, where, SHAPES[i], (enum dtype)dtype);
+        }
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    each_backend(products);
+}
+
+static void invariance(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    enum { MOST = 500, N = 75, K = 300 };
+    static const int64_t rows[] = {1, 2, 7, 8, 32, 33, 128, 500};
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        float *x = randoms(MOST * K, 0, 1), *w = randoms(N * K, 0, 1), *all = floats(MOST * N, 0), *some = floats(MOST * N, 0);
+        void *p = packed(k, c, w, N, K, (enum dtype)dtype);
+        k->matmul(c, all, N, x, p, NULL, NULL, MOST, N, K, (enum dtype)dtype);
+        for (int i = 0; i < 8; i++) {
+            const int64_t first = (MOST - rows[i]) / 2;
+            k->matmul(c, some, N, x + first * K, p, NULL, NULL, rows[i], N, K, (enum dtype)dtype);
+            assert_bits(where, some, all + first * N, rows[i] * N);
+        }
+        buffers_end();
+    }
+}
+
+static void test_invariance(void **state)
+{
+    (void)state;
+    each_backend(invariance);
+}
+
+/* Large enough for several chunks of laid out rows and of the inner index. */
+static void large(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    if (c == &contexts[0] || !strcmp(k->name, "emu512")) return;
+    enum { T = 600, N = 9000, K = 17 };
+    float *w = randoms((int64_t)N * K, 0, 1), *dy = randoms((int64_t)T * N, 0, 1), *x = randoms(T * K, 0, 1);
+    float *dx = floats(T * K, 0), *dx0 = floats(T * K, 0), *dw = randoms((int64_t)N * K, 0, 1),
+          *dw0 = copied(dw, (int64_t)N * K, 0);
+    k->matmul_dx(c, dx, dy, w, T, N, K, 0, DTYPE_F32);
+    ref->matmul_dx(&contexts[0], dx0, dy, w, T, N, K, 0, DTYPE_F32);
+    assert_bits(where, dx, dx0, T * K);
+    k->matmul_dw(c, dw, NULL, dy, x, T, N, K, DTYPE_F32);
+    ref->matmul_dw(&contexts[0], dw0, NULL, dy, x, T, N, K, DTYPE_F32);
+    assert_bits(where, dw, dw0, (int64_t)N * K);
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    each_backend(large);
+}
+
+/* The chain against sums in double: |error| <= K u sum |x w|, u = 2^-24 (Higham 2002, 3.1). */
+static void test_ref_product_is_right(void **state)
+{
+    (void)state;
+    enum { T = 3, N = 5, K = 400 };
+    float *x = randoms(T * K, 0, 1), *w = randoms(N * K, 0, 1), *y = floats(T * N, 0);
+    void *p = packed(ref, &contexts[0], w, N, K, DTYPE_F32);
+    ref->matmul(&contexts[0], y, N, x, p, NULL, NULL, T, N, K, DTYPE_F32);
+    for (int i = 0; i < T; i++)
+        for (int j = 0; j < N; j++) {
+            double sum = 0, size = 0;
+            for (int q = 0; q < K; q++)
+                sum += (double)x[i * K + q] * (double)w[j * K + q], size += fabs((double)x[i * K + q] * (double)w[j * K + q]);
+            assert_true(fabs((double)y[i * N + j] - sum) <= K * 0x1p-24 * size);
+        }
+    buffers_end();
+}
+
+static void test_no_growth(void **state)
+{
+    (void)state;
+    const struct kernels *k;
+    struct err e;
+    enum { T = 100, N = 64, K = 600 };
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    float *x = randoms(T * K, 0, 1), *w = randoms(N * K, 0, 1), *y = floats(T * N, 0);
+    void *p = packed(k, &contexts[1], w, N, K, DTYPE_F32);
+    k->matmul(&contexts[1], y, N, x, p, NULL, y, T, N, K, DTYPE_F32);
+    const int64_t grown = arenas[1].grown;
+    for (int i = 0; i < 10; i++) k->matmul(&contexts[1], y, N, x, p, NULL, y, T, N, K, DTYPE_F32);
+    assert_int_equal(arenas[1].grown, grown);
+    assert_int_equal(arenas[1].used, 0);
+    buffers_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ref_product_is_right), cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_invariance), cmocka_unit_test(test_large),
+                                       cmocka_unit_test(test_no_growth)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
