@@ -2,6 +2,7 @@
 #include "data/pretokenize.h"
 
 #include "base/str.h"
+#include "data/utf8.h"
 
 #include <pcre2.h>
 #include <string.h>
@@ -58,18 +59,8 @@ static inline int class_at(const unsigned char *p, const unsigned char *end, con
 {
     if (p >= end) return *next = p, END;
     if (*p < 0x80) return *next = p + 1, ascii_class[*p];
-    int32_t c;
-    if (*p < 0xE0) {
-        c = (*p & 0x1F) << 6 | (p[1] & 0x3F);
-        *next = p + 2;
-    } else if (*p < 0xF0) {
-        c = (*p & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-        *next = p + 3;
-    } else {
-        c = (*p & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F);
-        *next = p + 4;
-    }
-    return wide_class(c);
+    *next = p;
+    return wide_class(utf8_next(next));
 }
 
 static const unsigned char *run_of(int class, const unsigned char *p, const unsigned char *end)

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "data/utf8.h"
 
 #include <string.h>
 
@@ -76,16 +77,6 @@ tare_status vocab_reserve(struct vocab *v, int64_t tokens, struct err *e)
     return TARE_OK;
 }
 
-/* One character of valid UTF-8. */
-static int32_t next_char(const unsigned char **p)
-{
-    const unsigned char *q = *p;
-    if (*q < 0x80) return *p = q + 1, q[0];
-    if (*q < 0xE0) return *p = q + 2, (q[0] & 0x1F) << 6 | (q[1] & 0x3F);
-    if (*q < 0xF0) return *p = q + 3, (q[0] & 0x0F) << 12 | (q[1] & 0x3F) << 6 | (q[2] & 0x3F);
-    return *p = q + 4, (q[0] & 0x07) << 18 | (q[1] & 0x3F) << 12 | (q[2] & 0x3F) << 6 | (q[3] & 0x3F);
-}
-
 /* What a token decodes to: its characters as bytes, or when one is not of the alphabet the content itself (as HF does). */
 static tare_status add_bytes(struct vocab *v, struct vocab_token *t, struct err *e)
 {
@@ -93,7 +84,7 @@ static tare_status add_bytes(struct vocab *v, struct vocab_token *t, struct err 
     const unsigned char *p = (const unsigned char *)v->text.data + t->content, *end = p + t->content_size;
     t->bytes = v->text.size;
     while (p < end) {
-        const int b = char_to_byte(next_char(&p));
+        const int b = char_to_byte(utf8_next(&p));
         if (b < 0) {
             v->text.size = t->bytes;
             t->bytes = t->content;

@@ -1,0 +1,113 @@
+#include "data/prompt.h"
+
+#include "base/arena.h"
+
+#include <string.h>
+
+struct prompts {
+    const struct data_config *config;
+    const struct tokenizer *tokenizer;
+    struct chat *chat; /* NULL: plain */
+};
+
+tare_status prompts_new(const struct data_config *config, const char *folder, const struct tokenizer *t, struct prompts **out,
+                        struct err *e)
+{
+    *out = NULL;
+    const bool plain = !strcmp(config->prompt, "plain");
+    if (!plain && strcmp(config->prompt, "chat"))
+        FAIL(e, TARE_E_CONFIG, "data.prompt is '%s'; allowed are chat and plain", config->prompt);
+    struct prompts *p;
+    TRY(mem_new(sizeof *p, (void **)&p, e));
+    p->config = config;
+    p->tokenizer = t;
+    const tare_status status = plain ? TARE_OK : chat_load(folder, config->chat_template, &p->chat, e);
+    if (status)
+        prompts_free(p);
+    else
+        *out = p;
+    return status;
+}
+
+void prompts_free(struct prompts *p)
+{
+    if (!p) return;
+    chat_free(p->chat);
+    mem_free(p);
+}
+
+static json_t *message(const char *role, const char *text, int64_t n)
+{
+    json_t *m = json_object();
+    if (json_object_set_new(m, "role", json_string(role)) || json_object_set_new(m, "content", json_stringn(text, (size_t)n))) {
+        json_decref(m);
+        return NULL;
+    }
+    return m;
+}
+
+static tare_status no_memory(struct err *e)
+{
+    FAIL(e, TARE_E_NOMEM, "no memory for the messages of a prompt");
+}
+
+/* The suffix goes behind the last user message. */
+static tare_status add_suffix(const struct prompts *p, json_t *messages, const struct row *row, struct err *e)
+{
+    const char *suffix = p->config->suffix;
+    if (!suffix || !*suffix) return TARE_OK;
+    json_t *last = NULL, *m;
+    size_t i;
+    json_array_foreach(messages, i, m)
+    {
+        if (!strcmp(json_text_or(m, "role", ""), "user")) last = m;
+    }
+    const json_t *content = json_object_get(last, "content");
+    if (!json_is_string(content))
+        FAIL(e, TARE_E_INVALID, "%s: \"messages\" has no user turn that data.suffix could follow", row->where);
+    struct str text = {0};
+    tare_status status = str_add(&text, json_string_value(content), (int64_t)json_string_length(content), e);
+    if (!status) status = str_add(&text, suffix, -1, e);
+    if (!status && json_object_set_new(last, "content", json_stringn(text.data, (size_t)text.size))) status = no_memory(e);
+    str_free(&text);
+    return status;
+}
+
+static tare_status make_messages(const struct prompts *p, const struct row *row, json_t **out, struct err *e)
+{
+    const char *system = p->config->system;
+    if (row->messages.data) {
+        TRY(json_parse(row->messages.data, row->messages.size, row->where, out, e));
+    } else {
+        *out = json_array();
+        if (json_array_append_new(*out, message("user", row->question.data, row->question.size))) return no_memory(e);
+    }
+    const bool own = !strcmp(json_text_or(json_array_get(*out, 0), "role", ""), "system");
+    if (system && *system && !own && json_array_insert_new(*out, 0, message("system", system, (int64_t)strlen(system))))
+        return no_memory(e);
+    return add_suffix(p, *out, row, e);
+}
+
+tare_status prompts_text(const struct prompts *p, const struct row *row, struct str *out, struct err *e)
+{
+    if (!p->chat) {
+        TRY(str_add(out, row->question.data, row->question.size, e));
+        return p->config->suffix ? str_add(out, p->config->suffix, -1, e) : TARE_OK;
+    }
+    json_t *messages = NULL;
+    tare_status status = make_messages(p, row, &messages, e);
+    if (!status) status = chat_render(p->chat, messages, true, NULL, out, e);
+    json_decref(messages);
+    return status ? err_prefix(e, "%s", row->where) : TARE_OK;
+}
+
+tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e)
+{
+    struct str text = {0};
+    tare_status status = prompts_text(p, row, &text, e);
+    if (!status && !p->chat && tokenizer_add_bos(p->tokenizer))
+        status = token_ids_add(out, tokenizer_role_id(p->tokenizer, TOKEN_BOS), e);
+    if (!status) status = tokenizer_encode(p->tokenizer, text.data, text.size, out, e);
+    str_free(&text);
+    return status;
+}
