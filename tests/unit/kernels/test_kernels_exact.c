@@ -1,0 +1,78 @@
+/* exp and log of exact.h against libm in double. */
+#include "kernel_check.h"
+
+static double ulps(float got, double expected)
+{
+    const float near = (float)expected;
+    return fabs((double)got - expected) / (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
+}
+
+static void test_exp(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (int64_t i = 0; i < 2000000; i++) {
+        const float x = -87.3f + 175.6f * (float)i / 2e6f;
+        const double u = ulps(exact_exp(x), exp((double)x));
+        worst = u > worst ? u : worst;
+    }
+    for (float x = 1e-30f; x < 1; x *= 1.01f)
+        worst = fmax(worst, fmax(ulps(exact_exp(x), exp((double)x)), ulps(exact_exp(-x), exp((double)-x))));
+    printf("exp: at most %.3f ulp\n", worst);
+    assert_true(worst < 1.2);
+    assert_true(exact_exp(0) == 1 && exact_exp(-0.0f) == 1 && exact_exp(-INFINITY) == 0 && exact_exp(-88) == 0 &&
+                isnan(exact_exp(NAN)));
+    assert_true(exact_exp(1000) == exact_exp(88.37f) && isfinite(exact_exp(1000)));
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (float x = 1e-37f; x < 1e38f; x *= 1.00007f) worst = fmax(worst, ulps(exact_log(x), log((double)x)));
+    for (int64_t i = 0; i < 1000000; i++) {
+        const float x = 1 + (float)i * 0.2f; /* sums of exponentials are here */
+        worst = fmax(worst, ulps(exact_log(x), log((double)x)));
+    }
+    printf("log: at most %.3f ulp\n", worst);
+    assert_true(worst < 1.2);
+    assert_true(exact_log(1) == 0);
+}
+
+static void test_bf16(void **state)
+{
+    (void)state;
+    assert_true(bf16_round(1.00390625f) == 1.0f);      /* a tie goes to the even neighbour: down */
+    assert_true(bf16_round(1.01171875f) == 1.015625f); /* up */
+    assert_true(bf16_round(1.0040f) == 1.0078125f && isinf(bf16_round(3.4e38f)) && isnan(bf16_round(NAN)) &&
+                f32_bits(bf16_round(-0.0f)) == 0x80000000u);
+}
+
+static void test_choice(void **state)
+{
+    (void)state;
+    const struct kernels *k;
+    struct err e;
+    assert_ok(kernels_cpu("ref", &k, &e), &e);
+    assert_string_equal(k->name, "ref");
+    assert_int_equal(kernels_cpu("sse9", &k, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "sse9"));
+    assert_null(k);
+    setenv("TARE_CPU", "ref", 1);
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    assert_string_equal(k->name, "ref");
+    setenv("TARE_CPU", "nothing", 1);
+    assert_int_equal(kernels_cpu(NULL, &k, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "TARE_CPU"));
+    unsetenv("TARE_CPU");
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    for (void *const *p = (void *const *)(const void *)&k->alloc; p < (void *const *)(const void *)(k + 1); p++)
+        assert_non_null(*p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp), cmocka_unit_test(test_log), cmocka_unit_test(test_bf16),
+                                       cmocka_unit_test(test_choice)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
