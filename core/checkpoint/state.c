@@ -220,7 +220,7 @@ tare_status state_read(const struct state_reader *r, const char *name, void *out
         FAIL(e, TARE_E_SHAPE,
              "%s: section '%s' has %lld bytes, %lld are needed; was it written with another model or configuration?", r->path, name,
              (long long)have, (long long)n);
-    memcpy(out, data, (size_t)n);
+    if (n) memcpy(out, data, (size_t)n);
     return TARE_OK;
 }
 
