@@ -1,0 +1,311 @@
+/* Cases of `tare bench`: every operation at the shapes of a tiny model and of SmolLM2-135M. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct model {
+    const char *name;
+    int64_t c, h, j, d, f, v;
+};
+static const struct model MODELS[] = {{"tiny", 128, 4, 2, 32, 384, 256}, {"smollm2", 576, 9, 3, 64, 1536, 49152}};
+
+/* n floats of a small pattern. */
+static void *take(struct bench_case *b, int64_t n)
+{
+    float *p = b->k->alloc(b->c, n * 4 + 64);
+    if (!p) return NULL;
+    for (int64_t i = 0; i < n; i++) p[i] = 0.01f * (float)((i * 7919) % 199 - 99);
+    return b->memory[b->n_memory++] = p;
+}
+
+static int takes(struct bench_case *b, int n, const int64_t *sizes)
+{
+    for (int i = 0; i < n; i++)
+        if (!take(b, sizes[i])) return 1;
+    return 0;
+}
+#define TAKE(B, ...) takes((B), (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+
+/* ---- products: shape T, N, K */
+static int matmul_setup(struct bench_case *b)
+{
+    const int64_t t = b->shape[0], n = b->shape[1], k = b->shape[2];
+    const enum dtype dtype = (enum dtype)b->shape[3];
+    if (TAKE(b, t * n, t * k, n * k, (b->k->packed_bytes(n, k, dtype) + 3) / 4)) return 1;
+    b->k->pack(b->c, b->memory[3], b->memory[2], n, k, dtype);
+    return 0;
+}
+static void matmul_run(struct bench_case *b)
+{
+    b->k->matmul(b->c, b->memory[0], b->shape[1], b->memory[1], b->memory[3], NULL, NULL, b->shape[0], b->shape[1], b->shape[2],
+                 (enum dtype)b->shape[3]);
+}
+static int grad_setup(struct bench_case *b)
+{
+    const int64_t t = b->shape[0], n = b->shape[1], k = b->shape[2];
+    return TAKE(b, t * k, t * n, n * k);
+}
+static void dx_run(struct bench_case *b)
+{
+    b->k->matmul_dx(b->c, b->memory[0], b->memory[1], b->memory[2], b->shape[0], b->shape[1], b->shape[2], 0, DTYPE_F32);
+}
+static void dw_run(struct bench_case *b)
+{
+    b->k->matmul_dw(b->c, b->memory[2], NULL, b->memory[1], b->memory[0], b->shape[0], b->shape[1], b->shape[2], DTYPE_F32);
+}
+
+/* ---- attention: shape sequences, queries of each, shared keys, own keys before the queries, model */
+static struct attn_shape shape_of(const struct model *m)
+{
+    return (struct attn_shape){m->h, m->j, m->d, (m->h + 2 * m->j) * m->d, 1.0f / sqrtf((float)m->d)};
+}
+static int attention_setup(struct bench_case *b)
+{
+    const struct model *m = &MODELS[b->shape[4]];
+    const int64_t n = b->shape[0], q = b->shape[1], shared = b->shape[2] / KV_BLOCK,
+                  own = (b->shape[3] + q + KV_BLOCK - 1) / KV_BLOCK;
+    const int64_t cache = (shared + n * own) * m->j * m->d * KV_BLOCK;
+    if (TAKE(b, n * q * m->h * m->d, n * q * (m->h + 2 * m->j) * m->d, cache, cache, n * (shared + own),
+             n * (int64_t)sizeof(struct attn_seq) / 4))
+        return 1;
+    int32_t *blocks = b->memory[4];
+    struct attn_seq *seqs = b->memory[5];
+    for (int64_t i = 0; i < n; i++) {
+        int32_t *row = blocks + i * (shared + own);
+        for (int64_t j = 0; j < shared + own; j++) row[j] = (int32_t)(j < shared ? j : shared + i * own + j - shared);
+        seqs[i] = (struct attn_seq){i * q, q, b->shape[2] + b->shape[3], row};
+    }
+    return 0;
+}
+static void attention_run(struct bench_case *b)
+{
+    b->k->attention(b->c, b->memory[0], NULL, b->memory[1], (struct kv_layer){b->memory[2], b->memory[3]},
+                    shape_of(&MODELS[b->shape[4]]), b->memory[5], b->shape[0]);
+}
+static int attention_grad_setup(struct bench_case *b) /* shape rollouts, their length, prompt length; model in [4] */
+{
+    const struct model *m = &MODELS[b->shape[4]];
+    const int64_t t = b->shape[0] * b->shape[1] + b->shape[2], stride = (m->h + 2 * m->j) * m->d;
+    if (TAKE(b, t * stride, t * m->h * m->d, t * m->h * m->d, t * m->h * 2, t * stride,
+             (b->shape[0] + 1) * (int64_t)sizeof(struct attn_seg) / 4))
+        return 1;
+    float *stats = b->memory[3];
+    struct attn_seg *segs = b->memory[5];
+    for (int64_t i = 0; i < t * m->h; i++) stats[2 * i] = 1, stats[2 * i + 1] = 100;
+    segs[0] = (struct attn_seg){0, b->shape[2], 0, 0};
+    for (int64_t i = 0; i < b->shape[0]; i++)
+        segs[i + 1] = (struct attn_seg){b->shape[2] + i * b->shape[1], b->shape[1], 0, b->shape[2]};
+    return 0;
+}
+static void attention_grad_run(struct bench_case *b)
+{
+    b->k->attention_grad(b->c, b->memory[0], b->memory[1], b->memory[2], b->memory[3], b->memory[4], shape_of(&MODELS[b->shape[4]]),
+                         b->memory[5], b->shape[0] + 1, b->shape[0] * b->shape[1] + b->shape[2]);
+}
+
+/* ---- rows: shape T, width */
+static int rows_setup(struct bench_case *b)
+{
+    const int64_t n = b->shape[0] * b->shape[1];
+    return TAKE(b, n, n, 2 * n, 2 * n, b->shape[1], b->shape[0]);
+}
+static void rmsnorm_run(struct bench_case *b)
+{
+    b->k->rmsnorm(b->c, b->memory[0], b->shape[1], b->memory[5], b->memory[1], b->shape[1], b->memory[4], b->shape[0], 1,
+                  b->shape[1], 1e-5f);
+}
+static void rmsnorm_grad_run(struct bench_case *b)
+{
+    b->k->rmsnorm_grad(b->c, b->memory[0], b->shape[1], b->memory[4], b->memory[1], b->shape[1], b->memory[2], b->shape[1],
+                       b->memory[4], b->memory[5], b->shape[0], 1, b->shape[1], 1);
+}
+static void swiglu_run(struct bench_case *b)
+{
+    b->k->swiglu(b->c, b->memory[0], b->memory[2], b->shape[0], b->shape[1]);
+}
+static void swiglu_grad_run(struct bench_case *b)
+{
+    b->k->swiglu_grad(b->c, b->memory[3], b->memory[0], b->memory[2], b->shape[0], b->shape[1]);
+}
+
+/* ---- head: shape R, V */
+static int head_setup(struct bench_case *b)
+{
+    const int64_t r = b->shape[0], v = b->shape[1];
+    if (TAKE(b, r * v, r, r, 2 * r, r, r * (int64_t)sizeof(struct sample_row) / 4, r * (int64_t)sizeof(struct head_grad_row) / 4))
+        return 1;
+    struct sample_row *rows = b->memory[5];
+    memset(b->memory[4], 0, (size_t)r * 4);
+    for (int64_t i = 0; i < r; i++)
+        rows[i] = (struct sample_row){{1, 2}, (uint64_t)i, 1, b->shape[2] ? 0.9f : 1, 0, b->shape[2] ? 50 : 0};
+    b->k->head_stats(b->c, b->memory[1], b->memory[2], b->memory[3], b->memory[0], v, b->memory[4], 1, r, v);
+    return 0;
+}
+static void head_stats_run(struct bench_case *b)
+{
+    b->k->head_stats(b->c, b->memory[1], b->memory[2], b->memory[3], b->memory[0], b->shape[1], b->memory[4], 1, b->shape[0],
+                     b->shape[1]);
+}
+static void head_grad_run(struct bench_case *b)
+{
+    b->k->head_grad(b->c, b->memory[0], b->shape[1], b->memory[4], b->memory[3], b->memory[2], NULL, NULL, NULL, b->memory[6], 1,
+                    b->shape[0], b->shape[1]);
+}
+static void sample_run(struct bench_case *b)
+{
+    b->k->sample(b->c, b->memory[4], b->memory[1], b->memory[2], b->memory[0], b->shape[1], b->memory[5], b->shape[0], b->shape[1]);
+}
+
+/* ---- optimizer: shape n */
+static int adamw_setup(struct bench_case *b)
+{
+    if (TAKE(b, b->shape[0], b->shape[0], b->shape[0], b->shape[0])) return 1;
+    memset(b->memory[3], 0, (size_t)b->shape[0] * 4);
+    return 0;
+}
+static void adamw_run(struct bench_case *b)
+{
+    b->k->adamw(b->c, b->memory[0], b->memory[1], b->memory[2], b->memory[3], b->shape[0], 1, 1e-6f, 0.9f, 0.999f, 1e-8f, 0, 0.1,
+                0.001);
+}
+static void squares_run(struct bench_case *b)
+{
+    b->k->sum_squares(b->c, b->memory[0], b->shape[0]);
+}
+
+/* ---- the list */
+struct visitor {
+    int (*visit)(const struct bench_case *b, void *arg);
+    void *arg;
+    int stop;
+};
+
+static void offer(struct visitor *v, struct bench_case b, const char *op, const char *model, const char *what)
+{
+    snprintf(b.name, sizeof b.name, "%s %s %s", op, model, what);
+    if (!v->stop) v->stop = v->visit(&b, v->arg);
+}
+
+static void products(struct visitor *v, const struct model *m, int64_t t)
+{
+    const struct {
+        const char *name;
+        int64_t n, k;
+    } layers[] = {{"qkv", (m->h + 2 * m->j) * m->d, m->c}, {"up", 2 * m->f, m->c}, {"down", m->c, m->f}, {"head", m->v, m->c}};
+    for (int i = 0; i < 4; i++) {
+        const int64_t n = layers[i].n, k = layers[i].k;
+        const double flops = 2.0 * (double)(t * n * k), data = 4.0 * (double)(t * n + t * k);
+        char what[40];
+        if (t * n > 8 << 20) continue;
+        snprintf(what, sizeof what, "%s T=%lld", layers[i].name, (long long)t);
+        offer(v,
+              (struct bench_case){.setup = matmul_setup,
+                                  .run = matmul_run,
+                                  .shape = {t, n, k, DTYPE_F32},
+                                  .flops = flops,
+                                  .bytes = data + 4.0 * (double)(n * k)},
+              "matmul", m->name, what);
+        if (i == 2)
+            offer(v,
+                  (struct bench_case){.setup = matmul_setup,
+                                      .run = matmul_run,
+                                      .shape = {t, n, k, DTYPE_BF16},
+                                      .flops = flops,
+                                      .bytes = data + 2.0 * (double)(n * k)},
+                  "matmul_bf16", m->name, what);
+        if (t < 128) continue;
+        const struct bench_case grad = {
+            .setup = grad_setup, .run = dx_run, .shape = {t, n, k}, .flops = flops, .bytes = data + 4.0 * (double)(n * k)};
+        offer(v, grad, "matmul_dx", m->name, what);
+        struct bench_case dw = grad;
+        dw.run = dw_run;
+        offer(v, dw, "matmul_dw", m->name, what);
+    }
+}
+
+static void attentions(struct visitor *v, const struct model *m, int64_t index)
+{
+    static const struct {
+        const char *name;
+        int64_t n, q, shared, own;
+    } cases[] = {{"prefill 128", 1, 128, 0, 0},
+                 {"prefill 1024", 1, 1024, 0, 0},
+                 {"decode 1x512", 1, 1, 0, 511},
+                 {"decode 32x(256+256)", 32, 1, 256, 255}};
+    for (int i = 0; i < 4; i++) {
+        const double q = (double)(cases[i].n * cases[i].q), before = (double)(cases[i].shared + cases[i].own);
+        const double pairs = q * (before + 0.5 * (double)(cases[i].q + 1)) * (double)(m->h * m->d);
+        const double keys = (double)cases[i].shared + (double)cases[i].n * (double)(cases[i].own + cases[i].q);
+        offer(v,
+              (struct bench_case){.setup = attention_setup,
+                                  .run = attention_run,
+                                  .shape = {cases[i].n, cases[i].q, cases[i].shared, cases[i].own, index},
+                                  .flops = 4 * pairs,
+                                  .bytes = 8 * keys * (double)(m->j * m->d) + 8 * q * (double)(m->h * m->d)},
+              "attention", m->name, cases[i].name);
+    }
+    static const int64_t grads[][3] = {{0, 0, 128}, {0, 0, 1024}, {8, 128, 128}};
+    static const char *const names[] = {"128", "1024", "128+8x128"};
+    for (int i = 0; i < 3; i++) {
+        const double n = (double)grads[i][0], len = (double)grads[i][1], p = (double)grads[i][2];
+        const double pairs = (p * (p + 1) / 2 + n * len * (p + (len + 1) / 2)) * (double)(m->h * m->d), rows = n * len + p;
+        offer(v,
+              (struct bench_case){.setup = attention_grad_setup,
+                                  .run = attention_grad_run,
+                                  .shape = {grads[i][0], grads[i][1], grads[i][2], 0, index},
+                                  .flops = 10 * pairs,
+                                  .bytes = 8 * rows * (double)((2 * m->h + 2 * m->j) * m->d)},
+              "attention_grad", m->name, names[i]);
+    }
+}
+
+static void rows(struct visitor *v, const struct model *m, int64_t t)
+{
+    char what[40];
+    snprintf(what, sizeof what, "T=%lld", (long long)t);
+    const double c = (double)(t * m->c), f = (double)(t * m->f), z = (double)(t * m->v);
+    offer(v, (struct bench_case){.setup = rows_setup, .run = rmsnorm_run, .shape = {t, m->c}, .flops = 4 * c, .bytes = 8 * c},
+          "rmsnorm", m->name, what);
+    offer(v,
+          (struct bench_case){.setup = rows_setup, .run = rmsnorm_grad_run, .shape = {t, m->c}, .flops = 11 * c, .bytes = 16 * c},
+          "rmsnorm_grad", m->name, what);
+    offer(v, (struct bench_case){.setup = rows_setup, .run = swiglu_run, .shape = {t, m->f}, .flops = 20 * f, .bytes = 12 * f},
+          "swiglu", m->name, what);
+    offer(v, (struct bench_case){.setup = rows_setup, .run = swiglu_grad_run, .shape = {t, m->f}, .flops = 26 * f, .bytes = 20 * f},
+          "swiglu_grad", m->name, what);
+    if (t > 32) return;
+    offer(v, (struct bench_case){.setup = head_setup, .run = head_stats_run, .shape = {t, m->v}, .flops = 22 * z, .bytes = 4 * z},
+          "head_stats", m->name, what);
+    offer(v, (struct bench_case){.setup = head_setup, .run = head_grad_run, .shape = {t, m->v}, .flops = 22 * z, .bytes = 8 * z},
+          "head_grad", m->name, what);
+    offer(v, (struct bench_case){.setup = head_setup, .run = sample_run, .shape = {t, m->v, 0}, .flops = 24 * z, .bytes = 4 * z},
+          "sample", m->name, what);
+    offer(v, (struct bench_case){.setup = head_setup, .run = sample_run, .shape = {t, m->v, 1}, .flops = 24 * z, .bytes = 4 * z},
+          "sample_truncated", m->name, what);
+}
+
+int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg)
+{
+    static const int64_t batch[] = {1, 8, 32, 128, 1024};
+    struct visitor v = {visit, arg, 0};
+    for (int i = 0; i < 2; i++) {
+        const struct model *m = &MODELS[i];
+        for (int j = 0; j < 5; j++) products(&v, m, batch[j]);
+        attentions(&v, m, i);
+        rows(&v, m, 1);
+        rows(&v, m, 32);
+        rows(&v, m, 1024);
+    }
+    const int64_t n = 4 << 20;
+    offer(&v,
+          (struct bench_case){
+              .setup = adamw_setup, .run = adamw_run, .shape = {n}, .flops = 14.0 * (double)n, .bytes = 28.0 * (double)n},
+          "adamw", "-", "n=4Mi");
+    offer(&v,
+          (struct bench_case){
+              .setup = adamw_setup, .run = squares_run, .shape = {n}, .flops = 2.0 * (double)n, .bytes = 4.0 * (double)n},
+          "sum_squares", "-", "n=4Mi");
+    return v.stop;
+}

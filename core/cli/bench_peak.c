@@ -1,0 +1,102 @@
+#include "base/arena.h"
+#include "base/clock.h"
+#include "bench.h"
+
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { ROUNDS = 25, STEPS = 200000, CHAINS = 12 };
+#define READ_BYTES ((int64_t)128 << 20)
+
+struct peak {
+    const float *memory;
+    int64_t threads;
+    volatile float sink[64]; /* so that no loop is without effect */
+    int wide;
+};
+
+#if defined(__x86_64__)
+/* Every chain ends in the result, or the compiler drops it. */
+#define LOOP(VECTOR, SET, FMA, ADD, STORE)                                                                                         \
+    VECTOR c[CHAINS], sum = SET(0.0f);                                                                                             \
+    const VECTOR a = SET(0.999f), b = SET(1e-3f);                                                                                  \
+    _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) c[i] = SET((float)i);                                                \
+    for (int64_t k = 0; k < STEPS; k++) {                                                                                          \
+        _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) c[i] = FMA(c[i], a, b);                                          \
+    }                                                                                                                              \
+    _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) sum = ADD(sum, c[i]);                                                \
+    STORE(out, sum);
+
+__attribute__((target("avx2,fma"))) static void fma_8(float *out)
+{
+    LOOP(__m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_storeu_ps)
+}
+
+__attribute__((target("avx512f"))) static void fma_16(float *out)
+{
+    LOOP(__m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_storeu_ps)
+}
+
+static void flops_task(void *arg, int64_t task, int thread)
+{
+    struct peak *p = arg;
+    float out[16];
+    (void)thread;
+    if (p->wide)
+        fma_16(out);
+    else
+        fma_8(out);
+    p->sink[task % 64] = out[0];
+}
+#endif
+
+static double best_seconds(struct pool *pool, pool_task task, struct peak *p)
+{
+    double best = 1e30;
+    for (int r = 0; r < ROUNDS; r++) {
+        const double start = clock_seconds();
+        pool_run(pool, p->threads, task, p);
+        const double took = clock_seconds() - start;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+double bench_peak_flops(struct pool *pool, const char *isa)
+{
+#if defined(__x86_64__)
+    struct peak p = {.threads = pool_threads(pool), .wide = !strcmp(isa, "avx512")};
+    if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
+    return (double)p.threads * STEPS * CHAINS * (p.wide ? 32 : 16) / best_seconds(pool, flops_task, &p) * 1e-9;
+#else
+    (void)pool, (void)isa;
+    return 0;
+#endif
+}
+
+static void read_task(void *arg, int64_t task, int thread)
+{
+    struct peak *p = arg;
+    const int64_t n = READ_BYTES / 4 / p->threads / 64 * 64;
+    const float *at = p->memory + task * n;
+    const uint64_t *word = (const uint64_t *)(const void *)at;
+    uint64_t sum[4] = {0}; /* a word of every cache line: memory moves lines */
+    (void)thread;
+    for (int64_t i = 0; i < n / 2; i += 32)
+        for (int j = 0; j < 4; j++) sum[j] += word[i + 8 * j];
+    p->sink[task % 64] = (float)(sum[0] + sum[1] + sum[2] + sum[3]);
+}
+
+double bench_peak_read(struct pool *pool)
+{
+    struct peak p = {.threads = pool_threads(pool)};
+    struct err e;
+    void *memory;
+    if (mem_new(READ_BYTES, &memory, &e)) return 0;
+    p.memory = memory;
+    const double seconds = best_seconds(pool, read_task, &p);
+    mem_free(memory);
+    return (double)READ_BYTES / seconds * 1e-9;
+}
