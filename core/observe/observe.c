@@ -10,6 +10,7 @@ struct observe {
     char dir[FS_PATH];
     int lock;
     bool rollouts;
+    int64_t synced, last; /* steps whose dumps are on the disk; step recorded last */
     struct metrics *metrics;
     struct progress *progress;
 };
@@ -54,6 +55,7 @@ tare_status observe_open(const struct config *c, const struct manifest *m, bool 
     if (!o) FAIL(e, TARE_E_NOMEM, "%s: no memory", c->run.dir);
     o->lock = -1;
     o->rollouts = c->log.rollouts;
+    o->synced = o->last = step;
     tare_status status = fs_join(o->dir, "", c->run.dir, e);
     if (!status) status = run_lock_take(o->dir, &o->lock, e);
     if (!status) status = run_lock_check(o->dir, resume, e); /* again: another process may have been here since the first look */
@@ -81,12 +83,15 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
                                       .tokens_per_second = metrics_get(o->metrics, "tokens_per_second")};
     if (b && o->rollouts) TRY(rollouts_write(o->dir, step, b, e));
     TRY(metrics_step(o->metrics, step, e));
+    o->last = step;
     progress_step(o->progress, step, &v);
     return TARE_OK;
 }
 
 tare_status observe_sync(struct observe *o, struct err *e)
 {
+    TRY(rollouts_sync(o->dir, o->synced + 1, o->last, e));
+    o->synced = o->last;
     return metrics_sync(o->metrics, e);
 }
 

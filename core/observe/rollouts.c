@@ -3,9 +3,11 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "data/dataset.h"
+#include "observe/sinks.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -137,6 +139,20 @@ tare_status rollouts_path(const char *run_dir, int64_t step, char *path, struct 
     return fs_join(path, run_dir, name, e);
 }
 
+static tare_status write_beside(const char *path, const struct str *text, struct err *e)
+{
+    char beside[FS_PATH];
+    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    tare_status status = append_all(fd, path, text->data, text->size, e);
+    if (close(fd) && !status)
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s", path, strerror(errno));
+    if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (status) unlink(beside);
+    return status;
+}
+
 tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct err *e)
 {
     char folder[FS_PATH], path[FS_PATH];
@@ -145,9 +161,28 @@ tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch
     TRY(fs_mkdirs(folder, e));
     TRY(rollouts_path(run_dir, step, path, e));
     tare_status status = rollouts_print(b, &text, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    if (!status) status = write_beside(path, &text, e);
     str_free(&text);
     return status;
+}
+
+tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e)
+{
+    char path[FS_PATH];
+    bool any = false;
+    for (int64_t step = first; step <= last; step++) {
+        TRY(rollouts_path(run_dir, step, path, e));
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) continue;
+        if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+        const int bad = fsync(fd) ? errno : 0;
+        close(fd);
+        if (bad) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", path, strerror(bad));
+        any = true;
+    }
+    if (!any) return TARE_OK;
+    TRY(fs_join(path, run_dir, "rollouts", e));
+    return fs_sync_dir(path, e);
 }
 
 tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e)

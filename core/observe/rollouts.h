@@ -11,8 +11,10 @@
 #include "data/batch.h"
 
 tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e);
-/* Beside, synced, renamed: an existing dump of the step is replaced. */
+/* Beside, then renamed: an existing dump of the step is replaced. Not synced: that costs more than a short step. */
 tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct err *e);
+/* Syncs the dumps of steps first .. last, as far as there are any: before the checkpoint of `last` becomes visible. */
+tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e);
 /* Removes the dumps of steps behind `step`. */
 tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e);
 tare_status rollouts_path(const char *run_dir, int64_t step, char *path /* FS_PATH bytes */, struct err *e);
