@@ -1,0 +1,335 @@
+/* The clusterer plugins through the loader: hashed, field, prompt, and k-means with good and damaged files. */
+#include "check.h"
+
+#include "base/fs.h"
+#include "cluster/codebook.h"
+#include "cluster/encode.h"
+#include "cluster/match.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct plugin_instance *open_plugin(const char *name, int32_t kind, const char *const *settings, int64_t n)
+{
+    struct err e = {0};
+    struct arena a;
+    const struct plugin *p;
+    const struct config_param *params = NULL;
+    const tare_value *values;
+    struct plugin_instance *i;
+    arena_init(&a, "test");
+    assert_ok(plugin_open(name, kind, NULL, &p, &e), &e);
+    assert_ok(plugin_settings(p, settings, n, NULL, &a, &params, &e), &e);
+    assert_ok(plugin_params(p, params, &a, &values, &e), &e);
+    assert_ok(plugin_create(p, values, 0, NULL, &i, &e), &e);
+    arena_free(&a);
+    return i;
+}
+
+static tare_text text(const char *s)
+{
+    return (tare_text){s, (int64_t)strlen(s)};
+}
+
+static double dot(const float *a, const float *b, int64_t d)
+{
+    double s = 0;
+    for (int64_t i = 0; i < d; i++) s += (double)a[i] * (double)b[i];
+    return s;
+}
+
+static void hashed_embeds(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, NULL, 0);
+    const tare_text texts[] = {text("A train travels 60 miles in 2 hours. What is its speed?"),
+                               text("a  train travels 90 miles in 3 hours.\nWhat is its speed? "),
+                               text("Factor the polynomial x^2 - 5x + 6."),
+                               text(""),
+                               text("\xc3\xa9t\xc3\xa9 \xff\xfe caf\xc3\xa9"),
+                               text("x")};
+    const int64_t d = plugin_dim(h);
+    assert_int_equal(d, 256);
+    float all[6 * 256], one[256], fitted[256];
+    assert_ok(plugin_encode(h, texts, 6, all, &e), &e);
+    for (int i = 0; i < 6; i++) {
+        assert_true(fabs(dot(all + i * d, all + i * d, d) - (i != 3)) < 1e-5); /* unit length; nothing in an empty text */
+        assert_ok(plugin_encode(h, &texts[i], 1, one, &e), &e);
+        assert_memory_equal(one, all + i * d, sizeof one); /* alone or in company */
+    }
+    assert_true(dot(all, all + d, d) > dot(all, all + 2 * d, d) + 0.3);
+    const tare_text spaced = text("  A TRAIN travels\t60 miles in 2 hours. What is its speed?");
+    assert_ok(plugin_encode(h, &spaced, 1, one, &e), &e);
+    assert_memory_equal(one, all, sizeof one);
+    /* fit changes the weights, and its state travels */
+    assert_ok(plugin_fit(h, texts, 5, &e), &e);
+    assert_ok(plugin_encode(h, texts, 1, fitted, &e), &e);
+    assert_memory_not_equal(fitted, all, sizeof fitted);
+    struct str state_bytes = {0};
+    assert_ok(plugin_save_raw(h, &state_bytes, &e), &e);
+    struct plugin_instance *other = open_plugin("hashed", TARE_ENCODER, NULL, 0);
+    assert_ok(plugin_load_raw(other, state_bytes.data, state_bytes.size, "test", &e), &e);
+    assert_ok(plugin_encode(other, texts, 1, one, &e), &e);
+    assert_memory_equal(one, fitted, sizeof one);
+    assert_int_not_equal(plugin_load_raw(other, state_bytes.data, state_bytes.size - 4, "test", &e), TARE_OK);
+    str_free(&state_bytes);
+    plugin_destroy(other);
+    plugin_destroy(h);
+    const struct plugin *p;
+    assert_ok(plugin_open("hashed", TARE_ENCODER, NULL, &p, &e), &e);
+    tare_value values[6];
+    memcpy(values, ((const tare_value[6]){{.i = 8}, {.i = 5}, {.i = 3}, {.i = 64}, {.i = 1}, {.i = 1}}), sizeof values);
+    assert_int_not_equal(plugin_create(p, values, 0, NULL, &h, &e), TARE_OK);
+    assert_non_null(strstr(e.message, "ngram_max"));
+}
+
+static void many_texts_on_threads(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    enum { N = 500 };
+    struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=16"}, 1);
+    static char words[N][64];
+    tare_text texts[N];
+    static float a[N * 16], b[N * 16];
+    for (int i = 0; i < N; i++) {
+        snprintf(words[i], sizeof words[i], "%.*s question number %d", i % 9, "so so so so", i);
+        texts[i] = text(words[i]);
+    }
+    struct pool *pool;
+    assert_ok(pool_new(3, &pool, &e), &e);
+    assert_ok(encode_texts(h, texts, N, NULL, a, &e), &e);
+    assert_ok(encode_texts(h, texts, N, pool, b, &e), &e);
+    assert_memory_equal(a, b, sizeof a);
+    char folder[] = "/tmp/tare_cacheXXXXXX";
+    assert_non_null(mkdtemp(folder));
+    bool hit;
+    memset(b, 0, sizeof b);
+    assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
+    assert_false(hit);
+    assert_memory_equal(a, b, sizeof a);
+    memset(b, 0, sizeof b);
+    assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
+    assert_true(hit);
+    assert_memory_equal(a, b, sizeof a);
+    texts[7] = text("another text"); /* other texts, other file */
+    assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
+    assert_false(hit);
+    assert_memory_not_equal(a, b, sizeof a);
+    assert_ok(fs_remove_tree(folder, &e), &e);
+    pool_free(pool);
+    plugin_destroy(h);
+}
+
+static void field_takes_values(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct plugin_instance *f = open_plugin("field", TARE_CODEBOOK, NULL, 0);
+    const tare_text rows[] = {text("{\"subject\":\"geometry\"}"), text("{\"subject\":\"algebra\"}"), text("{\"subject\":3}"),
+                              text("{\"id\":\"x\"}"), text("{\"subject\":\"algebra\",\"question\":\"q\"}")};
+    const tare_text unseen = text("{\"subject\":\"topology\"}");
+    int32_t k[5];
+    assert_ok(plugin_fit(f, rows, 5, &e), &e);
+    assert_int_equal(plugin_size(f), 3);
+    assert_int_equal(plugin_dim(f), 0);
+    assert_ok(plugin_assign(f, NULL, rows, 5, k, NULL, &e), &e);
+    const int32_t expected[] = {2, 1, 0, -1, 1};
+    assert_memory_equal(k, expected, sizeof k);
+    assert_ok(plugin_assign(f, NULL, &unseen, 1, k, NULL, &e), &e);
+    assert_int_equal(k[0], -1);
+    const tare_text name = f->plugin->codebook->cluster_name(f->self, 1);
+    assert_int_equal(name.size, 7);
+    assert_memory_equal(name.data, "algebra", 7);
+    struct str saved = {0};
+    assert_ok(plugin_save(f, &saved, &e), &e);
+    struct plugin_instance *g = open_plugin("field", TARE_CODEBOOK, NULL, 0);
+    assert_ok(plugin_load(g, saved.data, saved.size, NULL, "test", &e), &e);
+    assert_int_equal(plugin_size(g), 3);
+    assert_ok(plugin_assign(g, NULL, rows, 5, k, NULL, &e), &e);
+    assert_memory_equal(k, expected, sizeof k);
+    str_free(&saved);
+    plugin_destroy(g);
+    plugin_destroy(f);
+    f = open_plugin("field", TARE_CODEBOOK, (const char *const[]){"values=geometry, algebra"}, 1);
+    assert_ok(plugin_fit(f, rows, 5, &e), &e);
+    assert_int_equal(plugin_size(f), 2);
+    assert_ok(plugin_assign(f, NULL, rows, 5, k, NULL, &e), &e);
+    const int32_t listed[] = {0, 1, -1, -1, 1};
+    assert_memory_equal(k, listed, sizeof k);
+    plugin_destroy(f);
+    f = open_plugin("field", TARE_CODEBOOK, (const char *const[]){"field=topic"}, 1);
+    assert_int_not_equal(plugin_fit(f, rows, 5, &e), TARE_OK);
+    assert_non_null(strstr(e.message, "topic"));
+    plugin_destroy(f);
+}
+
+static void prompt_numbers_rows(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct plugin_instance *p = open_plugin("prompt", TARE_CODEBOOK, NULL, 0);
+    const tare_text rows[] = {text("{\"question\":\"b\"}"), text("{\"question\":\"a\"}"), text("{\"question\":\"b\"}"),
+                              text("{\"question\":\"c\"}")};
+    const tare_text unseen = text("{\"question\":\"d\"}");
+    int32_t k[4];
+    assert_ok(plugin_fit(p, rows, 4, &e), &e);
+    assert_int_equal(plugin_size(p), 3);
+    assert_ok(plugin_assign(p, NULL, rows, 4, k, NULL, &e), &e);
+    const int32_t expected[] = {0, 1, 0, 2};
+    assert_memory_equal(k, expected, sizeof k);
+    assert_ok(plugin_assign(p, NULL, &unseen, 1, k, NULL, &e), &e);
+    assert_int_equal(k[0], -1);
+    struct str saved = {0};
+    assert_ok(plugin_save(p, &saved, &e), &e);
+    struct plugin_instance *q = open_plugin("prompt", TARE_CODEBOOK, NULL, 0);
+    assert_ok(plugin_load(q, saved.data, saved.size, NULL, "test", &e), &e);
+    assert_ok(plugin_assign(q, NULL, rows, 4, k, NULL, &e), &e);
+    assert_memory_equal(k, expected, sizeof k);
+    str_free(&saved);
+    plugin_destroy(q);
+    plugin_destroy(p);
+}
+
+/* ---------------------------------------------------------------- the k-means codebook's file */
+
+static char FOLDER[] = "/tmp/tare_codebookXXXXXX";
+static char CODEBOOK[64];
+
+static int make_codebook(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct kmeans_result r;
+    float x[40 * 3];
+    for (int i = 0; i < 120; i++) x[i] = (float)((i * 37) % 101) / 10;
+    const struct codebook_origin from = {
+        .encoder = "toy/1.0.0 dim=3", .corpus = "here", .corpus_rows = 40, .encoder_state = {"\1\0\2", 3}};
+    if (!mkdtemp(FOLDER)) return 1;
+    snprintf(CODEBOOK, sizeof CODEBOOK, "%s/good.safetensors", FOLDER);
+    const tare_status s = codebook_train(
+        CODEBOOK, x, 40, 3, &(struct kmeans_options){.k = 4, .restarts = 2, .iterations = 50, .seed = 7}, &from, NULL, &r, &e);
+    if (!s) kmeans_result_free(&r);
+    return s != TARE_OK;
+}
+
+static int remove_codebook(void **state)
+{
+    (void)state;
+    struct err e;
+    return fs_remove_tree(FOLDER, &e) != TARE_OK;
+}
+
+static tare_status open_codebook(const char *path, struct plugin_instance **out, struct err *e)
+{
+    const struct plugin *p;
+    const tare_value value = {.s = path};
+    *out = NULL;
+    TRY(plugin_open("kmeans", TARE_CODEBOOK, NULL, &p, e));
+    return plugin_create(p, &value, 0, NULL, out, e);
+}
+
+static void codebook_file_holds_everything(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct plugin_instance *c;
+    json_t *m;
+    assert_ok(open_codebook(CODEBOOK, &c, &e), &e);
+    assert_int_equal(plugin_size(c), 4);
+    assert_int_equal(plugin_dim(c), 3);
+    const tare_text bytes = c->plugin->codebook->encoder_state(c->self);
+    assert_int_equal(bytes.size, 3);
+    assert_memory_equal(bytes.data, "\1\0\2", 3);
+    assert_ok(codebook_metadata(CODEBOOK, &m, &e), &e);
+    assert_string_equal(json_text_or(m, "encoder", ""), "toy/1.0.0 dim=3");
+    assert_string_equal(json_text_or(m, "K", ""), "4");
+    assert_string_equal(json_text_or(m, "seed", ""), "7");
+    assert_string_equal(json_text_or(m, "corpus_rows", ""), "40");
+    assert_non_null(json_object_get(m, "inertia"));
+    assert_non_null(json_object_get(m, "iterations"));
+    assert_non_null(json_object_get(m, "corpus_hash"));
+    json_decref(m);
+    /* another encoder is refused with both identities */
+    struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=8"}, 1);
+    assert_int_equal(match_encoder(c, h, CODEBOOK, &e), TARE_E_CONFIG);
+    assert_non_null(strstr(e.message, "toy/1.0.0 dim=3"));
+    assert_non_null(strstr(e.message, "hashed/1.0.0 dim=8"));
+    assert_int_equal(match_encoder(c, NULL, CODEBOOK, &e), TARE_E_CONFIG);
+    plugin_destroy(h);
+    plugin_destroy(c);
+}
+
+/* Writes the good file with one change and expects a refusal that says why. */
+static void refuse(const char *from, const char *to, int64_t cut, const char *reason)
+{
+    struct err e = {0};
+    struct str file = {0};
+    struct plugin_instance *c;
+    char path[80];
+    snprintf(path, sizeof path, "%s/bad.safetensors", FOLDER);
+    assert_ok(fs_read_all(CODEBOOK, &file, &e), &e);
+    for (int64_t i = 0; from && i + (int64_t)strlen(from) <= file.size; i++)
+        if (!memcmp(file.data + i, from, strlen(from))) {
+            memcpy(file.data + i, to, strlen(to));
+            from = NULL;
+        }
+    assert_null(from);
+    assert_ok(fs_write_atomic(path, file.data, file.size - cut, &e), &e);
+    assert_int_not_equal(open_codebook(path, &c, &e), TARE_OK);
+    if (!strstr(e.message, reason)) fail_msg("\"%s\" does not say \"%s\"", e.message, reason);
+    assert_non_null(strstr(e.message, path));
+    str_free(&file);
+}
+
+static void damaged_files_are_refused(void **state)
+{
+    (void)state;
+    refuse(NULL, NULL, 1, "cut short");
+    refuse(NULL, NULL, 50, "cut short");
+    refuse("tare.codebook/1", "tare.codebook/2", 0, "is not a codebook");
+    refuse("\"data_offsets\":[48,51]", "\"data_offsets\":[45,48]", 0, "overlap");
+    refuse("\"data_offsets\":[0,48]", "\"data_offsets\":[0,44]", 0, "need 48");
+    refuse("\"shape\":[4,3]", "\"shape\":[4,4]", 0, "need 64");
+    refuse("\"F32\"", "\"F64\"", 0, "need 96");
+    refuse("\"F32\"", "\"I32\"", 0, "centroids");
+}
+
+static void every_cut_is_refused(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct str file = {0};
+    struct plugin_instance *c;
+    char path[80];
+    snprintf(path, sizeof path, "%s/cut.safetensors", FOLDER);
+    assert_ok(fs_read_all(CODEBOOK, &file, &e), &e);
+    for (int64_t n = 0; n < file.size; n += n < 80 ? 1 : 37) {
+        assert_ok(fs_write_atomic(path, file.data, n, &e), &e);
+        assert_int_not_equal(open_codebook(path, &c, &e), TARE_OK);
+    }
+    const float nan = NAN;
+    memcpy(file.data + file.size - 3 - 4, &nan, sizeof nan);
+    assert_ok(fs_write_atomic(path, file.data, file.size, &e), &e);
+    assert_int_equal(open_codebook(path, &c, &e), TARE_E_NOT_FINITE);
+    memset(file.data, 0xFF, 7); /* a header longer than the file */
+    assert_ok(fs_write_atomic(path, file.data, file.size, &e), &e);
+    assert_int_equal(open_codebook(path, &c, &e), TARE_E_CORRUPT);
+    assert_int_equal(open_codebook("/nowhere/at/all", &c, &e), TARE_E_NOT_FOUND);
+    str_free(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hashed_embeds),
+        cmocka_unit_test(many_texts_on_threads),
+        cmocka_unit_test(field_takes_values),
+        cmocka_unit_test(prompt_numbers_rows),
+        cmocka_unit_test(codebook_file_holds_everything),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(every_cut_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make_codebook, remove_codebook);
+}
