@@ -350,6 +350,8 @@ static tare_status check_row(struct checking *k, tare_text line, int64_t number,
         if (bad.code == TARE_E_NOMEM) return *e = bad, bad.code;
         const size_t skip = strlen(where) + 2; /* the report has the place already */
         snprintf(reason, 256, "%.255s", strlen(bad.message) > skip ? bad.message + skip : bad.message);
+        const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason)); /* a character cut through by the limit */
+        if (broken) reason[broken - 1] = 0;
         return TARE_OK;
     }
     *id = row.id;

@@ -247,7 +247,7 @@ static tare_status put(struct render *r, int line, struct dict *d, const char *k
     return dict_put(r, line, d, (tare_text){key, (int64_t)strlen(key)}, v);
 }
 
-static tare_status set_loop(struct render *r, const struct node *n, const struct list *items, int64_t i, int depth)
+static tare_status set_loop(struct render *r, const struct node *n, const struct list *items, int64_t i)
 {
     struct value loop;
     const int64_t count = items->n;
@@ -259,8 +259,8 @@ static tare_status set_loop(struct render *r, const struct node *n, const struct
     TRY(put(r, n->line, loop.dict, "first", bool_value(i == 0)));
     TRY(put(r, n->line, loop.dict, "last", bool_value(i == count - 1)));
     TRY(put(r, n->line, loop.dict, "length", int_value(count)));
-    TRY(put(r, n->line, loop.dict, "depth", int_value(depth)));
-    TRY(put(r, n->line, loop.dict, "depth0", int_value(depth - 1)));
+    TRY(put(r, n->line, loop.dict, "depth", int_value(1))); /* counts recursive loops only */
+    TRY(put(r, n->line, loop.dict, "depth0", int_value(0)));
     if (i > 0) TRY(put(r, n->line, loop.dict, "previtem", items->items[i - 1]));
     if (i + 1 < count) TRY(put(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
     return assign(r, n->line, (tare_text){"loop", 4}, loop);
@@ -305,7 +305,7 @@ static tare_status run_for(struct render *r, const struct node *n)
     for (int64_t i = 0; i < items->n; i++) {
         TRY(spend(r, n->line, 1));
         r->scope.names[r->scope.n - 1].n = 0; /* what an iteration sets is gone in the next */
-        TRY(set_loop(r, n, items, i, r->scope.n - 1));
+        TRY(set_loop(r, n, items, i));
         TRY(set_targets(r, n, items->items[i]));
         status = run(r, n->body);
         if (status == FLOW_BREAK) break;

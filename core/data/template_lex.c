@@ -129,6 +129,15 @@ static tare_status lex_number(struct lexer *l)
         real |= point;
         if (*p != '_') digits[n++] = *p;
     }
+    const char *behind = p < l->end && *p == 'e' ? p + 1 : p;
+    if (behind > p && behind < l->end && (*behind == '+' || *behind == '-')) behind++;
+    if (behind > p && behind < l->end && *behind >= '0' && *behind <= '9' && n < 40) { /* an exponent */
+        real = true;
+        while (behind < l->end && *behind >= '0' && *behind <= '9' && behind - p < 20) behind++;
+        memcpy(digits + n, p, (size_t)(behind - p));
+        n += behind - p;
+        p = behind;
+    }
     digits[n] = 0;
     struct token t = {.kind = real ? T_FLOAT : T_INT};
     if (p < l->end && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9')))

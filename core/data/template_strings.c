@@ -369,25 +369,27 @@ static tare_status filter_join(struct call *c, struct value *out) /* list | join
     return join(c, by, c->self, false, out);
 }
 
-/* Every line but the first behind `width` spaces; lines that are empty stay so. */
+/* Every line but the first behind `width` spaces; lines that are empty stay so unless blank. */
 static tare_status filter_indent(struct call *c, struct value *out)
 {
+    static const char spaces[] = "                                                                ";
     int64_t width;
+    struct value lines;
     NEED_TEXT(c, c->self);
     TRY(int_arg(c, 0, 4, &width));
-    if (width < 0 || width > 1000) return render_fail(c->r, c->line, "indent takes 0 to 1000 spaces");
+    if (width < 0 || width >= (int64_t)sizeof spaces) return render_fail(c->r, c->line, "indent takes 0 to %zu spaces", sizeof spaces - 1);
     const bool first = c->arg[1] && truthy(*c->arg[1]), blank = c->arg[2] && truthy(*c->arg[2]);
+    TRY(binary(c->r, c->line, OP_ADD, c->self, string_value("\n", 1), &c->self)); /* so that the last newline stays */
+    TRY(do_splitlines(c, &lines));
     struct str text = {0};
     tare_status status = str_reserve(&text, 0, c->r->e);
-    const char *p = c->self.s.data, *end = p + c->self.s.size;
-    for (bool more = true, head = true; !status && more; head = false) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p)), *stop = newline ? newline : end;
-        const bool pad = head ? first : blank || stop > p;
-        status = spend(c->r, c->line, 1 + (stop - p + width) / 16);
-        for (int64_t i = 0; !status && pad && i < width; i++) status = str_add(&text, " ", 1, c->r->e);
-        if (!status) status = str_add(&text, p, stop - p + (newline != NULL), c->r->e);
-        more = newline != NULL;
-        p = more ? newline + 1 : end;
+    for (int64_t i = 0; !status && i < lines.list->n; i++) {
+        const tare_text line = lines.list->items[i].s;
+        const bool pad = i ? blank || line.size : first;
+        status = spend(c->r, c->line, 1 + (line.size + width) / 16);
+        if (!status && i) status = str_add(&text, "\n", 1, c->r->e);
+        if (!status && pad) status = str_add(&text, spaces, width, c->r->e);
+        if (!status) status = str_add(&text, line.data, line.size, c->r->e);
     }
     if (status) return str_free(&text), status;
     return keep_text(c->r, c->line, &text, out);

@@ -1,0 +1,57 @@
+/* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "data/chat.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct chatting {
+    struct chat *chat;
+    struct str text, line;
+};
+
+static tare_status chat_line(void *ctx, const json_t *object, const char *where, struct err *e)
+{
+    struct chatting *k = ctx;
+    const json_t *messages = json_object_get(object, "messages"), *prompt = json_object_get(object, "add_generation_prompt");
+    if (!json_is_array(messages)) FAIL(e, TARE_E_INVALID, "%s: \"messages\" is not a list", where);
+    if (prompt && !json_is_boolean(prompt))
+        FAIL(e, TARE_E_INVALID, "%s: \"add_generation_prompt\" is neither true nor false", where);
+    json_t *extra = json_copy((json_t *)object); /* tools, documents and the like are variables of the template */
+    if (!extra) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
+    json_object_del(extra, "messages");
+    json_object_del(extra, "add_generation_prompt");
+    str_clear(&k->text);
+    str_clear(&k->line);
+    tare_status status = chat_render(k->chat, messages, json_is_true(prompt), extra, &k->text, e);
+    json_decref(extra);
+    if (status) return err_prefix(e, "%s", where);
+    json_t *out = json_pack("{s:o}", "text", json_stringn(k->text.data, (size_t)k->text.size));
+    if (!out) FAIL(e, TARE_E_NOMEM, "%s: no memory for the text", where);
+    status = json_print(out, &k->line, e);
+    json_decref(out);
+    TRY(status);
+    TRY(str_add(&k->line, "\n", 1, e));
+    if (fwrite(k->line.data, 1, (size_t)k->line.size, stdout) != (size_t)k->line.size || fflush(stdout))
+        FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
+    return TARE_OK;
+}
+
+int cmd_chat(int argc, char **argv)
+{
+    static const char usage[] =
+        "usage: tare chat MODEL [template=FILE]   reads {\"messages\":[...],\"add_generation_prompt\":true}, writes {\"text\"}\n";
+    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout), 0;
+    if (argc < 2 || argc > 3 || argv[1][0] == '-' || (argc == 3 && strncmp(argv[2], "template=", 9) != 0))
+        return fputs(usage, stderr), 2;
+    struct err e = {0};
+    struct chatting k = {0};
+    tare_status status = chat_load(argv[1], argc == 3 ? argv[2] + 9 : NULL, &k.chat, &e);
+    if (!status) status = json_each_line(stdin, "standard input", chat_line, &k, &e);
+    if (status) log_error(&e);
+    str_free(&k.text);
+    str_free(&k.line);
+    chat_free(k.chat);
+    return status ? err_exit_code(status) : 0;
+}

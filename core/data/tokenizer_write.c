@@ -1,0 +1,92 @@
+/* A new byte-level model's tokenizer files. */
+#include "data/tokenizer.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "data/pretokenize.h"
+#include "data/utf8.h"
+#include "data/vocab.h"
+
+#include <string.h>
+
+static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+
+static const char chatml[] = "{%- for message in messages %}\n"
+                             "    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}\n"
+                             "{%- endfor %}\n"
+                             "{%- if add_generation_prompt %}\n"
+                             "    {{- '<|im_start|>assistant\\n' }}\n"
+                             "{%- endif %}\n";
+
+/* NULL anywhere makes json_pack fail as a whole, so a lack of memory is seen once, at the end. */
+static json_t *added_token(int id, bool with_id)
+{
+    json_t *t = json_pack("{s:s, s:b, s:b, s:b, s:b, s:b}", "content", specials[id - 256], "single_word", 0, "lstrip", 0, "rstrip",
+                          0, "normalized", 0, "special", 1);
+    if (with_id) json_object_set_new(t, "id", json_integer(id));
+    return t;
+}
+
+static json_t *byte_vocab(void)
+{
+    json_t *vocab = json_object();
+    for (int b = 0; b < 256; b++) {
+        char key[5] = {0};
+        utf8_put(key, byte_to_char((unsigned char)b));
+        json_object_set_new(vocab, key, json_integer(b));
+    }
+    return vocab;
+}
+
+static json_t *byte_level(void)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 0, "use_regex", 0);
+}
+
+static json_t *tokenizer_json(void)
+{
+    json_t *added = json_array();
+    for (int id = 256; id < 259; id++) json_array_append_new(added, added_token(id, true));
+    json_t *split = json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", PATTERN_QWEN2, "behavior",
+                              "Isolated", "invert", 0);
+    json_t *model = json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:[]}", "type", "BPE", "dropout", "unk_token",
+                              "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges",
+                              0, "vocab", byte_vocab(), "merges");
+    return json_pack("{s:s, s:n, s:n, s:o, s:n, s:{s:s, s:[o,o]}, s:n, s:o, s:o}", "version", "1.0", "truncation", "padding",
+                     "added_tokens", added, "normalizer", "pre_tokenizer", "type", "Sequence", "pretokenizers", split, byte_level(),
+                     "post_processor", "decoder", byte_level(), "model", model);
+}
+
+static json_t *config_json(void)
+{
+    json_t *decoder = json_object();
+    for (int id = 256; id < 259; id++) {
+        char key[8];
+        snprintf(key, sizeof key, "%d", id);
+        json_object_set_new(decoder, key, added_token(id, false));
+    }
+    return json_pack("{s:b, s:o, s:n, s:s, s:s, s:s, s:b, s:i, s:s}", "add_prefix_space", 0, "added_tokens_decoder", decoder,
+                     "bos_token", "eos_token", specials[2], "pad_token", specials[0], "chat_template", chatml,
+                     "clean_up_tokenization_spaces", 0, "model_max_length", 1 << 20, "tokenizer_class", "PreTrainedTokenizerFast");
+}
+
+static tare_status write_json(const char *folder, const char *name, json_t *j, struct err *e)
+{
+    char path[FS_PATH];
+    struct str text = {0};
+    tare_status status =
+        j ? fs_join(path, folder, name, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to write %s", name);
+    if (!status) status = json_print(j, &text, e);
+    if (!status) status = str_add(&text, "\n", 1, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&text);
+    json_decref(j);
+    return status;
+}
+
+tare_status tokenizer_write_bytes(const char *folder, struct err *e)
+{
+    TRY(fs_mkdirs(folder, e));
+    TRY(write_json(folder, "tokenizer.json", tokenizer_json(), e));
+    return write_json(folder, "tokenizer_config.json", config_json(), e);
+}
