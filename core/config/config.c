@@ -28,9 +28,9 @@ static const struct config_key *find_key(const char *section, const char *key)
 /* [sweep], and [KIND.NAME] for the parameters of a plugin. */
 static bool is_free_section(const char *section)
 {
-    static const char *const KINDS[] = {"estimator.", "verifier.", "clusterer."};
+    static const char *const KINDS[] = {"estimator.", "verifier.", "clusterer.", "encoder.", "codebook."};
     if (!strcmp(section, "sweep")) return true;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         const size_t n = strlen(KINDS[i]);
         if (!strncmp(section, KINDS[i], n) && section[n] && !strchr(section + n, '.')) return true;
     }

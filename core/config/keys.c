@@ -129,7 +129,7 @@ const struct config_key CONFIG_KEYS[] = {
            "this one, faster."),
     REAL(verifier, max_crash_share, "0.05", 0, 1, 0, "Stop the run when a larger share of a step's verdicts are crashes."),
 
-    TEXT(clusterer, encoder, "ngram", "Encoder plugin E. It sees the row's question, never the rendered chat."),
+    TEXT(clusterer, encoder, "hashed", "Encoder plugin E. It sees the row's question, never the rendered chat."),
     TEXT(clusterer, codebook, "none",
          "Codebook plugin, or none: no clusters. The paper gives neither the encoder nor K; both are recorded with the run."),
     TEXT(clusterer, corpus, "", "JSONL file whose questions train the codebook when its file is absent. Empty: data.train."),
