@@ -1,4 +1,31 @@
 #include "rollout/rollout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
+                               struct sample_params *out, struct err *e)
+{
+    const char *text = c->stop_ids ? c->stop_ids : "";
+    int32_t *stop;
+    *out = (struct sample_params){.temperature = c->temperature,
+                                  .top_p = c->top_p,
+                                  .min_p = c->min_p,
+                                  .top_k = c->top_k,
+                                  .max_new_tokens = c->max_new_tokens};
+    TRY(arena_new(arena, int32_t, strlen(text) / 2 + 1, &stop, e));
+    out->stop = stop;
+    for (const char *at = text + strspn(text, ", "); *at;) {
+        char *end;
+        const long id = strtol(at, &end, 10);
+        if (end == at || id < 0 || id >= vocab || (*end && !strchr(", ", *end)))
+            FAIL(e, TARE_E_CONFIG, "%s: rollout.stop_ids = %s: '%s' does not start with a token id, 0 to %lld", where, text, at,
+                 (long long)vocab - 1);
+        stop[out->n_stop++] = (int32_t)id;
+        at = end + strspn(end, ", ");
+    }
+    return TARE_OK;
+}
 #include "data/dataset.h"
 
 tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,

@@ -37,6 +37,10 @@ struct sample_output { /* in the caller's arena; completions in order of request
     uint8_t *finish;      /* [n] enum finish */
 };
 
+/* From the configuration. stop_ids is a list such as "151645, 151643" (in the arena afterwards); where: its place, for the error. */
+tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
+                               struct sample_params *out, struct err *e);
+
 struct sampler_stats { /* since the sampler was made */
     int64_t prompt_tokens, new_tokens, decode_steps, blocks_peak;
     int64_t preemptions, refilled_tokens; /* sequences put back for want of blocks; their tokens computed a second time */
