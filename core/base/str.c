@@ -65,7 +65,7 @@ tare_status str_to_int(const char *text, int64_t *out, struct err *e)
     char *end;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
-    if (!*text || *end || *text == ' ') FAIL(e, TARE_E_INVALID, "'%s' is not a whole number", text);
+    if (!*text || *end || strchr(" \t\n\v\f\r", *text)) FAIL(e, TARE_E_INVALID, "'%s' is not a whole number", text);
     if (errno) FAIL(e, TARE_E_RANGE, "'%s' does not fit in 64 bits", text);
     *out = value;
     return TARE_OK;
@@ -89,7 +89,7 @@ tare_status str_to_double(const char *text, double *out, struct err *e)
 {
     char *end;
     const double value = strtod_l(text, &end, c_locale());
-    if (!*text || *end || *text == ' ') FAIL(e, TARE_E_INVALID, "'%s' is not a number", text);
+    if (!*text || *end || strchr(" \t\n\v\f\r", *text)) FAIL(e, TARE_E_INVALID, "'%s' is not a number", text);
     if (!isfinite(value)) FAIL(e, TARE_E_RANGE, "'%s' is not a finite number", text);
     *out = value;
     return TARE_OK;
