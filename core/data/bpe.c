@@ -235,6 +235,6 @@ tare_status bpe_encode(const struct vocab *v, const struct merges *m, bool whole
     c->size = (uint8_t)n;
     c->n = (uint8_t)(out->n - begin);
     memcpy(c->text, piece, (size_t)n);
-    memcpy(c->ids, out->data + begin, c->n * sizeof *c->ids);
+    if (c->n) memcpy(c->ids, out->data + begin, c->n * sizeof *c->ids);
     return TARE_OK;
 }

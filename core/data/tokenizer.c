@@ -154,10 +154,10 @@ static tare_status encode_normalized(struct encoding *k, const unsigned char *te
     return pretokenize(t->splits, t->n_splits, text, n, encode_piece, k, e);
 }
 
-/* True when text is in NFC for certain: nothing but characters that are starters and neither decompose nor compose. */
-static bool plainly_nfc(const unsigned char *p, int64_t n)
+/* End of the stretch from p on that is in NFC for certain: nothing but characters that are starters and neither decompose nor compose. */
+static const unsigned char *plain_until(const unsigned char *p, const unsigned char *end)
 {
-    for (const unsigned char *end = p + n; p < end;) {
+    while (p < end) {
         if (*p < 0xCC) { /* below U+0300 */
             p++;
             continue;
@@ -169,22 +169,47 @@ static bool plainly_nfc(const unsigned char *p, int64_t n)
         const int32_t c = (*p & 0xF0) == 0xE0 ? (*p & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F) : 0;
         if (!((c >= 0x2010 && c <= 0x2027) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3041 && c <= 0x3096) ||
               (c >= 0x30A1 && c <= 0x30FA)))
-            return false;
+            break;
         p += 3;
     }
-    return true;
+    return p;
+}
+
+/* Appends NFC of text. Only what plain_until does not vouch for goes through utf8proc, from the character before (it may compose) up to
+ * the next ASCII character (which never does with what stands before it). */
+static tare_status normalize(const unsigned char *p, int64_t n, struct str *out, struct err *e)
+{
+    const unsigned char *end = p + n;
+    TRY(str_reserve(out, n, e));
+    while (p < end) {
+        const unsigned char *stop = plain_until(p, end);
+        if (stop < end)
+            while (stop > p && (*--stop & 0xC0) == 0x80) continue;
+        TRY(str_add(out, (const char *)p, stop - p, e));
+        p = stop;
+        if (p == end) break;
+        stop = plain_until(p, end);
+        while (stop < end && *stop >= 0x80) stop++;
+        utf8proc_uint8_t *composed = NULL;
+        const utf8proc_ssize_t size = utf8proc_map(p, stop - p, &composed, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        if (size < 0) FAIL(e, TARE_E_INVALID, "the text cannot be normalised to NFC: %s", utf8proc_errmsg(size));
+        const tare_status status = str_add(out, (const char *)composed, size, e);
+        free(composed);
+        TRY(status);
+        p = stop;
+    }
+    return TARE_OK;
 }
 
 /* A stretch between added tokens. */
 static tare_status encode_stretch(struct encoding *k, const unsigned char *text, int64_t n, struct err *e)
 {
     if (!n) return TARE_OK;
-    if (!k->t->nfc || plainly_nfc(text, n)) return encode_normalized(k, text, n, e);
-    utf8proc_uint8_t *composed = NULL;
-    const utf8proc_ssize_t size = utf8proc_map(text, n, &composed, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    if (size < 0) FAIL(e, TARE_E_INVALID, "the text cannot be normalised to NFC: %s", utf8proc_errmsg(size));
-    const tare_status status = encode_normalized(k, composed, size, e);
-    free(composed);
+    if (!k->t->nfc || plain_until(text, text + n) == text + n) return encode_normalized(k, text, n, e);
+    struct str composed = {0};
+    tare_status status = normalize(text, n, &composed, e);
+    if (!status) status = encode_normalized(k, (const unsigned char *)composed.data, composed.size, e);
+    str_free(&composed);
     return status;
 }
 
