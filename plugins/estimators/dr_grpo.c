@@ -6,23 +6,28 @@
  * that is summed over tokens and divided by a constant, is loss.aggregation = constant.
  *
  * A group of one, and a group whose rewards are all equal, have A exactly 0. There is no scale.
+ * convention verl (SkyRL): a group of one has its reward.
  */
 #include "common/group.h"
 
 #include <math.h>
 #include <tare/sdk.h>
 
-enum { P_DELTA, P_COUNT };
+enum { P_DELTA, P_CONVENTION, P_COUNT };
+enum { PAPER, VERL };
+static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = {"delta", "1e-8", "accepted so that a configuration can be swapped in one line; nothing is divided by", NULL, NULL,
                  0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+    [P_CONVENTION] = {"convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", NULL, CONVENTIONS, 0, 0,
+                      TARE_CHOICE, 0},
 };
 
 static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
 {
-    (void)host, (void)values, (void)n_clusters, (void)error;
-    *self = NULL; /* no state */
+    (void)host, (void)n_clusters, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
     return TARE_OK;
 }
 
@@ -34,11 +39,12 @@ static void destroy(void *self)
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
 {
-    (void)self, (void)prepared, (void)error;
+    const tare_value *v = self;
+    (void)prepared, (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        const double mu = group_mean(R, n);
+        const double mu = n == 1 && v[P_CONVENTION].i == VERL ? 0 : group_mean(R, n);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = R[i] - mu;
         out->baseline[m] = mu;
         out->scale[m] = NAN;

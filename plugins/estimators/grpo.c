@@ -4,23 +4,57 @@
  *
  * Shao et al. 2024, "DeepSeekMath", section 4.1.2 (arXiv 2402.03300); BV-Blend, equation 3.
  *
- * Conventions, where trainers differ: ddof 1 divides the variance by n-1 (verl, TRL, SkyRL, OpenRLHF), ddof 0 by n (open-instruct). delta
- * is 1e-6 in verl and SkyRL, 1e-4 in TRL, 1e-9 in OpenRLHF, 1e-8 in oat and in the BV-Blend paper, whose value is the default here.
  * A group of one has sigma 0 and A = 0. A group whose rewards are all equal has A exactly 0.
+ *
+ * The trainers differ in the divisor (n-1: ddof 1, n: ddof 0), in delta, and in what a group of one gets:
+ *
+ *   convention      ddof   delta   group of one
+ *   paper           1      1e-8    0
+ *   verl, skyrl     1      1e-6    R / (1 + delta)
+ *   trl             1      1e-4    0
+ *   openrlhf        1      1e-9    0
+ *   oat             1      1e-8    0
+ *   open-instruct   0      1e-8    0
+ *   nemo            1      1e-6    0; mean and deviation of the others of the group, and not divided where that deviation is 0
+ *
+ * ddof and delta, when given, go before the convention's. scale = batch: sigma is the deviation of all rewards of the batch (TRL's
+ * scale_rewards = batch).
  */
 #include "common/group.h"
+#include "common/whiten.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <tare/sdk.h>
 
-enum { P_DDOF, P_DELTA, P_COUNT };
+enum { P_CONVENTION, P_DDOF, P_DELTA, P_SCALE, P_COUNT };
+enum { PAPER, VERL, SKYRL, TRL, OPENRLHF, OAT, OPEN_INSTRUCT, NEMO };
+enum { GROUP, BATCH };
+
+static const char *const CONVENTIONS[] = {"paper", "verl", "skyrl", "trl", "openrlhf", "oat", "open-instruct", "nemo", NULL};
+static const double DELTA[] = {1e-8, 1e-6, 1e-6, 1e-4, 1e-9, 1e-8, 1e-8, 1e-6};
+static const char *const SCALES[] = {"group", "batch", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DDOF] = {"ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", NULL, NULL, 0, 1,
-                TARE_INT, 0},
-    [P_DELTA] = {"delta", "1e-8", "delta, added to sigma (eq. 3)", NULL, NULL, 0, 1e300, TARE_FLOAT,
-                 TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_CONVENTION] = {"convention", "paper", "whose numbers: ddof, delta and what a group of one gets", NULL, CONVENTIONS, 0, 0,
+                      TARE_CHOICE, 0},
+    [P_DDOF] = {"ddof", "-1",
+                "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as the convention (paper: 1)",
+                NULL, NULL, -1, 1, TARE_INT, 0},
+    [P_DELTA] = {"delta", "0", "delta, added to sigma (eq. 3); 0: as the convention (paper: 1e-8)", NULL, NULL, 0, 1e300,
+                 TARE_FLOAT, TARE_LOG_SCALE},
+    [P_SCALE] = {"scale", "group", "sigma of the group, or of all rewards of the batch", NULL, SCALES, 0, 0, TARE_CHOICE, 0},
 };
+
+static int64_t ddof_of(const tare_value *v)
+{
+    return v[P_DDOF].i >= 0 ? v[P_DDOF].i : v[P_CONVENTION].i != OPEN_INSTRUCT;
+}
+
+static double delta_of(const tare_value *v)
+{
+    return v[P_DELTA].f > 0 ? v[P_DELTA].f : DELTA[v[P_CONVENTION].i];
+}
 
 static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
 {
@@ -34,16 +68,59 @@ static void destroy(void *self)
     (void)self;
 }
 
+/* convention nemo: rollout i against the n-1 others. */
+static double against_others(const double *R, int64_t n, int64_t i, int64_t ddof, double delta)
+{
+    if (n < 2) return 0;
+    const double origin = R[i ? 0 : 1]; /* an other; sums around it are exact when the others are equal */
+    double shift = 0, spread = 0;
+    for (int64_t j = 0; j < n; j++) shift += j == i ? 0 : R[j] - origin;
+    const double mu = origin + shift / (double)(n - 1);
+    for (int64_t j = 0; j < n; j++) spread += j == i ? 0 : (R[j] - mu) * (R[j] - mu);
+    const double sigma = n - 1 > ddof ? sqrt(spread / (double)(n - 1 - ddof)) : 0;
+    return sigma > 0 ? (R[i] - mu) / (sigma + delta) : R[i] - mu;
+}
+
+/* Sums over the batch, for scale = batch only: n, S1, S2 of the rewards. */
+static int64_t prepare_size(const void *self)
+{
+    const tare_value *v = self;
+    return v[P_SCALE].i == BATCH ? WHITEN_SUMS : 0;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    (void)error;
+    for (int64_t i = batch->group_begin[group]; prepare_size(self) && i < batch->group_begin[group + 1]; i++) {
+        sum[WHITEN_N] += 1;
+        sum[WHITEN_S1] += batch->reward[i];
+        sum[WHITEN_S2] += batch->reward[i] * batch->reward[i];
+    }
+    return TARE_OK;
+}
+
+static double batch_deviation(const double *sum, int64_t ddof)
+{
+    const double n = sum[WHITEN_N], spread = sum[WHITEN_S2] - sum[WHITEN_S1] * (sum[WHITEN_S1] / n);
+    return n > 1 && spread > 1e-13 * sum[WHITEN_S2] ? sqrt(spread / (n - (double)ddof)) : 0;
+}
+
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
 {
     const tare_value *v = self;
-    (void)prepared, (void)error;
+    const int64_t ddof = ddof_of(v), convention = v[P_CONVENTION].i;
+    const double delta = delta_of(v);
+    (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        const double mu = group_mean(R, n), sigma = sqrt(group_variance(R, n, mu, v[P_DDOF].i));
-        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - mu) / (sigma + v[P_DELTA].f);
+        const bool alone = n == 1 && (convention == VERL || convention == SKYRL);
+        const double mu = alone ? 0 : group_mean(R, n);
+        double sigma = alone ? 1 : sqrt(group_variance(R, n, mu, ddof));
+        if (v[P_SCALE].i == BATCH) sigma = batch_deviation(prepared, ddof);
+        for (int64_t i = 0; i < n; i++)
+            out->advantage[first + i] = convention == NEMO ? against_others(R, n, i, ddof, delta) : (R[i] - mu) / (sigma + delta);
         out->baseline[m] = mu;
         out->scale[m] = sigma;
         out->confidence[m] = 0;
@@ -51,7 +128,12 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .prepare_size = prepare_size,
+                                         .prepare = prepare,
+                                         .compute = compute};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,

@@ -2,28 +2,36 @@
  *
  *   A[i] = R[i] - (sum_j R[j] - R[i]) / (n - 1)  =  n/(n-1) (R[i] - mu)            R: rewards of one group, n rollouts; mu: their mean
  *
- * Kool et al. 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!"; Ahmadian et al. 2024, "Back to Basics", equation 8
+ * Kool et al. 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!"; Ahmadian et al. 2024, "Back to Basics"
  * (arXiv 2402.14740).
  *
  * The second form is used: it never subtracts two nearly equal sums, so a group whose rewards are all equal has A exactly 0. A group of one
  * has nobody to compare with: A = 0. There is no scale; the baseline that is reported is mu.
+ * convention verl (AReaL): a group of one has its reward. whiten: A -> (A - mean) / (deviation + 1e-4) over the batch (TRL's
+ * normalize_advantages).
  */
 #include "common/group.h"
+#include "common/whiten.h"
 
 #include <math.h>
 #include <tare/sdk.h>
 
-enum { P_DELTA, P_COUNT };
+enum { P_DELTA, P_CONVENTION, P_WHITEN, P_COUNT };
+enum { PAPER, VERL };
+static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = {"delta", "1e-8", "accepted so that a configuration can be swapped in one line; nothing is divided by", NULL, NULL,
                  0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+    [P_CONVENTION] = {"convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", NULL, CONVENTIONS, 0, 0,
+                      TARE_CHOICE, 0},
+    [P_WHITEN] = {"whiten", "false", "whiten the advantages over the batch", NULL, NULL, 0, 0, TARE_BOOL, 0},
 };
 
 static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
 {
-    (void)host, (void)values, (void)n_clusters, (void)error;
-    *self = NULL; /* no state */
+    (void)host, (void)n_clusters, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
     return TARE_OK;
 }
 
@@ -32,15 +40,49 @@ static void destroy(void *self)
     (void)self;
 }
 
+/* A before whitening, and the group's mean. */
+static double leave_one_out(const tare_value *v, const double *R, int64_t n, int64_t i, double mu)
+{
+    if (n == 1) return v[P_CONVENTION].i == VERL ? R[0] : 0;
+    return (double)n / (double)(n - 1) * (R[i] - mu);
+}
+
+/* Sums over the batch, for whiten only: N, S1, S2 of A. */
+static int64_t prepare_size(const void *self)
+{
+    const tare_value *v = self;
+    return v[P_WHITEN].i ? WHITEN_SUMS : 0;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
+    const double *R = batch->reward + first, mu = group_mean(R, n);
+    (void)error;
+    for (int64_t i = 0; prepare_size(self) && i < n; i++) {
+        const double A = leave_one_out(self, R, n, i, mu);
+        sum[WHITEN_N] += 1;
+        sum[WHITEN_S1] += A;
+        sum[WHITEN_S2] += A * A;
+    }
+    return TARE_OK;
+}
+
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
 {
-    (void)self, (void)prepared, (void)error;
+    const tare_value *v = self;
+    double mean = 0, divisor = 1;
+    (void)error;
+    if (v[P_WHITEN].i && prepared[WHITEN_N] > 0) {
+        const double N = prepared[WHITEN_N];
+        mean = prepared[WHITEN_S1] / N;
+        divisor = (N > 1 ? sqrt(fmax(prepared[WHITEN_S2] - prepared[WHITEN_S1] * mean, 0) / (N - 1)) : 0) + 1e-4;
+    }
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
-        const double *R = batch->reward + first;
-        const double mu = group_mean(R, n), stretch = n > 1 ? (double)n / (double)(n - 1) : 0;
-        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = stretch * (R[i] - mu);
+        const double *R = batch->reward + first, mu = group_mean(R, n);
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (leave_one_out(v, R, n, i, mu) - mean) / divisor;
         out->baseline[m] = mu;
         out->scale[m] = NAN;
         out->confidence[m] = 0;
@@ -48,7 +90,12 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .prepare_size = prepare_size,
+                                         .prepare = prepare,
+                                         .compute = compute};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,
@@ -57,7 +104,7 @@ static const tare_descriptor DESCRIPTOR = {
     .version = "1.0.0",
     .summary = "rewards minus the mean of the other rollouts",
     .license = "Apache-2.0",
-    .source = "arXiv 2402.14740, equation 8",
+    .source = "arXiv 2402.14740",
     .params = PARAMS,
     .n_params = P_COUNT,
     .param_size = sizeof(tare_param),

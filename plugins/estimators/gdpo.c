@@ -1,0 +1,165 @@
+/* gdpo: every component of the reward is standardised within its group by itself; their weighted sum is whitened over the batch.
+ *
+ *   x[i] = sum_c weight[c] (R[i,c] - mu[c]) / (sigma[c] + delta)       mu, sigma: of component c over the group (sample deviation)
+ *   A[i] = (x[i] - mean) / (deviation + delta)                          over the batch
+ *
+ * "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization".
+ *
+ * The trainers differ: trl whitens over rollouts with their sample deviation (delta 1e-4 in both places), nemo over rollouts with delta 0
+ * (and 1e-6 in the group), verl over tokens as in common/whiten.h (1e-6), where a group of one has its rewards / (1 + delta).
+ * weights: one number for each component, separated by commas; empty: all 1. The components come as the verifiers give them.
+ */
+#include "common/group.h"
+#include "common/whiten.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <tare/sdk.h>
+
+enum { P_WEIGHTS, P_CONVENTION, P_COUNT };
+
+enum { TRL, NEMO, VERL };
+static const char *const CONVENTIONS[] = {"trl", "nemo", "verl", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_WEIGHTS] = {"weights", "", "weight of each component, separated by commas; empty: all 1", NULL, NULL, 0, 0, TARE_STRING, 0},
+    [P_CONVENTION] = {"convention", "trl", "how deviations are taken", NULL, CONVENTIONS, 0, 0, TARE_CHOICE, 0},
+};
+
+enum { MAX_COMPONENTS = 64 };
+struct gdpo {
+    const tare_host *host;
+    int64_t convention, n_weights;
+    double delta, weight[MAX_COMPONENTS];
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    struct gdpo *s = host->alloc(host->ctx, sizeof *s, 0);
+    (void)n_clusters;
+    if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
+    s->host = host;
+    s->convention = values[P_CONVENTION].i;
+    s->delta = s->convention == TRL ? 1e-4 : 1e-6;
+    *self = s;
+    for (const char *at = values[P_WEIGHTS].s; *at;) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || s->n_weights == MAX_COMPONENTS || !isfinite(x) || (*end && *end != ',')) {
+            host->release(host->ctx, s);
+            return tare_fail(error, TARE_E_CONFIG, "weights: '%s': expected at most %d numbers, separated by commas",
+                             values[P_WEIGHTS].s, MAX_COMPONENTS);
+        }
+        s->weight[s->n_weights++] = x;
+        at = *end ? end + 1 : end;
+    }
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    struct gdpo *s = self;
+    s->host->release(s->host->ctx, s);
+}
+
+static tare_status check_components(const struct gdpo *s, const tare_batch *batch, tare_error *error)
+{
+    if (s->n_weights && s->n_weights != batch->n_components)
+        return tare_fail(error, TARE_E_CONFIG, "%lld weights, and the reward has %lld components", (long long)s->n_weights,
+                         (long long)batch->n_components);
+    return TARE_OK;
+}
+
+/* x of rollout i of a group. */
+static double decoupled(const struct gdpo *s, const tare_batch *batch, int64_t first, int64_t n, int64_t i)
+{
+    const int64_t C = batch->n_components;
+    double x = 0;
+    for (int64_t c = 0; c < C; c++) {
+        const double *R = batch->component + first * C + c; /* rollout j: R[j C] */
+        double shift = 0, spread = 0;
+        for (int64_t j = 0; j < n; j++) shift += R[j * C] - R[0];
+        const bool alone = n == 1 && s->convention == VERL;
+        const double mu = alone ? 0 : R[0] + shift / (double)n;
+        for (int64_t j = 0; j < n; j++) spread += (R[j * C] - mu) * (R[j * C] - mu);
+        const double sigma = alone ? 1 : n > 1 ? sqrt(spread / (double)(n - 1)) : 0;
+        x += (s->n_weights ? s->weight[c] : 1) * (R[i * C] - mu) / (sigma + s->delta);
+    }
+    return x;
+}
+
+static int64_t prepare_size(const void *self)
+{
+    (void)self;
+    return WHITEN_SUMS;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    const struct gdpo *s = self;
+    const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
+    const tare_status status = check_components(s, batch, error);
+    for (int64_t i = 0; i < n && !status; i++) {
+        const double L = s->convention == VERL ? (double)(batch->token_begin[first + i + 1] - batch->token_begin[first + i]) : 1;
+        const double x = decoupled(s, batch, first, n, i);
+        sum[WHITEN_N] += L;
+        sum[WHITEN_S1] += L * x;
+        sum[WHITEN_S2] += L * x * x;
+    }
+    return status;
+}
+
+/* (x - mean) * rate */
+static struct whiten batch_scale(const struct gdpo *s, const double *sum)
+{
+    if (s->convention == VERL) return whiten_of(sum, WHITEN_VERL);
+    const double N = sum[WHITEN_N], mean = N > 0 ? sum[WHITEN_S1] / N : 0;
+    double spread = sum[WHITEN_S2] - sum[WHITEN_S1] * mean;
+    if (spread < 1e-13 * sum[WHITEN_S2]) spread = 0;
+    const double deviation = N > 1 ? sqrt(spread / (N - 1)) : 0;
+    if (s->convention == TRL) return (struct whiten){mean, 1 / (deviation + s->delta)};
+    return (struct whiten){mean, deviation > 0 ? 1 / deviation : 1};
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct gdpo *s = self;
+    const struct whiten w = batch_scale(s, prepared);
+    (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (decoupled(s, batch, first, n, i) - w.mean) * w.rate;
+        out->baseline[m] = group_mean(R, n);
+        out->scale[m] = NAN;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .prepare_size = prepare_size,
+                                         .prepare = prepare,
+                                         .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "gdpo",
+    .version = "1.0.0",
+    .summary = "components of the reward standardised by themselves, their sum whitened",
+    .license = "Apache-2.0",
+    .source = "GDPO",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .needs = TARE_NEED_COMPONENTS,
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

@@ -1,0 +1,201 @@
+/* krpo: a Kalman filter's estimate of the mean reward as the baseline, its uncertainty as the scale.
+ *
+ *   predict:  P- = P + Q
+ *   update:   K = P- / (P- + V),   x = x + K (z - x),   P = (1 - K) P-               Q: process_var, V: meas_var, z: an observed reward
+ *   A[i] = (R[i] - x) / (sqrt(P) + delta)
+ *
+ * Wang et al. 2025, "Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning" (arXiv 2505.07527).
+ *
+ * order = released: as the released code does it. The filter starts anew in every group and runs over its rollouts in their order; each
+ * rollout is scored by the filter that has just seen it. So A depends on the order of the rollouts, and an all-right group has positive
+ * advantages. No state.
+ * order = time (default): one filter for each cluster (one for all prompts without a codebook) runs over the training steps. A is taken
+ * from the state before the step; z is the mean reward of the cluster's rollouts of the step. The order of rollouts does not matter.
+ */
+#include "common/group.h"
+
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_ORDER, P_PROCESS_VAR, P_MEAS_VAR, P_INIT_MEAN, P_INIT_VAR, P_DELTA, P_COUNT };
+
+enum { TIME, RELEASED };
+static const char *const ORDERS[] = {"time", "released", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_ORDER] = {"order", "time",
+                 "time: the filter runs over training steps; released: over the rollouts of a group, as the released code", NULL,
+                 ORDERS, 0, 0, TARE_CHOICE, 0},
+    [P_PROCESS_VAR] = {"process_var", "1e-5", "Q, how much the mean may move between two observations", NULL, NULL, 0, 1e300,
+                       TARE_FLOAT, TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_MEAS_VAR] = {"meas_var", "0.01", "V, variance of an observation", NULL, NULL, 0, 1e300, TARE_FLOAT,
+                    TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_INIT_MEAN] = {"init_mean", "0", "x before the first observation", "reward", NULL, 0, 0, TARE_FLOAT, 0},
+    [P_INIT_VAR] = {"init_var", "1", "P before the first observation", NULL, NULL, 0, 1e300, TARE_FLOAT,
+                    TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_DELTA] = {"delta", "1e-8", "delta, added to the scale", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+};
+
+struct filter {
+    double x, P;
+};
+struct krpo {
+    const tare_host *host;
+    const tare_value *v;
+    int64_t K;           /* filters */
+    struct filter *each; /* [K] */
+};
+
+static struct filter observe(const tare_value *v, struct filter f, double z)
+{
+    const double P = f.P + v[P_PROCESS_VAR].f, gain = P / (P + v[P_MEAS_VAR].f);
+    return (struct filter){f.x + gain * (z - f.x), (1 - gain) * P};
+}
+
+static void destroy(void *self)
+{
+    struct krpo *s = self;
+    s->host->release(s->host->ctx, s->each);
+    s->host->release(s->host->ctx, s);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    struct krpo *s = host->alloc(host->ctx, sizeof *s, 0);
+    if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
+    s->host = host;
+    s->v = values;
+    s->K = n_clusters > 0 ? n_clusters : 1;
+    s->each = host->alloc(host->ctx, s->K * (int64_t)sizeof *s->each, 0);
+    if (!s->each) {
+        destroy(s);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld filters", (long long)n_clusters);
+    }
+    for (int64_t k = 0; k < s->K; k++) s->each[k] = (struct filter){values[P_INIT_MEAN].f, values[P_INIT_VAR].f};
+    *self = s;
+    return TARE_OK;
+}
+
+/* The filter of a group: its cluster's; the first where it has none. */
+static int64_t filter_of(const struct krpo *s, const tare_batch *batch, int64_t group)
+{
+    const int32_t k = batch->cluster[group];
+    return k >= 0 && k < s->K ? k : 0;
+}
+
+static void score(const tare_value *v, struct filter f, double R, double *A)
+{
+    *A = (R - f.x) / (sqrt(f.P) + v[P_DELTA].f);
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct krpo *s = self;
+    (void)prepared, (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        struct filter f = s->each[filter_of(s, batch, m)];
+        if (s->v[P_ORDER].i == RELEASED) f = (struct filter){s->v[P_INIT_MEAN].f, s->v[P_INIT_VAR].f};
+        for (int64_t i = 0; i < n; i++) {
+            if (s->v[P_ORDER].i == RELEASED) f = observe(s->v, f, R[i]);
+            score(s->v, f, R[i], &out->advantage[first + i]);
+        }
+        out->baseline[m] = f.x;
+        out->scale[m] = sqrt(f.P);
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- the filters over time; sums: [K, 2] of R and 1 */
+
+static int64_t collect_size(const void *self)
+{
+    return 2 * ((const struct krpo *)self)->K;
+}
+
+static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    double *S = sum + 2 * filter_of(self, batch, group);
+    (void)error;
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        S[0] += batch->reward[i];
+        S[1] += 1;
+    }
+    return TARE_OK;
+}
+
+static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+{
+    struct krpo *s = self;
+    (void)step, (void)error;
+    if (s->v[P_ORDER].i == RELEASED) return TARE_OK;
+    for (int64_t k = 0; k < s->K; k++)
+        if (collected[2 * k + 1] > 0) s->each[k] = observe(s->v, s->each[k], collected[2 * k] / collected[2 * k + 1]);
+    return TARE_OK;
+}
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct krpo *s = self;
+    (void)error;
+    const tare_status status = out->write(out->ctx, &s->K, sizeof s->K);
+    return status ? status : out->write(out->ctx, s->each, s->K * (int64_t)sizeof *s->each);
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct krpo *s = self;
+    int64_t K = 0;
+    if (in->read(in->ctx, &K, sizeof K) || K != s->K)
+        return tare_fail(error, TARE_E_CORRUPT, "the state has %lld filters, this run has %lld", (long long)K, (long long)s->K);
+    for (int64_t k = 0; k < K; k++) {
+        struct filter f;
+        if (in->read(in->ctx, &f, sizeof f)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+        if (!isfinite(f.x) || !(f.P >= 0) || !isfinite(f.P))
+            return tare_fail(error, TARE_E_CORRUPT, "filter %lld makes no sense", (long long)k);
+        s->each[k] = f;
+    }
+    return TARE_OK;
+}
+
+static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct krpo *s = self;
+    (void)error;
+    tare_status status = tare_print(out, "{\"x\":[");
+    for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->each[k].x);
+    if (!status) status = tare_print(out, "],\"P\":[");
+    for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->each[k].P);
+    return status ? status : tare_print(out, "]}");
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .save = save,
+                                         .load = load,
+                                         .collect_size = collect_size,
+                                         .compute = compute,
+                                         .collect = collect,
+                                         .apply = apply,
+                                         .describe = describe};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "krpo",
+    .version = "1.0.0",
+    .summary = "a Kalman filter's mean as the baseline and its uncertainty as the scale",
+    .license = "Apache-2.0",
+    .source = "arXiv 2505.07527",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

@@ -1,0 +1,92 @@
+/* passk: advantages for pass@k: how much a rollout adds to the chance that k of the group's n hold a right one.
+ *
+ *   rho    = 1 - C(n-c, k) / C(n, k)                                     c right ones among n; mean reward of the sets of k
+ *   sigma  = sqrt(rho (1 - rho))
+ *   right: A = (1 - rho) / (sigma + delta)                               every set with it succeeds
+ *   wrong: A = (1 - rho - C(n-c-1, k-1) / C(n-1, k-1)) / (sigma + delta) the sets with it that fail
+ *
+ * Chen et al. 2025, "Pass@k Training for Adaptively Balancing Exploration and Exploitation" (arXiv 2508.10751).
+ *
+ * Rewards have to be 0 or 1. Where every set of k succeeds (n-c < k) the whole group has A = 0, as in the released code.
+ */
+#include "common/group.h"
+
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_K, P_DELTA, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_K] = {"k", "4", "k of pass@k", NULL, NULL, 1, 1e6, TARE_INT, TARE_SWEEPABLE},
+    [P_DELTA] = {"delta", "1e-6", "delta, added to sigma", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)host, (void)n_clusters, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+/* C(a, k) / C(b, k) for a <= b, without large numbers; 0 where a < k. */
+static double share(int64_t a, int64_t b, int64_t k)
+{
+    double x = 1;
+    if (a < k) return 0;
+    for (int64_t j = 0; j < k; j++) x *= (double)(a - j) / (double)(b - j);
+    return x;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const tare_value *v = self;
+    const int64_t k = v[P_K].i;
+    (void)prepared;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        int64_t c = 0;
+        for (int64_t i = 0; i < n; i++) {
+            if (R[i] != 0 && R[i] != 1)
+                return tare_fail(error, TARE_E_RANGE, "group %lld, rollout %lld: reward %g; passk takes rewards of 0 and 1",
+                                 (long long)m, (long long)i, R[i]);
+            c += R[i] == 1;
+        }
+        if (n < k)
+            return tare_fail(error, TARE_E_RANGE, "group %lld has %lld rollouts; k is %lld", (long long)m, (long long)n,
+                             (long long)k);
+        const double rho = 1 - share(n - c, n, k), sigma = sqrt(rho * (1 - rho));
+        const double right = (1 - rho) / (sigma + v[P_DELTA].f);
+        const double wrong = (1 - rho - share(n - c - 1, n - 1, k - 1)) / (sigma + v[P_DELTA].f);
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = n - c < k ? 0 : R[i] == 1 ? right : wrong;
+        out->baseline[m] = rho;
+        out->scale[m] = sigma;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "passk",
+    .version = "1.0.0",
+    .summary = "what a rollout adds to pass@k of its group",
+    .license = "Apache-2.0",
+    .source = "arXiv 2508.10751",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

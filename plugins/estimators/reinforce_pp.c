@@ -1,0 +1,103 @@
+/* reinforce_pp: discounted rewards, whitened over all tokens of the batch. No groups.
+ *
+ *   G[i,t] = gamma^(L[i]-1-t) R[i]            the return at token t of rollout i; the reward comes with its last token, L[i] tokens
+ *   A[i,t] = (G[i,t] - mean) * rate           mean and variance over the batch's tokens: common/whiten.h
+ *
+ * Hu et al. 2025, "REINFORCE++: An Efficient RLHF Algorithm with Robustness to Both Prompt and Reward Models" (arXiv 2501.03262).
+ *
+ * The trainers differ in how the variance is taken: convention. A KL penalty inside the reward is not part of it; use loss.kl_coef. With
+ * gamma 1 all tokens of a rollout have the same advantage; the advantage of a rollout that is reported is that of its last token.
+ */
+#include "common/whiten.h"
+
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_GAMMA, P_CONVENTION, P_COUNT };
+
+enum { VERL, SKYRL, NEMO, OPENRLHF };
+static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_GAMMA] = {"gamma", "1", "gamma, discount for each token between here and the end", NULL, NULL, 0, 1, TARE_FLOAT,
+                 TARE_ABOVE_MIN},
+    [P_CONVENTION] = {"convention", "verl", "how mean and variance are taken", NULL, CONVENTIONS, 0, 0, TARE_CHOICE, 0},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)host, (void)n_clusters, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static int64_t prepare_size(const void *self)
+{
+    (void)self;
+    return WHITEN_SUMS;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    const tare_value *v = self;
+    (void)error;
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        double G = batch->reward[i];
+        for (int64_t t = batch->token_begin[i + 1]; t > batch->token_begin[i]; t--, G *= v[P_GAMMA].f) {
+            sum[WHITEN_N] += 1;
+            sum[WHITEN_S1] += G;
+            sum[WHITEN_S2] += G * G;
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const tare_value *v = self;
+    const struct whiten w = whiten_of(prepared, v[P_CONVENTION].i);
+    (void)error;
+    for (int64_t i = 0; i < batch->n_rollouts; i++) {
+        double G = batch->reward[i];
+        out->advantage[i] = (G - w.mean) * w.rate;
+        for (int64_t t = batch->token_begin[i + 1]; t > batch->token_begin[i]; t--, G *= v[P_GAMMA].f)
+            out->token_advantage[t - 1] = (float)((G - w.mean) * w.rate);
+    }
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        out->baseline[m] = w.mean;
+        out->scale[m] = NAN;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .prepare_size = prepare_size,
+                                         .prepare = prepare,
+                                         .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "reinforce_pp",
+    .version = "1.0.0",
+    .summary = "discounted rewards, whitened over the batch's tokens",
+    .license = "Apache-2.0",
+    .source = "arXiv 2501.03262",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .needs = TARE_GIVES_TOKENS,
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

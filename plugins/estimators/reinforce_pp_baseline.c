@@ -1,0 +1,105 @@
+/* reinforce_pp_baseline: rewards minus their group's mean, whitened over all tokens of the batch.
+ *
+ *   x[i] = R[i] - mu                          R: rewards of one group; mu: their mean
+ *   A[i] = (x[i] - mean) * rate               mean and variance of x over the batch, a rollout counted once for each of its tokens:
+ *                                             common/whiten.h
+ *
+ * Hu et al. 2025, "REINFORCE++", section on the baseline variant (arXiv 2501.03262).
+ *
+ * A group of one: x = 0 (conventions nemo, openrlhf), or its reward (conventions verl, skyrl).
+ */
+#include "common/group.h"
+#include "common/whiten.h"
+
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_CONVENTION, P_COUNT };
+
+enum { VERL, SKYRL, NEMO, OPENRLHF };
+static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_CONVENTION] = {"convention", "verl", "how mean and variance are taken, and what a group of one has", NULL, CONVENTIONS, 0, 0,
+                      TARE_CHOICE, 0},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)host, (void)n_clusters, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+/* What is subtracted from the rewards of a group. */
+static double baseline_of(const tare_value *v, const double *R, int64_t n)
+{
+    return n == 1 && v[P_CONVENTION].i <= SKYRL ? 0 : group_mean(R, n);
+}
+
+static int64_t prepare_size(const void *self)
+{
+    (void)self;
+    return WHITEN_SUMS;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
+    const double mu = baseline_of(self, batch->reward + first, n);
+    (void)error;
+    for (int64_t i = first; i < first + n; i++) {
+        const double L = (double)(batch->token_begin[i + 1] - batch->token_begin[i]), x = batch->reward[i] - mu;
+        sum[WHITEN_N] += L;
+        sum[WHITEN_S1] += L * x;
+        sum[WHITEN_S2] += L * x * x;
+    }
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const tare_value *v = self;
+    const struct whiten w = whiten_of(prepared, v[P_CONVENTION].i);
+    (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        const double mu = baseline_of(v, R, n);
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - mu - w.mean) * w.rate;
+        out->baseline[m] = mu;
+        out->scale[m] = NAN;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .prepare_size = prepare_size,
+                                         .prepare = prepare,
+                                         .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "reinforce_pp_baseline",
+    .version = "1.0.0",
+    .summary = "rewards minus their group's mean, whitened over the batch's tokens",
+    .license = "Apache-2.0",
+    .source = "arXiv 2501.03262",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)
