@@ -1,0 +1,51 @@
+/* Encodes a file's texts (cut at blank lines) six times, prints the seconds of the best pass, writes the ids as int32.
+ *   cc -O2 -Icore -Isdk/include bench/tokenizer.c build/libtare_data.a build/libtare_base.a -ljansson -lpcre2-8 -lutf8proc -lxxhash -lm
+ * For bench/tokenizer.py. */
+#include "data/tokenizer.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+#include <string.h>
+
+static tare_status encode_all(const struct tokenizer *t, const struct str *text, struct token_ids *ids, struct err *e)
+{
+    const char *p = text->data, *end = p + text->size;
+    for (;;) {
+        const char *cut = strstr(p, "\n\n");
+        TRY(tokenizer_encode(t, p, (cut ? cut : end) - p, ids, e));
+        if (!cut) return TARE_OK;
+        p = cut + 2;
+    }
+}
+
+static tare_status run(char **argv, struct err *e)
+{
+    struct tokenizer *t = NULL;
+    struct str text = {0};
+    struct token_ids ids = {0};
+    double best = 1e30;
+    tare_status status = tokenizer_load(argv[1], &t, e);
+    if (!status) status = fs_read_all(argv[2], &text, e);
+    for (int pass = 0; !status && pass < 6; pass++) {
+        ids.n = 0;
+        const double begin = clock_seconds();
+        status = encode_all(t, &text, &ids, e);
+        const double seconds = clock_seconds() - begin;
+        if (seconds < best) best = seconds;
+    }
+    if (!status) status = fs_write_atomic(argv[3], ids.data, ids.n * (int64_t)sizeof *ids.data, e);
+    if (!status) printf("%.6f\n", best);
+    token_ids_free(&ids);
+    str_free(&text);
+    tokenizer_free(t);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    if (argc != 4) return fputs("usage: tokenizer FOLDER TEXT IDS\n", stderr), 2;
+    if (run(argv, &e)) return log_error(&e), 1;
+    return 0;
+}
