@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "plugin/check/check.h"
 #include "plugin/plugin.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 static const char USAGE[] =
     "usage: tare plugin list [--json]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
+    "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
     "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
     "PREFIX/lib/tare; a name found twice is taken from the first place.\n";
 
@@ -93,6 +95,101 @@ static int info(const char *name, enum plugin_format format)
     return rc;
 }
 
+/* ---------------------------------------------------------------- check */
+
+enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_TAP };
+struct report {
+    enum report_format format;
+    int64_t n;
+};
+
+static void report_one(void *ctx, const struct check_result *r)
+{
+    static const char *const OUTCOMES[] = {"pass", "FAIL", "skip"};
+    struct report *report = ctx;
+    report->n++;
+    if (report->format == REPORT_JSON) {
+        json_t *j = json_pack("{s:s, s:s, s:s, s:s%, s:f}", "test", r->name, "what", r->what, "outcome", OUTCOMES[r->outcome],
+                              "message", r->message, strlen(r->message), "seconds", r->seconds);
+        if (j) json_dumpf(j, stdout, JSON_COMPACT);
+        json_decref(j);
+        puts("");
+    } else if (report->format == REPORT_TAP) {
+        printf("%sok %lld - %s: %s%s%s\n", r->outcome == CHECK_FAIL ? "not " : "", (long long)report->n, r->name, r->what,
+               r->outcome == CHECK_SKIP ? " # SKIP "
+               : r->message[0]          ? " # "
+                                        : "",
+               r->message);
+    } else {
+        printf("%s  %-11s %s%s%s\n", OUTCOMES[r->outcome], r->name, r->what, r->message[0] ? "\n                  " : "",
+               r->message);
+    }
+    fflush(stdout);
+}
+
+/* The file that a name on the search path stands for, of whatever kind. */
+static tare_status resolve(const char *name, const char **path, struct err *e)
+{
+    const struct plugin *p;
+    *path = name;
+    if (strchr(name, '/') || strstr(name, ".so")) return TARE_OK;
+    for (int32_t kind = TARE_ESTIMATOR; kind <= TARE_CODEBOOK; kind++) {
+        if (plugin_open(name, kind, NULL, &p, e)) continue;
+        *path = p->path;
+        return TARE_OK;
+    }
+    return e->code;
+}
+
+static int check_usage(const char *what)
+{
+    fprintf(stderr, "tare: plugin check: %s\n%s", what, USAGE);
+    return 2;
+}
+
+static int check(int argc, char **argv)
+{
+    struct check_options o = {.seed = 1};
+    struct report report = {.format = REPORT_TEXT};
+    const char *name = NULL;
+    const char **assignments = (const char **)(uintptr_t)argv; /* compacted in place */
+    struct err e = {0};
+    int64_t failed = 0, seed = 1;
+    for (int i = 2; i < argc; i++) {
+        const char *a = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(a, "--json") || !strcmp(a, "--tap")) {
+            report.format = a[2] == 'j' ? REPORT_JSON : REPORT_TAP;
+        } else if (!strcmp(a, "--in-process")) {
+            o.in_process = true;
+        } else if (!strcmp(a, "--only") && next) {
+            o.only = argv[++i];
+        } else if (!strcmp(a, "--seed") && next) {
+            if (str_to_int(argv[++i], &seed, &e)) return check_usage(e.message);
+        } else if (!strcmp(a, "--limit") && next) {
+            if (str_to_double(argv[++i], &o.limit, &e) || !(o.limit > 0)) return check_usage("--limit takes seconds");
+        } else if (a[0] == '-') {
+            return check_usage(a);
+        } else if (strchr(a, '=')) {
+            assignments[o.n_assignments++] = a;
+        } else if (!name) {
+            name = a;
+        } else {
+            return check_usage(a);
+        }
+    }
+    if (!name) return check_usage("PLUGIN is missing");
+    o.assignments = assignments;
+    o.seed = (uint64_t)seed;
+    tare_status status = resolve(name, &o.path, &e);
+    if (!status && report.format == REPORT_TEXT) printf("%s, seed %lld\n", o.path, (long long)seed);
+    if (!status) status = check_run(&o, report_one, &report, &failed, &e);
+    if (!status && report.format == REPORT_TAP) printf("1..%lld\n", (long long)report.n);
+    if (!status && report.format == REPORT_TEXT) printf("%lld tests, %lld failed\n", (long long)report.n, (long long)failed);
+    if (status) log_error(&e);
+    const struct str nothing = {0};
+    return status ? err_exit_code(status) : print(&nothing) || failed;
+}
+
 int cmd_plugin(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "", *name = NULL;
@@ -100,6 +197,7 @@ int cmd_plugin(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(USAGE, stdout) < 0;
     }
+    if (!strcmp(verb, "check")) return check(argc, argv);
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
             format = PLUGIN_JSON;

@@ -1,0 +1,174 @@
+/* Running tests in children, and telling what became of them. */
+#include "plugin/check/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+uint64_t check_below(struct check *c, uint64_t n)
+{
+    return rng_below(c->key, c->drawn++, n);
+}
+
+double check_uniform(struct check *c)
+{
+    return rng_uniform(c->key, c->drawn++, 1);
+}
+
+tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
+{
+    const struct plugin_env env = {.seed = c->options->seed};
+    return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
+}
+
+/* What a child tells its parent. */
+struct report {
+    int32_t outcome;
+    char message[1000];
+};
+
+static tare_status values_of(struct check *c, struct err *e)
+{
+    const struct plugin *p = c->plugin;
+    const struct config_param *settings = NULL;
+    for (int64_t i = 0; i < c->options->n_assignments; i++) {
+        const char *a = c->options->assignments[i];
+        const size_t n = strcspn(a, "=");
+        for (uint32_t j = 0; j < p->desc.n_params; j++)
+            if (strlen(p->params[j].key) == n && !strncmp(p->params[j].key, a, n))
+                TRY(plugin_settings(p, &a, 1, settings, &c->arena, &settings, e));
+    }
+    return plugin_params(p, settings, &c->arena, &c->values, e);
+}
+
+/* A test on every plugin of its kind in the file. */
+static tare_status run_on_each(const struct check_test *t, struct check *c, int64_t *tried, struct err *e)
+{
+    const struct plugin_file *f;
+    TRY(plugin_file_open(c->options->path, &f, e));
+    for (uint32_t i = 0; i < f->n; i++) {
+        c->plugin = &f->plugins[i];
+        const int32_t kind = c->plugin->desc.kind;
+        if (t->kind > 0 && t->kind != kind) continue;
+        ++*tried;
+        tare_status status = values_of(c, e);
+        if (status == TARE_E_CONFIG) { /* a parameter that has to be given */
+            err_prefix(e, "give KEY=VALUE");
+            return TARE_E_UNSUPPORTED;
+        }
+        if (!status) status = t->run(c, e);
+        if (status) return f->n > 1 ? err_prefix(e, "%s %s", plugin_kind_name(kind), c->plugin->desc.name) : status;
+    }
+    return TARE_OK;
+}
+
+static void run_here(const struct check_test *t, const struct check_options *o, struct report *r)
+{
+    struct check c = {.options = o, .key = rng_key(o->seed, RNG_PLUGIN)};
+    struct err e = {0};
+    int64_t tried = t->kind == 0;
+    arena_init(&c.arena, "check");
+    for (const char *p = t->name; *p; p++) c.key = rng_derive(c.key, (uint64_t)*p);
+    const tare_status status = t->kind == 0 ? t->run(&c, &e) : run_on_each(t, &c, &tried, &e);
+    r->outcome = status == TARE_E_UNSUPPORTED || !tried ? CHECK_SKIP : status ? CHECK_FAIL : CHECK_PASS;
+    snprintf(r->message, sizeof r->message, "%.990s",
+             !tried        ? "no plugin of that kind"
+             : status      ? e.message
+             : c.note.size ? c.note.data
+                           : "");
+    arena_free(&c.arena);
+    str_free(&c.note);
+}
+
+/* Waits for the child, at most limit seconds. */
+static void collect(pid_t child, int pipe_end, double limit, struct report *r)
+{
+    const double start = clock_seconds();
+    int state = 0;
+    bool late = false;
+    for (;;) {
+        const pid_t got = waitpid(child, &state, WNOHANG);
+        if (got == child) break;
+        if (got < 0 && errno != EINTR) break;
+        if (clock_seconds() - start > limit && !late) {
+            late = true;
+            kill(child, SIGKILL);
+        }
+        const struct timespec pause = {0, 2000000};
+        nanosleep(&pause, NULL);
+    }
+    struct report told;
+    const bool complete = read(pipe_end, &told, sizeof told) == (ssize_t)sizeof told;
+    if (complete && WIFEXITED(state) && !WEXITSTATUS(state)) {
+        *r = told;
+        return;
+    }
+    r->outcome = CHECK_FAIL;
+    if (late)
+        snprintf(r->message, sizeof r->message, "it was still running after %g s, and was ended", limit);
+    else if (WIFSIGNALED(state))
+        snprintf(r->message, sizeof r->message, "it was killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+    else
+        snprintf(r->message, sizeof r->message, "it ended the process with exit status %d; a plugin may not call exit",
+                 WEXITSTATUS(state));
+}
+
+static tare_status run_in_child(const struct check_test *t, const struct check_options *o, struct report *r, struct err *e)
+{
+    int ends[2];
+    if (pipe(ends)) FAIL(e, TARE_E_IO, "no pipe: %s", strerror(errno));
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child < 0) {
+        close(ends[0]), close(ends[1]);
+        FAIL(e, TARE_E_GENERIC, "no child process: %s", strerror(errno));
+    }
+    if (!child) {
+        struct report mine = {0};
+        log_set_level(LOG_NONE);
+        run_here(t, o, &mine);
+        const bool told = write(ends[1], &mine, sizeof mine) == (ssize_t)sizeof mine;
+        _exit(told ? 0 : 9);
+    }
+    close(ends[1]);
+    collect(child, ends[0], o->limit > 0 ? o->limit : 20, r);
+    close(ends[0]);
+    return TARE_OK;
+}
+
+tare_status check_run(const struct check_options *o, void (*each)(void *ctx, const struct check_result *r), void *ctx,
+                      int64_t *failed, struct err *e)
+{
+    static const struct check_test *const LISTS[] = {CHECK_FILE, CHECK_ANY, CHECK_ESTIMATOR, CHECK_VERIFIER, CHECK_CLUSTERER};
+    bool unusable = false;
+    int64_t found = 0;
+    *failed = 0;
+    for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++) {
+        for (const struct check_test *t = LISTS[l]; t->name; t++) {
+            if (o->only && strcmp(o->only, t->name)) continue;
+            found++;
+            struct check_result result = {.name = t->name, .what = t->what};
+            struct report r = {.outcome = CHECK_SKIP, .message = "the file cannot be used"};
+            const double start = clock_seconds();
+            if (!unusable && o->in_process)
+                run_here(t, o, &r);
+            else if (!unusable)
+                TRY(run_in_child(t, o, &r, e));
+            result.seconds = clock_seconds() - start;
+            result.outcome = (enum check_outcome)r.outcome;
+            snprintf(result.message, sizeof result.message, "%s", r.message);
+            *failed += result.outcome == CHECK_FAIL;
+            if (l == 0 && result.outcome == CHECK_FAIL && !strcmp(t->name, "loads")) unusable = true;
+            if (result.outcome != CHECK_SKIP || unusable || strcmp(r.message, "no plugin of that kind")) each(ctx, &result);
+        }
+    }
+    if (!found) FAIL(e, TARE_E_INVALID, "there is no test named '%s'", o->only);
+    return TARE_OK;
+}
