@@ -62,7 +62,7 @@ static void look_at_machine(const struct config *c)
     row("ok", "cpu", "%s, %lld of %lld cores usable;%s", m.cpu, (long long)m.usable_cores, (long long)m.cores,
         isa.size ? isa.data : " no known extension");
     str_free(&isa);
-    if (kernels_cpu(c->run.kernels, &k, &e)) {
+    if (kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &k, &e)) {
         row("bad", "kernels", "%s", e.message);
     } else {
         row("ok", "kernels", "%s (run.kernels = %s)", k->name, c->run.kernels);
@@ -108,10 +108,14 @@ static void look_at_devices(const struct config *c)
         "mpi", "%s", mpi ? mpi : "no MPI library; one rank a job (apt install libopenmpi-dev openmpi-bin)");
 }
 
+enum { KINDS = TARE_CODEBOOK + 1 };
+
 struct found {
-    int n, kinds[8];
+    int n;
+    struct str names[KINDS]; /* " name, name," by kind */
 };
 
+/* A name that is on the search path twice is listed once: the first is the one that counts. */
 static tare_status visit(void *ctx, const char *path, const struct plugin *p, const struct err *why)
 {
     struct found *f = ctx;
@@ -119,10 +123,12 @@ static tare_status visit(void *ctx, const char *path, const struct plugin *p, co
         row("bad", "plugin", "%s", why ? why->message : path);
         return TARE_OK;
     }
+    struct str *names = &f->names[p->desc.kind < KINDS ? p->desc.kind : 0];
+    char entry[100];
+    snprintf(entry, sizeof entry, " %.60s,", p->desc.name);
+    if (names->size && strstr(names->data, entry)) return TARE_OK;
     f->n++;
-    if (p->desc.kind > 0 && p->desc.kind < 8) f->kinds[p->desc.kind]++;
-    row("ok", "plugin", "%s %s %s (%s)", plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, path);
-    return TARE_OK;
+    return str_add(names, entry, -1, NULL);
 }
 
 static void look_at_plugins(const struct config *c)
@@ -131,6 +137,10 @@ static void look_at_plugins(const struct config *c)
     struct err e = {0};
     const struct plugin_search search = {.config_dir = c->file ? c->dir : NULL};
     if (plugin_list(&search, visit, &f, &e)) row("bad", "plugins", "%s", e.message);
+    for (int32_t kind = 1; kind < KINDS; kind++) {
+        if (f.names[kind].size) row("ok", plugin_kind_name(kind), "%.*s", (int)f.names[kind].size - 2, f.names[kind].data + 1);
+        str_free(&f.names[kind]);
+    }
     if (!f.n)
         row("bad", "plugins", "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/");
 }

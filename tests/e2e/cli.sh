@@ -1,0 +1,52 @@
+# The program's outer shape: verbs, options, exit statuses, and the verbs that need no model.
+set -u
+fails=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+# expect STATUS PATTERN COMMAND...: the exit status, and a pattern in what it prints
+expect() {
+    local status=$1 pattern=$2 got
+    shift 2
+    "$@" >out 2>&1 </dev/null
+    got=$?
+    if [ $got -ne "$status" ] || ! grep -qe "$pattern" out; then
+        echo "FAILED: $* (status $got, expected $status with '$pattern'):"
+        head -5 out
+        fails=$((fails + 1))
+    fi
+}
+
+expect 0 '^usage: tare' "$TARE" --help
+expect 2 '^usage: tare' "$TARE"
+expect 0 '^tare [0-9]' "$TARE" --version
+expect 2 "did you mean 'train'" "$TARE" trian
+expect 2 "no verb 'zzzzzz'; .tare --help. lists them" "$TARE" zzzzzz
+expect 2 "no option '--frobnicate'" "$TARE" --frobnicate
+expect 2 usage "$TARE" config
+expect 2 usage "$TARE" config show x
+expect 0 '^usage: tare config' "$TARE" config --help
+expect 0 'train.lr' "$TARE" config docs
+expect 0 '^| `lr` |' "$TARE" config docs --md
+expect 3 'none.ini: no such configuration file' "$TARE" config check none.ini
+printf '[train]\nlr = 3e-4\n\n[estimator.grpo]\nddof = 1\n' >good.ini
+printf '[train]\nlearning_rte = 1\n' >bad.ini
+expect 0 'good.ini: no errors' "$TARE" config check good.ini
+"$TARE" -q config check good.ini >out 2>&1 && [ ! -s out ] || { echo "FAILED: -q prints: $(cat out)" && fails=$((fails + 1)); }
+expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
+expect 3 'command line: train.lr' "$TARE" config check good.ini train.lr=x
+expect 3 'config.c:' "$TARE" -v config check bad.ini
+expect 0 '^lr = 0.0003' "$TARE" config dump good.ini
+"$TARE" config dump good.ini train.steps=7 run.name=good >one.ini && "$TARE" config dump one.ini >two.ini && cmp one.ini two.ini ||
+    fails=$((fails + 1))
+if [ -w /dev/full ]; then
+    "$TARE" config docs >/dev/full 2>err && echo "FAILED: a full standard output goes unnoticed" && fails=$((fails + 1))
+fi
+expect 0 '^ok   kernels ' "$TARE" doctor
+expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
+[ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
+expect 2 usage "$TARE" doctor --what
+expect 3 'no section' "$TARE" doctor nothing.x=1
+[ $fails -eq 0 ] && echo "all as expected"
+exit $((fails > 0))
