@@ -1,0 +1,234 @@
+/* Equality by type. A list is a set; a tuple is ordered, and may be an open interval; a unit on one side only is dropped (unit_missing);
+ * n% is n or n/100; x = v is v, a chain of equalities its last member. */
+#include "math.h"
+
+#include <string.h>
+
+enum { MAX_MATCHES = 4000 };
+
+static bool said(struct math *m, bool verdict, const char *reason)
+{
+    m->reason = reason;
+    return verdict;
+}
+
+static bool is_list(const struct math *m, int x)
+{
+    return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
+}
+
+/* The members of a list or set, a +- b as two; a scalar is a list of itself. */
+static int items_of(struct math *m, int x, int *items, int max)
+{
+    int n = 0;
+    const int count = is_list(m, x) ? at(m, x)->n : 1;
+    for (int i = 0; i < count; i++) {
+        const int k = is_list(m, x) ? kid(m, x, i) : x;
+        if (n + 2 > max) return -1;
+        if (at(m, k)->flags & NODE_PM) {
+            const int plus = pm_expand(m, k, 0), minus = pm_expand(m, k, 1);
+            if (plus < 0 || minus < 0) return -1;
+            items[n++] = plus, items[n++] = minus;
+        } else {
+            items[n++] = k;
+        }
+    }
+    return n;
+}
+
+static bool contains_all(struct math *m, const int *a, int na, const int *b, int nb, bool swapped)
+{
+    for (int i = 0; i < na; i++) {
+        bool found = false;
+        for (int k = 0; k < nb && !found; k++) {
+            const int j = (i + k) % nb; /* most lists come in the same order */
+            found = swapped ? compare(m, b[j], a[i]) : compare(m, a[i], b[j]);
+        }
+        if (!found) return false;
+    }
+    return true;
+}
+
+static bool compare_members(struct math *m, int gold, int pred, int *a, int *b, int max)
+{
+    const int na = items_of(m, gold, a, max), nb = items_of(m, pred, b, max);
+    if (na < 0 || nb < 0) return said(m, false, "a list that is too long");
+    bool equal;
+    if ((int64_t)na * nb > MAX_MATCHES) { /* too many to look for: only in the same order */
+        equal = na == nb;
+        for (int i = 0; i < na && equal; i++) equal = compare(m, a[i], b[i]);
+    } else {
+        equal = contains_all(m, a, na, b, nb, false) && contains_all(m, b, nb, a, na, true);
+    }
+    return said(m, equal, equal ? "the same members" : "different members");
+}
+
+static bool compare_sets(struct math *m, int gold, int pred)
+{
+    int a[64], b[64];
+    if (m->nesting > 3) return said(m, false, "lists nested too deeply");
+    m->nesting++;
+    const bool equal = compare_members(m, gold, pred, m->nesting > 1 ? a : m->items[0], m->nesting > 1 ? b : m->items[1],
+                                       m->nesting > 1 ? 64 : 2 * MAX_ITEMS + 2);
+    m->nesting--;
+    return equal;
+}
+
+static bool elementwise(struct math *m, int gold, int pred, const char *yes, const char *no)
+{
+    const int n = at(m, gold)->n;
+    if (n != at(m, pred)->n) return said(m, false, no);
+    for (int i = 0; i < n; i++)
+        if (!compare(m, kid(m, gold, i), kid(m, pred, i))) return said(m, false, no);
+    return said(m, true, yes);
+}
+
+static bool compare_tuples(struct math *m, int gold, int pred)
+{
+    const struct node *a = at(m, gold), *b = at(m, pred);
+    if ((a->aux | b->aux) & 8 && a->aux != b->aux) return said(m, false, "a set's condition against something else");
+    if (a->n == 2 && b->n == 2 && a->aux != b->aux) return said(m, false, "other ends of the interval");
+    return elementwise(m, gold, pred, "equal members in order", "different members in order");
+}
+
+static bool compare_ratios(struct math *m, int gold, int pred)
+{
+    if (at(m, gold)->op != OP_RATIO || at(m, pred)->op != OP_RATIO) {
+        const bool first = at(m, gold)->op == OP_RATIO;
+        const int ratio = first ? gold : pred, other = first ? pred : gold;
+        if (at(m, ratio)->n != 2 || at(m, other)->op > OP_DEG) return said(m, false, "a ratio against something else");
+        const int q = mk_div(m, kid(m, ratio, 0), kid(m, ratio, 1));
+        return q >= 0 && decide(m, first ? q : other, first ? other : q);
+    }
+    const int n = at(m, gold)->n;
+    if (n != at(m, pred)->n) return said(m, false, "ratios of different lengths");
+    bool zero = false;
+    for (int i = 0; i < n; i++) {
+        if (at(m, kid(m, gold, i))->op > OP_DEG || at(m, kid(m, pred, i))->op > OP_DEG)
+            return elementwise(m, gold, pred, "equal ratios", "different ratios");
+        zero |= num_is(m, kid(m, gold, i), 0) || num_is(m, kid(m, pred, i), 0);
+    }
+    if (zero) return elementwise(m, gold, pred, "equal ratios", "different ratios"); /* 12:00 is a time, not a ratio */
+    for (int i = 1; i < n; i++) {
+        const int x = mk_mul(m, kid(m, gold, i), kid(m, pred, 0)), y = mk_mul(m, kid(m, pred, i), kid(m, gold, 0));
+        if (x < 0 || y < 0 || !decide(m, x, y)) return said(m, false, "different ratios");
+    }
+    return said(m, true, "equal ratios");
+}
+
+static bool name_is(const struct math *m, int x, const char *s, int n)
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_SYM || m->symbol[a->aux].n_name != n) return false;
+    for (int i = 0; i < n; i++)
+        if (text_lower(m->pool[m->symbol[a->aux].name + i]) != s[i]) return false;
+    return true;
+}
+
+static bool compare_texts(struct math *m, int gold, int pred)
+{
+    const bool first = at(m, gold)->op == OP_TEXT;
+    const struct node *t = at(m, first ? gold : pred);
+    const bool same = gold == pred || name_is(m, first ? pred : gold, m->pool + t->digits, t->n_digits);
+    return said(m, same, same ? "the same words" : "different words");
+}
+
+static bool compare_measures(struct math *m, int gold, int pred)
+{
+    const struct node a = *at(m, gold), b = *at(m, pred);
+    if (a.op == OP_UNIT && b.op == OP_UNIT) {
+        if (a.n_digits != b.n_digits || memcmp(m->pool + a.digits, m->pool + b.digits, (size_t)a.n_digits))
+            return said(m, false, "different units");
+        return compare(m, kid(m, gold, 0), kid(m, pred, 0));
+    }
+    if (a.op == OP_UNIT || b.op == OP_UNIT) {
+        if (!m->o.unit_missing) return said(m, false, "a unit on one side only (policy)");
+        return compare(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold, b.op == OP_UNIT ? kid(m, pred, 0) : pred);
+    }
+    if (a.op == OP_BASE || b.op == OP_BASE)
+        return compare(m, a.op == OP_BASE ? kid(m, gold, 0) : gold, b.op == OP_BASE ? kid(m, pred, 0) : pred);
+    if (a.op == OP_PCT && b.op == OP_PCT) return compare(m, kid(m, gold, 0), kid(m, pred, 0));
+    const int x = a.op == OP_PCT ? kid(m, gold, 0) : gold, y = b.op == OP_PCT ? kid(m, pred, 0) : pred;
+    if (compare(m, x, y)) return said(m, true, "equal but for the percent sign");
+    const int hundred = mk_int(m, 100);
+    if (at(m, x)->op > OP_DEG || at(m, y)->op > OP_DEG) return false;
+    const int u = a.op == OP_PCT ? mk_div(m, x, hundred) : x, v = b.op == OP_PCT ? mk_div(m, y, hundred) : y;
+    return u >= 0 && v >= 0 && decide(m, u, v);
+}
+
+static bool is_inequality(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_REL) return false;
+    for (int i = 0; i < a->n_digits; i++)
+        if (m->pool[a->digits + i] < R_NE || m->pool[a->digits + i] > R_GE) return false;
+    return true;
+}
+
+static bool compare_with_relation(struct math *m, int gold, int pred)
+{
+    int lhs, value;
+    const bool a = at(m, gold)->op == OP_REL, b = at(m, pred)->op == OP_REL;
+    if (a && b) {
+        const enum truth t = compare_relations(m, gold, pred);
+        return t == YES;
+    }
+    const int relation = a ? gold : pred, other = a ? pred : gold;
+    if (relation_value(m, relation, &lhs, &value)) return a ? compare(m, value, other) : compare(m, other, value);
+    if (is_inequality(m, relation) && (a || m->o.allow_set_relation) && (is_real_set(m, other) || at(m, other)->op == OP_TUPLE)) {
+        const int set = relation_to_set(m, relation);
+        if (set >= 0) {
+            const enum truth t = compare_intervals(m, a ? set : other, a ? other : set);
+            return said(m, t == YES, t == YES ? "the inequality's solutions" : "not the inequality's solutions");
+        }
+    }
+    return said(m, false, "a relation against something else");
+}
+
+/* Intervals and sets as sets of numbers; gold and pred may be lists of one. */
+static bool wants_interval(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    return a->op == OP_UNION || a->op == OP_INTER || a->op == OP_DIFF || (a->op == OP_CONST && a->aux >= C_EMPTY);
+}
+
+bool compare(struct math *m, int gold, int pred)
+{
+    if (gold < 0 || pred < 0) return said(m, false, "too large");
+    const struct node *a = at(m, gold), *b = at(m, pred);
+    if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
+        return said(m, true, "the same structure");
+    if (a->op == OP_REL || b->op == OP_REL) {
+        if (!is_list(m, gold) && !is_list(m, pred)) return compare_with_relation(m, gold, pred);
+        int lhs, value; /* k = {1,2,3} against 1,2,3 */
+        if (a->op == OP_REL && relation_value(m, gold, &lhs, &value) && (is_list(m, value) || at(m, value)->flags & NODE_PM))
+            return compare(m, value, pred);
+        if (b->op == OP_REL && relation_value(m, pred, &lhs, &value) && (is_list(m, value) || at(m, value)->flags & NODE_PM))
+            return compare(m, gold, value);
+        return compare_sets(m, gold, pred);
+    }
+    if (a->op == OP_TEXT || b->op == OP_TEXT) {
+        if (is_list(m, gold) || is_list(m, pred)) return compare_sets(m, gold, pred);
+        return compare_texts(m, gold, pred);
+    }
+    if (wants_interval(m, gold) || wants_interval(m, pred)) {
+        const enum truth t = compare_intervals(m, gold, pred);
+        if (t != UNKNOWN) return said(m, t == YES, t == YES ? "the same set of numbers" : "different sets of numbers");
+        return said(m, false, "sets that cannot be compared");
+    }
+    if (a->op == OP_TUPLE && (b->op == OP_TUPLE || (is_list(m, pred) && !(a->aux & 3)))) {
+        if (b->op == OP_TUPLE) return compare_tuples(m, gold, pred);
+        if (b->n > 1) return elementwise(m, gold, pred, "equal members in order", "different members in order");
+    }
+    if (b->op == OP_TUPLE && is_list(m, gold) && !(b->aux & 3) && a->n > 1 && at(m, kid(m, gold, 0))->op != OP_TUPLE)
+        return elementwise(m, gold, pred, "equal members in order", "different members in order");
+    if (is_list(m, gold) || is_list(m, pred) || (a->flags | b->flags) & NODE_PM) return compare_sets(m, gold, pred);
+    if ((a->op >= OP_PCT && a->op <= OP_BASE) || (b->op >= OP_PCT && b->op <= OP_BASE)) return compare_measures(m, gold, pred);
+    if (a->op == OP_RATIO || b->op == OP_RATIO) return compare_ratios(m, gold, pred);
+    if (a->op == OP_MATRIX && b->op == OP_MATRIX) {
+        if (a->aux != b->aux) return said(m, false, "matrices of different shapes");
+        return elementwise(m, gold, pred, "equal matrices", "different matrices");
+    }
+    if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
+    return decide(m, gold, pred);
+}

@@ -1,0 +1,148 @@
+/* Are two scalars equal? The cheapest decision first; each either proves something or passes on. */
+#include "math.h"
+
+#include <string.h>
+
+static bool said(struct math *m, bool verdict, const char *reason)
+{
+    m->reason = reason;
+    return verdict;
+}
+
+/* +1, -1: plus or minus infinity; 0: finite; 2: neither (inf - inf, 0 inf, 1 / 0) */
+static int infinite(struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (!(a->flags & NODE_INF)) return 0;
+    if (a->op == OP_CONST) return 1;
+    if (a->op != OP_MUL && a->op != OP_ADD) return 2;
+    int sum = 0, product = 1;
+    for (int i = 0; i < a->n; i++) {
+        const int k = infinite(m, kid(m, x, i));
+        int sign = 0;
+        if (k == 2) return 2;
+        if (k) {
+            if (a->op == OP_ADD && sum && sum != k) return 2;
+            sum = k, product *= k;
+        } else if (a->op == OP_MUL) {
+            if (exact_sign(m, kid(m, x, i), &sign) || !sign) return 2;
+            product *= sign;
+        }
+    }
+    return a->op == OP_ADD ? sum : product;
+}
+
+static bool same_letters(const struct math *m, int s, int t)
+{
+    for (int i = 0; i < m->symbol[s].n_name; i++)
+        if (text_lower(m->pool[m->symbol[s].name + i]) != text_lower(m->pool[m->symbol[t].name + i])) return false;
+    return true;
+}
+
+/* Letters that occur in one case on the one side and in the other case on the other side, and nowhere in both: T for t. */
+static void find_aliases(struct math *m, int a, int b)
+{
+    bool in_a[MAX_SYMBOLS] = {false}, in_b[MAX_SYMBOLS] = {false};
+    int stack[256], n;
+    memset(m->alias, 0, sizeof m->alias);
+    for (int side = 0; side < 2; side++) {
+        n = 0;
+        stack[n++] = side ? b : a;
+        int visits = 0;
+        while (n && visits++ < 2000) {
+            const int x = stack[--n];
+            const struct node *k = at(m, x);
+            if (k->op == OP_SYM) (side ? in_b : in_a)[k->aux] = true;
+            for (int i = 0; i < k->n && n < 256; i++) stack[n++] = kid(m, x, i);
+        }
+    }
+    for (int s = 0; s < m->n_symbols; s++) {
+        if (!in_a[s] || in_b[s]) continue;
+        for (int t = 0; t < m->n_symbols; t++)
+            if (t != s && in_b[t] && !in_a[t] && m->symbol[t].n_name == m->symbol[s].n_name && same_letters(m, s, t))
+                m->alias[s] = t + 1;
+    }
+}
+
+/* strict = false: symbols are renamed in the order of their first appearance */
+static void rename_all(struct math *m, int a, int b)
+{
+    int order[2][MAX_SYMBOLS], n[2] = {0, 0}, stack[256];
+    for (int side = 0; side < 2; side++) {
+        int k = 0;
+        stack[k++] = side ? b : a;
+        while (k) {
+            const int x = stack[--k];
+            if (at(m, x)->op == OP_SYM) {
+                bool seen = false;
+                for (int i = 0; i < n[side]; i++) seen |= order[side][i] == at(m, x)->aux;
+                if (!seen) order[side][n[side]++] = at(m, x)->aux;
+            }
+            for (int i = at(m, x)->n - 1; i >= 0 && k < 256; i--) stack[k++] = kid(m, x, i);
+        }
+    }
+    if (n[0] != n[1]) return;
+    for (int i = 0; i < n[0]; i++)
+        if (order[0][i] != order[1][i]) m->alias[order[0][i]] = order[1][i] + 1;
+}
+
+void math_alias(struct math *m, int a, int b)
+{
+    memset(m->alias, 0, sizeof m->alias);
+    if (a < 0 || b < 0) return;
+    if (!m->o.strict)
+        rename_all(m, a, b);
+    else if (m->o.letter_case)
+        find_aliases(m, a, b);
+}
+
+static bool closed(struct math *m, int a, int b)
+{
+    bool undefined;
+    const enum truth exact = exact_equal(m, a, b);
+    if (exact != UNKNOWN) return said(m, exact == YES, exact == YES ? "equal rational numbers" : "different rational numbers");
+    if (numeric_refutes(m, a, b, &undefined) == NO) return said(m, false, "different numbers (disjoint balls)");
+    if (undefined) return said(m, false, "a value that is undefined or beyond the limits");
+    const enum truth proved = algebraic_equal(m, a, b);
+    if (proved != UNKNOWN) return proved == YES;
+    const enum truth numeric = numeric_equal(m, a, b);
+    if (numeric == YES) return said(m, true, "equal to 1,000 digits");
+    return said(m, false, numeric == NO ? "different numbers (disjoint balls)" : "equality could not be shown within the limits");
+}
+
+bool decide(struct math *m, int a, int b)
+{
+    const int flags = at(m, a)->flags | at(m, b)->flags;
+    if (flags & NODE_SHAPE) return said(m, false, "not comparable");
+    if (flags & NODE_INF) {
+        const int x = infinite(m, a), y = infinite(m, b);
+        return said(m, x == y && x && x != 2, x == y && x && x != 2 ? "the same infinity" : "not the same infinity");
+    }
+    if (!(flags & NODE_VAR)) {
+        if (a == b) {
+            const int op = at(m, a)->op;
+            if (op == OP_NUM || op == OP_CONST) return said(m, at(m, a)->aux != C_UNDEFINED || op == OP_NUM, "the same number");
+            int sign;
+            const enum value v = exact_sign(m, a, &sign);
+            if (v == V_OK) return said(m, true, "the same number");
+            if (v == V_UNDEFINED) return said(m, false, "an undefined value");
+            if (v == V_NOT_RATIONAL && numeric_is_undefined(m, a))
+                return said(m, false, "a value that is undefined or beyond the limits");
+            return said(m, true, "the same expression");
+        }
+        if (at(m, a)->op == OP_NUM && at(m, b)->op == OP_NUM && !((flags & NODE_DECIMAL) && m->o.rounding >= 0))
+            return said(m, false, "different numbers as written"); /* nodes are unique */
+        if (closed(m, a, b)) return true;
+        if (m->o.rounding >= 0 && flags & NODE_DECIMAL && numeric_rounded(m, a, b, m->o.rounding) == YES)
+            return said(m, true, "equal when rounded (policy)");
+        return false;
+    }
+    if (a == b) return said(m, true, "the same expression");
+    math_alias(m, a, b);
+    const enum truth same = identity_equal(m, a, b);
+    math_alias(m, -1, -1);
+    return said(m, same == YES,
+                same == YES  ? "equal as expressions in their letters"
+                : same == NO ? "different expressions"
+                             : "equality could not be shown within the limits");
+}

@@ -1,0 +1,408 @@
+/* The text of the answer in a completion, in time linear in its length and without recursion.
+ *
+ * After the last </think>, when something follows it. Then, highest first:
+ *   boxed_priority 0    last box > "final answer" > "answer" > last environment or number
+ *   boxed_priority 50   the last of box and "final answer" (the one that ends last) > "answer" > ...
+ *   boxed_priority 100  "final answer" > the last of box and "answer" > ...
+ * Boxes side by side (a comma, "and", "or", or only blanks between them) make one list; so do environments. "answer" is "answer:",
+ * "answer is", "answer $..$", "####" and <answer>. What was found is not searched further: an answer that cannot be parsed does not give
+ * way to some number inside it.
+ */
+#include "tokens.h"
+
+#include <string.h>
+
+enum { KEPT = 64, MAX_GAP = 70, NEAR = 10, MAX_JOINED = 6, STACK = 512 };
+
+struct span {
+    int64_t begin, end; /* with its marks */
+    int64_t inner, inner_end;
+};
+
+struct scan {
+    tare_text t;
+    struct span box[KEPT], env[KEPT]; /* the last ones, oldest first */
+    int boxes, envs;
+    int64_t final_at, answer_at; /* behind the last anchor; -1: none */
+};
+
+static bool at_text(tare_text t, int64_t i, const char *s)
+{
+    return text_starts(t, i, s, false);
+}
+
+static void keep(struct span *list, int *n, struct span s)
+{
+    while (*n && list[*n - 1].begin >= s.begin) --*n; /* what lies inside it */
+    if (*n == KEPT) {
+        memmove(list, list + 1, (KEPT - 1) * sizeof *list);
+        --*n;
+    }
+    list[(*n)++] = s;
+}
+
+/* ---------------------------------------------------------------- boxes */
+
+static void find_boxes(struct scan *s)
+{
+    struct {
+        int64_t begin, inner, depth;
+    } stack[STACK];
+    int64_t depth = 0, n = 0, skipped = 0;
+    const tare_text t = s->t;
+    for (int64_t i = 0; i < t.size; i++) {
+        const char c = t.data[i];
+        if (c == '\\') {
+            const int64_t name = at_text(t, i, "\\boxed") ? 6 : at_text(t, i, "\\fbox") ? 5 : 0;
+            if (!name) { /* \{ and \} are no braces; \\ is no start of a command */
+                if (i + 1 < t.size && !text_is_letter(t.data[i + 1])) i++;
+                continue;
+            }
+            int64_t open = i + name;
+            while (open < t.size && text_is_space(t.data[open])) open++;
+            if (open >= t.size || t.data[open] != '{') continue;
+            if (n < STACK)
+                stack[n].begin = i, stack[n].inner = open + 1, stack[n].depth = depth, n++;
+            else
+                skipped++;
+            depth++;
+            i = open;
+        } else if (c == '{') {
+            depth++;
+        } else if (c == '}') {
+            if (depth > 0) depth--;
+            if (n && stack[n - 1].depth == depth) {
+                n--;
+                keep(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
+            }
+        }
+    }
+}
+
+/* Is the text between two boxes only a joint? */
+static bool is_joint(tare_text gap, bool words)
+{
+    bool connective = false, other = false, stop = false;
+    if (gap.size > MAX_GAP) return false;
+    for (int64_t i = 0; i < gap.size;) {
+        const char c = gap.data[i];
+        if (text_is_letter(c)) {
+            int64_t n = i;
+            while (n < gap.size && text_is_letter(gap.data[n])) n++;
+            const tare_text w = text_slice(gap, i, n);
+            if (text_equal(w, text_of("and"), true) || text_equal(w, text_of("or"), true))
+                connective = true;
+            else if (!(i > 0 && gap.data[i - 1] == '\\'))
+                other = true; /* \quad, \text, \textbf are no words */
+            i = n;
+            continue;
+        }
+        if (c == ',' || c == ';')
+            connective = true;
+        else if (c == '.' || c == '?' || c == '!' || c == ':' || c == '=')
+            stop = true;
+        else if (text_is_digit(c) || c == '+' || c == '-')
+            other = true;
+        i++;
+    }
+    if (stop) return false;
+    if (!other) return connective || gap.size < NEAR;
+    bool and_or = false;
+    for (int64_t i = 0; i + 2 < gap.size && !and_or; i++)
+        and_or = gap.data[i] == ' ' && (text_starts(gap, i + 1, "and ", true) || text_starts(gap, i + 1, "or ", true));
+    return words && and_or;
+}
+
+static void take_joined(const struct scan *s, const struct span *list, int n, int most, bool words, struct found *out)
+{
+    int first = n - 1;
+    while (first > 0 && n - first < most && is_joint(text_slice(s->t, list[first - 1].end, list[first].begin), words)) first--;
+    out->n = 0;
+    for (int i = first; i < n; i++) out->text[out->n++] = text_slice(s->t, list[i].inner, list[i].inner_end);
+}
+
+/* ---------------------------------------------------------------- environments */
+
+static bool opens_currency(tare_text t, int64_t open, int64_t close)
+{
+    int64_t k = close;
+    while (k > open + 1 && text_is_space(t.data[k - 1])) k--;
+    const char last = t.data[k - 1];
+    const bool digit_after = close + 1 < t.size && text_is_digit(t.data[close + 1]);
+    return text_is_digit(t.data[open + 1]) && (digit_after || k == open + 1 || strchr("+-*/=(,", last)) &&
+           (digit_after || k < close || last != ')');
+}
+
+static void find_environments(struct scan *s)
+{
+    const tare_text t = s->t;
+    int64_t open = -1, bracket = -1;
+    bool doubled = false, square = false;
+    for (int64_t i = 0; i < t.size; i++) {
+        const char c = t.data[i];
+        if (c == '\\' && i + 1 < t.size) {
+            const char d = t.data[i + 1];
+            if (d == '(' || d == '[')
+                bracket = i, square = d == '[';
+            else if ((d == ')' || d == ']') && bracket >= 0 && square == (d == ']')) {
+                keep(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
+                bracket = -1;
+            }
+            i++;
+        } else if (c == '$') {
+            const bool two = i + 1 < t.size && t.data[i + 1] == '$';
+            if (open < 0) {
+                open = i, doubled = two, i += two;
+            } else if (doubled) {
+                if (!two) continue;
+                if (i > open + 2) keep(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
+                open = -1, i++;
+            } else if (i == open + 1 || opens_currency(t, open, i)) {
+                open = i;
+            } else {
+                keep(s->env, &s->envs, (struct span){open, i + 1, open + 1, i});
+                open = -1;
+            }
+        } else if (c == '\n' && open >= 0 && !doubled) {
+            open = -1;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- anchors */
+
+static int64_t skip_filler(tare_text t, int64_t i)
+{
+    for (;;) {
+        if (i < t.size && (text_is_space(t.data[i]) || t.data[i] == '*' || t.data[i] == ':' || t.data[i] == '_'))
+            i++;
+        else
+            return i;
+    }
+}
+
+static void find_anchors(struct scan *s)
+{
+    const tare_text t = s->t;
+    s->final_at = s->answer_at = -1;
+    for (int64_t i = 0; i < t.size; i++) {
+        const char c = t.data[i];
+        if (c == '#' && at_text(t, i, "####") && !(i + 4 < t.size && t.data[i + 4] == '#') && !(i && t.data[i - 1] == '#')) {
+            s->answer_at = i + 4;
+        } else if (c == '<' && at_text(t, i, "<answer>")) {
+            s->answer_at = i + 8;
+        } else if ((c == 'a' || c == 'A') && text_starts(t, i, "answer", true) && !(i && text_is_letter(t.data[i - 1]))) {
+            int64_t k = i + 6;
+            const bool final = i > 5 && text_starts(t, i - 6, "final", true);
+            while (k < t.size && (t.data[k] == '*' || t.data[k] == ' ' || t.data[k] == '_')) k++;
+            const bool colon = k < t.size && t.data[k] == ':',
+                       is = text_starts(t, k, "is", true) && k + 2 < t.size && !text_is_letter(t.data[k + 2]);
+            const bool direct = k < t.size && (t.data[k] == '$' || t.data[k] == '\\' || (k > i + 6 && text_is_digit(t.data[k])) ||
+                                               (final && t.data[k] == '\n'));
+            if (colon || is || direct) {
+                k += colon ? 1 : is ? 2 : 0;
+                if (skip_filler(t, k) < t.size) *(final ? &s->final_at : &s->answer_at) = k;
+            }
+            i += 5;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- plain text behind an anchor, and the last number */
+
+static int64_t sentence_end(tare_text t, int64_t i)
+{
+    for (; i < t.size; i++) {
+        const char c = t.data[i];
+        if (c == '\n' || at_text(t, i, "<|") || at_text(t, i, "</answer>")) return i;
+        if ((c == '.' || c == '?' || c == '!') && (i + 1 >= t.size || text_is_space(t.data[i + 1]) || t.data[i + 1] == '*'))
+            return i;
+    }
+    return i;
+}
+
+static bool known_word(const char *s, int64_t n)
+{
+    int power;
+    return n == 1 || find_function(s, n) || find_unit(s, n, false) || find_scale(s, n, &power) || is_percent_word(s, n) ||
+           is_degree_word(s, n) || (n == 2 && !memcmp(s, "or", 2)) || (n == 3 && !memcmp(s, "and", 3));
+}
+
+/* The mathematical front of a line that starts with a number: "42 apples" gives 42. */
+static tare_text numeric_front(tare_text t)
+{
+    int64_t i = 0;
+    while (i < t.size) {
+        if (t.data[i] == '\\') {
+            for (i++; i < t.size && text_is_letter(t.data[i]);) i++;
+            continue;
+        }
+        if (!text_is_letter(t.data[i])) {
+            i++;
+            continue;
+        }
+        int64_t n = i;
+        while (n < t.size && text_is_letter(t.data[n])) n++;
+        if (!known_word(t.data + i, n - i)) break;
+        i = n;
+    }
+    t = text_slice(t, 0, i);
+    while (t.size && (text_is_space(t.data[t.size - 1]) || strchr(",;:*(-", t.data[t.size - 1]))) t.size--;
+    return t;
+}
+
+static tare_text strip_marks(tare_text t)
+{
+    t = text_trim(t);
+    while (t.size && strchr("*_`\"", t.data[0])) t = text_trim(text_slice(t, 1, t.size));
+    while (t.size && strchr("*_`\".,;:", t.data[t.size - 1])) t = text_trim(text_slice(t, 0, t.size - 1));
+    return t;
+}
+
+static bool starts_number(tare_text t)
+{
+    if (!t.size) return false;
+    const char c = t.data[0];
+    return text_is_digit(c) || c == '-' || c == '+' || c == '.' || c == '(' || c == '[' || c == '\\' || (unsigned char)c >= 0x80;
+}
+
+/* What stands behind an anchor at i. false: nothing that could be an answer. */
+static bool take_anchored(const struct scan *s, int64_t i, const struct options *o, struct found *out)
+{
+    const tare_text t = s->t;
+    i = skip_filler(t, i);
+    int64_t end = sentence_end(t, i);
+    for (int k = 0; k < s->envs; k++) { /* an environment that starts here, with its neighbours */
+        const struct span *e = &s->env[k];
+        if (e->begin != i || !o->use_latex) continue;
+        int last = k;
+        while (last + 1 < s->envs && last - k + 1 < MAX_JOINED &&
+               is_joint(text_slice(t, s->env[last].end, s->env[last + 1].begin), false))
+            last++;
+        take_joined(s, s->env + k, last - k + 1, MAX_JOINED, false, out);
+        return out->n > 0;
+    }
+    tare_text line = text_slice(t, i, end);
+    for (int64_t k = line.size - 4; k > 0; k--) /* "The volume of $ABCD$ is 120" */
+        if (!starts_number(line) && at_text(line, k, " is ")) {
+            line = text_slice(line, k + 4, line.size);
+            break;
+        }
+    const int64_t offset = line.data - t.data;
+    for (int k = s->envs - 1; k >= 0 && o->use_latex; k--)
+        if (s->env[k].begin >= offset && s->env[k].end <= offset + line.size)
+            return take_joined(s, &s->env[k], 1, 1, false, out), true;
+    if (!o->use_expr) return false;
+    line = strip_marks(line);
+    if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
+    if (starts_number(line)) line = strip_marks(numeric_front(line));
+    if (!line.size) return false;
+    out->text[0] = line;
+    out->n = 1;
+    out->plain = !memchr(line.data, '\\', (size_t)line.size);
+    return true;
+}
+
+/* The last word that holds a digit, cut to the number in it; its end in *end. */
+static bool last_number(tare_text t, tare_text *out, int64_t *end)
+{
+    int64_t i = t.size;
+    while (i > 0 && !text_is_digit(t.data[i - 1])) i--;
+    if (!i) return false;
+    int64_t last = i, first = i - 1;
+    while (last < t.size && !text_is_space(t.data[last]) && t.data[last] != '<') last++;
+    while (first > 0 && last - first < MAX_ANSWER && !text_is_space(t.data[first - 1])) first--;
+    tare_text w = text_slice(t, first, last);
+    *end = i;
+    int64_t k = 0, from;
+    for (from = 0; from < w.size; from++) /* behind the last = */
+        if (w.data[from] == '=') k = from + 1;
+    w = text_slice(w, k, w.size);
+    from = 0;
+    while (from < w.size && !(text_is_digit(w.data[from]) || w.data[from] == '\\' ||
+                              (w.data[from] == '.' && from + 1 < w.size && text_is_digit(w.data[from + 1])) ||
+                              ((w.data[from] == '-' || w.data[from] == '+') && from + 1 < w.size &&
+                               (text_is_digit(w.data[from + 1]) || w.data[from + 1] == '\\' || w.data[from + 1] == '.')) ||
+                              at_text(w, from, "\xE2\x88\x92")))
+        from++;
+    w = text_slice(w, from, w.size);
+    if (!w.size || w.data[0] != '\\') w = numeric_front(w);
+    while (w.size && strchr(".,;:!?)]}*_$\"'", w.data[w.size - 1])) {
+        if (w.data[w.size - 1] == '}' || w.data[w.size - 1] == ')') { /* keep what is balanced */
+            const char close = w.data[w.size - 1], open = close == '}' ? '{' : '(';
+            int64_t depth = 0;
+            for (int64_t q = 0; q < w.size; q++) depth += w.data[q] == open ? 1 : w.data[q] == close ? -1 : 0;
+            if (depth >= 0) break;
+        }
+        w.size--;
+    }
+    *out = w;
+    return w.size > 0;
+}
+
+static bool take_last(const struct scan *s, const struct options *o, struct found *out)
+{
+    tare_text number;
+    int64_t end = -1;
+    const bool have = o->use_expr && last_number(s->t, &number, &end);
+    const int64_t env_end = s->envs && o->use_latex ? s->env[s->envs - 1].end : -1;
+    if (env_end >= 0 && env_end >= end) {
+        take_joined(s, s->env, s->envs, MAX_JOINED, false, out);
+        out->rule = "last environment";
+        return true;
+    }
+    if (!have) return false;
+    out->text[0] = number;
+    out->n = 1;
+    out->plain = !memchr(number.data, '\\', (size_t)number.size);
+    out->rule = "last number";
+    return true;
+}
+
+static tare_text after_thinking(tare_text t)
+{
+    const int64_t think = text_find_last(t, "</think>");
+    if (think < 0) return t;
+    const tare_text rest = text_slice(t, think + 8, t.size);
+    return text_trim(rest).size ? rest : t;
+}
+
+void extract_answer(const struct options *o, tare_text completion, struct found *out)
+{
+    struct scan s = {.t = after_thinking(completion)};
+    *out = (struct found){.n = 0};
+    if (o->use_latex) find_boxes(&s), find_environments(&s);
+    find_anchors(&s);
+    bool box = s.boxes > 0, final = s.final_at >= 0, answer = s.answer_at >= 0;
+    const int64_t box_end = box ? s.box[s.boxes - 1].end : -1;
+    for (int rank = 0; rank < 3; rank++) {
+        const bool box_first = o->boxed_priority <= 0    ? rank == 0
+                               : o->boxed_priority < 100 ? rank == 0 && box_end > s.final_at
+                                                         : rank == 1 && box_end > s.answer_at;
+        if (box && box_first) {
+            take_joined(&s, s.box, s.boxes, KEPT, true, out);
+            out->rule = "box";
+            return;
+        }
+        if (final && ((rank == 0 && o->boxed_priority > 0) || rank == 1)) {
+            final = false;
+            if (take_anchored(&s, s.final_at, o, out)) {
+                out->rule = "final answer";
+                return;
+            }
+        }
+        if (box && rank == (o->boxed_priority < 100 ? 1 : 2)) {
+            take_joined(&s, s.box, s.boxes, KEPT, true, out);
+            out->rule = "box";
+            return;
+        }
+        if (answer && rank >= 1) {
+            answer = false;
+            if (take_anchored(&s, s.answer_at, o, out)) {
+                out->rule = "answer";
+                return;
+            }
+        }
+    }
+    if (!take_last(&s, o, out)) out->n = 0, out->rule = NULL;
+}

@@ -1,0 +1,149 @@
+/* Expressions with symbols: rational functions modulo a prime (modular.c), everything else as balls at rational sample points. Disjoint
+ * at one point is a proof of difference; equal at all of them to 300 bits is taken for an identity. Symbols under factorials, binomials,
+ * floor, mod, or in the exponent of a negative base get whole values. The points are fixed: a verdict is reproducible. */
+#include "flint.h"
+
+enum { POINTS = 5, TRIES = 14, PREC = 333 };
+
+static void mark_whole(const struct math *m, int x, bool inside, bool *whole)
+{
+    const struct node *a = at(m, x);
+    if (!(a->flags & NODE_VAR)) return;
+    if (a->op == OP_SYM && inside) whole[a->aux] = true;
+    if (a->op == OP_FACT || a->op == OP_BINOM || a->op == OP_MOD || a->op == OP_SUM || a->op == OP_PROD ||
+        (a->op == OP_FUNC && (a->aux == F_FLOOR || a->aux == F_CEIL || a->aux == F_GCD || a->aux == F_LCM)))
+        inside = true;
+    for (int i = 0; i < a->n; i++) {
+        const int base = a->op == OP_POW && i == 1 ? kid(m, x, 0) : -1;
+        mark_whole(m, kid(m, x, i), inside || (base >= 0 && at(m, base)->op == OP_NUM && at(m, base)->aux), whole);
+    }
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x = (x + 0x9E3779B97F4A7C15ULL) * 0xBF58476D1CE4E5B9ULL;
+    x ^= x >> 29;
+    x *= 0x94D049BB133111EBULL;
+    return x ^ x >> 32;
+}
+
+/* Mostly positive, as the letters of an answer usually are; points 3 and 6 have both signs where signs matter (absolute values). */
+static void sample(struct math *m, int try, const bool *whole, bool signs)
+{
+    struct values *v = m->values;
+    balls_forget(m);
+    for (int s = 0; s < m->n_symbols; s++) {
+        if (v->bound[s] && !whole[s]) v->bound[s] = false;
+        const uint64_t r = scramble((uint64_t)(s * 257 + try));
+        if (whole[s]) {
+            v->bound[s] = true;
+            v->bound_value[s] = (int64_t)(2 + r % (try < 7 ? 11 : 29));
+            acb_set_si(v->symbol + s, (slong)v->bound_value[s]);
+        } else {
+            acb_set_si(v->symbol + s, (slong)(1 + r % 4093));
+            acb_div_si(v->symbol + s, v->symbol + s, 1021, PREC);
+            if (signs && try % 3 == 2 && (r >> 20) & 1) acb_neg(v->symbol + s, v->symbol + s);
+        }
+    }
+    for (int s = 0; s < m->n_symbols; s++) {
+        if (!m->alias[s]) continue;
+        const int t = m->alias[s] - 1;
+        acb_set(v->symbol + s, v->symbol + t);
+        v->bound[s] = v->bound[t];
+        v->bound_value[s] = v->bound_value[t];
+    }
+}
+
+static bool has_func(const struct math *m, int x, enum func f)
+{
+    const struct node *a = at(m, x);
+    if (a->op == OP_FUNC && a->aux == (int)f) return true;
+    for (int i = 0; i < a->n; i++)
+        if (has_func(m, kid(m, x, i), f)) return true;
+    return false;
+}
+
+static void unbind(struct math *m)
+{
+    for (int s = 0; s < m->n_symbols; s++) m->values->bound[s] = false;
+    balls_forget(m);
+}
+
+static void prepare(const struct math *m, int a, int b, bool *whole, bool *signs)
+{
+    for (int s = 0; s < MAX_SYMBOLS; s++) whole[s] = false;
+    mark_whole(m, a, false, whole);
+    mark_whole(m, b, false, whole);
+    for (int s = 0; s < m->n_symbols; s++)
+        if (m->alias[s]) whole[s] = whole[m->alias[s] - 1] = whole[s] || whole[m->alias[s] - 1];
+    *signs = has_func(m, a, F_ABS) || has_func(m, b, F_ABS) || has_func(m, a, F_SIGN) || has_func(m, b, F_SIGN);
+}
+
+static bool accurate(acb_srcptr x)
+{
+    return acb_rel_accuracy_bits(x) > 100 || acb_contains_zero(x);
+}
+
+enum truth numeric_identity(struct math *m, int a, int b)
+{
+    bool whole[MAX_SYMBOLS], signs;
+    int points = 0;
+    enum truth got = UNKNOWN;
+    prepare(m, a, b, whole, &signs);
+    for (int try = 0; try < TRIES && points < POINTS && got == UNKNOWN; try++) {
+        acb_srcptr x, y;
+        sample(m, try, whole, signs);
+        const bool ok = ball_value(m, a, PREC, &x), too = ok && ball_value(m, b, PREC, &y);
+        if (!ok || !too) continue;
+        if (!acb_overlaps(x, y))
+            got = NO;
+        else if (accurate(x) && accurate(y))
+            points++;
+    }
+    unbind(m);
+    return got == NO ? NO : points == POINTS ? YES : UNKNOWN;
+}
+
+enum truth numeric_proportional(struct math *m, int p, int q, int *sign)
+{
+    bool whole[MAX_SYMBOLS], signs;
+    int points = 0;
+    enum truth got = UNKNOWN;
+    acb_t c, ratio;
+    acb_init(c), acb_init(ratio);
+    *sign = 0;
+    prepare(m, p, q, whole, &signs);
+    for (int try = 0; try < TRIES && points <= POINTS && got == UNKNOWN; try++) {
+        acb_srcptr x, y;
+        sample(m, try, whole, true);
+        if (!ball_value(m, p, PREC, &x) || !ball_value(m, q, PREC, &y)) continue;
+        if (acb_contains_zero(y) || acb_contains_zero(x)) continue;
+        acb_div(ratio, x, y, PREC);
+        if (!points)
+            acb_set(c, ratio);
+        else if (!acb_overlaps(ratio, c))
+            got = NO;
+        points++;
+    }
+    if (points && arb_is_zero(acb_imagref(c)))
+        *sign = arb_is_positive(acb_realref(c)) ? 1 : arb_is_negative(acb_realref(c)) ? -1 : 0;
+    acb_clear(c), acb_clear(ratio);
+    unbind(m);
+    return got == NO ? NO : points > POINTS ? YES : UNKNOWN;
+}
+
+enum truth identity_equal(struct math *m, int a, int b)
+{
+    if (modular_is_rational(m, a) && modular_is_rational(m, b)) return modular_equal(m, a, b);
+    return numeric_identity(m, a, b);
+}
+
+enum truth identity_proportional(struct math *m, int p, int q, int *sign)
+{
+    *sign = 0;
+    if (modular_is_rational(m, p) && modular_is_rational(m, q)) {
+        const enum truth got = modular_proportional(m, p, q);
+        if (got == NO) return NO;
+    }
+    return numeric_proportional(m, p, q, sign);
+}

@@ -1,0 +1,286 @@
+/* math: is the mathematical answer of the completion the gold answer? Decided in exact arithmetic.
+ *
+ *   reward 1  if  answer(completion) = gold  else 0
+ *
+ * The answer is extracted (extract.c), both sides are parsed (lex.c, parse.c, top.c), and compared by type (compare.c); two scalars are
+ * decided by the cheapest proof that applies (decide.c): the same expression, rational arithmetic, complex balls, algebraic and elementary
+ * numbers, identities modulo a prime or at sample points. What cannot be shown to be equal is wrong: a false "correct" teaches the wrong
+ * thing. Verdicts: correct; wrong; no_answer (nothing to extract); unparsable (extracted, and neither readable nor equal as text).
+ * Row fields that override the parameters for one row: gold_is_latex, extract, boxed_priority, float_rounding, strict,
+ * allow_set_relation_comp (the names of Math-Verify's configuration). The limits are in math.h.
+ */
+#include "math.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const GOLD[] = {"auto", "latex", "text", NULL}, *const BOX[] = {"first", "level", "below", NULL};
+static const tare_param PARAMS[] = {
+    {.key = "gold",
+     .type = TARE_CHOICE,
+     .fallback = "auto",
+     .choices = GOLD,
+     .doc = "what the row's answer is: latex, a bare answer; text, a solution the answer is extracted from; auto: text when it has "
+            "a box, ####, or starts with $"},
+    {.key = "box",
+     .type = TARE_CHOICE,
+     .fallback = "first",
+     .choices = BOX,
+     .doc = "where \\boxed stands: first of all; level with \"final answer\" (the later one wins); below \"final answer\" and "
+            "level with \"answer:\""},
+    {.key = "plain", .type = TARE_BOOL, .fallback = "true", .doc = "numbers outside of boxes and environments count as answers"},
+    {.key = "rounding",
+     .type = TARE_INT,
+     .fallback = "-1",
+     .min = -1,
+     .max = 30,
+     .doc = "decimals to which two values have to agree when one of them is written as a decimal; -1: exactly equal"},
+    {.key = "unit_missing",
+     .type = TARE_BOOL,
+     .fallback = "true",
+     .doc = "a unit on one side only is ignored (two different units never are)"},
+    {.key = "fold_letters",
+     .type = TARE_BOOL,
+     .fallback = "true",
+     .doc = "T may stand for t, when no letter occurs in both cases in the two answers; e, i and pi are never folded"},
+    {.key = "set_relation",
+     .type = TARE_BOOL,
+     .fallback = "false",
+     .doc = "an inequality is accepted for a gold interval (the reverse always is)"},
+    {.key = "strict",
+     .type = TARE_BOOL,
+     .fallback = "true",
+     .doc = "names of symbols matter; false: they are matched in the order they appear"},
+};
+enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, N_PARAMS };
+
+/* ---------------------------------------------------------------- one pair */
+
+static int64_t join(const struct found *f, char *out, int64_t capacity)
+{
+    int64_t n = 0;
+    for (int i = 0; i < f->n; i++) {
+        const tare_text t = text_trim(f->text[i]);
+        if (n + t.size + 2 > capacity) return -1;
+        if (i) out[n++] = ',', out[n++] = ' ';
+        if (t.size) memcpy(out + n, t.data, (size_t)t.size);
+        n += t.size;
+    }
+    return n;
+}
+
+/* A node, or -1 with m->parse_error. */
+static int read_answer(struct math *m, const struct found *f, bool commas)
+{
+    int parts[64], n = 0;
+    for (int i = 0; i < f->n; i++) {
+        if (f->text[i].size > MAX_ANSWER) return m->parse_error = "the answer is longer than 16 KB", -1;
+        const int64_t size = fold_tex(m, f->text[i], m->buffer, 4 * MAX_ANSWER);
+        if (size < 0) return m->parse_error = "the answer is longer than 16 KB", -1;
+        if (!lex(m, m->buffer, size, commas, f->plain) || (parts[n] = parse_answer(m)) < 0) return -1;
+        n++;
+    }
+    if (n == 1) return parts[0];
+    const int x = mk(m, OP_LIST, 0, parts, n);
+    if (x < 0) m->parse_error = "too large to parse";
+    return x;
+}
+
+static bool same_text(struct math *m, const struct found *gold, const struct found *pred, bool fold_case)
+{
+    char *a = m->scratch, *b = m->scratch + 4 * MAX_ANSWER, *joined = m->buffer;
+    int64_t n = join(gold, joined, 2 * MAX_ANSWER);
+    if (n < 0) return false;
+    const int64_t na = squash(joined, n, a, fold_case);
+    n = join(pred, joined, 2 * MAX_ANSWER);
+    if (n < 0) return false;
+    const int64_t nb = squash(joined, n, b, fold_case);
+    return na && na == nb && !memcmp(a, b, (size_t)na);
+}
+
+/* Answers beyond the cap: only as text, digits without their leading zeros. */
+static bool same_long_text(const struct found *gold, const struct found *pred)
+{
+    if (gold->n != 1 || pred->n != 1) return false;
+    tare_text t[2] = {text_trim(gold->text[0]), text_trim(pred->text[0])};
+    for (int k = 0; k < 2; k++)
+        while (t[k].size > 1 && t[k].data[0] == '0' && text_is_digit(t[k].data[1])) t[k] = text_slice(t[k], 1, t[k].size);
+    return t[0].size && text_equal(t[0], t[1], false);
+}
+
+struct outcome {
+    enum tare_verdict_code code;
+    const char *reason;
+    int gold, pred; /* nodes; -1: not read */
+    const char *gold_error, *pred_error;
+};
+
+static bool several(const struct math *m, int x)
+{
+    return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
+}
+
+static struct outcome judge(struct math *m, const struct found *gold, const struct found *pred)
+{
+    struct outcome r = {.gold = -1, .pred = -1};
+    math_reset(m);
+    if (!pred->n) return r.code = TARE_NO_ANSWER, r.reason = "no answer in the completion", r;
+    if (!gold->n) return r.code = TARE_UNPARSABLE, r.reason = "no answer in the row's answer", r;
+    m->commas_ambiguous = false;
+    r.gold = read_answer(m, gold, true);
+    r.gold_error = m->parse_error;
+    r.pred = read_answer(m, pred, true);
+    r.pred_error = m->parse_error;
+    if (r.gold < 0 || r.pred < 0) {
+        const bool words = r.gold >= 0 && at(m, r.gold)->op == OP_TEXT;
+        if (same_text(m, gold, pred, words) || same_long_text(gold, pred))
+            return r.code = TARE_CORRECT, r.reason = "the same text", r;
+        r.code = r.pred < 0 ? TARE_UNPARSABLE : TARE_WRONG;
+        r.reason = r.pred < 0 ? r.pred_error : "the row's answer cannot be read as mathematics, and the text differs";
+        return r;
+    }
+    bool equal = compare(m, r.gold, r.pred);
+    if (!equal && m->commas_ambiguous) { /* 1,234 as two numbers */
+        const char *reason = m->reason;
+        const int a = read_answer(m, gold, false), b = a < 0 ? -1 : read_answer(m, pred, false);
+        if (b >= 0 && several(m, a) && several(m, b))
+            equal = compare(m, a, b);
+        else
+            m->reason = reason;
+    }
+    if (!equal && (at(m, r.gold)->op == OP_TEXT || at(m, r.pred)->op == OP_TEXT) && same_text(m, gold, pred, true))
+        equal = true, m->reason = "the same words";
+    r.code = equal ? TARE_CORRECT : TARE_WRONG;
+    r.reason = m->reason;
+    return r;
+}
+
+static void take_gold(const struct options *o, tare_text answer, struct found *out)
+{
+    bool latex = o->gold_latex;
+    if (o->gold_auto)
+        latex = text_find_last(answer, "\\boxed{") < 0 && text_find_last(answer, "####") < 0 &&
+                !(text_trim(answer).size && text_trim(answer).data[0] == '$');
+    if (latex)
+        *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
+    else
+        extract_answer(o, answer, out);
+}
+
+static struct outcome run(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
+{
+    m->o = m->defaults;
+    row_options(&m->o, a->row);
+    take_gold(&m->o, a->answer, gold);
+    extract_answer(&m->o, a->completion, pred);
+    return judge(m, gold, pred);
+}
+
+/* ---------------------------------------------------------------- the plugin */
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    static const int64_t priority[] = {0, 50, 100};
+    (void)host;
+    struct math *m = calloc(1, sizeof *m);
+    if (!m || !math_alloc(m)) {
+        if (m) math_release(m);
+        free(m);
+        return text_fail(error, TARE_E_NOMEM, "no memory for the parser's tables");
+    }
+    m->defaults = (struct options){
+        .boxed_priority = priority[values[P_BOX].i],
+        .rounding = values[P_ROUNDING].i,
+        .strict = values[P_STRICT].i,
+        .allow_set_relation = values[P_SET].i,
+        .gold_auto = values[P_GOLD].i == 0,
+        .gold_latex = values[P_GOLD].i == 1,
+        .use_latex = true,
+        .use_expr = values[P_PLAIN].i,
+        .unit_missing = values[P_UNIT].i,
+        .letter_case = values[P_LETTERS].i,
+    };
+    *self = m;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    math_release(self);
+    free(self);
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    (void)error;
+    struct math *m = self;
+    struct found gold, pred;
+    for (int64_t i = 0; i < n; i++) {
+        const struct outcome r = run(m, answers[i], &gold, &pred);
+        const int64_t size = pred.n == 1 ? 0 : join(&pred, m->buffer, 4 * MAX_ANSWER);
+        const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
+        verdict_set(verdicts[i], r.code, r.code == TARE_CORRECT, extracted, r.reason);
+    }
+    return TARE_OK;
+}
+
+static tare_status explain_side(struct math *m, const tare_stream *out, const char *name, const struct found *f, int node,
+                                const char *why)
+{
+    char key[64];
+    tare_status s = TARE_OK;
+    const int64_t size = join(f, m->scratch, 4 * MAX_ANSWER);
+#define PUT(SUFFIX, TEXT)                                                                                                          \
+    do {                                                                                                                           \
+        const size_t n_ = strlen(name);                                                                                            \
+        memcpy(key, name, n_);                                                                                                     \
+        memcpy(key + n_, SUFFIX, sizeof SUFFIX);                                                                                   \
+        if (!s) s = explain_text(out, false, key, TEXT);                                                                           \
+    } while (0)
+    PUT("", ((tare_text){m->scratch, size > 0 ? size : 0}));
+    PUT("_found", text_of(f->rule ? f->rule : "nothing"));
+    if (node >= 0)
+        PUT("_parsed", ((tare_text){m->scratch, print_node(m, node, m->scratch, 4000)}));
+    else if (why)
+        PUT("_error", text_of(why));
+#undef PUT
+    return s;
+}
+
+static tare_status explain(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error)
+{
+    struct math *m = self;
+    struct found gold, pred;
+    const struct outcome r = run(m, answer, &gold, &pred);
+    tare_status s = explain_text(out, true, "rule", text_of(r.reason ? r.reason : ""));
+    if (!s) s = explain_side(m, out, "gold", &gold, r.gold, r.gold_error);
+    if (!s) s = explain_side(m, out, "answer", &pred, r.pred, r.pred_error);
+    if (!s) s = explain_raw(out, "}");
+    return s ? text_fail(error, s, "the explanation cannot be written") : TARE_OK;
+}
+
+static const tare_verifier FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_VERIFIER,
+    .name = "math",
+    .version = "1.0.0",
+    .summary = "the mathematical answer equals the gold answer, in exact arithmetic",
+    .license = "Apache-2.0",
+    .params = PARAMS,
+    .n_params = N_PARAMS,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_INSTANCE_PER_THREAD,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}

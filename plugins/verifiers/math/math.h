@@ -1,0 +1,267 @@
+/* Inside the math verifier: what its files share. One struct math belongs to one instance, one instance to one thread.
+ *
+ *   extract.c    completion -> the text of its answer             normalize.c  Unicode and TeX spelling -> ASCII TeX; text for comparing words
+ *   lex.c        text -> tokens, words.c the vocabulary           parse.c      tokens -> scalars;  top.c  lists, relations, brackets
+ *   dag.c        hash-consed nodes: equal subtrees are one node   exact.c      rational values     modular.c  values mod p (identities)
+ *   numeric.c    complex balls at a precision                     algebraic.c  qqbar and ca: equality of algebraic and elementary numbers
+ *   decide.c     are two scalars equal? cheapest first            compare.c    types: sets, tuples, matrices, texts;  interval.c, relation.c
+ *
+ * Bounded by construction: bytes of an answer, tokens, nodes, depth, bits of a rational, precision, degree, and a count of evaluation
+ * steps for each pair (struct math.budget). Nothing is evaluated while parsing. No signals, no state beyond the instance.
+ */
+#ifndef TARE_MATH_H
+#define TARE_MATH_H
+
+#include "common/text.h"
+
+#include <stdbool.h>
+
+enum {
+    MAX_ANSWER = 16384, /* bytes of an answer that are parsed; longer ones are compared as text */
+    MAX_TOKENS = 8192,
+    MAX_NODES = 20000,
+    MAX_KIDS = 60000,
+    MAX_POOL = 262144, /* bytes of names and digits */
+    MAX_DEPTH = 200,
+    MAX_BITS = 1 << 20, /* of a rational number's numerator or denominator */
+    MAX_STEPS = 60000,  /* evaluations of a node for one pair */
+    MAX_SYMBOLS = 64,
+    MAX_ITEMS = 2048 /* of one list */
+};
+
+/* ---------------------------------------------------------------- nodes */
+
+enum op {
+    OP_NUM = 1, /* digits * 10^exp, sign in aux */
+    OP_SYM,     /* aux: symbol index */
+    OP_CONST,   /* aux: enum constant */
+    OP_ADD,
+    OP_MUL,
+    OP_POW,  /* base, exponent */
+    OP_ROOT, /* radicand, odd index >= 3 (a NUM): real for a negative radicand */
+    OP_FUNC, /* aux: enum func */
+    OP_FACT,
+    OP_BINOM,
+    OP_MOD,
+    OP_SUM,  /* bound symbol, from, to, body */
+    OP_PROD, /* the same */
+    OP_PM,   /* a +- b; aux 1: -+ */
+    OP_DEG,  /* degrees */
+    /* below: no scalars */
+    OP_PCT,
+    OP_UNIT,  /* x; digits: the unit's canonical name */
+    OP_BASE,  /* the numeral's value; aux: base */
+    OP_TUPLE, /* aux: bit 0 left closed, bit 1 right closed */
+    OP_SET,   /* in braces */
+    OP_LIST,  /* between commas */
+    OP_UNION,
+    OP_INTER,
+    OP_DIFF,
+    OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
+    OP_MATRIX, /* aux: columns */
+    OP_RATIO,
+    OP_TEXT /* digits: folded words */
+};
+
+enum constant { C_PI = 1, C_E, C_I, C_INF, C_UNDEFINED, C_EMPTY, C_REALS, C_INTEGERS, C_NATURALS, C_RATIONALS, C_COMPLEXES };
+enum rel { R_EQ = 1, R_NE, R_LT, R_LE, R_GT, R_GE, R_APPROX, R_IN, R_NOTIN, R_SUBSET, R_EQUIV, R_TO, R_SIM };
+enum func {
+    F_SIN = 1,
+    F_COS,
+    F_TAN,
+    F_COT,
+    F_SEC,
+    F_CSC,
+    F_ASIN,
+    F_ACOS,
+    F_ATAN,
+    F_ACOT,
+    F_ASEC,
+    F_ACSC,
+    F_SINH,
+    F_COSH,
+    F_TANH,
+    F_COTH,
+    F_SECH,
+    F_CSCH,
+    F_ASINH,
+    F_ACOSH,
+    F_ATANH,
+    F_EXP,
+    F_LN,
+    F_LOG /* x, base */,
+    F_ABS,
+    F_FLOOR,
+    F_CEIL,
+    F_MAX,
+    F_MIN,
+    F_GCD,
+    F_LCM,
+    F_RE,
+    F_IM,
+    F_ARG,
+    F_CONJ,
+    F_SIGN,
+    F_N
+};
+
+struct node {
+    uint8_t op;
+    uint8_t flags;         /* NODE_* of the node and everything below */
+    int32_t aux, n, first; /* kids[first .. first+n-1] */
+    uint32_t hash;
+    int32_t digits, n_digits; /* in pool */
+    int64_t exp;
+};
+enum {
+    NODE_VAR = 1,
+    NODE_TRANS = 2 /* pi, e, exp, log, trigonometry */,
+    NODE_SHAPE = 4 /* a non-scalar inside */,
+    NODE_PM = 8,
+    NODE_DEG = 16,
+    NODE_DISCRETE = 32 /* factorial, floor, mod, sum */,
+    NODE_INF = 64,
+    NODE_DECIMAL = 128
+};
+
+struct values; /* evaluation caches: numeric.c, exact.c, modular.c */
+
+struct token {
+    int16_t kind;
+    bool space;              /* blank before it */
+    int32_t aux, begin, end; /* end: in src */
+    int32_t text, n_text;    /* in pool: digits, names, words */
+    int32_t rep;             /* T_NUM: how many of the last digits repeat */
+    int64_t exp;
+};
+
+struct options {
+    int64_t boxed_priority; /* 0, 50, 100 */
+    int64_t rounding;       /* decimals that must agree when one side is a decimal; -1: exact */
+    bool strict, allow_set_relation, gold_latex, gold_auto, use_latex, use_expr;
+    bool unit_missing, letter_case, text_case;
+};
+
+struct math {
+    struct options defaults, o;
+    struct node *nodes;
+    int32_t n_nodes, *kids, n_kids, *table; /* table: hash -> node + 1 */
+    char *pool;
+    int32_t n_pool;
+    struct {
+        int32_t name, n_name;
+    } symbol[MAX_SYMBOLS];
+    int32_t n_symbols;
+    struct token *tokens;
+    int32_t n_tokens;
+    char *buffer;                    /* [4 * MAX_ANSWER] the answer being lexed, folded */
+    char *scratch;                   /* [2][4 * MAX_ANSWER] */
+    int items[2][2 * MAX_ITEMS + 2]; /* of the lists being compared */
+    int nesting;
+    int64_t steps;              /* left for this pair */
+    int32_t alias[MAX_SYMBOLS]; /* letters of the other case, when folded */
+    struct values *values;
+    const char *reason, *parse_error;
+    bool commas_ambiguous; /* some 1,234 was read as one number */
+};
+
+enum { TABLE = 32768 };
+
+bool math_alloc(struct math *m);
+void math_release(struct math *m);
+void math_reset(struct math *m); /* forgets all nodes */
+/* All makers return a node, or -1 when a kid is -1 or a limit is reached. */
+int mk(struct math *m, enum op op, int aux, const int *kids, int n);
+int mk_text(struct math *m, enum op op, int aux, const int *kids, int n, const char *text, int64_t size);
+int mk_num(struct math *m, bool negative, const char *digits, int64_t n, int64_t exp);
+int mk_int(struct math *m, int64_t x);
+int mk_sym(struct math *m, const char *name, int64_t n);
+int mk_const(struct math *m, enum constant c);
+int mk_add(struct math *m, int a, int b);
+int mk_mul(struct math *m, int a, int b);
+int mk_neg(struct math *m, int a);
+int mk_div(struct math *m, int a, int b);
+int mk_pow(struct math *m, int a, int b);
+int mk_root(struct math *m, int a, int64_t index);
+int mk_func(struct math *m, enum func f, int a);
+int mk_func2(struct math *m, enum func f, int a, int b);
+int pool_add(struct math *m, const char *s, int64_t n); /* offset, or -1 */
+static inline const struct node *at(const struct math *m, int i)
+{
+    return &m->nodes[i];
+}
+static inline int kid(const struct math *m, int i, int k)
+{
+    return m->kids[m->nodes[i].first + k];
+}
+/* x with every a +- b taken as a + b (sign 0) or a - b (sign 1) */
+int pm_expand(struct math *m, int x, int sign);
+/* a NUM that is a whole number of at most 18 digits */
+bool small_int(const struct math *m, int x, int64_t *out);
+bool num_is(const struct math *m, int x, int64_t value);
+
+/* ---------------------------------------------------------------- reading */
+
+/* Where an answer was found. */
+struct found {
+    tare_text text[64]; /* parts: several adjacent boxes or environments make one list */
+    int n;
+    const char *rule; /* NULL: nothing */
+    bool plain;       /* not TeX: a comma may be a decimal comma */
+};
+void extract_answer(const struct options *o, tare_text completion, struct found *out);
+
+/* The folded, unescaped ASCII form in m->buffer; its length, or -1 when too long. */
+int64_t fold_tex(struct math *m, tare_text t, char *out, int64_t capacity);
+/* Blanks, \left, \right, style commands and needless braces taken out; words lower-case if fold_case. Returns the length. */
+int64_t squash(const char *s, int64_t n, char *out, bool fold_case);
+
+/* false: m->parse_error. commas: 1,234 may be one number; plain: so may 1,5 */
+bool lex(struct math *m, const char *s, int64_t n, bool commas, bool plain);
+int parse_answer(struct math *m); /* of the tokens; -1: m->parse_error */
+
+/* ---------------------------------------------------------------- deciding */
+
+enum truth { NO = 0, YES = 1, UNKNOWN = 2 };
+enum value { V_OK = 0, V_NOT_RATIONAL, V_UNDEFINED, V_TOO_BIG };
+
+bool values_alloc(struct math *m);
+void values_release(struct math *m);
+void values_reset(struct math *m);
+
+enum truth exact_equal(struct math *m, int a, int b);    /* UNKNOWN: not both rational */
+enum value exact_sign(struct math *m, int a, int *sign); /* V_OK: sign of a rational */
+enum truth numeric_equal(struct math *m, int a, int b);  /* closed; NO is proved; YES: 1,000 digits agree; UNKNOWN: see m->values */
+enum truth numeric_less(struct math *m, int a, int b);   /* closed and real: a < b proved YES, a >= b NO */
+bool numeric_close(struct math *m, int a, int b);        /* within one percent */
+bool numeric_is_undefined(struct math *m, int a);        /* evaluates to something that is no number */
+enum truth numeric_refutes(struct math *m, int a, int b, bool *undefined); /* the cheap first passes: NO or UNKNOWN */
+enum truth numeric_rounded(struct math *m, int a, int b, int64_t decimals);
+enum truth algebraic_equal(struct math *m, int a, int b); /* qqbar, then ca; UNKNOWN: over the guards */
+enum truth identity_equal(struct math *m, int a, int b);  /* with variables */
+/* p = c q identically, with a constant c != 0; *sign: of c when it is real and known, else 0 */
+enum truth identity_proportional(struct math *m, int p, int q, int *sign);
+bool modular_is_rational(const struct math *m, int a); /* a rational function over Q(variables, pi) */
+enum truth modular_equal(struct math *m, int a, int b);
+enum truth modular_proportional(struct math *m, int p, int q);
+enum truth numeric_identity(struct math *m, int a, int b);
+enum truth numeric_proportional(struct math *m, int p, int q, int *sign);
+
+bool decide(struct math *m, int a, int b);     /* scalars */
+void math_alias(struct math *m, int a, int b); /* which letters stand for which under the options; -1, -1: none */
+bool compare(struct math *m, int gold, int pred);
+enum truth compare_relations(struct math *m, int gold, int pred);
+bool relation_value(struct math *m, int x, int *lhs, int *value); /* x = v, an assignment or a chain that ends in a value */
+bool is_name(const struct math *m, int x);
+/* Unions of intervals and finite sets; UNKNOWN: cannot be ordered. */
+enum truth compare_intervals(struct math *m, int a, int b);
+bool is_real_set(const struct math *m, int x);
+int relation_to_set(struct math *m, int x); /* an inequality in one symbol, as an interval; -1: none */
+
+/* ---------------------------------------------------------------- row and output */
+
+void row_options(struct options *o, tare_text row);
+/* The node as text (an S-expression) for explanations; at most capacity bytes. Returns the length. */
+int64_t print_node(const struct math *m, int x, char *out, int64_t capacity);
+
+#endif

@@ -1,0 +1,20 @@
+# FLINT 3 holds Arb, Antic and Calcium; before it they are libraries of their own (Debian 12: libflint-dev libflint-arb-dev libantic-dev
+# libcalcium-dev). Without them everything but this plugin is built.
+find_library(FLINT_LIBRARY flint)
+find_library(ARB_LIBRARY NAMES flint-arb arb)
+find_library(ANTIC_LIBRARY antic)
+find_library(CALCIUM_LIBRARY calcium)
+find_library(MPFR_LIBRARY mpfr)
+find_library(GMP_LIBRARY gmp)
+find_path(FLINT3_INCLUDE flint/ca.h)
+find_path(CALCIUM_INCLUDE calcium/ca.h)
+set(MATH_LIBRARIES)
+if(FLINT_LIBRARY AND FLINT3_INCLUDE)
+    set(MATH_LIBRARIES ${FLINT_LIBRARY} ${MPFR_LIBRARY} ${GMP_LIBRARY})
+elseif(FLINT_LIBRARY AND ARB_LIBRARY AND ANTIC_LIBRARY AND CALCIUM_LIBRARY AND CALCIUM_INCLUDE)
+    set(MATH_LIBRARIES ${CALCIUM_LIBRARY} ${ANTIC_LIBRARY} ${ARB_LIBRARY} ${FLINT_LIBRARY} ${MPFR_LIBRARY} ${GMP_LIBRARY})
+else()
+    set(PLUGIN_OK FALSE)
+    message(STATUS "verifier math: not built, FLINT, Arb, Antic and Calcium are missing "
+        "(apt-get install libflint-dev libflint-arb-dev libantic-dev libcalcium-dev)")
+endif()

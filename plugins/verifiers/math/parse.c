@@ -1,0 +1,533 @@
+#include "parser.h"
+
+#include <string.h>
+
+int parse_fail(struct parser *p, const char *why)
+{
+    if (!p->m->parse_error) p->m->parse_error = why;
+    return -1;
+}
+
+bool enter(struct parser *p)
+{
+    if (++p->depth <= MAX_DEPTH) return true;
+    parse_fail(p, "nested too deeply");
+    return false;
+}
+
+static int number_of(struct parser *p, const struct token *t)
+{
+    struct math *m = p->m;
+    if (!t->rep) return mk_num(m, false, m->pool + t->text, t->n_text, t->exp);
+    /* a.b(c) with |c| digits repeating: (abc - ab) / (10^|b| (10^|c| - 1)) = ab 10^-|b| + c / (10^|b| (10^|c| - 1)) */
+    char nines[64];
+    const int n = t->n_text - t->rep;
+    if (t->rep > 60) return parse_fail(p, "a long period");
+    memset(nines, '9', (size_t)t->rep);
+    const int head = mk_num(m, false, m->pool + t->text, n, t->exp);
+    const int period = mk_num(m, false, m->pool + t->text + n, t->rep, t->exp);
+    return mk_add(m, head, mk_div(m, period, mk_num(m, false, nines, t->rep, 0)));
+}
+
+static bool plain_integer(const struct token *t)
+{
+    return t->kind == T_NUM && !(t->aux & (NUM_DECIMAL | NUM_ENOTATION));
+}
+
+/* One digit of a number as an argument of \frac or \sqrt without braces: \frac12. */
+static int digit_argument(struct parser *p)
+{
+    struct token *t = &p->m->tokens[p->t];
+    if (!plain_integer(t) || t->n_text < 2) {
+        p->t++;
+        return number_of(p, t);
+    }
+    const int x = mk_num(p->m, false, p->m->pool + t->text, 1, 0);
+    t->text++, t->n_text--, t->space = false;
+    return x;
+}
+
+static int group(struct parser *p) /* { sum } */
+{
+    if (!enter(p)) return -1;
+    p->t++;
+    const int x = parse_sum(p);
+    p->depth--;
+    return x < 0 ? -1 : accept(p, T_RBRACE) ? x : parse_fail(p, "a brace that is not closed");
+}
+
+static int parse_power(struct parser *p);
+static int parse_atom(struct parser *p);
+
+static int argument(struct parser *p)
+{
+    if (peek(p)->kind == T_LBRACE) return group(p);
+    if (peek(p)->kind == T_NUM) return digit_argument(p);
+    if (!enter(p)) return -1;
+    const int x = parse_atom(p);
+    p->depth--;
+    return x;
+}
+
+int parse_exponent(struct parser *p)
+{
+    if (peek(p)->kind == T_LBRACE) return group(p);
+    if (accept(p, T_MINUS)) {
+        if (!enter(p)) return -1;
+        const int x = mk_neg(p->m, parse_exponent(p));
+        p->depth--;
+        return x;
+    }
+    accept(p, T_PLUS);
+    if (!enter(p)) return -1;
+    int x = parse_atom(p);
+    if (x >= 0 && peek(p)->kind == T_CARET) { /* 2^3^4 */
+        p->t++;
+        x = mk_pow(p->m, x, parse_exponent(p));
+    }
+    p->depth--;
+    return x;
+}
+
+/* ---------------------------------------------------------------- functions */
+
+static bool starts_factor(const struct parser *p)
+{
+    switch (peek(p)->kind) {
+    case T_NUM:
+    case T_SYM:
+    case T_CONST:
+    case T_FUNC:
+    case T_LOG:
+    case T_LG:
+    case T_FRAC:
+    case T_SQRT:
+    case T_CBRT:
+    case T_BINOM:
+    case T_SUM:
+    case T_PROD:
+    case T_LPAREN:
+    case T_LBRACK:
+    case T_LBRACE:
+    case T_LSET:
+    case T_LBAR:
+    case T_LFLOOR:
+    case T_LCEIL:
+    case T_BEGIN:
+        return true;
+    case T_BAR:
+        return !p->bars && !p->no_bar;
+    default:
+        return false;
+    }
+}
+
+static bool is_function(int kind)
+{
+    return kind == T_FUNC || kind == T_LOG || kind == T_LG || kind == T_SUM || kind == T_PROD;
+}
+
+/* What a function without brackets is applied to: factors side by side, up to the next function. sin 2x, log xy */
+static int bare_argument(struct parser *p)
+{
+    if (!enter(p)) return -1;
+    bool minus = false;
+    while (peek(p)->kind == T_MINUS) p->t++, minus = !minus;
+    int x = parse_power(p);
+    while (x >= 0 && starts_factor(p) && !is_function(peek(p)->kind) && peek(p)->kind != T_LPAREN && peek(p)->kind != T_BAR) {
+        if (peek(p)->kind == T_NUM) break;
+        x = mk_mul(p->m, x, parse_power(p));
+    }
+    p->depth--;
+    return minus ? mk_neg(p->m, x) : x;
+}
+
+static int inverse_of(int f)
+{
+    static const uint8_t inverse[F_N] = {
+        [F_SIN] = F_ASIN, [F_COS] = F_ACOS,   [F_TAN] = F_ATAN,   [F_COT] = F_ACOT,  [F_SEC] = F_ASEC,
+        [F_CSC] = F_ACSC, [F_SINH] = F_ASINH, [F_COSH] = F_ACOSH, [F_TANH] = F_ATANH};
+    return inverse[f];
+}
+
+static int function_value(struct parser *p, int f, int base, const int *args, int n)
+{
+    struct math *m = p->m;
+    if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, n);
+    if (n != 1) return parse_fail(p, "a function of one value with several");
+    if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);
+    if (f == F_LOG) return base < 0 ? mk_func(m, F_LN, args[0]) : mk_func2(m, F_LOG, args[0], base);
+    if (f == F_CSC) return mk_pow(m, mk_func(m, F_SIN, args[0]), mk_int(m, -1));
+    if (f == F_SEC) return mk_pow(m, mk_func(m, F_COS, args[0]), mk_int(m, -1));
+    return mk_func(m, (enum func)f, args[0]);
+}
+
+static int parse_function(struct parser *p)
+{
+    const struct token t = *peek(p);
+    int f = t.kind == T_FUNC ? t.aux : F_LOG, base = -1, power = -1, args[64], n = 0;
+    p->t++;
+    if (t.kind == T_LG) base = mk_int(p->m, 10);
+    for (int k = 0; k < 2; k++) {
+        if (peek(p)->kind == T_UNDER && t.kind == T_LOG) {
+            p->t++;
+            if ((base = argument(p)) < 0) return -1;
+        } else if (peek(p)->kind == T_CARET) {
+            p->t++;
+            if ((power = parse_exponent(p)) < 0) return -1;
+        }
+    }
+    if (power >= 0 && num_is(p->m, power, -1) && inverse_of(f)) f = inverse_of(f), power = -1;
+    const int kind = peek(p)->kind;
+    if (kind == T_LPAREN || kind == T_LSET || kind == T_LBRACK || kind == T_LBRACE) {
+        const int saved = p->t, inside = kind == T_LBRACE && ahead(p, 1)->kind == T_LPAREN;
+        if (!enter(p)) return -1;
+        p->t += 1 + inside;
+        bool semicolons;
+        static const int closing[] = {[T_LPAREN] = T_RPAREN, [T_LSET] = T_RSET, [T_LBRACK] = T_RBRACK, [T_LBRACE] = T_RBRACE};
+        const int stop = inside ? T_RPAREN : closing[kind];
+        n = parse_list(p, stop, stop, args, 64, &semicolons);
+        p->depth--;
+        if (n < 1) return parse_fail(p, "a function of nothing");
+        if (inside && !accept(p, T_RBRACE)) { /* sin{(a) b} */
+            p->t = saved;
+            n = 1;
+            args[0] = group(p);
+        }
+    } else {
+        args[n++] = bare_argument(p);
+    }
+    for (int i = 0; i < n; i++)
+        if (args[i] < 0) return -1;
+    const int x = function_value(p, f, base, args, n);
+    return power < 0 ? x : mk_pow(p->m, x, power);
+}
+
+/* \sum_{k=a}^{b} body; the bound name becomes "#1", so that the name does not matter. */
+static int parse_big(struct parser *p)
+{
+    struct math *m = p->m;
+    const bool product = peek(p)->kind == T_PROD;
+    int from = -1, to = -1;
+    struct token bound = {0};
+    p->t++;
+    for (int k = 0; k < 2; k++) {
+        if (peek(p)->kind == T_UNDER && ahead(p, 1)->kind == T_LBRACE) {
+            p->t += 2;
+            bound = *peek(p);
+            if (!(bound.kind == T_SYM || (bound.kind == T_CONST && bound.aux == C_I)))
+                return parse_fail(p, "a sum without an index");
+            p->t++;
+            if (!(peek(p)->kind == T_REL && peek(p)->aux == R_EQ)) return parse_fail(p, "a sum without its first index");
+            p->t++;
+            if ((from = parse_sum(p)) < 0 || !accept(p, T_RBRACE)) return parse_fail(p, "a sum's first index");
+        } else if (peek(p)->kind == T_CARET) {
+            p->t++;
+            if ((to = parse_exponent(p)) < 0) return -1;
+        }
+    }
+    if (from < 0 || to < 0) return parse_fail(p, "a sum without limits");
+    char name[8] = "#1";
+    name[1] = (char)('1' + p->bound % 9);
+    for (int i = p->t; i < m->n_tokens; i++) { /* rename in what follows */
+        struct token *t = &m->tokens[i];
+        if (t->kind != bound.kind || t->aux != bound.aux) continue;
+        if (bound.kind == T_SYM &&
+            !(t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text)))
+            continue;
+        const int text = pool_add(m, name, 2);
+        if (text < 0) return parse_fail(p, "too long to parse");
+        t->kind = T_SYM, t->aux = 0, t->text = text, t->n_text = 2;
+    }
+    if (!enter(p)) return -1;
+    p->bound++;
+    int body = parse_power(p);
+    while (body >= 0 && (starts_factor(p) || peek(p)->kind == T_TIMES || peek(p)->kind == T_DIV)) {
+        const bool over = peek(p)->kind == T_DIV;
+        if (over || peek(p)->kind == T_TIMES) p->t++;
+        const int next = parse_power(p);
+        body = over ? mk_div(m, body, next) : mk_mul(m, body, next);
+    }
+    p->bound--;
+    p->depth--;
+    const int index = mk_sym(m, name, 2), kids[4] = {index, from, to, body};
+    for (int k = 0; k < 4; k++)
+        if (kids[k] < 0) return -1;
+    return mk(m, product ? OP_PROD : OP_SUM, 0, kids, 4);
+}
+
+/* ---------------------------------------------------------------- atoms, powers, products, sums */
+
+static int between(struct parser *p, int close, enum func f)
+{
+    if (!enter(p)) return -1;
+    p->t++;
+    const bool bar = close == T_BAR;
+    p->bars += bar;
+    const bool no_bar = p->no_bar;
+    p->no_bar = false;
+    const int x = parse_sum(p);
+    p->bars -= bar;
+    p->no_bar = no_bar;
+    p->depth--;
+    if (x < 0 || !(accept(p, close) || (bar && accept(p, T_RBAR)) || (close == T_RBAR && accept(p, T_BAR))))
+        return parse_fail(p, "a bracket that is not closed");
+    const struct node *a = at(p->m, x);
+    if (f == F_ABS && a->op == OP_MATRIX) return parse_fail(p, "a determinant");
+    return mk_func(p->m, f, x);
+}
+
+static int parse_fraction(struct parser *p, bool binomial)
+{
+    p->t++;
+    const int a = argument(p);
+    if (a < 0) return -1;
+    const int b = argument(p);
+    if (b < 0) return -1;
+    return binomial ? mk(p->m, OP_BINOM, 0, (int[]){a, b}, 2) : mk_div(p->m, a, b);
+}
+
+static int parse_root(struct parser *p)
+{
+    int64_t index = 2;
+    int symbolic = -1;
+    if (accept(p, T_CBRT)) {
+        index = 3;
+    } else {
+        p->t++;
+        if (accept(p, T_LBRACK)) {
+            const int n = parse_sum(p);
+            if (n < 0 || !accept(p, T_RBRACK)) return parse_fail(p, "a root's index");
+            if (!small_int(p->m, n, &index))
+                symbolic = n;
+            else if (index < 2 || index > 1000)
+                return parse_fail(p, "a root's index");
+        }
+    }
+    int x;
+    if (peek(p)->kind == T_NUM)
+        x = number_of(p, peek(p)), p->t++;
+    else
+        x = argument(p);
+    if (x < 0) return -1;
+    return symbolic >= 0 ? mk_pow(p->m, x, mk_pow(p->m, symbolic, mk_int(p->m, -1))) : mk_root(p->m, x, index);
+}
+
+/* 137 \frac{1}{2}: a whole number beside a proper fraction of whole numbers; 137 1/2 as well */
+static int mixed_number(struct parser *p)
+{
+    struct math *m = p->m;
+    const struct token *t = peek(p), *u = ahead(p, 1);
+    int a = -1, b = -1, next;
+    if (u->kind == T_FRAC) {
+        const struct token *v = ahead(p, 2);
+        if (v->kind == T_LBRACE && plain_integer(ahead(p, 3)) && ahead(p, 4)->kind == T_RBRACE && ahead(p, 5)->kind == T_LBRACE &&
+            plain_integer(ahead(p, 6)) && ahead(p, 7)->kind == T_RBRACE) {
+            a = number_of(p, ahead(p, 3)), b = number_of(p, ahead(p, 6));
+            next = 8;
+        } else if (plain_integer(v) && v->n_text == 2) {
+            a = mk_num(m, false, m->pool + v->text, 1, 0), b = mk_num(m, false, m->pool + v->text + 1, 1, 0);
+            next = 3;
+        } else {
+            return -2;
+        }
+    } else if (plain_integer(u) && u->space && ahead(p, 2)->kind == T_DIV && plain_integer(ahead(p, 3))) {
+        a = number_of(p, u), b = number_of(p, ahead(p, 3));
+        next = 4;
+    } else {
+        return -2;
+    }
+    int64_t x, y;
+    if (a < 0 || b < 0 || !small_int(m, a, &x) || !small_int(m, b, &y) || x >= y) return -2;
+    const int whole = number_of(p, t);
+    p->t += next;
+    return mk_add(m, whole, mk_div(m, a, b));
+}
+
+static int based(struct parser *p, const struct token *t)
+{
+    struct math *m = p->m;
+    p->t++;
+    const int base = argument(p);
+    int64_t b;
+    if (base < 0 || !small_int(m, base, &b) || b < 2 || b > 36 || (t->aux & ~NUM_GROUPED) || t->n_text > 200)
+        return parse_fail(p, "a numeral's base");
+    int x = mk_int(m, 0);
+    const int radix = mk_int(m, b);
+    if (t->n_text > 11) { /* Horner in nodes stays small only for short numerals */
+        for (int i = 0; i < t->n_text && x >= 0; i++) x = mk_add(m, mk_mul(m, x, radix), mk_int(m, m->pool[t->text + i] - '0'));
+    } else {
+        int64_t v = 0;
+        for (int i = 0; i < t->n_text; i++) {
+            const int d = m->pool[t->text + i] - '0';
+            if (d >= b) return parse_fail(p, "a digit that the base does not have");
+            v = v * b + d;
+        }
+        x = mk_int(m, v);
+    }
+    return x < 0 ? -1 : mk(m, OP_BASE, (int)b, &x, 1);
+}
+
+static int parse_number(struct parser *p)
+{
+    const struct token t = *peek(p);
+    if (plain_integer(&t)) {
+        const int mixed = mixed_number(p);
+        if (mixed != -2) return mixed;
+    }
+    p->t++;
+    int x = number_of(p, &t);
+    if (t.aux & NUM_DECIMAL && x >= 0 && !t.rep) p->m->nodes[x].flags |= NODE_DECIMAL;
+    if (peek(p)->kind == T_UNDER) return based(p, &t);
+    if (peek(p)->kind == T_SCALE) {
+        x = mk_mul(p->m, x, mk_num(p->m, false, "1", 1, peek(p)->aux));
+        p->t++;
+    }
+    return x;
+}
+
+static int parse_atom(struct parser *p)
+{
+    struct math *m = p->m;
+    const struct token t = *peek(p);
+    switch (t.kind) {
+    case T_NUM:
+        return parse_number(p);
+    case T_SYM:
+        return p->t++, mk_sym(m, m->pool + t.text, t.n_text);
+    case T_CONST:
+        return p->t++, mk_const(m, (enum constant)t.aux);
+    case T_FUNC:
+    case T_LOG:
+    case T_LG:
+        return parse_function(p);
+    case T_SUM:
+    case T_PROD:
+        return parse_big(p);
+    case T_FRAC:
+        return parse_fraction(p, false);
+    case T_BINOM:
+        return parse_fraction(p, true);
+    case T_SQRT:
+    case T_CBRT:
+        return parse_root(p);
+    case T_LPAREN:
+    case T_LBRACK:
+    case T_LBRACE:
+    case T_LSET:
+    case T_LANGLE:
+        return parse_brackets(p);
+    case T_BAR:
+        return between(p, T_BAR, F_ABS);
+    case T_LBAR:
+        return between(p, T_RBAR, F_ABS);
+    case T_LFLOOR:
+        return between(p, T_RFLOOR, F_FLOOR);
+    case T_LCEIL:
+        return between(p, T_RCEIL, F_CEIL);
+    case T_BEGIN:
+        return parse_matrix(p);
+    case T_END:
+        return parse_fail(p, "it ends where a value should be");
+    default:
+        return parse_fail(p, "something else where a value should be");
+    }
+}
+
+static int parse_power(struct parser *p)
+{
+    struct math *m = p->m;
+    if (!enter(p)) return -1;
+    int x = parse_atom(p);
+    for (int posts = 0; x >= 0; posts++) {
+        if (posts == 64) {
+            x = parse_fail(p, "too many marks behind a value");
+        } else if (peek(p)->kind == T_CARET) {
+            p->t++;
+            if (accept(p, T_DEGREE))
+                x = mk(m, OP_DEG, 0, &x, 1);
+            else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
+                p->t += 3, x = mk(m, OP_DEG, 0, &x, 1);
+            else
+                x = mk_pow(m, x, parse_exponent(p));
+        } else if (accept(p, T_DEGREE)) {
+            x = mk(m, OP_DEG, 0, &x, 1);
+        } else if (accept(p, T_FACT)) {
+            x = mk(m, OP_FACT, 0, &x, 1);
+        } else {
+            break;
+        }
+    }
+    p->depth--;
+    return x;
+}
+
+static int signed_factor(struct parser *p)
+{
+    bool minus = false;
+    while (peek(p)->kind == T_MINUS || peek(p)->kind == T_PLUS) minus ^= peek(p)->kind == T_MINUS, p->t++;
+    const int x = parse_power(p);
+    return minus ? mk_neg(p->m, x) : x;
+}
+
+static int parse_product(struct parser *p)
+{
+    struct math *m = p->m;
+    if (!enter(p)) return -1;
+    bool number = peek(p)->kind == T_NUM;
+    int x = parse_power(p);
+    while (x >= 0) {
+        const int kind = peek(p)->kind;
+        if (kind == T_TIMES)
+            p->t++, number = false, x = mk_mul(m, x, signed_factor(p));
+        else if (kind == T_DIV)
+            p->t++, number = false, x = mk_div(m, x, signed_factor(p));
+        else if (starts_factor(p)) {
+            if (kind == T_NUM && number) x = parse_fail(p, "two numbers side by side");
+            number = kind == T_NUM;
+            if (x >= 0) x = mk_mul(m, x, parse_power(p));
+        } else if (kind == T_PERCENT && ahead(p, 1)->kind != T_END && ahead(p, 1)->kind != T_COMMA && ahead(p, 1)->kind != T_AND &&
+                   ahead(p, 1)->kind != T_RBRACE && ahead(p, 1)->kind != T_RPAREN && ahead(p, 1)->kind != T_SEMI &&
+                   ahead(p, 1)->kind != T_REL) {
+            p->t++; /* inside an expression a percent is a hundredth */
+            x = mk_div(m, x, mk_int(m, 100));
+        } else
+            break;
+    }
+    p->depth--;
+    return x;
+}
+
+int parse_sum(struct parser *p)
+{
+    struct math *m = p->m;
+    if (!enter(p)) return -1;
+    int x = -1;
+    bool minus = false, first = true;
+    int pm = 0; /* T_PM or T_MP in front of the term */
+    for (;;) {
+        while (peek(p)->kind == T_MINUS || peek(p)->kind == T_PLUS) minus ^= peek(p)->kind == T_MINUS, p->t++;
+        if (first && (peek(p)->kind == T_PM || peek(p)->kind == T_MP)) pm = peek(p)->kind, p->t++, x = mk_int(m, 0), first = false;
+        int term = parse_product(p);
+        if (minus) term = mk_neg(m, term);
+        if (pm)
+            x = term < 0 ? -1 : mk(m, OP_PM, pm == T_MP, (int[]){x, term}, 2);
+        else
+            x = first ? term : mk_add(m, x, term);
+        if (x < 0) break;
+        first = false, minus = false, pm = 0;
+        const int kind = peek(p)->kind;
+        if (kind == T_PLUS || kind == T_MINUS) continue;
+        if (kind != T_PM && kind != T_MP) break;
+        pm = kind;
+        p->t++;
+    }
+    while (x >= 0 && (peek(p)->kind == T_MOD || peek(p)->kind == T_CHOOSE)) {
+        const bool mod = peek(p)->kind == T_MOD;
+        p->t++;
+        const int y = mod ? signed_factor(p) : parse_product(p);
+        x = y < 0 ? -1 : mk(m, mod ? OP_MOD : OP_BINOM, 0, (int[]){x, y}, 2);
+    }
+    p->depth--;
+    return x < 0 ? parse_fail(p, "too large to parse") : x;
+}

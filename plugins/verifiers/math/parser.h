@@ -1,0 +1,38 @@
+/* A Pratt parser over the tokens: parse.c scalars, top.c what is made of scalars. Every function returns a node, or -1 with
+ * m->parse_error set; p->depth bounds the recursion. */
+#ifndef TARE_MATH_PARSER_H
+#define TARE_MATH_PARSER_H
+
+#include "tokens.h"
+
+struct parser {
+    struct math *m;
+    int t, depth, bars, bound; /* bars: open |; bound: how many sums are open */
+    bool no_bar;               /* | separates (set builder) */
+    bool determinant;          /* inside one: no second, as each copies its entries */
+};
+
+static inline const struct token *peek(const struct parser *p)
+{
+    return &p->m->tokens[p->t];
+}
+static inline const struct token *ahead(const struct parser *p, int k)
+{
+    return &p->m->tokens[p->t + k < p->m->n_tokens ? p->t + k : p->m->n_tokens - 1];
+}
+static inline bool accept(struct parser *p, int kind)
+{
+    return peek(p)->kind == kind && (p->t++, true);
+}
+int parse_fail(struct parser *p, const char *why);
+bool enter(struct parser *p); /* depth + 1; false: too deep */
+
+int parse_sum(struct parser *p);      /* a + b - c */
+int parse_set_expr(struct parser *p); /* unions over sums */
+int parse_element(struct parser *p);  /* a relation chain, ratio or value with its unit */
+int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons); /* number of items, -1 */
+int parse_brackets(struct parser *p);                                                          /* ( [ { \{ \langle at the cursor */
+int parse_matrix(struct parser *p);
+int parse_exponent(struct parser *p); /* behind ^ */
+
+#endif

@@ -1,0 +1,172 @@
+/* Equations and inequalities. Two equations are the same when their differences of sides are proportional; an inequality also needs the
+ * sign of the factor. Chains compare member by member, read in either direction. */
+#include "math.h"
+
+bool is_name(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    switch (a->op) {
+    case OP_SYM:
+        return true;
+    case OP_FUNC:
+        return a->aux == F_ABS && is_name(m, kid(m, x, 0));
+    case OP_TUPLE:
+    case OP_RATIO:
+    case OP_MUL: /* (x, y); V_1 : V_2; AB or f(x) */
+        if (a->n > 8) return false;
+        for (int i = 0; i < a->n; i++) {
+            const struct node *k = at(m, kid(m, x, i));
+            const bool letter = a->op == OP_MUL && k->op == OP_CONST && (k->aux == C_E || k->aux == C_I);
+            if (!letter && !is_name(m, kid(m, x, i))) return false;
+        }
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int op_at(const struct math *m, int x, int i)
+{
+    return m->pool[at(m, x)->digits + i];
+}
+
+bool relation_value(struct math *m, int x, int *lhs, int *value)
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_REL) return false;
+    int last = 0; /* members joined by = */
+    while (last < a->n - 1 && op_at(m, x, last) == R_EQ) last++;
+    for (int i = last; i < a->n - 1; i++)
+        if (op_at(m, x, i) != R_APPROX && !(op_at(m, x, i) == R_IN && a->n == 2)) return false;
+    const int first = kid(m, x, 0);
+    *lhs = is_name(m, first) ? first : -1;
+    if (a->n == 2 && op_at(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
+    if (!last) { /* only approximations: the exact value in front, when what follows does approximate it */
+        *value = first;
+        *lhs = -1;
+        for (int i = 1; i < a->n; i++)
+            if (at(m, kid(m, x, i))->flags & (NODE_SHAPE | NODE_VAR) || at(m, first)->flags & (NODE_SHAPE | NODE_VAR) ||
+                !numeric_close(m, first, kid(m, x, i)))
+                return false;
+        return true;
+    }
+    *value = kid(m, x, last);
+    if (*lhs >= 0) return true;
+    const bool open = at(m, *value)->flags & NODE_VAR;
+    if (last == 1 && !(at(m, first)->flags & NODE_VAR) && is_name(m, *value)) { /* 5 = x */
+        *lhs = *value, *value = first;
+        return true;
+    }
+    return !(at(m, first)->flags & NODE_VAR) && !open; /* 55 + 55 = 110 */
+}
+
+static int scalar(struct math *m, int x)
+{
+    if (x < 0) return -1;
+    if (at(m, x)->op == OP_RATIO && at(m, x)->n == 2) return mk_div(m, kid(m, x, 0), kid(m, x, 1));
+    if (at(m, x)->op == OP_UNIT || at(m, x)->op == OP_BASE) return kid(m, x, 0);
+    return at(m, x)->op > OP_DEG || at(m, x)->flags & (NODE_SHAPE | NODE_PM | NODE_INF) ? -1 : x;
+}
+
+static enum truth said(struct math *m, enum truth t, const char *yes, const char *no)
+{
+    m->reason = t == YES ? yes : no;
+    return t;
+}
+
+/* a op b of one relation each: the differences of the sides. */
+static enum truth compare_single(struct math *m, int gold, int pred)
+{
+    const int g = op_at(m, gold, 0), p = op_at(m, pred, 0);
+    const int a = scalar(m, kid(m, gold, 0)), b = scalar(m, kid(m, gold, 1)), c = scalar(m, kid(m, pred, 0)),
+              d = scalar(m, kid(m, pred, 1));
+    const bool ordered = g >= R_LT && g <= R_GE;
+    if (a < 0 || b < 0 || c < 0 || d < 0) return UNKNOWN;
+    if (ordered != (p >= R_LT && p <= R_GE) || (!ordered && g != p)) return NO;
+    if (ordered && (g == R_LE || g == R_GE) != (p == R_LE || p == R_GE)) return NO;
+    if (!ordered && g != R_EQ && g != R_NE) return UNKNOWN;
+    int G = mk_add(m, a, mk_neg(m, b)), P = mk_add(m, c, mk_neg(m, d)), sign;
+    if (ordered && (g == R_LT || g == R_LE)) G = mk_neg(m, G);
+    if (ordered && (p == R_LT || p == R_LE)) P = mk_neg(m, P);
+    if (G < 0 || P < 0) return UNKNOWN;
+    if (!((at(m, G)->flags & at(m, P)->flags) & NODE_VAR)) return UNKNOWN;
+    math_alias(m, G, P);
+    const enum truth t = identity_proportional(m, P, G, &sign);
+    math_alias(m, -1, -1);
+    return t == YES && ordered ? (sign > 0 ? YES : NO) : t;
+}
+
+/* Members from the least to the greatest; false: mixed directions or other relations. */
+static bool ascending(const struct math *m, int x, int *members, int *ops)
+{
+    const int n = at(m, x)->n;
+    const int first = op_at(m, x, 0);
+    const bool down = first == R_GT || first == R_GE;
+    for (int i = 0; i < n - 1; i++) {
+        const int o = op_at(m, x, i);
+        if (down ? o != R_GT && o != R_GE : o != R_LT && o != R_LE) return false;
+        ops[down ? n - 2 - i : i] = o == R_LE || o == R_GE;
+    }
+    for (int i = 0; i < n; i++) members[down ? n - 1 - i : i] = kid(m, x, i);
+    return true;
+}
+
+static enum truth compare_chains(struct math *m, int gold, int pred)
+{
+    int a[32], b[32], oa[32], ob[32];
+    const int n = at(m, gold)->n;
+    if (!ascending(m, gold, a, oa) || !ascending(m, pred, b, ob)) {
+        if (n != at(m, pred)->n) return NO;
+        for (int i = 0; i < n; i++)
+            if ((i < n - 1 && op_at(m, gold, i) != op_at(m, pred, i)) || !compare(m, kid(m, gold, i), kid(m, pred, i))) return NO;
+        return YES;
+    }
+    bool same = n == at(m, pred)->n;
+    for (int i = 0; i < n && same; i++) same = (i == n - 1 || oa[i] == ob[i]) && compare(m, a[i], b[i]);
+    if (same) return YES;
+    const int x = relation_to_set(m, gold), y = relation_to_set(m, pred);
+    return x >= 0 && y >= 0 ? compare_intervals(m, x, y) : NO;
+}
+
+enum truth compare_relations(struct math *m, int gold, int pred)
+{
+    int la, va, lb, vb;
+    const bool a = relation_value(m, gold, &la, &va), b = relation_value(m, pred, &lb, &vb);
+    if (a && b) {
+        if (la < 0 || lb < 0) return said(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
+        if (la == lb || (at(m, la)->op <= OP_DEG && at(m, lb)->op <= OP_DEG && decide(m, la, lb)) ||
+            (at(m, la)->op > OP_DEG && at(m, la)->op == at(m, lb)->op && compare(m, la, lb)))
+            return said(m, compare(m, va, vb) ? YES : NO, "the same assignment", "different values assigned");
+    }
+    enum truth t = UNKNOWN;
+    if (at(m, gold)->n == 2 && at(m, pred)->n == 2) t = compare_single(m, gold, pred);
+    if (t == UNKNOWN) t = compare_chains(m, gold, pred);
+    return said(m, t, "equivalent relations", "relations that are not equivalent");
+}
+
+/* ---------------------------------------------------------------- inequalities as intervals */
+
+int relation_to_set(struct math *m, int x)
+{
+    int a[32], ops[32];
+    const int n = at(m, x)->n, inf = mk_const(m, C_INF), minus_inf = mk_neg(m, inf);
+    if (n == 2 && op_at(m, x, 0) == R_NE) {
+        const bool first = at(m, kid(m, x, 0))->op == OP_SYM;
+        const int v = kid(m, x, first ? 1 : 0);
+        if (at(m, kid(m, x, first ? 0 : 1))->op != OP_SYM || at(m, v)->flags & (NODE_VAR | NODE_SHAPE)) return -1;
+        const int low = mk(m, OP_TUPLE, 0, (int[]){minus_inf, v}, 2), high = mk(m, OP_TUPLE, 0, (int[]){v, inf}, 2);
+        return low < 0 || high < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){low, high}, 2);
+    }
+    if (n > 3 || !ascending(m, x, a, ops)) return -1;
+    int low = minus_inf, high = inf, flags = 0, symbol;
+    if (n == 3) {
+        symbol = a[1], low = a[0], high = a[2];
+        flags = ops[0] | ops[1] << 1;
+    } else if (at(m, a[0])->op == OP_SYM) {
+        symbol = a[0], high = a[1], flags = ops[0] << 1;
+    } else {
+        symbol = a[1], low = a[0], flags = ops[0];
+    }
+    if (at(m, symbol)->op != OP_SYM || (at(m, low)->flags | at(m, high)->flags) & (NODE_VAR | NODE_SHAPE)) return -1;
+    return mk(m, OP_TUPLE, flags, (int[]){low, high}, 2);
+}

@@ -1,0 +1,96 @@
+/* Tokens, and the vocabulary that turns command and word names into them. */
+#ifndef TARE_MATH_TOKENS_H
+#define TARE_MATH_TOKENS_H
+
+#include "math.h"
+
+enum tok {
+    T_END,
+    T_NUM,   /* text: digits without separators; exp; aux: enum num_flags */
+    T_SYM,   /* text: name */
+    T_CONST, /* aux: enum constant */
+    T_FUNC,  /* aux: enum func */
+    T_LOG,
+    T_LG,
+    T_FRAC,
+    T_SQRT,
+    T_CBRT,
+    T_BINOM,
+    T_CHOOSE,
+    T_SUM,
+    T_PROD,
+    T_PLUS,
+    T_MINUS,
+    T_PM,
+    T_MP,
+    T_TIMES,
+    T_DIV,
+    T_CARET,
+    T_UNDER,
+    T_FACT,
+    T_PRIME,
+    T_MOD,
+    T_COMMA,
+    T_SEMI,
+    T_AND,
+    T_COLON,
+    T_REL, /* aux: enum rel */
+    T_LPAREN,
+    T_RPAREN,
+    T_LBRACK,
+    T_RBRACK,
+    T_LBRACE,
+    T_RBRACE,
+    T_LSET,
+    T_RSET,
+    T_BAR,
+    T_LBAR,
+    T_RBAR,
+    T_LFLOOR,
+    T_RFLOOR,
+    T_LCEIL,
+    T_RCEIL,
+    T_LANGLE,
+    T_RANGLE,
+    T_AMP,
+    T_ROW,
+    T_BEGIN,
+    /* aux: enum environment */ T_ENDENV,
+    T_CUP,
+    T_CAP,
+    T_SETMINUS,
+    T_TEXT, /* text: folded words */
+    T_UNIT, /* text: canonical unit */
+    T_PERCENT,
+    T_DEGREE,
+    T_SCALE,  /* aux: power of ten */
+    T_ACCENT, /* text: name; the next group is its argument */
+    T_OVERLINE,
+    T_GROUP, /* a command that only groups: \boxed */
+    T_SKIP,
+    T_STYLE,
+    T_WORDS,
+    T_BB,
+    T_LEFT,
+    T_RIGHT,
+    T_ENV, /* never reach the parser */
+    T_BAD
+};
+enum num_flags { NUM_DECIMAL = 1, NUM_GROUPED = 2, NUM_ENOTATION = 4 };
+enum environment { ENV_MATRIX, ENV_DET, ENV_OTHER };
+
+struct word {
+    const char *name;
+    int16_t kind, aux;
+    const char *text; /* of a symbol or unit, where it is not the name */
+};
+
+const struct word *find_command(const char *s, int64_t n);  /* behind a backslash */
+const struct word *find_function(const char *s, int64_t n); /* sin, sqrt, pi, inf ... without one */
+/* A unit of measure; in_text: inside \text, where single letters are units too. NULL: none. */
+const char *find_unit(const char *s, int64_t n, bool in_text);
+bool find_scale(const char *s, int64_t n, int *power);
+bool is_percent_word(const char *s, int64_t n);
+bool is_degree_word(const char *s, int64_t n);
+
+#endif

@@ -1,0 +1,238 @@
+/* What is made of scalars: lists, relation chains, ratios, brackets, sets, matrices, texts, values with units. */
+#include "parser.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------- brackets */
+
+static bool is_shape(const struct parser *p, int x)
+{
+    return at(p->m, x)->op > OP_DEG || (at(p->m, x)->op == OP_CONST && at(p->m, x)->aux > C_UNDEFINED);
+}
+
+/* \{ x | condition \}: the condition, when it is one relation; else a structure that equals only its like. */
+static int set_builder(struct parser *p, const int *items, int n)
+{
+    int conditions[16];
+    bool semicolons;
+    p->t++;
+    const bool no_bar = p->no_bar;
+    p->no_bar = false;
+    const int k = parse_list(p, T_RSET, T_RSET, conditions, 16, &semicolons);
+    p->no_bar = no_bar;
+    if (k < 1 || n != 1) return parse_fail(p, "a set's condition");
+    if (k == 1 && at(p->m, items[0])->op == OP_SYM && at(p->m, conditions[0])->op == OP_REL) return conditions[0];
+    const int kids[2] = {items[0], mk(p->m, OP_LIST, 0, conditions, k)};
+    return kids[1] < 0 ? -1 : mk_text(p->m, OP_TUPLE, 8, kids, 2, "builder", 7);
+}
+
+/* Opening and closing ends of an interval: (a, b] and the like, also with \rbrack. */
+int parse_brackets(struct parser *p)
+{
+    struct math *m = p->m;
+    const int open = peek(p)->kind;
+    int items[MAX_ITEMS / 8];
+    bool semicolons = false;
+    if (!enter(p)) return -1;
+    p->t++;
+    const int bars = p->bars;
+    const bool no_bar = p->no_bar;
+    p->bars = 0;
+    p->no_bar = open == T_LSET;
+    int stop1 = T_RPAREN, stop2 = T_RBRACK;
+    if (open == T_LBRACE) stop1 = stop2 = T_RBRACE;
+    if (open == T_LSET) stop1 = stop2 = T_RSET;
+    if (open == T_LANGLE) stop1 = stop2 = T_RANGLE;
+    if (open == T_LSET && accept(p, T_RSET)) {
+        p->bars = bars, p->no_bar = no_bar, p->depth--;
+        return mk_const(m, C_EMPTY);
+    }
+    int x = -1;
+    const int n = parse_list(p, stop1, stop2, items, MAX_ITEMS / 8, &semicolons);
+    const int close = ahead(p, -1)->kind;
+    p->bars = bars;
+    p->no_bar = no_bar;
+    p->depth--;
+    if (n == -2) return open == T_LSET ? set_builder(p, items, 1) : parse_fail(p, "a bar between brackets");
+    if (n < 1) return parse_fail(p, "empty brackets");
+    if (open == T_LSET)
+        x = mk(m, OP_SET, 0, items, n);
+    else if (open == T_LBRACE)
+        x = n == 1 ? items[0] : mk(m, OP_SET, 0, items, n);
+    else if (n == 1)
+        x = (open == T_LPAREN) == (close == T_RPAREN) || open == T_LANGLE ? items[0]
+                                                                          : parse_fail(p, "brackets of two kinds around one value");
+    else
+        x = mk(m, OP_TUPLE, open == T_LANGLE ? 0 : (open == T_LBRACK) | (close == T_RBRACK) << 1, items, n);
+    return x;
+}
+
+static int determinant(struct parser *p, const int *a, int n)
+{
+    struct math *m = p->m;
+    if (n == 1) return a[0];
+    if (n > 4) return parse_fail(p, "a large determinant");
+    int sum = mk_int(m, 0), minor[9];
+    for (int c = 0; c < n; c++) {
+        int k = 0;
+        for (int i = 1; i < n; i++)
+            for (int j = 0; j < n; j++)
+                if (j != c) minor[k++] = a[i * n + j];
+        const int term = mk_mul(m, a[c], determinant(p, minor, n - 1));
+        sum = mk_add(m, sum, c % 2 ? mk_neg(m, term) : term);
+    }
+    return sum;
+}
+
+int parse_matrix(struct parser *p)
+{
+    struct math *m = p->m;
+    const bool det = peek(p)->aux == ENV_DET;
+    int items[256], n = 0, columns = 0, row = 0;
+    if (!enter(p)) return -1;
+    if (det && p->determinant) return parse_fail(p, "a determinant inside a determinant");
+    p->determinant |= det;
+    p->t++;
+    while (peek(p)->kind != T_ENDENV) {
+        if (peek(p)->kind == T_ROW) { /* also a last \\ */
+            p->t++;
+            if (!row) continue;
+            if (columns && row != columns) return parse_fail(p, "rows of different lengths");
+            columns = row, row = 0;
+            continue;
+        }
+        if (row && !accept(p, T_AMP)) return parse_fail(p, "a matrix without &");
+        if (n == 256) return parse_fail(p, "a large matrix");
+        if ((items[n++] = parse_set_expr(p)) < 0) return -1;
+        row++;
+    }
+    p->t++;
+    p->depth--;
+    if (row && columns && row != columns) return parse_fail(p, "rows of different lengths");
+    if (!columns) columns = row;
+    if (!n) return parse_fail(p, "an empty matrix");
+    if (det) p->determinant = false;
+    if (!det) return mk(m, OP_MATRIX, columns, items, n);
+    return n == columns * columns ? determinant(p, items, columns) : parse_fail(p, "a determinant that is not square");
+}
+
+/* ---------------------------------------------------------------- values, chains, lists */
+
+int parse_set_expr(struct parser *p)
+{
+    struct math *m = p->m;
+    if (!enter(p)) return -1;
+    int x = parse_sum(p);
+    for (int kind; x >= 0 && ((kind = peek(p)->kind) == T_CUP || kind == T_CAP || kind == T_SETMINUS);) {
+        p->t++;
+        const int y = parse_sum(p);
+        x = y < 0 ? -1 : mk(m, kind == T_CUP ? OP_UNION : kind == T_CAP ? OP_INTER : OP_DIFF, 0, (int[]){x, y}, 2);
+    }
+    p->depth--;
+    return x;
+}
+
+/* A value, and the percent sign, unit or text behind it. */
+static int parse_value(struct parser *p)
+{
+    struct math *m = p->m;
+    if (peek(p)->kind == T_TEXT) {
+        const struct token t = *peek(p);
+        p->t++;
+        return mk_text(m, OP_TEXT, 0, NULL, 0, m->pool + t.text, t.n_text);
+    }
+    int x = parse_set_expr(p);
+    if (x < 0) return -1;
+    if (accept(p, T_PERCENT)) x = mk(m, OP_PCT, 0, &x, 1);
+    if (peek(p)->kind == T_UNIT && !is_shape(p, x)) {
+        const struct token t = *peek(p);
+        x = mk_text(m, OP_UNIT, 0, &x, 1, m->pool + t.text, t.n_text);
+        while (x >= 0 && peek(p)->kind == T_UNIT) {
+            p->t++;
+            if (accept(p, T_CARET) && parse_exponent(p) < 0) return -1;
+            if (peek(p)->kind == T_DIV && ahead(p, 1)->kind == T_UNIT) p->t++;
+        }
+    }
+    return x;
+}
+
+/* values joined by relations; a : b : c */
+int parse_element(struct parser *p)
+{
+    struct math *m = p->m;
+    int kids[32], n = 0;
+    char ops[32];
+    if (!enter(p)) return -1;
+    if (peek(p)->kind == T_REL && peek(p)->aux == R_EQ) p->t++; /* "= 5" */
+    for (;;) {
+        int ratio[16], k = 0;
+        do {
+            if (k == 16) return parse_fail(p, "a long ratio");
+            if ((ratio[k++] = parse_value(p)) < 0) return -1;
+        } while (!p->no_bar && accept(p, T_COLON));
+        if (n == 32) return parse_fail(p, "a long chain");
+        kids[n++] = k == 1 ? ratio[0] : mk(m, OP_RATIO, 0, ratio, k);
+        if (kids[n - 1] < 0) return -1;
+        if (peek(p)->kind != T_REL) break;
+        ops[n - 1] = (char)peek(p)->aux;
+        p->t++;
+    }
+    p->depth--;
+    return n == 1 ? kids[0] : mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
+}
+
+/* Elements between commas (or semicolons, or and/or) up to a closing token, which is taken. -2: a bar or colon instead (set builder). */
+int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons)
+{
+    int n = 0, group = 0; /* group: first item since the last semicolon */
+    bool commas = false;
+    *semicolons = false;
+    for (;;) {
+        if (n == max) return parse_fail(p, "a long list");
+        if ((items[n++] = parse_element(p)) < 0) return -1;
+        const int kind = peek(p)->kind;
+        if (p->no_bar && n == 1 && (kind == T_BAR || kind == T_COLON)) return -2;
+        if (kind == stop1 || kind == stop2 || kind == T_END) {
+            if (kind == T_END && stop1 != T_END) return parse_fail(p, "a bracket that is not closed");
+            p->t++;
+            break;
+        }
+        if (kind == T_SEMI)
+            *semicolons = true;
+        else if (kind == T_COMMA || kind == T_AND)
+            commas |= kind == T_COMMA;
+        else
+            return parse_fail(p, "something that does not belong behind a value");
+        if (kind == T_SEMI && n - group > 1) { /* 1,2;3,4 : pairs */
+            items[group] = mk(p->m, OP_TUPLE, 0, items + group, n - group);
+            n = group + 1;
+        }
+        p->t++;
+        if (kind == T_SEMI) group = n;
+        while (peek(p)->kind == T_AND || peek(p)->kind == T_COMMA) p->t++; /* ", and" */
+        if (peek(p)->kind == stop1 || peek(p)->kind == stop2) {            /* a last comma */
+            p->t++;
+            break;
+        }
+    }
+    if (*semicolons && commas && n - group > 1) {
+        items[group] = mk(p->m, OP_TUPLE, 0, items + group, n - group);
+        n = group + 1;
+    }
+    for (int i = 0; i < n; i++)
+        if (items[i] < 0) return -1;
+    return n;
+}
+
+int parse_answer(struct math *m)
+{
+    struct parser p = {.m = m};
+    int items[MAX_ITEMS];
+    bool semicolons;
+    if (peek(&p)->kind == T_END) return parse_fail(&p, "nothing is there");
+    while (peek(&p)->kind == T_COMMA || peek(&p)->kind == T_AND) p.t++;
+    const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
+    if (n < 1) return parse_fail(&p, "nothing is there");
+    const int x = n == 1 ? items[0] : mk(m, OP_LIST, 0, items, n);
+    return x < 0 ? parse_fail(&p, "too large to parse") : x;
+}

@@ -1,0 +1,75 @@
+/* The math verifier against the labelled cases: error rates, false positives beside Math-Verify's, and time. Cases marked "policy" are
+ * left out of the rates. CASES_VERBOSE=1 prints every error. */
+#include "check.h"
+#include "cases.h"
+
+#include <math.h>
+
+struct target {
+    const char *file;
+    double most_wrong;      /* share */
+    int64_t most_wrong_abs; /* where the target is a count; -1: a share */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Prints the rates of a file; returns how many targets it misses. */
+static int judge_file(struct harness *h, const struct target *t)
+{
+    struct case_file f;
+    char name[256];
+    snprintf(name, sizeof name, "data/verify/math/%s.jsonl", t->file);
+    if (cases_read(shared_or_skip(name), &f)) return 1;
+    cases_judge(h, &f);
+    int64_t rows = 0, fp = 0, fn = 0, theirs_fp = 0, theirs_fn = 0;
+    double *us = malloc((size_t)f.n * sizeof *us), sum = 0;
+    for (int64_t i = 0; i < f.n; i++) {
+        const struct one_case *c = &f.c[i];
+        us[i] = c->us, sum += c->us;
+        const bool yes = c->verdict == TARE_CORRECT;
+        if (c->policy) continue;
+        rows++;
+        fp += yes && !c->truth, fn += !yes && c->truth;
+        theirs_fp += c->math_verify && !c->truth, theirs_fn += !c->math_verify && c->truth;
+        if (yes != c->truth && getenv("CASES_VERBOSE"))
+            printf("  %s %s %s | gold %.100s | pred %.*s | took \"%.100s\" | %s: %s\n", yes ? "FP" : "FN", c->id, c->kind ? c->kind : "", c->gold.data,
+                   (int)(c->pred.size < 150 ? c->pred.size : 150), c->pred.data + (c->pred.size < 150 ? 0 : c->pred.size - 150), c->got,
+                   harness_code(c->verdict), c->reason);
+    }
+    qsort(us, (size_t)f.n, sizeof *us, by_time);
+    const double mean = sum / (double)f.n;
+    printf("%-12s %5lld rows: wrong %lld = %.2f %% (false positives %lld, Math-Verify %lld; false negatives %lld, Math-Verify %lld); "
+           "%.1f us mean = %.0f pairs/s, p50 %.1f, p99 %.0f, max %.0f us\n",
+           t->file, (long long)rows, (long long)(fp + fn), 100 * (double)(fp + fn) / (double)rows, (long long)fp, (long long)theirs_fp, (long long)fn,
+           (long long)theirs_fn, mean, 1e6 / mean, us[f.n / 2], us[f.n * 99 / 100], us[f.n - 1]);
+    int missed = t->most_wrong_abs >= 0 ? fp + fn > t->most_wrong_abs : (double)(fp + fn) > t->most_wrong * (double)rows;
+    missed += 4 * fp > theirs_fp;
+    free(us);
+    cases_free(&f);
+    return missed;
+}
+
+static void test_rates(void **state)
+{
+    (void)state;
+    static const struct target targets[] = {{"realistic", 0.003, -1}, {"graders", 0.01, -1}, {"mathverify", 0, 0}, {"adversarial", 0, 0}};
+    struct harness h = {0};
+    if (harness_open(&h, "math", NULL)) {
+        printf("SKIP: the plugin math is not built (FLINT is missing)\n");
+        skip();
+    }
+    int missed = 0;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) missed += judge_file(&h, &targets[i]);
+    harness_close(&h);
+    assert_int_equal(missed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rates)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
