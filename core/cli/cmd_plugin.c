@@ -1,9 +1,10 @@
 /* tare plugin: what plugins there are, what they take. */
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "plugin/check/check.h"
-#include "plugin/plugin.h"
+#include "plugin/internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -127,17 +128,14 @@ static void report_one(void *ctx, const struct check_result *r)
     fflush(stdout);
 }
 
-/* The file that a name on the search path stands for, of whatever kind. */
-static tare_status resolve(const char *name, const char **path, struct err *e)
+/* The file that a name on the search path stands for, of whatever kind. It is not opened here: its code runs in the children only. */
+static tare_status resolve(const char *name, char found[FS_PATH], const char **path, struct err *e)
 {
-    const struct plugin *p;
     *path = name;
     if (strchr(name, '/') || strstr(name, ".so")) return TARE_OK;
-    for (int32_t kind = TARE_ESTIMATOR; kind <= TARE_CODEBOOK; kind++) {
-        if (plugin_open(name, kind, NULL, &p, e)) continue;
-        *path = p->path;
-        return TARE_OK;
-    }
+    *path = found;
+    for (int32_t kind = TARE_ESTIMATOR; kind < TARE_CODEBOOK; kind++)
+        if (!plugin_find(name, kind, NULL, found, e)) return TARE_OK;
     return e->code;
 }
 
@@ -154,6 +152,7 @@ static int check(int argc, char **argv)
     const char *name = NULL;
     const char **assignments = (const char **)(uintptr_t)argv; /* compacted in place */
     struct err e = {0};
+    char found[FS_PATH];
     int64_t failed = 0, seed = 1;
     for (int i = 2; i < argc; i++) {
         const char *a = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
@@ -180,7 +179,7 @@ static int check(int argc, char **argv)
     if (!name) return check_usage("PLUGIN is missing");
     o.assignments = assignments;
     o.seed = (uint64_t)seed;
-    tare_status status = resolve(name, &o.path, &e);
+    tare_status status = resolve(name, found, &o.path, &e);
     if (!status && report.format == REPORT_TEXT) printf("%s, seed %lld\n", o.path, (long long)seed);
     if (!status) status = check_run(&o, report_one, &report, &failed, &e);
     if (!status && report.format == REPORT_TAP) printf("1..%lld\n", (long long)report.n);

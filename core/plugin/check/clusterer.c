@@ -47,10 +47,9 @@ static tare_status assigns(struct check *c, struct err *e)
     tare_text rows[N];
     tare_status status;
 
-    for (int n = 0; n < N; n++)
-        rows[n] =
-            (tare_text){n % 2 ? "{\"question\":\"a\",\"answer\":\"1\",\"subject\":\"s\"}" : "{\"question\":\"b\",\"answer\":\"2\"}",
-                        n % 2 ? 43 : 31};
+    static const char *const ROWS[] = {"{\"question\":\"b\",\"answer\":\"2\"}",
+                                       "{\"question\":\"a\",\"answer\":\"1\",\"subject\":\"s\"}"};
+    for (int n = 0; n < N; n++) rows[n] = (tare_text){ROWS[n % 2], (int64_t)strlen(ROWS[n % 2])};
     TRY_TO(status, done, check_instance(c, &i, e));
     TRY_TO(status, done, plugin_fit(i, rows, N, e));
     const int64_t D = plugin_dim(i);

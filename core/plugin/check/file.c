@@ -239,6 +239,9 @@ static void destroy_raw(const struct plugin *p, void *self)
 
 static tare_status out_of_memory(struct check *c, struct err *e)
 {
+    struct plugin_instance *plain;
+    TRY(check_instance(c, &plain, e));
+    plugin_destroy(plain);
     for (int64_t n = 0; n < 64; n++) {
         struct stingy s = {.host = plugin_host(NULL), .left = n};
         tare_host host = s.host;

@@ -4,6 +4,8 @@
 #include <fenv.h>
 #include <locale.h>
 #include <math.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -59,7 +61,19 @@ enum cases {
     leaves_bytes,
     reads_too_much,
     wants_refill,
-    metrics
+    metrics,
+    aborts,
+    hangs,
+    exits,
+    writes_state,
+    overwrites_sums,
+    counts_calls,
+    leaks_memory,
+    leaks_files,
+    takes_signals,
+    forgets_cluster,
+    segfaults,
+    trusts_state
 };
 #define IS(X) (CASE == X)
 
@@ -83,6 +97,9 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
         memset(error->message, 'x', sizeof error->message);
         return TARE_E_INVALID;
     }
+    if (IS(exits)) exit(0);
+    if (IS(leaks_files) && !fopen("/dev/null", "r")) return TARE_E_IO;
+    if (IS(takes_signals)) signal(SIGUSR1, SIG_IGN);
     struct self *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return TARE_E_NOMEM;
     s->host = host;
@@ -94,7 +111,7 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
 static void destroy(void *self)
 {
     struct self *s = self;
-    s->host->release(s->host->ctx, s);
+    if (!IS(leaks_memory)) s->host->release(s->host->ctx, s);
 }
 
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
@@ -108,7 +125,7 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     double two[2];
     const tare_status status = in->read(in->ctx, two, IS(reads_too_much) ? 16 : 8);
-    if (status) return tare_fail(error, status, "the state is cut short");
+    if (status && !IS(trusts_state)) return tare_fail(error, status, "the state is cut short");
     ((struct self *)self)->sum = two[0];
     return TARE_OK;
 }
@@ -123,13 +140,22 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                            tare_error *error)
 {
     const struct self *s = self;
+    static double calls;
     (void)prepared, (void)error;
-    for (int64_t i = 0; i < batch->n_rollouts; i++) out->advantage[i] = s->factor * batch->reward[i] - s->sum;
+    if (IS(aborts)) abort();
+    static int *volatile nowhere;
+    if (IS(segfaults)) *nowhere = 1;
+    for (volatile int turn = 0; IS(hangs); turn = !turn) continue;
+    if (IS(writes_state)) ((struct self *)(uintptr_t)self)->sum += 1;
+    calls++;
+    for (int64_t i = 0; i < batch->n_rollouts; i++)
+        out->advantage[i] = s->factor * batch->reward[i] - s->sum + (IS(counts_calls) ? calls : 0);
     for (int64_t m = 0; m < batch->n_groups; m++) {
         out->baseline[m] = 0;
         out->confidence[m] = IS(bad_confidence) ? 1.5 : 0;
         if (IS(infinite_scale)) out->scale[m] = INFINITY;
     }
+    if (IS(forgets_cluster) && batch->n_groups && batch->cluster[0] < 0) out->advantage[0] = NAN;
     if (IS(nan_advantage)) out->advantage[0] = sqrt(-1 - batch->reward[0] * batch->reward[0]);
     if (IS(unwritten)) memcpy(&out->advantage[batch->n_rollouts - 1], &out->scale[0], 8);
     if (IS(negative_weight)) out->row_weight[0] = -1;
@@ -148,7 +174,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
 static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
     (void)self, (void)error;
-    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) sum[1] += batch->reward[i];
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++)
+        sum[1] = (IS(overwrites_sums) ? 0 : sum[1]) + batch->reward[i];
     if (IS(nan_sums)) sum[0] = NAN;
     return TARE_OK;
 }
