@@ -77,20 +77,56 @@ static void attn_scores(const struct attn_tile *t, const struct attn_args *s, in
     }
 }
 
-static void attn_values(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to, const int32_t *blocks,
+struct attn_values {
+    const float *p;                      /* [rows, keys] weights */
+    int64_t keys, dim, begin, end, most; /* blocks; the most keys of a row */
+    const float *v;                      /* of this head in block 0 */
+    int64_t block_size;
+    const int32_t *blocks;
+    float *o;
+};
+
+/* rows x 16 columns of the output, its chain kept in registers from block to block. */
+INLINE void attn_values_tile(const int rows, const struct attn_values *s, int64_t column)
+{
+    vf acc[MR];
+    const int64_t left = s->dim - column;
+    UNROLL for (int r = 0; r < rows; r++) acc[r] = s->begin ? gemm_load(s->o + r * s->dim + column, left) : v_zero();
+    for (int64_t b = s->begin; b < s->end; b++) {
+        const float *v = s->v + s->blocks[b] * s->block_size + column, *p = s->p + b * KV_BLOCK;
+        const int64_t n = s->most - b * KV_BLOCK < KV_BLOCK ? s->most - b * KV_BLOCK : KV_BLOCK;
+        for (int64_t j = 0; j < n; j++) {
+            const vf x = gemm_load(v + j * s->dim, left);
+            UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(p[r * s->keys + j]), x, acc[r]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) gemm_store(s->o + r * s->dim + column, acc[r], left);
+}
+
+static void attn_values(const struct attn_tile *t, const struct attn_args *a, int64_t head, int from, int to, const int32_t *blocks,
                         int64_t begin, int64_t end)
 {
-    const int64_t dim = s->s.head_dim;
-    int64_t most = 0;
-    for (int r = from; r < to; r++) most = t->keys[r] > most ? t->keys[r] : most;
-    struct small p = {.m = to - from, .n = dim, .a_row = s->keys, .a_col = 1, .b_row = dim, .c = t->o + from * dim, .c_row = dim};
-    for (int64_t b = begin; b < end; b++) {
-        p.k = most - b * KV_BLOCK < KV_BLOCK ? most - b * KV_BLOCK : KV_BLOCK;
-        p.b = s->kv.v + (blocks[b] * s->s.kv_heads + head) * dim * KV_BLOCK;
-        p.a = t->score + from * s->keys + b * KV_BLOCK;
-        p.continues = b > 0;
-        small_rows(&p, 0, to - from);
-    }
+    const int64_t dim = a->s.head_dim;
+    if (begin >= end) return;
+    struct attn_values s = {t->score + from * a->keys,
+                            a->keys,
+                            dim,
+                            begin,
+                            end,
+                            0,
+                            a->kv.v + head * dim * KV_BLOCK,
+                            a->s.kv_heads * dim * KV_BLOCK,
+                            blocks,
+                            t->o + from * dim};
+    for (int r = from; r < to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
+    for (int64_t column = 0; column < dim; column += LANES) switch (to - from) {
+#define TILE(R)                                                                                                                    \
+    case R:                                                                                                                        \
+        attn_values_tile(R, &s, column);                                                                                           \
+        break;
+            TILE_CASES(TILE)
+#undef TILE
+        }
 }
 
 /* Scores to weights exp(s - m); returns l. Beyond the row's keys, up to `width`, weights are 0. */

@@ -7,7 +7,7 @@
  * unless it has so few rows that this does not pay. Blocking over k stores the partial chain and takes it up again, so no blocking, no
  * tile height and no thread changes a bit.
  */
-enum { KC = 256, NC = 128, MC = 192, CHUNK = 4 << 20 /* floats of A laid out at a time */ };
+enum { KC = 512, NC = 64, MC = 1536, CHUNK = 4 << 20 /* floats of A laid out at a time */, LAYOUT_TILES = 16 };
 
 struct gemm {
     int64_t m, n, k;
@@ -209,27 +209,57 @@ struct gemm_block {
     int first, last;
 };
 
-static void gemm_layout_rows(const struct gemm *g, float *to, int64_t row, int rows, int64_t k, int64_t ks)
+/* The rows of A as they are serve when a row is contiguous and not to be rounded. */
+static int gemm_direct(const struct gemm *g)
 {
-    for (int64_t i = 0; i < ks; i++)
-        for (int r = 0; r < rows; r++) to[i * rows + r] = g->a[(row + r) * g->a_row + (k + i) * g->a_col];
-    if (g->round_a)
-        for (int64_t i = 0; i < ks * rows; i++) to[i] = bf16_round(to[i]);
+    return g->a_col == 1 && !g->round_a;
+}
+
+static void gemm_layout_tile(const struct gemm_block *s, int64_t from, int64_t rows)
+{
+    const struct gemm *g = s->g;
+    const float *a = g->a + (s->row + from) * g->a_row + s->k * g->a_col;
+    float *to = s->tiles + from * s->ks;
+    for (int64_t i = 0; i < s->ks; i++)
+        for (int64_t r = 0; r < rows; r++) to[i * rows + r] = a[r * g->a_row + i * g->a_col];
+}
+
+/* A's columns are contiguous: neighbouring tiles take their parts of a line together. */
+static void gemm_layout_columns(const struct gemm_block *s, int64_t tile, int64_t tile_end, int64_t tiles)
+{
+    const struct gemm *g = s->g;
+    for (int64_t i = 0; i < s->ks; i++) {
+        const float *a = g->a + s->row + (s->k + i) * g->a_col;
+        for (int64_t t = tile; t < tile_end; t++) {
+            const int64_t from = t * s->rows / tiles, rows = (t + 1) * s->rows / tiles - from;
+            float *to = s->tiles + from * s->ks + i * rows;
+            for (int64_t r = 0; r < rows; r++) to[r] = a[from + r];
+        }
+    }
 }
 
 static void gemm_layout_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct gemm_block *s = arg;
-    const int64_t tiles = gemm_tiles(s->rows), from = task * s->rows / tiles, to = (task + 1) * s->rows / tiles;
-    gemm_layout_rows(s->g, s->tiles + from * s->ks, s->row + from, (int)(to - from), s->k, s->ks);
+    const int64_t tiles = gemm_tiles(s->rows), tile = task * LAYOUT_TILES,
+                  end = tile + LAYOUT_TILES < tiles ? tile + LAYOUT_TILES : tiles;
+    if (s->g->a_row == 1)
+        gemm_layout_columns(s, tile, end, tiles);
+    else
+        for (int64_t t = tile; t < end; t++)
+            gemm_layout_tile(s, t * s->rows / tiles, (t + 1) * s->rows / tiles - t * s->rows / tiles);
+    if (!s->g->round_a) return;
+    for (int64_t i = tile * s->rows / tiles * s->ks; i < end * s->rows / tiles * s->ks; i++) s->tiles[i] = bf16_round(s->tiles[i]);
 }
 
 /* kc x columns of B into panels of fp32. */
 static void gemm_panels(const struct gemm *g, float *to, int64_t k, int64_t kc, int64_t column, int64_t columns)
 {
+    enum { AHEAD = 8 }; /* rows are pages apart: nobody else fetches them in time */
     for (int64_t i = 0; i < kc; i++)
         for (int64_t j = 0; j < columns; j += LANES) {
+            if (i + AHEAD < kc) _mm_prefetch((const char *)(g->b + (k + i + AHEAD) * g->b_row + column + j), _MM_HINT_T0);
             float *p = to + j / NR * kc * NR + i * NR + j % NR;
             v_store(p, gemm_load(g->b + (k + i) * g->b_row + column + j, columns - j));
         }
@@ -271,7 +301,10 @@ static void gemm_block_step(const struct gemm_block *s, int64_t tile, int64_t ti
                                         .bias = ends && g->bias ? g->bias + column + j : NULL,
                                         .residual =
                                             ends && g->residual ? g->residual + (s->row + from) * g->c_row + column + j : NULL};
-            gemm_tiled((int)rows, kc, s->tiles + from * s->ks + k * rows, panel, &t);
+            if (s->tiles)
+                gemm_tiled((int)rows, kc, s->tiles + from * s->ks + k * rows, panel, &t);
+            else
+                gemm_rows((int)rows, 0, kc, g->a + (s->row + from) * g->a_row + s->k + k, g->a_row, panel, &t);
         }
     }
 }
@@ -295,7 +328,7 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     if (k_step < KC) k_step = KC;
     if (g->residual || k_step > g->k) k_step = g->k; /* with a residual the partial sums live only within a task */
     struct gemm_block s = {.g = g};
-    s.tiles = scratch(c, m_step * k_step);
+    if (!gemm_direct(g)) s.tiles = scratch(c, m_step * k_step);
     s.b = scratch(c, threads * KC * NC);
     if (g->residual && g->k > KC) s.partial = scratch(c, threads * (MC + MR) * NC);
     for (s.row = 0; s.row < g->m; s.row += m_step)
@@ -307,7 +340,7 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
             s.columns = g->n / (threads * 4) / NR * NR; /* enough tasks to share, wide enough to reuse what is packed */
             if (s.columns > NC) s.columns = NC;
             if (s.columns < (g->panels ? NR : 2 * NR)) s.columns = g->panels ? NR : 2 * NR;
-            pool_run(c->pool, gemm_tiles(s.rows), gemm_layout_task, &s);
+            if (s.tiles) pool_run(c->pool, (gemm_tiles(s.rows) + LAYOUT_TILES - 1) / LAYOUT_TILES, gemm_layout_task, &s);
             pool_run(c->pool, (g->n + s.columns - 1) / s.columns * s.row_blocks, gemm_block_task, &s);
         }
 }

@@ -37,7 +37,8 @@ static void matmul_pack(const struct kctx *c, void *packed, const float *w, int6
     pool_run(c->pool, (n + NR - 1) / NR, pack_task, &s);
 }
 
-enum { SKINNY = 4 * MR }; /* rows up to which laying out x does not pay */
+/* Weights kept as fp32 panels need no blocking while a panel of K fits the second cache; panels of bf16 are worth widening once for many rows. */
+enum { FEW_ROWS = 4 * MR, WHOLE_K = 2048 };
 
 static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
                    const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
@@ -56,12 +57,13 @@ static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, 
                      .bias = bias,
                      .residual = residual,
                      .round_a = dtype == DTYPE_BF16};
-    if (t <= SKINNY && dtype == DTYPE_BF16) {
+    const int whole = t <= FEW_ROWS || k <= 0 || (dtype == DTYPE_F32 && k <= WHOLE_K);
+    if (whole && dtype == DTYPE_BF16) {
         float *rounded = scratch(c, t * k);
         for (int64_t i = 0; i < t * k; i++) rounded[i] = bf16_round(x[i]);
         g.a = rounded;
     }
-    if (t <= SKINNY || k <= 0)
+    if (whole)
         gemm_skinny(c, &g);
     else
         gemm_blocked(c, &g);
