@@ -1,0 +1,168 @@
+/* minilm: sentence embeddings by a BERT encoder from a Hugging Face folder (all-MiniLM-L6-v2 and models of the same form): WordPiece, mean
+ * pooling over all tokens (or [CLS], as the folder says), L2 norm. Texts are packed, not padded; texts longer than max_length tokens are cut. */
+#include "../common/fail.h"
+#include "bert.h"
+#include "wordpiece.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { P_MODEL, P_MAX_LENGTH, N_PARAMS };
+
+static const tare_param PARAMS[N_PARAMS] = {
+    {.key = "model",
+     .doc = "Hugging Face folder with config.json, model.safetensors and tokenizer.json (or vocab.txt)",
+     .type = TARE_PATH,
+     .flags = TARE_REQUIRED},
+    {.key = "max_length",
+     .fallback = "0",
+     .doc = "tokens of a text that are read, [CLS] and [SEP] included; 0: as sentence_bert_config.json says",
+     .unit = "tokens",
+     .min = 0,
+     .max = 1000000,
+     .type = TARE_INT,
+     .flags = TARE_LOCKED_ON_RESUME},
+};
+
+struct minilm {
+    struct bert bert;
+    struct wordpiece pieces;
+};
+
+static void destroy(void *self)
+{
+    struct minilm *m = self;
+    if (!m) return;
+    wordpiece_close(&m->pieces);
+    bert_close(&m->bert);
+    free(m);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    if (values[P_MAX_LENGTH].i == 1 || values[P_MAX_LENGTH].i == 2)
+        return fail(error, TARE_E_RANGE, "max_length is %lld; [CLS] and [SEP] alone are two tokens",
+                    (long long)values[P_MAX_LENGTH].i);
+    struct minilm *m = calloc(1, sizeof *m);
+    if (!m) return fail(error, TARE_E_NOMEM, "no memory");
+    tare_status status = wordpiece_open(&m->pieces, values[P_MODEL].s, error);
+    if (!status) status = bert_open(&m->bert, values[P_MODEL].s, values[P_MAX_LENGTH].i, error);
+    if (status) {
+        destroy(m);
+        return status;
+    }
+    *self = m;
+    return TARE_OK;
+}
+
+static int64_t dim(const void *self)
+{
+    return ((const struct minilm *)self)->bert.width;
+}
+
+struct text_order {
+    int64_t size, index;
+};
+
+static int longest_first(const void *x, const void *y)
+{
+    const struct text_order *a = x, *b = y;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* ids and begin of the texts in the given order. */
+static tare_status tokenize(const struct minilm *m, const tare_text *texts, const struct text_order *order, int64_t n, int32_t *ids,
+                            int64_t *begin, tare_error *error)
+{
+    begin[0] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t size = 0;
+        const tare_status status =
+            wordpiece_encode(&m->pieces, texts[order[i].index], m->bert.max_length, ids + begin[i], &size, error);
+        if (status) return status;
+        begin[i + 1] = begin[i] + size;
+    }
+    return TARE_OK;
+}
+
+enum { PART = 64 }; /* texts at a time, so that memory does not grow with the call */
+
+static tare_status encode_part(const struct minilm *m, const tare_text *texts, const struct text_order *order, int64_t n,
+                               int32_t *ids, float *room, float *out, tare_error *error)
+{
+    int64_t begin[PART + 1];
+    const int64_t d = m->bert.width;
+    tare_status status = tokenize(m, texts, order, n, ids, begin, error);
+    if (!status) status = bert_encode(&m->bert, ids, begin, n, room, error);
+    for (int64_t i = 0; i < n && !status; i++) {
+        for (int64_t j = 0; j < d; j++) {
+            if (!isfinite(room[i * d + j]))
+                return fail(error, TARE_E_NOT_FINITE, "the embedding of text %lld is not finite; the weights are damaged",
+                            (long long)order[i].index);
+            out[order[i].index * d + j] = room[i * d + j];
+        }
+    }
+    return status;
+}
+
+static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error)
+{
+    const struct minilm *m = self;
+    if (n <= 0) return TARE_OK;
+    struct text_order *order = malloc((size_t)n * sizeof *order);
+    int32_t *ids = malloc((size_t)(PART * m->bert.max_length) * sizeof *ids);
+    float *room = malloc((size_t)(PART * m->bert.width) * sizeof *room);
+    tare_status status = order && ids && room ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
+    for (int64_t i = 0; i < n && !status; i++) order[i] = (struct text_order){texts[i].size, i};
+    if (!status) qsort(order, (size_t)n, sizeof *order, longest_first);
+    for (int64_t first = 0; first < n && !status; first += PART)
+        status = encode_part(m, texts, order + first, n - first < PART ? n - first : PART, ids, room, out, error);
+    free(order);
+    free(ids);
+    free(room);
+    return status;
+}
+
+static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error)
+{
+    const struct minilm *m = self;
+    const int n = snprintf(text, (size_t)capacity, "weights=%016llx vocabulary=%016llx tokens=%lld pooling=%s",
+                           (unsigned long long)m->bert.hash, (unsigned long long)m->pieces.hash, (long long)m->bert.max_length,
+                           m->bert.pool_cls ? "cls" : "mean");
+    return n < capacity ? TARE_OK : fail(error, TARE_E_RANGE, "the identity does not fit into %lld bytes", (long long)capacity);
+}
+
+static const tare_encoder FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS,
+    .create = create,
+    .destroy = destroy,
+    .dim = dim,
+    .encode = encode,
+    .identity = identity,
+};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ENCODER,
+    .name = "minilm",
+    .version = "1.0.0",
+    .license = "Apache-2.0",
+    .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and its like) from a Hugging Face folder",
+    .source = "arXiv 1908.10084",
+    .params = PARAMS,
+    .n_params = N_PARAMS,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {
+        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}
