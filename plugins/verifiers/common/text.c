@@ -59,9 +59,10 @@ bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case)
 int64_t text_find_last(tare_text t, const char *word)
 {
     const tare_text w = text_of(word);
-    for (int64_t i = t.size - w.size; i >= 0; i--)
-        if (t.data[i] == w.data[0] && !memcmp(t.data + i, w.data, (size_t)w.size)) return i;
-    return -1;
+    int64_t last = -1, from = 0;
+    for (const char *p; t.size - from >= w.size && (p = memchr(t.data + from, w.data[0], (size_t)(t.size - from - w.size + 1))); from = p - t.data + 1)
+        if (!memcmp(p, w.data, (size_t)w.size)) last = p - t.data;
+    return last;
 }
 
 void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason)

@@ -57,13 +57,13 @@ static bool measure(struct math *m, int x, struct size *s)
 
 /* ---------------------------------------------------------------- algebraic numbers */
 
-/* x = q pi with a rational q of small denominator? */
-static bool pi_multiple(struct math *m, int x, slong *p, ulong *q)
+/* x = q pi, or q pi i, with a rational q of small denominator? */
+static bool pi_multiple(struct math *m, int x, bool times_i, slong *p, ulong *q)
 {
     const struct node *a = at(m, x);
     const fmpq *r;
     fmpq_t c;
-    bool pi = a->op == OP_CONST && a->aux == C_PI, ok = pi || a->op == OP_MUL;
+    bool pi = a->op == OP_CONST && a->aux == C_PI, ok = pi || a->op == OP_MUL, i_left = times_i;
     fmpq_init(c);
     fmpq_one(c);
     for (int i = 0; a->op == OP_MUL && i < a->n && ok; i++) {
@@ -75,7 +75,7 @@ static bool pi_multiple(struct math *m, int x, slong *p, ulong *q)
         else
             ok = false;
     }
-    ok = ok && pi && fmpz_cmp_ui(fmpq_denref(c), 60) <= 0 && fmpz_bits(fmpq_numref(c)) < 30;
+    ok = ok && pi && !i_left && fmpz_cmp_ui(fmpq_denref(c), 60) <= 0 && fmpz_bits(fmpq_numref(c)) < 30;
     if (ok) *p = fmpz_get_si(fmpq_numref(c)), *q = fmpz_get_ui(fmpq_denref(c));
     fmpq_clear(c);
     return ok;
@@ -92,7 +92,7 @@ static bool algebraic_function(struct math *m, int x, qqbar_t out)
         if (!algebraic(m, kid(m, x, 0), out) || qqbar_degree(out) > 8) return false;
         return qqbar_abs(out, out), true;
     }
-    if (!pi_multiple(m, kid(m, x, 0), &p, &q)) return false;
+    if (!pi_multiple(m, kid(m, x, 0), false, &p, &q)) return false;
     switch (a->aux) {
     case F_SIN:
         qqbar_sin_pi(out, p, q);
@@ -139,6 +139,13 @@ static bool algebraic(struct math *m, int x, qqbar_t out)
     }
     case OP_POW:
     case OP_ROOT: {
+        slong turns;
+        ulong half;
+        const struct node *base = at(m, kid(m, x, 0));
+        if (a->op == OP_POW && base->op == OP_CONST && base->aux == C_E) { /* e^(i pi q) */
+            if (!pi_multiple(m, kid(m, x, 1), true, &turns, &half)) return false;
+            return qqbar_exp_pi_i(out, turns, half), true;
+        }
         if (rational_value(m, kid(m, x, 1), &q) || !algebraic(m, kid(m, x, 0), out)) return false;
         const slong degree = qqbar_degree(out), height = qqbar_height_bits(out);
         if (a->op == OP_ROOT) {

@@ -169,10 +169,11 @@ static bool compare_with_relation(struct math *m, int gold, int pred)
 {
     int lhs, value;
     const bool a = at(m, gold)->op == OP_REL, b = at(m, pred)->op == OP_REL;
-    if (a && b) {
-        const enum truth t = compare_relations(m, gold, pred);
-        return t == YES;
-    }
+    if (a && b && is_inequality(m, gold) && relation_value(m, pred, &lhs, &value) && is_real_set(m, value))
+        return compare(m, gold, value); /* x in S */
+    if (a && b && is_inequality(m, pred) && relation_value(m, gold, &lhs, &value) && is_real_set(m, value))
+        return compare(m, value, pred);
+    if (a && b) return compare_relations(m, gold, pred) == YES;
     const int relation = a ? gold : pred, other = a ? pred : gold;
     if (relation_value(m, relation, &lhs, &value)) return a ? compare(m, value, other) : compare(m, other, value);
     if (is_inequality(m, relation) && (a || m->o.allow_set_relation) && (is_real_set(m, other) || at(m, other)->op == OP_TUPLE)) {
@@ -229,6 +230,8 @@ bool compare(struct math *m, int gold, int pred)
         if (a->aux != b->aux) return said(m, false, "matrices of different shapes");
         return elementwise(m, gold, pred, "equal matrices", "different matrices");
     }
+    if (a->op == OP_INT && b->op == OP_INT && a->aux == b->aux)
+        return elementwise(m, gold, pred, "the same integral", "different integrals");
     if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
     return decide(m, gold, pred);
 }

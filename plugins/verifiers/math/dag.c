@@ -50,7 +50,7 @@ static uint32_t mix(uint32_t h, uint32_t x)
     return h ^ h >> 15;
 }
 
-static uint8_t own_flags(int op, int aux)
+static uint16_t own_flags(int op, int aux)
 {
     switch (op) {
     case OP_SYM:
@@ -58,7 +58,7 @@ static uint8_t own_flags(int op, int aux)
     case OP_CONST:
         return aux == C_PI || aux == C_E ? NODE_TRANS : aux == C_INF ? NODE_INF : aux > C_UNDEFINED ? NODE_SHAPE : 0;
     case OP_FUNC:
-        return (uint8_t)(aux < F_ABS ? NODE_TRANS : aux == F_ABS ? 0 : NODE_DISCRETE);
+        return (uint16_t)(aux < F_ABS ? NODE_TRANS : aux == F_ABS ? 0 : NODE_DISCRETE);
     case OP_FACT:
     case OP_BINOM:
     case OP_MOD:
@@ -100,6 +100,9 @@ static int intern(struct math *m, const struct node *key, const int *kids, const
         x.flags |= m->nodes[kids[i]].flags;
     }
     if (x.op > OP_DEG) x.flags |= NODE_SHAPE;
+    if (x.op == OP_SYM && m->pool[m->symbol[x.aux].name] == '#') x.flags = NODE_BOUND;
+    if ((x.op == OP_SUM || x.op == OP_PROD) && m->pool[m->symbol[at(m, kids[0])->aux].name + 1] == '1')
+        x.flags &= (uint16_t)~NODE_BOUND; /* the outermost */
     m->nodes[m->n_nodes] = x;
     m->table[slot] = m->n_nodes + 1;
     return m->n_nodes++;

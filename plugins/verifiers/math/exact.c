@@ -376,7 +376,7 @@ static enum value evaluate(struct math *m, int x, fmpq *out)
 enum value rational_value(struct math *m, int x, const fmpq **out)
 {
     struct values *v = m->values;
-    const bool keep = !(at(m, x)->flags & NODE_VAR);
+    const bool keep = !(at(m, x)->flags & (NODE_VAR | NODE_BOUND));
     *out = &v->rational[x];
     if (v->state[x] && keep) return (enum value)(v->state[x] - 1);
     if (!spend(m, 1)) return V_TOO_BIG;

@@ -1,7 +1,7 @@
 /* The text of the answer in a completion, in time linear in its length and without recursion.
  *
  * After the last </think>, when something follows it. Then, highest first:
- *   boxed_priority 0    last box > "final answer" > "answer" > last environment or number
+ *   boxed_priority 0    last box (or a later "final answer is X. I hope it is correct") > "final answer" > "answer" > last environment or number
  *   boxed_priority 50   the last of box and "final answer" (the one that ends last) > "answer" > ...
  *   boxed_priority 100  "final answer" > the last of box and "answer" > ...
  * Boxes side by side (a comma, "and", "or", or only blanks between them) make one list; so do environments. "answer" is "answer:",
@@ -24,6 +24,7 @@ struct scan {
     struct span box[KEPT], env[KEPT]; /* the last ones, oldest first */
     int boxes, envs;
     int64_t final_at, answer_at; /* behind the last anchor; -1: none */
+    bool hope;                   /* the final answer is followed by "I hope it is correct" */
 };
 
 static bool at_text(tare_text t, int64_t i, const char *s)
@@ -181,17 +182,27 @@ static int64_t skip_filler(tare_text t, int64_t i)
     }
 }
 
+/* "... is X. I hope it is correct.": the form few-shot prompts of Minerva teach */
+static bool followed_by_hope(tare_text t, int64_t i)
+{
+    const int64_t last = i + 400 < t.size ? i + 400 : t.size;
+    for (; i < last && t.data[i] != '\n'; i++)
+        if (t.data[i] == 'I' && at_text(t, i, "I hope")) return true;
+    return false;
+}
+
 static void find_anchors(struct scan *s)
 {
     const tare_text t = s->t;
     s->final_at = s->answer_at = -1;
-    for (int64_t i = 0; i < t.size; i++) {
+    for (int64_t i = 0; i + 4 < t.size; i++) {
         const char c = t.data[i];
         if (c == '#' && at_text(t, i, "####") && !(i + 4 < t.size && t.data[i + 4] == '#') && !(i && t.data[i - 1] == '#')) {
             s->answer_at = i + 4;
         } else if (c == '<' && at_text(t, i, "<answer>")) {
             s->answer_at = i + 8;
-        } else if ((c == 'a' || c == 'A') && text_starts(t, i, "answer", true) && !(i && text_is_letter(t.data[i - 1]))) {
+        } else if ((c == 'a' || c == 'A') && (t.data[i + 1] == 'n' || t.data[i + 1] == 'N') && text_starts(t, i, "answer", true) &&
+                   !(i && text_is_letter(t.data[i - 1]))) {
             int64_t k = i + 6;
             const bool final = i > 5 && text_starts(t, i - 6, "final", true);
             while (k < t.size && (t.data[k] == '*' || t.data[k] == ' ' || t.data[k] == '_')) k++;
@@ -201,7 +212,10 @@ static void find_anchors(struct scan *s)
                                                (final && t.data[k] == '\n'));
             if (colon || is || direct) {
                 k += colon ? 1 : is ? 2 : 0;
-                if (skip_filler(t, k) < t.size) *(final ? &s->final_at : &s->answer_at) = k;
+                if (skip_filler(t, k) < t.size) {
+                    *(final ? &s->final_at : &s->answer_at) = k;
+                    if (final) s->hope = followed_by_hope(t, k);
+                }
             }
             i += 5;
         }
@@ -327,14 +341,13 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
         from++;
     w = text_slice(w, from, w.size);
     if (!w.size || w.data[0] != '\\') w = numeric_front(w);
-    while (w.size && strchr(".,;:!?)]}*_$\"'", w.data[w.size - 1])) {
-        if (w.data[w.size - 1] == '}' || w.data[w.size - 1] == ')') { /* keep what is balanced */
-            const char close = w.data[w.size - 1], open = close == '}' ? '{' : '(';
-            int64_t depth = 0;
-            for (int64_t q = 0; q < w.size; q++) depth += w.data[q] == open ? 1 : w.data[q] == close ? -1 : 0;
-            if (depth >= 0) break;
-        }
-        w.size--;
+    int64_t braces = 0, parens = 0; /* keep what is balanced */
+    for (int64_t q = 0; q < w.size; q++) {
+        braces += w.data[q] == '{' ? 1 : w.data[q] == '}' ? -1 : 0;
+        parens += w.data[q] == '(' ? 1 : w.data[q] == ')' ? -1 : 0;
+    }
+    for (char c; w.size && strchr(".,;:!?)]}*_$\"'", c = w.data[w.size - 1]); w.size--) {
+        if ((c == '}' && braces++ >= 0) || (c == ')' && parens++ >= 0)) break;
     }
     *out = w;
     return w.size > 0;
@@ -384,7 +397,7 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
             out->rule = "box";
             return;
         }
-        if (final && ((rank == 0 && o->boxed_priority > 0) || rank == 1)) {
+        if (final && ((rank == 0 && (o->boxed_priority > 0 || s.hope)) || rank == 1)) {
             final = false;
             if (take_anchored(&s, s.final_at, o, out)) {
                 out->rule = "final answer";

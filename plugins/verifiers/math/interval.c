@@ -145,6 +145,9 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
             s->failed = true;
         else
             collect(m, set, s, depth + 1);
+    } else if (depth && a.op <= OP_DEG &&
+               !(a.flags & (NODE_SHAPE | NODE_PM | NODE_VAR | NODE_INF))) { /* {0.5} without its backslashes */
+        add_piece(m, s, (struct piece){x, x, true, true});
     } else if (!(a.op == OP_CONST && a.aux == C_EMPTY)) {
         s->failed = true;
     }

@@ -72,12 +72,17 @@ static int64_t join(const struct found *f, char *out, int64_t capacity)
 /* A node, or -1 with m->parse_error. */
 static int read_answer(struct math *m, const struct found *f, bool commas)
 {
-    int parts[64], n = 0;
+    int parts[256], n = 0;
     for (int i = 0; i < f->n; i++) {
         if (f->text[i].size > MAX_ANSWER) return m->parse_error = "the answer is longer than 16 KB", -1;
         const int64_t size = fold_tex(m, f->text[i], m->buffer, 4 * MAX_ANSWER);
         if (size < 0) return m->parse_error = "the answer is longer than 16 KB", -1;
         if (!lex(m, m->buffer, size, commas, f->plain) || (parts[n] = parse_answer(m)) < 0) return -1;
+        if (f->n > 1 && at(m, parts[n])->op == OP_LIST && n + at(m, parts[n])->n <= 190) { /* $1, 2$ or $3$ */
+            const int list = parts[n], k = at(m, list)->n;
+            for (int j = 0; j < k; j++) parts[n + j] = kid(m, list, j);
+            n += k - 1;
+        }
         n++;
     }
     if (n == 1) return parts[0];

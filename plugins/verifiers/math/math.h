@@ -60,6 +60,7 @@ enum op {
     OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
     OP_MATRIX, /* aux: columns */
     OP_RATIO,
+    OP_INT, /* from, to (aux 1: they are there), what stands under the integral */
     OP_TEXT /* digits: folded words */
 };
 
@@ -107,7 +108,7 @@ enum func {
 
 struct node {
     uint8_t op;
-    uint8_t flags;         /* NODE_* of the node and everything below */
+    uint16_t flags;        /* NODE_* of the node and everything below */
     int32_t aux, n, first; /* kids[first .. first+n-1] */
     uint32_t hash;
     int32_t digits, n_digits; /* in pool */
@@ -121,7 +122,8 @@ enum {
     NODE_DEG = 16,
     NODE_DISCRETE = 32 /* factorial, floor, mod, sum */,
     NODE_INF = 64,
-    NODE_DECIMAL = 128
+    NODE_DECIMAL = 128,
+    NODE_BOUND = 256 /* the index of a sum that is open */
 };
 
 struct values; /* evaluation caches: numeric.c, exact.c, modular.c */

@@ -91,6 +91,15 @@ int parse_exponent(struct parser *p)
 
 /* ---------------------------------------------------------------- functions */
 
+/* ||x||y||: inside a bar that is itself open, behind an inner pair, with enough bars left to close both */
+static bool opens_inner(const struct parser *p)
+{
+    int left = 0;
+    if (p->bars != 1 || !p->twin_bars || ahead(p, 1)->kind == T_BAR) return false;
+    for (int i = p->t + 1; i < p->m->n_tokens; i++) left += p->m->tokens[i].kind == T_BAR;
+    return left == 2 && (ahead(p, 1)->kind == T_SYM || ahead(p, 1)->kind == T_NUM);
+}
+
 static bool starts_factor(const struct parser *p)
 {
     switch (peek(p)->kind) {
@@ -116,7 +125,7 @@ static bool starts_factor(const struct parser *p)
     case T_BEGIN:
         return true;
     case T_BAR:
-        return !p->bars && !p->no_bar;
+        return !p->no_bar && (!p->bars || opens_inner(p));
     default:
         return false;
     }
@@ -150,9 +159,28 @@ static int inverse_of(int f)
     return inverse[f];
 }
 
-static int function_value(struct parser *p, int f, int base, const int *args, int n)
+/* Degrees inside a trigonometric argument: x pi / 180. */
+static int radians(struct math *m, int x)
+{
+    if (x < 0 || !(at(m, x)->flags & NODE_DEG)) return x;
+    const struct node a = *at(m, x);
+    int out[64] = {0};
+    if (a.n > 64) return -1;
+    for (int i = 0; i < a.n; i++)
+        if ((out[i] = radians(m, kid(m, x, i))) < 0) return -1;
+    if (a.op == OP_DEG) return mk_mul(m, out[0], mk_div(m, mk_const(m, C_PI), mk_int(m, 180)));
+    if (a.op == OP_ADD || a.op == OP_MUL) {
+        int r = out[0];
+        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
+        return r;
+    }
+    return mk(m, (enum op)a.op, a.aux, out, a.n);
+}
+
+static int function_value(struct parser *p, int f, int base, int *args, int n)
 {
     struct math *m = p->m;
+    if (f <= F_CSC && n && (args[0] = radians(m, args[0])) < 0) return -1;
     if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, n);
     if (n != 1) return parse_fail(p, "a function of one value with several");
     if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);
@@ -223,7 +251,10 @@ static int parse_big(struct parser *p)
             if ((from = parse_sum(p)) < 0 || !accept(p, T_RBRACE)) return parse_fail(p, "a sum's first index");
         } else if (peek(p)->kind == T_CARET) {
             p->t++;
-            if ((to = parse_exponent(p)) < 0) return -1;
+            p->limits = true;
+            to = parse_exponent(p);
+            p->limits = false;
+            if (to < 0) return -1;
         }
     }
     if (from < 0 || to < 0) return parse_fail(p, "a sum without limits");
@@ -256,17 +287,86 @@ static int parse_big(struct parser *p)
     return mk(m, product ? OP_PROD : OP_SUM, 0, kids, 4);
 }
 
+/* \{a\}\{b\}: braces that group */
+static int unset(const struct math *m, int x)
+{
+    return x >= 0 && at(m, x)->op == OP_SET && at(m, x)->n == 1 ? kid(m, x, 0) : x;
+}
+
+static bool contains(const struct math *m, int x, int part)
+{
+    if (x == part) return true;
+    for (int i = 0; i < at(m, x)->n; i++)
+        if (contains(m, kid(m, x, i), part)) return true;
+    return false;
+}
+
+static bool is_symbol(const struct parser *p, const struct token *t, const char *name)
+{
+    return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == name[0];
+}
+
+/* \int_a^b f dx, an opaque structure: equal when the limits and f dx are. Without a differential it is over x. */
+static int parse_integral(struct parser *p)
+{
+    struct math *m = p->m;
+    int kids[3] = {-1, -1, -1}, last = -1, depth = 0;
+    p->t++;
+    for (int k = 0; k < 2; k++) {
+        const int kind = peek(p)->kind;
+        if (kind != T_UNDER && kind != T_CARET) break;
+        p->t++;
+        if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_RBRACE) {
+            p->t += 2;
+            continue;
+        }
+        p->limits = true;
+        const int limit = kind == T_UNDER ? argument(p) : parse_exponent(p);
+        p->limits = false;
+        if ((kids[kind == T_CARET] = limit) < 0) return -1;
+    }
+    for (int i = p->t; i < m->n_tokens && depth >= 0; i++) { /* the last "d x" outside of brackets */
+        const int kind = m->tokens[i].kind;
+        depth += kind == T_LBRACE || kind == T_LPAREN || kind == T_LBRACK || kind == T_LSET;
+        depth -= kind == T_RBRACE || kind == T_RPAREN || kind == T_RBRACK || kind == T_RSET;
+        if (kind == T_REL || kind == T_COMMA || kind == T_INT || kind == T_END) break;
+        if (!depth && is_symbol(p, &m->tokens[i], "d") && m->tokens[i + 1].kind == T_SYM) last = i;
+    }
+    if (!enter(p)) return -1;
+    int body = mk_int(m, 1);
+    if (last != p->t) {
+        if (last >= 0) m->tokens[last].kind = T_END;
+        body = unset(m, parse_sum(p));
+        if (last >= 0) m->tokens[last].kind = T_SYM;
+    }
+    p->depth--;
+    if (body < 0 || (last >= 0 && p->t != last)) return parse_fail(p, "an integral");
+    const int d = mk_sym(m, "d", 1);
+    if (last >= 0) {
+        const struct token *t = &m->tokens[last + 1];
+        body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, m->pool + t->text, t->n_text)));
+        p->t = last + 2;
+    } else if (!contains(m, body, d)) {
+        body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, "x", 1)));
+    }
+    const bool limits = kids[0] >= 0 && kids[1] >= 0;
+    kids[2] = body;
+    return mk(m, OP_INT, limits, limits ? kids : kids + 2, limits ? 3 : 1);
+}
+
 /* ---------------------------------------------------------------- atoms, powers, products, sums */
 
 static int between(struct parser *p, int close, enum func f)
 {
     if (!enter(p)) return -1;
     p->t++;
-    const bool bar = close == T_BAR;
+    const bool bar = close == T_BAR, twin = p->twin_bars;
     p->bars += bar;
+    p->twin_bars = bar && peek(p)->kind == T_BAR && ahead(p, -2)->kind != T_BAR;
     const bool no_bar = p->no_bar;
     p->no_bar = false;
     const int x = parse_sum(p);
+    p->twin_bars = twin;
     p->bars -= bar;
     p->no_bar = no_bar;
     p->depth--;
@@ -378,7 +478,7 @@ static int parse_number(struct parser *p)
     p->t++;
     int x = number_of(p, &t);
     if (t.aux & NUM_DECIMAL && x >= 0 && !t.rep) p->m->nodes[x].flags |= NODE_DECIMAL;
-    if (peek(p)->kind == T_UNDER) return based(p, &t);
+    if (peek(p)->kind == T_UNDER && !p->limits) return based(p, &t);
     if (peek(p)->kind == T_SCALE) {
         x = mk_mul(p->m, x, mk_num(p->m, false, "1", 1, peek(p)->aux));
         p->t++;
@@ -404,6 +504,8 @@ static int parse_atom(struct parser *p)
     case T_SUM:
     case T_PROD:
         return parse_big(p);
+    case T_INT:
+        return parse_integral(p);
     case T_FRAC:
         return parse_fraction(p, false);
     case T_BINOM:
@@ -474,8 +576,10 @@ static int parse_product(struct parser *p)
 {
     struct math *m = p->m;
     if (!enter(p)) return -1;
-    bool number = peek(p)->kind == T_NUM;
+    int start = p->t;
+    bool number = peek(p)->kind == T_NUM; /* x so far is a numeral and nothing else */
     int x = parse_power(p);
+    number &= p->t == start + 1;
     while (x >= 0) {
         const int kind = peek(p)->kind;
         if (kind == T_TIMES)
@@ -484,8 +588,9 @@ static int parse_product(struct parser *p)
             p->t++, number = false, x = mk_div(m, x, signed_factor(p));
         else if (starts_factor(p)) {
             if (kind == T_NUM && number) x = parse_fail(p, "two numbers side by side");
-            number = kind == T_NUM;
-            if (x >= 0) x = mk_mul(m, x, parse_power(p));
+            start = p->t;
+            if (x >= 0) x = mk_mul(m, unset(m, x), unset(m, parse_power(p)));
+            number = kind == T_NUM && p->t == start + 1;
         } else if (kind == T_PERCENT && ahead(p, 1)->kind != T_END && ahead(p, 1)->kind != T_COMMA && ahead(p, 1)->kind != T_AND &&
                    ahead(p, 1)->kind != T_RBRACE && ahead(p, 1)->kind != T_RPAREN && ahead(p, 1)->kind != T_SEMI &&
                    ahead(p, 1)->kind != T_REL) {

@@ -8,6 +8,7 @@
 struct parser {
     struct math *m;
     int t, depth, bars, bound; /* bars: open |; bound: how many sums are open */
+    bool limits, twin_bars;    /* inside a sum's limits: 3_ is no numeral's base; the bar that is open started with a second one */
     bool no_bar;               /* | separates (set builder) */
     bool determinant;          /* inside one: no second, as each copies its entries */
 };

@@ -19,6 +19,7 @@ enum tok {
     T_CHOOSE,
     T_SUM,
     T_PROD,
+    T_INT,
     T_PLUS,
     T_MINUS,
     T_PM,

@@ -18,6 +18,7 @@ static const struct word COMMANDS[] = {
     {"tbinom", T_BINOM, 0, NULL},
     {"choose", T_CHOOSE, 0, NULL},
     {"sum", T_SUM, 0, NULL},
+    {"int", T_INT, 0, NULL},
     {"prod", T_PROD, 0, NULL},
     {"pm", T_PM, 0, NULL},
     {"mp", T_MP, 0, NULL},
