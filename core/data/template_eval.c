@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { MAX_WORK = 20000000, MAX_MEMORY = 1 << 28, MAX_OUTPUT = 1 << 27, MAX_DEPTH = 1000 };
+enum { MAX_WORK = 5000000, MAX_MEMORY = 1 << 27, MAX_OUTPUT = 1 << 27, MAX_DEPTH = 1000 };
 
 static tare_status eval(struct render *r, const struct node *n, struct value *out);
 static tare_status run(struct render *r, const struct node *n);

@@ -280,13 +280,13 @@ static void *encode_thread(void *arg)
 {
     const struct tokenizer *t = arg;
     struct err e = {0};
-    intptr_t sum = 0;
+    uintptr_t sum = 0;
     for (int i = 0; i < 200; i++) {
         struct token_ids ids = {0};
         char text[64];
         snprintf(text, sizeof text, "abc %d abab bc", i % 13);
         if (tokenizer_encode(t, text, (int64_t)strlen(text), &ids, &e)) return NULL;
-        for (int64_t k = 0; k < ids.n; k++) sum = sum * 31 + ids.data[k] + 1;
+        for (int64_t k = 0; k < ids.n; k++) sum = sum * 31 + (uintptr_t)ids.data[k] + 1;
         token_ids_free(&ids);
     }
     return (void *)sum;
