@@ -1,0 +1,76 @@
+"""Sentences a second of `tare embed minilm` and of PyTorch, on the same questions and cores, in turn.
+
+    python3 bench/minilm.py --model FOLDER --questions gsm8k_test.jsonl [--rows 1319] [--threads 2] [--repeat 3] [--tare build/tare]
+
+Sequence lengths: both read at most 256 tokens of a text. tare sorts by length and packs texts without padding; PyTorch gets what
+sentence-transformers does: texts sorted by length, batches of 32, each padded to its longest text, attention masked. Tokenizing counts for
+both; loading does not: tare's rate is from the difference between a run over all rows and one over a single row.
+Needs torch, transformers; sentence-transformers is used when it is there (with the model's folder), else the same by hand.
+"""
+import argparse
+import json
+import os
+import subprocess
+import time
+
+
+def run_tare(args, texts):
+    lines = "".join(json.dumps({"text": t}) + "\n" for t in texts)
+    start = time.perf_counter()
+    out = subprocess.run([args.tare, "embed", "minilm", f"model={args.model}", "--threads", str(args.threads)], input=lines, check=True,
+                         capture_output=True, text=True).stdout
+    return time.perf_counter() - start, out
+
+
+def torch_encoder(args):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    torch.set_num_threads(args.threads)
+    tokenizer = AutoTokenizer.from_pretrained(args.model)
+    model = AutoModel.from_pretrained(args.model, torch_dtype=torch.float32).eval()
+
+    def encode(texts):
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        out = [None] * len(texts)
+        with torch.inference_mode():
+            for first in range(0, len(order), 32):
+                part = order[first:first + 32]
+                batch = tokenizer([texts[i] for i in part], padding="longest", truncation=True, max_length=256, return_tensors="pt")
+                h = model(**batch).last_hidden_state
+                mask = batch["attention_mask"].unsqueeze(-1)
+                e = torch.nn.functional.normalize((h * mask).sum(1) / mask.sum(1), dim=-1)
+                for i, row in zip(part, e):
+                    out[i] = row.numpy()
+        return out
+
+    return encode
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--model", required=True)
+    p.add_argument("--questions", required=True)
+    p.add_argument("--rows", type=int, default=1319)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--repeat", type=int, default=3)
+    p.add_argument("--tare", default="build/tare")
+    args = p.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    texts = [json.loads(line)["question"] for line in open(args.questions)][:args.rows]
+    encode = torch_encoder(args)
+    encode(texts[:64])
+    ours, theirs, embeddings = [], [], None
+    for _ in range(args.repeat):
+        start_up, _ = run_tare(args, texts[:1])
+        seconds, embeddings = run_tare(args, texts)
+        ours.append(len(texts) / (seconds - start_up))
+        start = time.perf_counter()
+        reference = encode(texts)
+        theirs.append(len(texts) / (time.perf_counter() - start))
+    worst = max(max(abs(a - b) for a, b in zip(json.loads(line)["embedding"], r.tolist())) for line, r in zip(embeddings.splitlines(), reference))
+    print(f"{len(texts)} questions, {args.threads} threads: tare {max(ours):.1f} sentences/s, PyTorch {max(theirs):.1f}, ratio of the best "
+          f"{max(ours) / max(theirs):.2f}, of each round {[round(a / b, 2) for a, b in zip(ours, theirs)]}, largest difference {worst:.2g}")
+
+
+main()
