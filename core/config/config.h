@@ -33,6 +33,7 @@ struct model_config {
     const char *init; /* "", qwen2, llama, qwen3 */
     int64_t hidden_size, layers, heads, kv_heads, head_dim, intermediate_size, context;
     bool tie_embeddings;
+    double init_std;
 };
 
 struct data_config {

@@ -84,6 +84,10 @@ const struct config_key CONFIG_KEYS[] = {
     INT(model, intermediate_size, "384", 1, MANY, "Inner width of the feed-forward part of a new model."),
     INT(model, context, "1024", 2, MANY, "Longest context of a new model, in tokens."),
     BOOL(model, tie_embeddings, "true", "Whether a new model's output head is its embedding."),
+    REAL(model, init_std, "0.02", 0, 10, TARE_ABOVE_MIN,
+         "Deviation of a new model's normal weights; what ends in the residual stream gets 1/sqrt(2 L) of it. Narrow models learn "
+         "faster with more: "
+         "about 1/sqrt(hidden_size)."),
 
     TEXT(data, train, "",
          "Training rows: a JSONL file with id, question, answer (and completion for `tare sft`), or builtin:arithmetic/SPLIT."),

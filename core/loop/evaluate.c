@@ -11,11 +11,10 @@ enum { ROWS_AT_ONCE = 256 };
 static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 {
     for (int64_t k = 0; k < v->n_parts; k++)
-        if ((int64_t)strlen(v->parts[k].subject) == subject.size &&
-            !memcmp(v->parts[k].subject, subject.data, (size_t)subject.size))
+        if (v->parts[k].subject.size == subject.size && !memcmp(v->parts[k].subject.data, subject.data, (size_t)subject.size))
             return &v->parts[k];
     if (v->n_parts == (int64_t)(sizeof v->parts / sizeof *v->parts)) return NULL;
-    v->parts[v->n_parts] = (struct evaluation_part){.subject = subject.data};
+    v->parts[v->n_parts] = (struct evaluation_part){.subject = subject};
     return &v->parts[v->n_parts++];
 }
 
@@ -80,7 +79,7 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e)
     observe_set(r->observe, "eval/response_length", v->length);
     for (int64_t k = 0; k < v->n_parts; k++) {
         char name[200];
-        snprintf(name, sizeof name, "eval/reward/%s", v->parts[k].subject);
+        snprintf(name, sizeof name, "eval/reward/%.*s", (int)v->parts[k].subject.size, v->parts[k].subject.data);
         observe_set(r->observe, name, v->parts[k].reward);
     }
     log_info("step %lld: evaluation reward %.3f over %lld rows x %lld samples, length %.1f", (long long)step, v->reward,

@@ -28,7 +28,7 @@ struct evaluation {
     double reward, length;
     int64_t rows, samples;
     struct evaluation_part {
-        const char *subject; /* lives as long as the data set */
+        tare_text subject; /* lives as long as the data set */
         double reward;
         int64_t n;
     } parts[64];

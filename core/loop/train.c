@@ -63,10 +63,11 @@ static void print_summary(const struct run *r, const struct summary *s)
 {
     printf("\n%-28s %10s %10s\n", "held-out mean reward", "before", "after");
     for (int64_t k = 0; k < r->evaluation.n_parts; k++) {
+        const struct evaluation_part *after = &r->evaluation.parts[k];
         double before = NAN;
         for (int64_t j = 0; j < s->before.n_parts; j++)
-            if (!strcmp(s->before.parts[j].subject, r->evaluation.parts[k].subject)) before = s->before.parts[j].reward;
-        printf("  %-26s %10.3f %10.3f\n", r->evaluation.parts[k].subject, before, r->evaluation.parts[k].reward);
+            if (s->before.parts[j].subject.data == after->subject.data) before = s->before.parts[j].reward;
+        printf("  %-26.*s %10.3f %10.3f\n", (int)after->subject.size, after->subject.data, before, after->reward);
     }
     printf("  %-26s %10.3f %10.3f\n\n", "all", s->has_before ? s->before.reward : NAN, r->evaluation.reward);
     printf("%-28s %s\n", "estimator", estimate_plugin(r->estimator)->desc.name);

@@ -150,12 +150,12 @@ failed:
 
 /* Norms 1, biases 0, products and embedding normal; what ends in the residual stream is scaled down so that its variance does not grow with L
  * (Radford et al. 2019, GPT-2). */
-static void init_tensor(const struct model *m, int64_t i, uint64_t seed, float *x)
+static void init_tensor(const struct model *m, int64_t i, double std, uint64_t seed, float *x)
 {
     const struct tensor *t = &m->tensors[i];
     const struct rng_key key = rng_derive(rng_key(seed, RNG_INIT), (uint64_t)i);
     const bool residual = strstr(t->name, "o_proj") || strstr(t->name, "down_proj");
-    const double deviation = residual ? 0.02 / sqrt(2.0 * (double)m->shape.layers) : 0.02;
+    const double deviation = residual ? std / sqrt(2.0 * (double)m->shape.layers) : std;
     const bool bias = t->vector && strstr(t->name, ".bias");
     for (int64_t j = 0; j < t->rows * t->cols; j++)
         x[j] = t->vector ? (bias ? 0.0f : 1.0f) : (float)(deviation * rng_normal(key, (uint64_t)j));
@@ -177,7 +177,8 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
     TRY_TO(status, done, hf_config_new(m, c, vocab, e));
     TRY_TO(status, done, make_buffers(m, e));
     TRY_TO(status, done, mem_new(m->n_params * 4, (void **)&staging, e));
-    for (int64_t i = 0; i < m->n_tensors; i++) init_tensor(m, i, seed, staging + m->tensors[i].offset);
+    for (int64_t i = 0; i < m->n_tensors; i++)
+        init_tensor(m, i, c->init_std > 0 ? c->init_std : 0.02, seed, staging + m->tensors[i].offset);
     m->k->upload(&m->ctx, m->weights, staging, m->n_params * 4);
     model_refresh(m);
 done:
