@@ -1,4 +1,9 @@
 /* The sentence encoder: token ids and embeddings against PyTorch's, and WordPiece rules on a small vocabulary. */
+/* The tokenizer is inside the plugin and not reachable through the ABI; the test compiles it in (before cmocka, which has
+ * a macro named fail). */
+#include "../../../plugins/clusterers/minilm/wordpiece.c"
+#include "../../../plugins/clusterers/minilm/wordpiece_load.c"
+
 #include "check.h"
 
 #include "base/fs.h"
@@ -7,10 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* The tokenizer is inside the plugin and not reachable through the ABI; the test compiles it in. */
-#include "../../../plugins/clusterers/minilm/wordpiece.c"
-#include "../../../plugins/clusterers/minilm/wordpiece_load.c"
 
 static void pieces_of_a_small_vocabulary(void **state)
 {
@@ -144,7 +145,8 @@ static void folders_that_are_no_model(void **state)
     const tare_value values[] = {{.s = folder}, {.i = 0}};
     assert_int_equal(plugin_create(p, values, 0, NULL, &i, &e), TARE_E_NOT_FOUND);
     snprintf(path, sizeof path, "%s/tokenizer.json", folder);
-    assert_ok(fs_write_atomic(path, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", 41, &e), &e);
+    static const char BPE[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}";
+    assert_ok(fs_write_atomic(path, BPE, sizeof BPE - 1, &e), &e);
     assert_int_equal(plugin_create(p, values, 0, NULL, &i, &e), TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "BPE"));
     assert_ok(fs_remove_tree(folder, &e), &e);
