@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "common/text.h"
 
 #include <stdarg.h>
@@ -60,7 +61,8 @@ int64_t text_find_last(tare_text t, const char *word)
 {
     const tare_text w = text_of(word);
     int64_t last = -1, from = 0;
-    for (const char *p; t.size - from >= w.size && (p = memchr(t.data + from, w.data[0], (size_t)(t.size - from - w.size + 1))); from = p - t.data + 1)
+    for (const char *p; t.size - from >= w.size && (p = memchr(t.data + from, w.data[0], (size_t)(t.size - from - w.size + 1)));
+         from = p - t.data + 1)
         if (!memcmp(p, w.data, (size_t)w.size)) last = p - t.data;
     return last;
 }
@@ -127,4 +129,51 @@ tare_status explain_text(const tare_stream *out, bool first, const char *key, ta
         i += n ? n : 1;
     }
     return s ? s : explain_raw(out, "\"");
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static int64_t skip_string(tare_text t, int64_t i) /* i at the opening quote */
+{
+    for (i++; i < t.size && t.data[i] != '"'; i++)
+        if (t.data[i] == '\\') i++;
+    return i < t.size ? i + 1 : t.size;
+}
+
+/* The value of a key of the outermost object; size 0: not there. Only flat values and arrays are of interest. */
+tare_text text_row_field(tare_text t, const char *key)
+{
+    int depth = 0;
+    if (!memmem(t.data, (size_t)t.size, key, strlen(key))) return (tare_text){0};
+    for (int64_t i = 0; i < t.size;) {
+        const char c = t.data[i];
+        if (c == '"') {
+            const int64_t end = skip_string(t, i);
+            int64_t k = end;
+            while (k < t.size && text_is_space(t.data[k])) k++;
+            if (depth == 1 && k < t.size && t.data[k] == ':') {
+                const bool wanted = text_equal(text_slice(t, i + 1, end - 1), text_of(key), false);
+                for (k++; k < t.size && text_is_space(t.data[k]);) k++;
+                if (wanted) {
+                    int64_t v = k, nested = 0;
+                    while (v < t.size && (nested || !strchr(",}", t.data[v]))) {
+                        if (t.data[v] == '"') {
+                            v = skip_string(t, v);
+                            continue;
+                        }
+                        nested += t.data[v] == '[' ? 1 : t.data[v] == ']' ? -1 : 0;
+                        v++;
+                    }
+                    return text_trim(text_slice(t, k, v));
+                }
+                i = k;
+                continue;
+            }
+            i = end;
+            continue;
+        }
+        depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+        i++;
+    }
+    return (tare_text){0};
 }

@@ -18,6 +18,10 @@ bool text_equal(tare_text a, tare_text b, bool ignore_case);
 bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case);
 int64_t text_find_last(tare_text t, const char *word); /* -1: not there */
 
+/* The JSON text of a member of the row's outermost object, found without building a tree; size 0: not there. Strings keep their quotes and
+ * escapes, arrays their brackets. */
+tare_text text_row_field(tare_text row, const char *key);
+
 /* Fills in v; extracted is cut at a UTF-8 boundary when it does not fit. reason: static text. */
 void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason);
 /* Sets code and message of the caller's error and returns code. */

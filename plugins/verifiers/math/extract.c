@@ -21,7 +21,7 @@ struct span {
 
 struct scan {
     tare_text t;
-    struct span box[KEPT], env[KEPT]; /* the last ones, oldest first */
+    struct span box[2 * KEPT], env[2 * KEPT]; /* the last ones, oldest first */
     int boxes, envs;
     int64_t final_at, answer_at; /* behind the last anchor; -1: none */
     bool hope;                   /* the final answer is followed by "I hope it is correct" */
@@ -35,9 +35,9 @@ static bool at_text(tare_text t, int64_t i, const char *s)
 static void keep(struct span *list, int *n, struct span s)
 {
     while (*n && list[*n - 1].begin >= s.begin) --*n; /* what lies inside it */
-    if (*n == KEPT) {
-        memmove(list, list + 1, (KEPT - 1) * sizeof *list);
-        --*n;
+    if (*n == 2 * KEPT) {                             /* forget the older half: a move of one span for each that comes */
+        memcpy(list, list + KEPT, KEPT * sizeof *list);
+        *n = KEPT;
     }
     list[(*n)++] = s;
 }
@@ -212,14 +212,12 @@ static void find_anchors(struct scan *s)
                                                (final && t.data[k] == '\n'));
             if (colon || is || direct) {
                 k += colon ? 1 : is ? 2 : 0;
-                if (skip_filler(t, k) < t.size) {
-                    *(final ? &s->final_at : &s->answer_at) = k;
-                    if (final) s->hope = followed_by_hope(t, k);
-                }
+                if (k < t.size) *(final ? &s->final_at : &s->answer_at) = k;
             }
             i += 5;
         }
     }
+    s->hope = s->final_at >= 0 && followed_by_hope(t, s->final_at);
 }
 
 /* ---------------------------------------------------------------- plain text behind an anchor, and the last number */
@@ -258,6 +256,9 @@ static tare_text numeric_front(tare_text t)
         int64_t n = i;
         while (n < t.size && text_is_letter(t.data[n])) n++;
         if (!known_word(t.data + i, n - i)) break;
+        /* a unit glued to the number, with its power: 1,000.99m2 */
+        const bool raised = n < t.size && ((unsigned char)t.data[n] == 0xC2 || t.data[n] == '^');
+        if (raised && i > 0 && text_is_digit(t.data[i - 1]) && find_unit(t.data + i, n - i, true)) break;
         i = n;
     }
     t = text_slice(t, 0, i);
@@ -286,6 +287,17 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     const tare_text t = s->t;
     i = skip_filler(t, i);
     int64_t end = sentence_end(t, i);
+    if (i < t.size && t.data[i] == '$' && o->use_latex &&
+        !at_text(t, i, "$$")) { /* earlier $ of currency may have upset the pairs */
+        const char *close = memchr(t.data + i + 1, '$', (size_t)(t.size - i - 1)),
+                   *line_end = memchr(t.data + i, '\n', (size_t)(t.size - i));
+        bool known = false;
+        for (int k = 0; k < s->envs; k++) known |= s->env[k].begin == i;
+        if (!known && close && (!line_end || close < line_end)) {
+            out->text[0] = text_slice(t, i + 1, close - t.data);
+            return out->n = 1, text_trim(out->text[0]).size > 0;
+        }
+    }
     for (int k = 0; k < s->envs; k++) { /* an environment that starts here, with its neighbours */
         const struct span *e = &s->env[k];
         if (e->begin != i || !o->use_latex) continue;
@@ -389,7 +401,8 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
     bool box = s.boxes > 0, final = s.final_at >= 0, answer = s.answer_at >= 0;
     const int64_t box_end = box ? s.box[s.boxes - 1].end : -1;
     for (int rank = 0; rank < 3; rank++) {
-        const bool box_first = o->boxed_priority <= 0    ? rank == 0
+        const bool hoped = s.hope && s.final_at > box_end;
+        const bool box_first = o->boxed_priority <= 0    ? rank == 0 && !hoped
                                : o->boxed_priority < 100 ? rank == 0 && box_end > s.final_at
                                                          : rank == 1 && box_end > s.answer_at;
         if (box && box_first) {
@@ -397,7 +410,7 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
             out->rule = "box";
             return;
         }
-        if (final && ((rank == 0 && (o->boxed_priority > 0 || s.hope)) || rank == 1)) {
+        if (final && ((rank == 0 && (o->boxed_priority > 0 || hoped)) || rank == 1)) {
             final = false;
             if (take_anchored(&s, s.final_at, o, out)) {
                 out->rule = "final answer";

@@ -195,14 +195,17 @@ static bool push_symbol(struct lexer *x, const char *name, int64_t n)
             more = false;
         if (more) full[n++] = '\'', x->i = i;
     }
+    const struct math *m = x->m;
+    const int before = m->n_tokens > 1 ? m->tokens[m->n_tokens - 2].kind : T_END;
+    const bool limit = last_kind(x) == T_CARET && (before == T_SUM || before == T_PROD || before == T_INT); /* \sum^n_{k=1} */
     int64_t sub = i;
-    if (i < x->n && x->s[i] == '^') {
+    if (i < x->n && x->s[i] == '^' && !limit) {
         const int64_t power = skip_spaces(x, i + 1);
         sub = group_end(x, power);
         if (text_is_digit(x->s[power < x->n ? power : 0]) && x->s[power] != '{') sub = digits_end(x, power);
         sub = skip_spaces(x, sub);
     }
-    if (sub < x->n && x->s[sub] == '_') {
+    if (sub < x->n && x->s[sub] == '_' && !limit) {
         const int64_t from = skip_spaces(x, sub + 1), to = group_end(x, from);
         if (to - from > 60 || to == from) return fail(x, "a very long subscript");
         const bool braced = x->s[from] == '{';

@@ -17,9 +17,10 @@ static inline const struct token *peek(const struct parser *p)
 {
     return &p->m->tokens[p->t];
 }
-static inline const struct token *ahead(const struct parser *p, int k)
+static inline const struct token *ahead(const struct parser *p, int k) /* also behind the cursor; T_END outside */
 {
-    return &p->m->tokens[p->t + k < p->m->n_tokens ? p->t + k : p->m->n_tokens - 1];
+    const int i = p->t + k;
+    return &p->m->tokens[i >= 0 && i < p->m->n_tokens ? i : p->m->n_tokens - 1];
 }
 static inline bool accept(struct parser *p, int kind)
 {

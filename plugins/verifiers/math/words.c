@@ -196,7 +196,6 @@ static const struct word COMMANDS[] = {
     {"colon", T_COLON, 0, NULL},
     {"begin", T_ENV, 0, NULL},
     {"end", T_ENV, 1, NULL},
-    {"lbrackx", T_BAD, 0, NULL},
     {"dots", T_BAD, 0, NULL},
     {"ldots", T_BAD, 0, NULL},
     {"cdots", T_BAD, 0, NULL},

@@ -33,7 +33,8 @@ static inline char *case_build(const json_t *parts, int64_t *size)
     *size = 0;
     for (size_t i = 0; i < json_array_size(parts); i++) {
         const json_t *piece = json_array_get(json_array_get(parts, i), 0);
-        const int64_t count = json_integer_value(json_array_get(json_array_get(parts, i), 1)), n = (int64_t)json_string_length(piece);
+        const int64_t count = json_integer_value(json_array_get(json_array_get(parts, i), 1)),
+                      n = (int64_t)json_string_length(piece);
         out = realloc(out, (size_t)(*size + n * count + 1));
         for (int64_t k = 0; k < count; k++, *size += n) memcpy(out + *size, json_string_value(piece), (size_t)n);
     }
@@ -58,10 +59,13 @@ static inline int cases_read(const char *path, struct case_file *f)
         }
         struct one_case *c = &f->c[f->n++];
         *c = (struct one_case){.object = o};
-        const json_t *gold = json_object_get(o, "gold"), *pred = json_object_get(o, "pred"), *parts = json_object_get(o, "pred_parts");
+        const json_t *gold = json_object_get(o, "gold"), *pred = json_object_get(o, "pred"),
+                     *parts = json_object_get(o, "pred_parts");
         c->gold = (tare_text){json_string_value(gold), (int64_t)json_string_length(gold)};
-        if (pred) c->pred = (tare_text){json_string_value(pred), (int64_t)json_string_length(pred)};
-        else c->pred.data = c->built = case_build(parts, &c->pred.size);
+        if (pred)
+            c->pred = (tare_text){json_string_value(pred), (int64_t)json_string_length(pred)};
+        else
+            c->pred.data = c->built = case_build(parts, &c->pred.size);
         const json_t *truth = json_object_get(o, "truth");
         c->truth = json_is_true(truth ? truth : json_object_get(o, "expected"));
         c->policy = json_is_true(json_object_get(o, "policy"));
@@ -72,8 +76,9 @@ static inline int cases_read(const char *path, struct case_file *f)
         c->has_extracted = extracted != NULL;
         c->extracted = json_string_value(extracted);
         json_t *row = json_copy(o); /* what a verifier may see: not the labels */
-        static const char *const hidden[] = {"gold", "pred", "pred_parts", "expected", "truth", "policy", "note", "math_verify", "math_verify_ms",
-                                             "math_verify_string_only", "extracted", "kind", "style", "source", "licence"};
+        static const char *const hidden[] = {"gold",      "pred", "pred_parts",  "expected",       "truth",
+                                             "policy",    "note", "math_verify", "math_verify_ms", "math_verify_string_only",
+                                             "extracted", "kind", "style",       "source",         "licence"};
         for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) json_object_del(row, hidden[i]);
         c->row_text = json_dumps(row, JSON_COMPACT);
         c->row = (tare_text){c->row_text, (int64_t)strlen(c->row_text)};

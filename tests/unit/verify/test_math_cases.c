@@ -1,7 +1,7 @@
 /* The math verifier against the labelled cases: error rates, false positives beside Math-Verify's, and time. Cases marked "policy" are
  * left out of the rates. CASES_VERBOSE=1 prints every error. */
-#include "check.h"
 #include "cases.h"
+#include "check.h"
 
 #include <math.h>
 
@@ -36,16 +36,17 @@ static int judge_file(struct harness *h, const struct target *t)
         fp += yes && !c->truth, fn += !yes && c->truth;
         theirs_fp += c->math_verify && !c->truth, theirs_fn += !c->math_verify && c->truth;
         if (yes != c->truth && getenv("CASES_VERBOSE"))
-            printf("  %s %s %s | gold %.100s | pred %.*s | took \"%.100s\" | %s: %s\n", yes ? "FP" : "FN", c->id, c->kind ? c->kind : "", c->gold.data,
-                   (int)(c->pred.size < 150 ? c->pred.size : 150), c->pred.data + (c->pred.size < 150 ? 0 : c->pred.size - 150), c->got,
-                   harness_code(c->verdict), c->reason);
+            printf("  %s %s %s | gold %.100s | pred %.*s | took \"%.100s\" | %s: %s\n", yes ? "FP" : "FN", c->id,
+                   c->kind ? c->kind : "", c->gold.data, (int)(c->pred.size < 150 ? c->pred.size : 150),
+                   c->pred.data + (c->pred.size < 150 ? 0 : c->pred.size - 150), c->got, harness_code(c->verdict), c->reason);
     }
     qsort(us, (size_t)f.n, sizeof *us, by_time);
     const double mean = sum / (double)f.n;
-    printf("%-12s %5lld rows: wrong %lld = %.2f %% (false positives %lld, Math-Verify %lld; false negatives %lld, Math-Verify %lld); "
-           "%.1f us mean = %.0f pairs/s, p50 %.1f, p99 %.0f, max %.0f us\n",
-           t->file, (long long)rows, (long long)(fp + fn), 100 * (double)(fp + fn) / (double)rows, (long long)fp, (long long)theirs_fp, (long long)fn,
-           (long long)theirs_fn, mean, 1e6 / mean, us[f.n / 2], us[f.n * 99 / 100], us[f.n - 1]);
+    printf(
+        "%-12s %5lld rows: wrong %lld = %.2f %% (false positives %lld, Math-Verify %lld; false negatives %lld, Math-Verify %lld); "
+        "%.1f us mean = %.0f pairs/s, p50 %.1f, p99 %.0f, max %.0f us\n",
+        t->file, (long long)rows, (long long)(fp + fn), 100 * (double)(fp + fn) / (double)rows, (long long)fp, (long long)theirs_fp,
+        (long long)fn, (long long)theirs_fn, mean, 1e6 / mean, us[f.n / 2], us[f.n * 99 / 100], us[f.n - 1]);
     int missed = t->most_wrong_abs >= 0 ? fp + fn > t->most_wrong_abs : (double)(fp + fn) > t->most_wrong * (double)rows;
     missed += 4 * fp > theirs_fp;
     free(us);
@@ -56,7 +57,8 @@ static int judge_file(struct harness *h, const struct target *t)
 static void test_rates(void **state)
 {
     (void)state;
-    static const struct target targets[] = {{"realistic", 0.003, -1}, {"graders", 0.01, -1}, {"mathverify", 0, 0}, {"adversarial", 0, 0}};
+    static const struct target targets[] = {
+        {"realistic", 0.003, -1}, {"graders", 0.01, -1}, {"mathverify", 0, 0}, {"adversarial", 0, 0}};
     struct harness h = {0};
     if (harness_open(&h, "math", NULL)) {
         printf("SKIP: the plugin math is not built (FLINT is missing)\n");

@@ -1,0 +1,141 @@
+/* choice: did the completion choose the option that is right?
+ *
+ *   reward 1  if  letter(completion) = letter(answer)  else 0
+ *
+ * Where the letter is taken from, after the last </think>:
+ *   1  the last \boxed or \fbox: it alone decides, also when it holds no option
+ *   2  the last anchored phrase that names an option: "the answer is B", "Answer: (B)", "#### B", "<answer>B</answer>", "option B is
+ *      correct", "I choose B"; a phrase with "not" names none
+ *   3  the whole text: "B", "(B)", "B) because", or a last line that is a letter and nothing else
+ * A letter in running prose is no answer ("Plan B failed", "I do not know"), two letters are none ("A or C"), nor is a letter that no option
+ * has. In place of a letter the text of an option (row field "choices") may stand in a box or behind an anchor. The options are as many as
+ * the row's "choices" or "letters" (after the host has permuted them), else the parameter letters. The gold answer is a letter or an
+ * option's text. Verdicts: correct; wrong; no_answer; unparsable (the gold answer names no option).
+ */
+#include "choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const tare_param PARAMS[] = {
+    {.key = "letters",
+     .type = TARE_STRING,
+     .fallback = "ABCDEFGHIJ",
+     .doc = "the options' letters for rows that have neither choices nor letters"},
+    {.key = "lowercase",
+     .type = TARE_BOOL,
+     .fallback = "true",
+     .doc = "(b) in brackets or boxed is B; a bare lower-case letter never is"},
+};
+enum { P_LETTERS, P_LOWERCASE, N_PARAMS };
+
+struct self {
+    struct options defaults;
+};
+
+/* Option texts from a JSON array of strings; texts with escapes are left out, as they cannot be compared as they stand. */
+static int read_choices(tare_text array, tare_text *choices)
+{
+    int n = 0;
+    for (int64_t i = 0; i < array.size && n < MAX_OPTIONS;) {
+        if (array.data[i] != '"') {
+            i++;
+            continue;
+        }
+        int64_t end = i + 1;
+        bool escaped = false;
+        for (; end < array.size && array.data[end] != '"'; end++)
+            if (array.data[end] == '\\') escaped = true, end++;
+        choices[n++] = escaped || end >= array.size ? (tare_text){0} : text_trim(text_slice(array, i + 1, end));
+        i = end + 1;
+    }
+    return n;
+}
+
+static struct options row_options(const struct options *defaults, tare_text row)
+{
+    struct options o = *defaults;
+    const tare_text choices = text_row_field(row, "choices"), letters = text_row_field(row, "letters");
+    if (choices.size && choices.data[0] == '[') {
+        o.n_choices = read_choices(choices, o.choices);
+        if (o.n_choices) {
+            o.n = o.n_choices;
+            for (int i = 0; i < o.n; i++) o.letters[i] = (char)('A' + i);
+        }
+    }
+    if (letters.size > 2 && letters.data[0] == '"' && letters.size - 2 <= MAX_OPTIONS) {
+        o.n = (int)letters.size - 2;
+        memcpy(o.letters, letters.data + 1, (size_t)o.n);
+    }
+    return o;
+}
+
+static void judge(const struct self *self, const tare_answer *a, tare_verdict *v)
+{
+    const struct options o = row_options(&self->defaults, a->row);
+    const char gold = choice_of_gold(&o, a->answer);
+    struct chosen c = choice_extract(&o, a->completion);
+    const tare_text letter = {&c.letter, c.letter != 0};
+    if (!gold)
+        verdict_set(v, TARE_UNPARSABLE, 0, letter, "the answer of the row names no option");
+    else if (!c.letter)
+        verdict_set(v, TARE_NO_ANSWER, 0, letter, c.rule);
+    else
+        verdict_set(v, c.letter == gold ? TARE_CORRECT : TARE_WRONG, c.letter == gold, letter, c.rule);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **out, tare_error *error)
+{
+    (void)host;
+    const char *letters = values[P_LETTERS].s;
+    const size_t n = strlen(letters);
+    if (n < 2 || n > MAX_OPTIONS)
+        return text_fail(error, TARE_E_CONFIG, "letters: \"%s\"; give 2 to %d capital letters", letters, MAX_OPTIONS);
+    for (size_t i = 0; i < n; i++)
+        if (letters[i] < 'A' || letters[i] > 'Z')
+            return text_fail(error, TARE_E_CONFIG, "letters: \"%s\"; capital letters only", letters);
+    struct self *self = calloc(1, sizeof *self);
+    if (!self) return text_fail(error, TARE_E_NOMEM, "no memory");
+    self->defaults.n = (int)n;
+    memcpy(self->defaults.letters, letters, n);
+    self->defaults.lowercase = values[P_LOWERCASE].i;
+    *out = self;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    free(self);
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    (void)error;
+    for (int64_t i = 0; i < n; i++) judge(self, answers[i], verdicts[i]);
+    return TARE_OK;
+}
+
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_VERIFIER,
+    .name = "choice",
+    .version = "1.0.0",
+    .summary = "the completion chooses the right option of a multiple-choice question",
+    .license = "Apache-2.0",
+    .params = PARAMS,
+    .n_params = N_PARAMS,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}

@@ -1,0 +1,310 @@
+#include "choice.h"
+
+#include <string.h>
+
+static bool is_word(char c)
+{
+    return text_is_letter(c) || text_is_digit(c) || c == '_' ||
+           ((unsigned char)c >= 0x80 && (unsigned char)c != 0xE3); /* E3: an ideographic full stop */
+}
+
+static bool is_option(const struct options *o, char c)
+{
+    return memchr(o->letters, c, (size_t)o->n) != NULL;
+}
+
+/* ---------------------------------------------------------------- one option, as it is written */
+
+/* Cuts what only dresses a letter: blanks, $, *, quotes, \text{ \textbf{ \mathrm{ and the braces, brackets. bracket: there was one. */
+static tare_text undress(tare_text t, bool *bracket)
+{
+    for (bool more = true; more && t.size;) {
+        t = text_trim(t);
+        more = true;
+        if (!t.size) break;
+        const char c = t.data[0];
+        if (c == '\\') {
+            int64_t n = 1;
+            while (n < t.size && text_is_letter(t.data[n])) n++;
+            if (n == 1 && n < t.size && strchr("([ ,;:", t.data[1]))
+                n = 2;
+            else if (n < 4)
+                return t;
+            t = text_slice(t, n, t.size);
+        } else if (strchr("$*_\"'`{:-", c)) {
+            t = text_slice(t, 1, t.size);
+        } else if (c == '(' || c == '[') {
+            *bracket = true;
+            t = text_slice(t, 1, t.size);
+        } else if ((unsigned char)c == 0xE2 && t.size > 2 && (unsigned char)t.data[1] == 0x80) { /* curly quotes, dashes */
+            t = text_slice(t, 3, t.size);
+        } else {
+            more = false;
+        }
+    }
+    return t;
+}
+
+static tare_text skip_words(tare_text t, bool *bracket)
+{
+    static const char *const words[] = {"option", "choice",    "letter", "answer",  "the",    "be",
+                                        "is",     "therefore", "thus",   "clearly", "indeed", NULL};
+    for (bool more = true; more;) {
+        more = false;
+        t = undress(t, bracket);
+        for (const char *const *w = words; *w && !more; w++) {
+            const int64_t n = (int64_t)strlen(*w);
+            if (text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n])) t = text_slice(t, n, t.size), more = true;
+        }
+    }
+    return undress(t, bracket);
+}
+
+/* Is another option named right behind the first? "A or C", "A, B", "A and C", "B/D" */
+static bool names_second(const struct options *o, tare_text rest)
+{
+    bool bracket = false, joint = false;
+    for (int k = 0; k < 6; k++) {
+        while (rest.size && (text_is_space(rest.data[0]) || strchr(")]}$*\"'\\", rest.data[0])))
+            rest = text_slice(rest, 1, rest.size);
+        if (text_starts(rest, 0, "text", false) || text_starts(rest, 0, "quad", false))
+            rest = text_slice(rest, 4, rest.size);
+        else if (rest.size && (rest.data[0] == ',' || rest.data[0] == '/' || rest.data[0] == '&'))
+            joint = true, rest = text_slice(rest, 1, rest.size);
+        else if (rest.size && rest.data[0] == '{')
+            rest = text_slice(rest, 1, rest.size);
+        else if (text_starts(rest, 0, "or ", true))
+            joint = true, rest = text_slice(rest, 3, rest.size);
+        else if (text_starts(rest, 0, "and ", true))
+            joint = true, rest = text_slice(rest, 4, rest.size);
+        else
+            break;
+    }
+    if (!joint) return false;
+    rest = skip_words(rest, &bracket);
+    return rest.size && is_option(o, rest.data[0]) && (rest.size == 1 || !is_word(rest.data[1])) &&
+           !(rest.size > 2 && rest.data[1] == ' ' && text_is_letter(rest.data[2]) && rest.data[2] >= 'a');
+}
+
+enum named { NONE, ONE, OTHER }; /* OTHER: an answer, but no option: a letter out of range, or several */
+
+/* The option that t starts with. boxed: t is all there is. */
+static enum named named_option(const struct options *o, tare_text t, bool boxed, char *letter)
+{
+    bool bracket = false;
+    t = skip_words(t, &bracket);
+    if (!t.size || !text_is_letter(t.data[0]) || (t.size > 1 && is_word(t.data[1]))) return NONE;
+    char c = t.data[0];
+    const tare_text rest = text_slice(t, 1, t.size);
+    if (c >= 'a') {
+        const tare_text tail = text_trim(rest);
+        if (!o->lowercase || !(bracket || boxed) || (boxed && !bracket && tail.size && !strchr(".)}$*", tail.data[0]))) return NONE;
+        c = (char)(c - 'a' + 'A');
+    }
+    if ((c == 'A' || c == 'I') && !bracket && rest.size > 1 && rest.data[0] == ' ' && rest.data[1] >= 'a' && rest.data[1] <= 'z') {
+        /* the article or the pronoun, unless a reason follows */
+        static const char *const reasons[] = {"because", "since", "as ", "for ", "or ", "and ", NULL};
+        bool reason = false;
+        for (const char *const *w = reasons; *w && !reason; w++) reason = text_starts(rest, 1, *w, false);
+        if (!reason) return NONE;
+    }
+    if (rest.size && (rest.data[0] == '\'' && rest.size > 1 && text_is_letter(rest.data[1]))) return NONE; /* I'm */
+    if (!is_option(o, c) || names_second(o, rest)) return OTHER;
+    *letter = c;
+    return ONE;
+}
+
+static tare_text plain(tare_text t)
+{
+    bool bracket = false;
+    t = undress(text_trim(t), &bracket);
+    while (t.size && (text_is_space(t.data[t.size - 1]) || strchr(".,;:*}$\"'", t.data[t.size - 1]))) t.size--;
+    return t;
+}
+
+/* The option whose text this is; 0: none, or several. */
+static char option_text(const struct options *o, tare_text t)
+{
+    char found = 0;
+    const tare_text want = plain(t);
+    for (int i = 0; i < o->n_choices && i < o->n && want.size; i++) {
+        if (!text_equal(plain(o->choices[i]), want, true)) continue;
+        if (found) return 0;
+        found = o->letters[i];
+    }
+    return found;
+}
+
+/* ---------------------------------------------------------------- where to look */
+
+/* The last complete box; size -1: none. */
+static tare_text last_box(tare_text t)
+{
+    for (int64_t i = t.size - 1; i >= 0; i--) {
+        if (t.data[i] != '\\') continue;
+        const int64_t name = text_starts(t, i, "\\boxed{", false) ? 7 : text_starts(t, i, "\\fbox{", false) ? 6 : 0;
+        int64_t depth = 1;
+        if (!name) continue;
+        for (int64_t k = i + name; k < t.size && k < i + 4096; k++) {
+            depth += t.data[k] == '{' ? 1 : t.data[k] == '}' ? -1 : 0;
+            if (!depth) return text_slice(t, i + name, k);
+        }
+    }
+    return (tare_text){NULL, -1};
+}
+
+static int64_t line_end(tare_text t, int64_t i)
+{
+    while (i < t.size && t.data[i] != '\n') i++;
+    return i;
+}
+
+static bool word_at(tare_text t, int64_t i, const char *w)
+{
+    const int64_t n = (int64_t)strlen(w);
+    return text_starts(t, i, w, true) && (i + n >= t.size || !text_is_letter(t.data[i + n])) &&
+           (!i || !text_is_letter(t.data[i - 1]));
+}
+
+/* Behind "answer", "choice", "option": is it "is", ":", "-", "should be"...? The position of what is named, or -1. not: it is denied. */
+static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
+{
+    const int64_t start = i;
+    while (i < t.size && strchr(" *_", t.data[i])) i++;
+    bool link = false;
+    if (word_at(t, i, "is"))
+        i += 2, link = true;
+    else if (word_at(t, i, "should be") || word_at(t, i, "must be") || word_at(t, i, "would be"))
+        i += word_at(t, i, "must be") ? 7 : 9, link = true;
+    else if (i < t.size && (t.data[i] == ':' || (t.data[i] == '-' && i > start)))
+        i++, link = true;
+    else if (answer && i < t.size && t.data[i] == '\n')
+        link = true; /* a heading */
+    else if (i + 2 < t.size && !memcmp(t.data + i, "\xEF\xBC\x9A", 3))
+        i += 3, link = true;
+    if (!link) return -1;
+    while (i < t.size && (text_is_space(t.data[i]) || t.data[i] == ':' || t.data[i] == '*')) i++;
+    *denied = word_at(t, i, "not") || word_at(t, i, "neither") || word_at(t, i, "none");
+    return i;
+}
+
+/* "Option B is correct", "(B) is the right answer": is what follows the letter at i such a judgement? */
+static bool called_right(tare_text t, int64_t i)
+{
+    while (i < t.size && strchr(")]* $}", t.data[i])) i++;
+    if (!word_at(t, i, "is")) return false;
+    i += 2;
+    while (i < t.size && t.data[i] == ' ') i++;
+    if (word_at(t, i, "the")) i += 4;
+    return word_at(t, i, "correct") || word_at(t, i, "right") || word_at(t, i, "best") || word_at(t, i, "answer");
+}
+
+/* What the phrase at i names, when a phrase starts there. NONE: no phrase, or one without an option. */
+static enum named phrase(const struct options *o, tare_text t, int64_t i, char *letter)
+{
+    bool denied = false;
+    int64_t at = -1;
+    if (word_at(t, i, "answer"))
+        at = behind_anchor(t, i + 6, true, &denied);
+    else if (word_at(t, i, "choice") || word_at(t, i, "option"))
+        at = behind_anchor(t, i + 6, false, &denied);
+    else if (word_at(t, i, "I choose") || word_at(t, i, "I select"))
+        at = i + 8;
+    else if (word_at(t, i, "I pick"))
+        at = i + 6;
+    else if (text_starts(t, i, "####", false))
+        at = i + 4;
+    else if (text_starts(t, i, "<answer>", true))
+        at = i + 8;
+    else if (text_starts(t, i, "\xE7\xAD\x94\xE6\xA1\x88", false)) { /* "answer" in Chinese, with "is" or a colon */
+        at = i + 6;
+        if (text_starts(t, at, "\xE6\x98\xAF", false) || text_starts(t, at, "\xEF\xBC\x9A", false) ||
+            text_starts(t, at, "\xE4\xB8\xBA", false))
+            at += 3;
+    }
+    if (at >= 0 && !denied) {
+        const tare_text rest = text_slice(t, at, t.size);
+        const enum named got = named_option(o, text_slice(rest, 0, rest.size < 200 ? rest.size : 200), false, letter);
+        if (got != NONE) return got;
+        int64_t end = line_end(t, at);
+        for (int64_t k = at; k + 1 < end; k++)
+            if (t.data[k] == '<' && (t.data[k + 1] == '/' || t.data[k + 1] == '|')) end = k;
+        if ((*letter = option_text(o, text_slice(t, at, end)))) return ONE;
+    }
+    int64_t k = i; /* Option B is correct; (B) is correct */
+    if (word_at(t, i, "option") || word_at(t, i, "choice") || word_at(t, i, "answer"))
+        k = i + 7;
+    else if (t.data[i] != '(')
+        return NONE;
+    while (k < t.size && strchr("(*$ ", t.data[k])) k++;
+    if (k + 1 < t.size && is_option(o, t.data[k]) && !is_word(t.data[k + 1]) && called_right(t, k + 1))
+        return *letter = t.data[k], ONE;
+    return NONE;
+}
+
+/* A line that is one letter and its dress; with_text: something may follow "B)" or "B." */
+static bool letter_line(const struct options *o, tare_text line, bool with_text, char *letter)
+{
+    bool bracket = false;
+    tare_text t = undress(line, &bracket);
+    if (!t.size || !is_option(o, t.data[0]) || (t.size > 1 && is_word(t.data[1]))) return false;
+    tare_text rest = text_slice(t, 1, t.size);
+    if (with_text && rest.size && (rest.data[0] == ')' || rest.data[0] == '.' || rest.data[0] == ':'))
+        return *letter = t.data[0], true;
+    while (rest.size && (text_is_space(rest.data[0]) || strchr(".)]}*$\"'", rest.data[0]))) rest = text_slice(rest, 1, rest.size);
+    if (rest.size) return false;
+    *letter = t.data[0];
+    return true;
+}
+
+static tare_text without_control(tare_text t)
+{
+    const int64_t think = text_find_last(t, "</think>");
+    if (think >= 0 && text_trim(text_slice(t, think + 8, t.size)).size) t = text_slice(t, think + 8, t.size);
+    for (;;) { /* <|im_end|> at the end */
+        t = text_trim(t);
+        if (t.size < 4 || t.data[t.size - 1] != '>' || t.data[t.size - 2] != '|') return t;
+        int64_t i = t.size - 3;
+        while (i > 0 && t.data[i] != '<' && t.size - i < 40) i--;
+        if (t.data[i] != '<') return t;
+        t.size = i;
+    }
+}
+
+struct chosen choice_extract(const struct options *o, tare_text completion)
+{
+    const tare_text t = without_control(completion);
+    struct chosen c = {0};
+    const tare_text box = last_box(t);
+    if (box.size >= 0) {
+        if (named_option(o, box, true, &c.letter) != ONE && !(c.letter = option_text(o, box)))
+            return c.rule = "a box without one option", c;
+        return c.rule = "the last box", c;
+    }
+    enum named got = NONE;
+    for (int64_t i = t.size - 1; i >= 0 && got == NONE; i--) {
+        const char k = text_lower(t.data[i]);
+        if (k == 'a' || k == 'o' || k == 'c' || k == 'i' || k == '#' || k == '<' || k == '(' || (unsigned char)k == 0xE7)
+            got = phrase(o, t, i, &c.letter);
+    }
+    if (got == ONE) return c.rule = "the last phrase that names an option", c;
+    c.letter = 0;
+    if (got == OTHER) return c.rule = "a phrase that names several options, or none of them", c;
+    const int64_t first = line_end(t, 0);
+    if (first >= t.size && letter_line(o, t, true, &c.letter)) return c.rule = "the whole text", c;
+    int64_t last = t.size;
+    while (last > 0 && t.data[last - 1] != '\n') last--;
+    if (letter_line(o, text_slice(t, last, t.size), false, &c.letter)) return c.rule = "the last line", c;
+    if ((c.letter = option_text(o, t))) return c.rule = "the text of an option", c;
+    return c.rule = "no option is named", c;
+}
+
+char choice_of_gold(const struct options *o, tare_text answer)
+{
+    char letter = 0;
+    const tare_text box = last_box(answer);
+    const tare_text t = text_trim(box.size >= 0 ? box : answer);
+    if (letter_line(o, t, false, &letter)) return letter;
+    if ((letter = option_text(o, t))) return letter;
+    return letter_line(o, t, true, &letter) ? letter : 0;
+}
