@@ -14,7 +14,7 @@ struct attn_args {
     struct attn_shape s;
     const struct attn_seq *seqs;
     const int32_t *query;                 /* [queries, 2] sequence, index in it */
-    int64_t queries, group, chunks, keys; /* heads a key/value head; tasks a key/value head; most keys of a row, rounded up to 16 */
+    int64_t queries, group, chunks, keys; /* heads a key/value head; tasks a key/value head; floats in a row of scores */
     float *scratch;                       /* a thread: scores [rows, keys], queries and outputs [rows, D] */
     int64_t scratch_size;
 };
@@ -58,6 +58,11 @@ static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int6
     }
 }
 
+static void attn_fetch(const float *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) _mm_prefetch((const char *)(p + i), _MM_HINT_T0);
+}
+
 static void attn_scores(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to, const int32_t *blocks,
                         int64_t begin, int64_t end)
 {
@@ -73,6 +78,8 @@ static void attn_scores(const struct attn_tile *t, const struct attn_args *s, in
     for (int64_t b = begin; b < end; b++) {
         p.b = s->kv.k + (blocks[b] * s->s.kv_heads + head) * dim * KV_BLOCK;
         p.c = t->score + from * s->keys + b * KV_BLOCK;
+        if (2 * (to - from) <= MR && b + 1 < end) /* few rows wait for memory: decoding */
+            attn_fetch(s->kv.k + (blocks[b + 1] * s->s.kv_heads + head) * dim * KV_BLOCK, dim * KV_BLOCK);
         small_rows(&p, 0, to - from);
     }
 }
@@ -81,7 +88,7 @@ struct attn_values {
     const float *p;                      /* [rows, keys] weights */
     int64_t keys, dim, begin, end, most; /* blocks; the most keys of a row */
     const float *v;                      /* of this head in block 0 */
-    int64_t block_size;
+    int64_t block_size, block_size_head; /* of all heads, of one */
     const int32_t *blocks;
     float *o;
 };
@@ -95,10 +102,18 @@ INLINE void attn_values_tile(const int rows, const struct attn_values *s, int64_
     for (int64_t b = s->begin; b < s->end; b++) {
         const float *v = s->v + s->blocks[b] * s->block_size + column, *p = s->p + b * KV_BLOCK;
         const int64_t n = s->most - b * KV_BLOCK < KV_BLOCK ? s->most - b * KV_BLOCK : KV_BLOCK;
-        for (int64_t j = 0; j < n; j++) {
-            const vf x = gemm_load(v + j * s->dim, left);
-            UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(p[r * s->keys + j]), x, acc[r]);
-        }
+        if (2 * rows <= MR && column == 0 && b + 1 < s->end)
+            attn_fetch(s->v + s->blocks[b + 1] * s->block_size, s->block_size_head);
+        if (left >= LANES)
+            for (int64_t j = 0; j < n; j++) {
+                const vf x = v_load(v + j * s->dim);
+                UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(p[r * s->keys + j]), x, acc[r]);
+            }
+        else
+            for (int64_t j = 0; j < n; j++) {
+                const vf x = v_load_n(v + j * s->dim, left);
+                UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(p[r * s->keys + j]), x, acc[r]);
+            }
     }
     UNROLL for (int r = 0; r < rows; r++) gemm_store(s->o + r * s->dim + column, acc[r], left);
 }
@@ -116,6 +131,7 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
                             0,
                             a->kv.v + head * dim * KV_BLOCK,
                             a->s.kv_heads * dim * KV_BLOCK,
+                            dim * KV_BLOCK,
                             blocks,
                             t->o + from * dim};
     for (int r = from; r < to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
@@ -203,6 +219,7 @@ static void attention(const struct kctx *c, float *out, float *stats, const floa
     for (int64_t i = 0; i < n_seqs; i++)
         for (int64_t j = 0; j < seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
     a.query = query;
+    a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
     a.scratch_size = ATTN_ROWS * (a.keys + 2 * s.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
     a.chunks = (a.queries * a.group + ATTN_ROWS * ATTN_TILES - 1) / (ATTN_ROWS * ATTN_TILES);
