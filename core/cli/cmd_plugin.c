@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "plugin/check/check.h"
 #include "plugin/internal.h"
+#include "plugin/new.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@ static const char USAGE[] =
     "usage: tare plugin list [--json]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
+    "       tare plugin new estimator | verifier | encoder | codebook NAME\n"
     "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
     "PREFIX/lib/tare; a name found twice is taken from the first place.\n";
 
@@ -189,6 +191,24 @@ static int check(int argc, char **argv)
     return status ? err_exit_code(status) : print(&nothing) || failed;
 }
 
+/* ---------------------------------------------------------------- new */
+
+static int make_new(int argc, char **argv)
+{
+    struct err e = {0};
+    int32_t kind = TARE_ESTIMATOR;
+    if (argc != 4) return fputs(USAGE, stderr), 2;
+    while (kind <= TARE_CODEBOOK && strcmp(argv[2], plugin_kind_name(kind))) kind++;
+    if (kind > TARE_CODEBOOK) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], USAGE), 2;
+    const tare_status status = plugin_template(kind, argv[3], &e);
+    if (status) {
+        log_error(&e);
+        return err_exit_code(status);
+    }
+    printf("%s/ is written; next: cd %s && make check\n", argv[3], argv[3]);
+    return fflush(stdout) ? 1 : 0;
+}
+
 int cmd_plugin(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "", *name = NULL;
@@ -197,6 +217,7 @@ int cmd_plugin(int argc, char **argv)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(USAGE, stdout) < 0;
     }
     if (!strcmp(verb, "check")) return check(argc, argv);
+    if (!strcmp(verb, "new")) return make_new(argc, argv);
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
             format = PLUGIN_JSON;

@@ -1,0 +1,116 @@
+#include "plugin/new.h"
+
+#include "base/fs.h"
+#include "plugin/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef TARE_SDK_SOURCE
+#define TARE_SDK_SOURCE ""
+#endif
+
+/* The folders of the templates and of the headers. */
+struct sdk {
+    char templates[FS_PATH], include[FS_PATH];
+};
+
+static bool sdk_at(const char *templates, const char *include, struct sdk *out)
+{
+    char header[FS_PATH];
+    if (fs_join(header, include, "tare/plugin.h", NULL) || !fs_is_dir(templates) || !fs_exists(header)) return false;
+    snprintf(out->templates, sizeof out->templates, "%s", templates);
+    return realpath(include, out->include) != NULL;
+}
+
+static tare_status find_sdk(struct sdk *out, struct err *e)
+{
+    char exe[FS_PATH], dir[FS_PATH], prefix[FS_PATH], templates[FS_PATH], include[FS_PATH];
+    const char *given = getenv("TARE_SDK");
+    if (given && !fs_join(templates, given, "template", NULL) && !fs_join(include, given, "include", NULL) &&
+        sdk_at(templates, include, out))
+        return TARE_OK;
+    if (given) FAIL(e, TARE_E_NOT_FOUND, "TARE_SDK is '%s', which has no template and include/tare/plugin.h", given);
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+    fs_dirname(dir, exe);
+    fs_dirname(prefix, dir);
+    if (!fs_join(templates, prefix, "share/tare/sdk/template", NULL) && !fs_join(include, prefix, "include", NULL) &&
+        sdk_at(templates, include, out))
+        return TARE_OK;
+    if (sdk_at(TARE_SDK_SOURCE "/template", TARE_SDK_SOURCE "/include", out)) return TARE_OK;
+    FAIL(e, TARE_E_NOT_FOUND, "the SDK is not installed: looked for %s; install it, or set TARE_SDK to its folder", templates);
+}
+
+static const char *try_line(int32_t kind)
+{
+    switch (kind) {
+    case TARE_ESTIMATOR:
+        return "tare train CONFIG estimator.plugin=./@NAME@.so";
+    case TARE_VERIFIER:
+        return "tare train CONFIG verifier.plugins=./@NAME@.so";
+    case TARE_ENCODER:
+        return "tare codebook ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
+    default:
+        return "tare train CONFIG clusterer.codebook=./@NAME@.so";
+    }
+}
+
+/* Writes one file of the template with @NAME@ and the others filled in. */
+static tare_status write_file(const char *from, const char *to, int32_t kind, const char *name, const struct sdk *sdk,
+                              struct err *e)
+{
+    const char *const words[][2] = {{"@TRY@", try_line(kind)},
+                                    {"@NAME@", name},
+                                    {"@KIND@", plugin_kind_name(kind)},
+                                    {"@HEADER@", kind > TARE_VERIFIER ? "clusterer" : plugin_kind_name(kind)},
+                                    {"@INCLUDE@", sdk->include}};
+    struct str text = {0}, out = {0};
+    tare_status status;
+    TRY_TO(status, done, fs_read_all(from, &text, e));
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        str_clear(&out);
+        const char *at = text.data;
+        for (const char *found; (found = strstr(at, words[w][0])); at = found + strlen(words[w][0])) {
+            TRY_TO(status, done, str_add(&out, at, found - at, e));
+            TRY_TO(status, done, str_add(&out, words[w][1], -1, e));
+        }
+        TRY_TO(status, done, str_add(&out, at, -1, e));
+        const struct str swap = text;
+        text = out;
+        out = swap;
+    }
+    status = fs_write_atomic(to, text.data, text.size, e);
+done:
+    str_free(&text);
+    str_free(&out);
+    return status;
+}
+
+tare_status plugin_template(int32_t kind, const char *name, struct err *e)
+{
+    static const char *const FILES[][2] = {{"plugin.c", NULL},
+                                           {"test.sh", "test.sh"},
+                                           {"../common/Makefile", "Makefile"},
+                                           {"../common/CMakeLists.txt", "CMakeLists.txt"},
+                                           {"../common/tare.map", "tare.map"},
+                                           {"../common/README.md", "README.md"}};
+    struct sdk sdk;
+    char folder[FS_PATH], from[FS_PATH], to[FS_PATH], source[128];
+    if (!plugin_name_ok(name) || strlen(name) > 63)
+        FAIL(e, TARE_E_INVALID, "'%s' cannot be a plugin's name; it has to be [a-z][a-z0-9_]*, at most 63 characters", name);
+    if (fs_exists(name)) FAIL(e, TARE_E_INVALID, "%s: exists already; choose another name, or remove it", name);
+    TRY(find_sdk(&sdk, e));
+    TRY(fs_join(folder, sdk.templates, plugin_kind_name(kind), e));
+    TRY(fs_mkdirs(name, e));
+    snprintf(source, sizeof source, "%s.c", name);
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        TRY(fs_join(from, folder, FILES[i][0], e));
+        TRY(fs_join(to, name, FILES[i][1] ? FILES[i][1] : source, e));
+        TRY(write_file(from, to, kind, name, &sdk, e));
+    }
+    return TARE_OK;
+}

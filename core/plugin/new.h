@@ -1,0 +1,11 @@
+/* tare plugin new: writes a folder with a plugin that builds outside of this tree and passes `tare plugin check`.
+ * The templates lie in the SDK: TARE_SDK, PREFIX/share/tare/sdk, or the source tree that the program was built from. */
+#ifndef TARE_CORE_PLUGIN_NEW_H
+#define TARE_CORE_PLUGIN_NEW_H
+
+#include "plugin/plugin.h"
+
+/* The folder (named like the plugin, in the current one) may not exist yet. */
+tare_status plugin_template(int32_t kind, const char *name, struct err *e);
+
+#endif

@@ -1,0 +1,63 @@
+/* @NAME@: rewards minus the mean of their group.
+ *
+ *   A[i] = scale (R[i] - mu)                                R: rewards of one group, n rollouts; mu: their mean
+ *
+ * Replace this by your formula, its paper and its conventions: what a group of one gets, what a group of equal rewards gets. An estimator
+ * that remembers things over steps adds save, load, collect and apply (see tare/estimator.h for the order of the phases).
+ */
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_SCALE, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_SCALE] = {"scale", "1", "multiplies the advantages", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)host, (void)n_clusters, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out, tare_error *error)
+{
+    const tare_value *v = self;
+    (void)prepared, (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        double shift = 0; /* around the first reward, so that equal rewards give exactly 0 */
+        for (int64_t i = 0; i < n; i++) shift += R[i] - R[0];
+        const double mu = R[0] + shift / (double)n;
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = v[P_SCALE].f * (R[i] - mu);
+        out->baseline[m] = mu;
+        out->scale[m] = NAN; /* nothing is divided by */
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "@NAME@",
+    .version = "0.1.0",
+    .summary = "rewards minus the mean of their group",
+    .license = "Apache-2.0",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)
