@@ -5,7 +5,11 @@
  * all sequences of the tile are read once for all. A row of scores stays in scratch for the two passes of the softmax, then
  * [rows, keys] [keys, D] goes on in one chain from block to block.
  */
-enum { ATTN_ROWS = MR, ATTN_TILES = 4 /* of a task */ };
+enum {
+    ATTN_ROWS = MR,
+    ATTN_TILES = 4 /* of a task */,
+    ATTN_BLOCKS = 6 /* that they go through together: keys in the first cache */
+};
 
 struct attn_args {
     float *out, *stats;
@@ -27,7 +31,7 @@ struct attn_tile {
     int run_begin[ATTN_ROWS + 1]; /* rows of one sequence */
     const int32_t *blocks[ATTN_ROWS];
     int64_t run_blocks[ATTN_ROWS];
-    float *score, *q, *o;
+    float *score, *q, *o, m[ATTN_ROWS], l[ATTN_ROWS];
 };
 
 static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int64_t head, int64_t row, int rows)
@@ -167,23 +171,35 @@ static float attn_softmax(float *score, int64_t keys, int64_t width, float scale
     return v_sum(l);
 }
 
-static void attn_tile_run(struct attn_tile *t, const struct attn_args *s, int64_t head)
+typedef void (*attn_step)(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to,
+                          const int32_t *blocks, int64_t begin, int64_t end);
+
+/* A step over blocks begin .. end-1: those in common for all rows, the others sequence by sequence. */
+static void attn_walk(attn_step step, const struct attn_tile *t, const struct attn_args *s, int64_t head, int64_t begin,
+                      int64_t end)
 {
-    const int64_t dim = s->s.head_dim;
-    attn_scores(t, s, head, 0, t->rows, t->blocks[0], 0, t->shared);
-    for (int i = 0; i < t->runs; i++)
-        attn_scores(t, s, head, t->run_begin[i], t->run_begin[i + 1], t->blocks[i], t->shared, t->run_blocks[i]);
-    float l[ATTN_ROWS], m[ATTN_ROWS];
+    const int64_t middle = t->shared < end ? t->shared : end, own = begin > t->shared ? begin : t->shared;
+    if (begin < middle) step(t, s, head, 0, t->rows, t->blocks[0], begin, middle);
+    for (int i = 0; i < t->runs; i++) {
+        const int64_t last = t->run_blocks[i] < end ? t->run_blocks[i] : end;
+        if (own < last) step(t, s, head, t->run_begin[i], t->run_begin[i + 1], t->blocks[i], own, last);
+    }
+}
+
+static void attn_tile_softmax(struct attn_tile *t, const struct attn_args *s)
+{
     for (int i = 0; i < t->runs; i++)
         for (int r = t->run_begin[i]; r < t->run_begin[i + 1]; r++)
-            l[r] = attn_softmax(t->score + r * s->keys, t->keys[r], t->run_blocks[i] * KV_BLOCK, s->s.scale, &m[r]);
-    attn_values(t, s, head, 0, t->rows, t->blocks[0], 0, t->shared);
-    for (int i = 0; i < t->runs; i++)
-        attn_values(t, s, head, t->run_begin[i], t->run_begin[i + 1], t->blocks[i], t->shared, t->run_blocks[i]);
+            t->l[r] = attn_softmax(t->score + r * s->keys, t->keys[r], t->run_blocks[i] * KV_BLOCK, s->s.scale, &t->m[r]);
+}
+
+static void attn_tile_end(const struct attn_tile *t, const struct attn_args *s)
+{
+    const int64_t dim = s->s.head_dim;
     for (int r = 0; r < t->rows; r++) {
         for (int64_t d = 0; d < dim; d += LANES)
-            gemm_store(s->out + t->at[r] * dim + d, v_div(gemm_load(t->o + r * dim + d, dim - d), v_set(l[r])), dim - d);
-        if (s->stats) s->stats[t->at[r] * 2] = m[r], s->stats[t->at[r] * 2 + 1] = l[r];
+            gemm_store(s->out + t->at[r] * dim + d, v_div(gemm_load(t->o + r * dim + d, dim - d), v_set(t->l[r])), dim - d);
+        if (s->stats) s->stats[t->at[r] * 2] = t->m[r], s->stats[t->at[r] * 2 + 1] = t->l[r];
     }
 }
 
@@ -193,14 +209,24 @@ static void attn_task(void *arg, int64_t task, int thread)
     /* late positions cost most: they come first, so that the threads end together */
     const int64_t head = task % s->s.kv_heads, chunk = s->chunks - 1 - task / s->s.kv_heads, rows = s->queries * s->group;
     float *own = s->scratch + thread * s->scratch_size;
-    struct attn_tile t = {.score = own, .q = own + ATTN_ROWS * s->keys};
-    t.o = t.q + ATTN_ROWS * s->s.head_dim;
-    for (int i = 0; i < ATTN_TILES; i++) {
-        const int64_t row = (chunk * ATTN_TILES + i) * ATTN_ROWS;
-        if (row >= rows) return;
-        attn_tile_begin(&t, s, head, row, (int)(rows - row < ATTN_ROWS ? rows - row : ATTN_ROWS));
-        attn_tile_run(&t, s, head);
+    struct attn_tile tiles[ATTN_TILES];
+    int64_t blocks = 0;
+    int n = 0;
+    for (; n < ATTN_TILES; n++) {
+        const int64_t row = (chunk * ATTN_TILES + n) * ATTN_ROWS;
+        if (row >= rows) break;
+        struct attn_tile *t = &tiles[n];
+        t->score = own, t->q = t->score + ATTN_ROWS * s->keys, t->o = t->q + ATTN_ROWS * s->s.head_dim;
+        own = t->o + ATTN_ROWS * s->s.head_dim;
+        attn_tile_begin(t, s, head, row, (int)(rows - row < ATTN_ROWS ? rows - row : ATTN_ROWS));
+        for (int i = 0; i < t->runs; i++) blocks = t->run_blocks[i] > blocks ? t->run_blocks[i] : blocks;
     }
+    for (int64_t b = 0; b < blocks; b += ATTN_BLOCKS)
+        for (int i = 0; i < n; i++) attn_walk(attn_scores, &tiles[i], s, head, b, b + ATTN_BLOCKS);
+    for (int i = 0; i < n; i++) attn_tile_softmax(&tiles[i], s);
+    for (int64_t b = 0; b < blocks; b += ATTN_BLOCKS)
+        for (int i = 0; i < n; i++) attn_walk(attn_values, &tiles[i], s, head, b, b + ATTN_BLOCKS);
+    for (int i = 0; i < n; i++) attn_tile_end(&tiles[i], s);
 }
 
 static void attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
@@ -220,7 +246,7 @@ static void attention(const struct kctx *c, float *out, float *stats, const floa
         for (int64_t j = 0; j < seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
     a.query = query;
     a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
-    a.scratch_size = ATTN_ROWS * (a.keys + 2 * s.head_dim) + LANES;
+    a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * s.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
     a.chunks = (a.queries * a.group + ATTN_ROWS * ATTN_TILES - 1) / (ATTN_ROWS * ATTN_TILES);
     pool_run(work < 65536 ? NULL : c->pool, a.chunks * s.kv_heads, attn_task, &a);
