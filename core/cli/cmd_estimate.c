@@ -103,7 +103,7 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
         json_t *g = json_object();
         json_array_append_new(d->groups, g);
         if (json_object_get(line, "cluster")) json_object_set(g, "cluster", json_object_get(line, "cluster"));
-        if (json_object_get(line, "uid")) json_object_set(g, "uid", json_object_get(line, "uid"));
+        if (json_object_get(line, "prompt_uid")) json_object_set(g, "uid", json_object_get(line, "prompt_uid"));
         d->group = group;
     }
     json_t *g = json_array_get(d->groups, json_array_size(d->groups) - 1);

@@ -1,7 +1,7 @@
 /* One step from JSON. */
 #include "estimate/estimate.h"
 
-#include <math.h>
+#include <stdlib.h>
 
 struct counts {
     int64_t groups, rollouts, tokens, components;
@@ -72,6 +72,19 @@ static tare_status tokens(const json_t *group, const char *key, const struct bat
     return TARE_OK;
 }
 
+/* A whole number, or 16 hexadecimal digits (a rollout dump's prompt_uid). */
+static tare_status parse_uid(const json_t *uid, const char *where, size_t m, uint64_t *out, struct err *e)
+{
+    char *end = NULL;
+    if (json_is_integer(uid))
+        *out = (uint64_t)json_integer_value(uid);
+    else if (json_is_string(uid))
+        *out = strtoull(json_string_value(uid), &end, 16);
+    if (!json_is_integer(uid) && (!end || *end || end == json_string_value(uid)))
+        FAIL(e, TARE_E_INVALID, "%s: group %zu: \"uid\" has to be a whole number, or hexadecimal digits", where, m);
+    return TARE_OK;
+}
+
 static tare_status fill_group(const json_t *group, const char *where, size_t m, struct batch *b, bool given[3], struct err *e)
 {
     const json_t *rewards = json_object_get(group, "rewards"), *lengths = json_object_get(group, "lengths"),
@@ -82,9 +95,10 @@ static tare_status fill_group(const json_t *group, const char *where, size_t m, 
     if (cluster && !json_is_null(cluster) &&
         (!json_is_integer(cluster) || json_integer_value(cluster) < -1 || json_integer_value(cluster) > INT32_MAX))
         FAIL(e, TARE_E_INVALID, "%s: group %zu: \"cluster\" has to be a whole number, -1 for none", where, m);
-    if (uid && !json_is_integer(uid)) FAIL(e, TARE_E_INVALID, "%s: group %zu: \"uid\" has to be a whole number", where, m);
+    uint64_t prompt = (uint64_t)m;
+    if (uid) TRY(parse_uid(uid, where, m, &prompt, e));
     b->cluster[m] = json_is_integer(cluster) ? (int32_t)json_integer_value(cluster) : -1;
-    b->prompt_uid[m] = uid ? (uint64_t)json_integer_value(uid) : (uint64_t)m;
+    b->prompt_uid[m] = prompt;
     b->group_begin[m + 1] = first + (int64_t)n;
     for (size_t i = 0; i < n; i++) {
         const int64_t at = first + (int64_t)i;

@@ -290,6 +290,7 @@ static void parse__refuses(void **state)
         {"{\"groups\":[{\"rewards\":[1,null]}]}", "group 0, rollout 1: a reward is not a number"},
         {"{\"groups\":[{\"cluster\":-2,\"rewards\":[1]}]}", "\"cluster\" has to be a whole number"},
         {"{\"groups\":[{\"cluster\":1.5,\"rewards\":[1]}]}", "\"cluster\" has to be a whole number"},
+        {"{\"groups\":[{\"uid\":\"12g\",\"rewards\":[1]}]}", "\"uid\" has to be a whole number, or hexadecimal digits"},
         {"{\"groups\":[{\"rewards\":[1,2],\"lengths\":[1]}]}", "\"lengths\" has to be an array of 2"},
         {"{\"groups\":[{\"rewards\":[1],\"lengths\":[0]}]}", "a length of 0 tokens"},
         {"{\"groups\":[{\"rewards\":[1],\"entropy\":[[1,2]]}]}", "\"entropy\" has to be an array of 1"},
@@ -304,6 +305,14 @@ static void parse__refuses(void **state)
             fail_msg("%s: %d %s", cases[i][0], status, e.message);
         json_decref(object);
     }
+}
+
+static void parse__reads_uids(void **state)
+{
+    (void)state;
+    struct batch b;
+    parse("{\"groups\":[{\"uid\":7,\"rewards\":[1]},{\"uid\":\"fedcba9876543210\",\"rewards\":[1]},{\"rewards\":[1]}]}", &b);
+    assert_true(b.prompt_uid[0] == 7 && b.prompt_uid[1] == 0xfedcba9876543210u && b.prompt_uid[2] == 2);
 }
 
 static int setup(void **state)
@@ -330,6 +339,7 @@ int main(void)
         cmocka_unit_test(metrics__are_given),
         cmocka_unit_test(ranks__do_not_change_a_bit),
         cmocka_unit_test(parse__refuses),
+        cmocka_unit_test(parse__reads_uids),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
