@@ -123,6 +123,8 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
         s->failed |= u.failed;
         for (int i = 0; i < u.n; i++) add_piece(m, s, u.p[i]);
     } else if (a.op == OP_TUPLE && a.n == 2 && !(a.aux & 8)) {
+        const int o = order(m, kid(m, x, 0), kid(m, x, 1)); /* (15, -29) is a pair, and no empty interval */
+        if (o > 0 || (o == 0 && (a.aux & 3) != 3)) s->failed = true;
         add_piece(m, s, (struct piece){kid(m, x, 0), kid(m, x, 1), a.aux & 1, a.aux & 2});
     } else if (a.op == OP_SET || a.op == OP_LIST) {
         for (int i = 0; i < a.n && !s->failed; i++) {

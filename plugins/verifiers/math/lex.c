@@ -153,6 +153,7 @@ static bool lex_number(struct lexer *x)
             }
         }
     }
+    if (p + 1 < x->n && x->s[p] == '.' && strchr("/+-*^)]}", x->s[p + 1])) p++; /* 3./2 */
     if (p + 1 < x->n && (x->s[p] == 'e' || x->s[p] == 'E') && !rep) {
         const int64_t q = p + 1 + (x->s[p + 1] == '-' || x->s[p + 1] == '+'), r = digits_end(x, q);
         if (r > q && r - q <= 15 && !(r < x->n && (text_is_letter(x->s[r]) || x->s[r] == '^'))) {
@@ -174,6 +175,24 @@ static bool lex_number(struct lexer *x)
 
 /* ---------------------------------------------------------------- names */
 
+/* Behind ^\prime, ^{\prime} or ^{'} at i; 0: no such thing. */
+static int64_t prime_end(const struct lexer *x, int64_t i)
+{
+    if (i >= x->n || x->s[i] != '^') return 0;
+    i = skip_spaces(x, i + 1);
+    const bool brace = i < x->n && x->s[i] == '{';
+    if (brace) i = skip_spaces(x, i + 1);
+    if (starts(x, i, "\\prime"))
+        i += 6;
+    else if (brace && starts(x, i, "'"))
+        i++;
+    else
+        return 0;
+    if (!brace) return i;
+    i = skip_spaces(x, i);
+    return i < x->n && x->s[i] == '}' ? i + 1 : 0;
+}
+
 /* Takes primes and a subscript that follow a symbol into its name; also behind an exponent, x^2_1. */
 static bool push_symbol(struct lexer *x, const char *name, int64_t n)
 {
@@ -185,12 +204,8 @@ static bool push_symbol(struct lexer *x, const char *name, int64_t n)
         more = true;
         if (i < x->n && x->s[i] == '\'')
             i++;
-        else if (starts(x, i, "^{\\prime}"))
-            i += 9;
-        else if (starts(x, i, "^\\prime"))
-            i += 7;
-        else if (starts(x, i, "^{'}"))
-            i += 4;
+        else if (prime_end(x, i))
+            i = prime_end(x, i);
         else
             more = false;
         if (more) full[n++] = '\'', x->i = i;
@@ -437,7 +452,7 @@ static bool lex_command(struct lexer *x)
     case T_BB: {
         int64_t from = skip_spaces(x, x->i);
         const int64_t to = group_end(x, from);
-        if (from < x->n && x->s[from] == '{') from++;
+        if (from < x->n && x->s[from] == '{') from = skip_spaces(x, from + 1);
         const struct word *set = from < x->n ? find_command(x->s + from, 1) : NULL;
         x->i = to;
         return set && set->kind == T_CONST ? push_word(x, set) : fail(x, "an unknown blackboard letter");

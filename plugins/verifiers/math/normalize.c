@@ -231,7 +231,8 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
     for (int64_t i = 0; i < n;) {
         const char c = s[i];
         if (text_is_space(c) || c == '$' || c == '~') {
-            i++;
+            for (i++; i < n && text_is_space(s[i]);) i++;
+            if (size && i < n && text_is_digit(out[size - 1]) && text_is_digit(s[i])) out[size++] = ' '; /* 1 2 is not 12 */
         } else if (c == '\\') {
             int64_t k = i + 1;
             while (k < n && text_is_letter(s[k])) k++;

@@ -163,7 +163,7 @@ int parse_element(struct parser *p)
     int kids[32], n = 0;
     char ops[32];
     if (!enter(p)) return -1;
-    if (peek(p)->kind == T_REL && peek(p)->aux == R_EQ) p->t++; /* "= 5" */
+    if (peek(p)->kind == T_REL && (peek(p)->aux == R_EQ || peek(p)->aux == R_APPROX)) p->t++; /* "= 5" */
     for (;;) {
         int ratio[16], k = 0;
         do {

@@ -1,0 +1,63 @@
+/* The math verifier on any pair: the input is the gold answer, a NUL, and the completion. Checked: no report of the sanitizers, a verdict
+ * that exists, a gold answer that is never judged longer than the bound, and the same verdict when asked again.
+ *
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -Isdk/include -Iplugins/verifiers -D_GNU_SOURCE tests/fuzz/fuzz_math.c \
+ *       plugins/verifiers/common/[a-z]*.c plugins/verifiers/math/[a-z]*.c -lcalcium -lantic -lflint-arb -lflint -lmpfr -lgmp -lm
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tare/plugin.h>
+#include <time.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const tare_verifier *functions;
+static void *self;
+
+static void open_plugin(void)
+{
+    static tare_value values[64];
+    tare_error error = {.struct_size = sizeof error};
+    const tare_descriptor *d = tare_plugin_v1(NULL, &error)->descriptors[0];
+    for (uint32_t i = 0; i < d->n_params; i++) {
+        if (d->params[i].type == TARE_BOOL) values[i].i = !strcmp(d->params[i].fallback, "true");
+        if (d->params[i].type == TARE_INT) values[i].i = atoi(d->params[i].fallback);
+    }
+    functions = d->functions;
+    if (functions->create(NULL, values, &self, &error)) abort();
+}
+
+static int judge(tare_text gold, tare_text completion)
+{
+    char extracted[256];
+    const tare_answer answer = {
+        .struct_size = sizeof answer, .completion = completion, .answer = gold, .row = {"{\"gold_is_latex\":true}", 22}};
+    const tare_answer *answers = &answer;
+    tare_verdict verdict = {.struct_size = sizeof verdict, .extracted = extracted, .capacity = sizeof extracted};
+    tare_verdict *verdicts = &verdict;
+    tare_error error = {.struct_size = sizeof error};
+    if (functions->verify(self, &answers, &verdicts, 1, &error)) abort();
+    if (verdict.code < TARE_CORRECT || verdict.code > TARE_UNPARSABLE) abort();
+    return verdict.code;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (!functions) open_plugin();
+    const uint8_t *cut = size ? memchr(data, 0, size) : NULL;
+    const int64_t n = cut ? cut - data : (int64_t)size;
+    const tare_text gold = {(const char *)data, n}, rest = cut ? (tare_text){(const char *)cut + 1, (int64_t)size - n - 1} : gold;
+    struct timespec a, b;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+    const int first = judge(gold, rest);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+    const double ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) * 1e-6;
+    const char *limit = getenv("FUZZ_MAX_MS"); /* sanitizers make everything several times slower: set where time is of interest */
+    if (limit && ms > atof(limit)) {
+        fprintf(stderr, "%.1f ms: %.*s | %.*s\n", ms, (int)gold.size, gold.data, (int)rest.size, rest.data);
+        abort();
+    }
+    if (judge(gold, rest) != first) abort();
+    return 0;
+}
