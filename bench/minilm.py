@@ -28,7 +28,7 @@ def torch_encoder(args):
 
     torch.set_num_threads(args.threads)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    model = AutoModel.from_pretrained(args.model, torch_dtype=torch.float32).eval()
+    model = AutoModel.from_pretrained(args.model, dtype=torch.float32).eval()
 
     def encode(texts):
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))

@@ -1,0 +1,55 @@
+# The clusterer filters: train a codebook, assign, inspect, and what is refused.
+set -u
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+die() { echo "FAILED: $*"; exit 1; }
+[ -x "${TARE:-}" ] || { echo "SKIP: no tare program"; exit 77; }
+"$TARE" codebook --help >/dev/null 2>&1 || { echo "SKIP: this build has no codebook verb"; exit 77; }
+
+for i in $(seq 60); do
+    case $((i % 3)) in
+    0) q="Ann adds $i apples and $((i * 7 % 13)) pears. How many has she?" ;;
+    1) q="A train goes $i miles in $((i * 5 % 11)) hours. What is its speed?" ;;
+    2) q="Factor the polynomial x^2 - ${i}x + $((i * 3 % 17))." ;;
+    esac
+    echo "{\"id\":\"r$i\",\"question\":\"$q\",\"subject\":\"s$((i % 3))\"}"
+done >rows.jsonl
+
+"$TARE" codebook hashed dim=64 --clusters 3 --seed 1 --restarts 5 -o c.safetensors --json <rows.jsonl >first.json || die "training"
+"$TARE" codebook hashed dim=64 --clusters 3 --seed 1 --restarts 5 --threads 1 -o c1.safetensors <rows.jsonl >/dev/null || die "training on one thread"
+cmp c.safetensors c1.safetensors || die "threads changed the codebook"
+grep -q '"inertia"' first.json || die "no inertia"
+
+"$TARE" cluster c.safetensors <rows.jsonl >out.jsonl || die "cluster"
+[ "$(wc -l <out.jsonl)" = 60 ] || die "lines"
+"$TARE" cluster c.safetensors --threads 0 <rows.jsonl | cmp - out.jsonl || die "threads changed the clusters"
+"$TARE" cluster kmeans path=c.safetensors --encoder hashed dim=64 <rows.jsonl | cmp - out.jsonl || die "named encoder"
+for kind in 0 1 2; do
+    n=$(awk -v k=$kind 'NR % 3 == k' out.jsonl | grep -o '"cluster":[0-9]*' | sort -u | wc -l)
+    [ "$n" = 1 ] || die "questions of kind $kind are in $n clusters"
+done
+
+head -2 rows.jsonl | "$TARE" embed hashed dim=16 | grep -c '"embedding":\[' | grep -qx 2 || die "embed"
+"$TARE" cluster field --fit rows.jsonl <rows.jsonl | grep -q '"cluster":2,"distance":0.0,"name":"s2"' || die "field"
+"$TARE" codebook inspect c.safetensors --corpus rows.jsonl --json | grep -q '"silhouette":0' || die "inspect"
+
+refused() { # status, word in the message, words of the command
+    want=$1 word=$2
+    shift 2
+    "$TARE" "$@" <rows.jsonl >/dev/null 2>err
+    got=$?
+    [ $got = "$want" ] || die "tare $*: status $got, not $want"
+    grep -q -- "$word" err || die "tare $*: $(cat err)"
+}
+refused 3 "dim=32" cluster c.safetensors --encoder hashed dim=32
+refused 1 "clusters" codebook hashed --clusters 61 -o no.safetensors
+refused 2 "--clusters" codebook hashed --clusters 0 -o no.safetensors
+refused 2 "usage" codebook hashed --clusters 3
+refused 2 "usage" embed
+head -c 300 c.safetensors >cut.safetensors
+refused 1 "cut" cluster cut.safetensors
+[ ! -e no.safetensors ] || die "a refused training left a file"
+echo '{"id":1}' | "$TARE" embed hashed >/dev/null 2>err && die "a line without a text"
+grep -q "standard input:1" err || die "no line number"
+echo ok
