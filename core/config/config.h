@@ -42,11 +42,13 @@ struct data_config {
     const char *chat_template;   /* file; empty: the model's */
     const char *system, *suffix; /* system message; text behind every question */
     bool shuffle;
+    bool permute_choices;        /* options of multiple choice, by permute_seed and the row */
+    int64_t permute_seed;
     int64_t limit; /* first rows only; 0: all */
 };
 
 struct rollout_config {
-    int64_t prompts, group_size, max_new_tokens, max_prompt_tokens, batch, kv_tokens; /* M, G, ... */
+    int64_t prompts, group_size, max_new_tokens, max_prompt_tokens, batch, kv_tokens, refill_rounds; /* M, G, ... */
     double temperature, top_p, min_p;
     int64_t top_k;
     const char *stop_ids; /* extra ids, separated by commas */
@@ -107,8 +109,13 @@ struct dist_config {
 
 struct eval_config {
     int64_t every, samples, rows, max_new_tokens; /* every 0: only by `tare eval` */
-    double temperature, top_p;
+    double temperature, top_p, min_p;
+    int64_t top_k;
     bool before, after; /* evaluate before the first and after the last step */
+    /* of `tare eval` */
+    const char *name, *out;
+    int64_t chunk, bootstrap;
+    const char *difficulty, *buckets, *complex_field, *complex_rules;
 };
 
 struct checkpoint_config {

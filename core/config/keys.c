@@ -98,6 +98,10 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(data, system, "", "System message in front of every chat."),
     TEXT(data, suffix, "", "Text behind every question, such as \"\\nPut the final answer in \\\\boxed{}.\""),
     BOOL(data, shuffle, "true", "Draw a new order of the rows in every epoch, from run.seed. false: the file's order."),
+    BOOL(data, permute_choices, "true",
+         "Put the options of every multiple-choice question in an order of its own, and remap the letter of its answer."),
+    INT(data, permute_seed, "0", 0, MANY,
+        "Seed of that order. The same for every run.seed, so that models see the same questions."),
     INT(data, limit, "0", 0, MANY, "Use only the first rows. 0: all."),
 
     INT(rollout, prompts, "16", 1, MANY, "Prompts M of a step (the paper's 16)."),
@@ -108,6 +112,10 @@ const struct config_key CONFIG_KEYS[] = {
         "Longest prompt, in tokens. A row with a longer one is refused by name before training starts."),
     INT(rollout, batch, "0", 0, MANY,
         "Sequences that are sampled at the same time. 0: chosen from memory. Never changes the text."),
+    INT(rollout, refill_rounds, "10", 0, 1000,
+        "How often in a step groups that the estimator dropped are replaced by newly sampled ones (dynamic sampling, DAPO). 0: "
+        "never. Estimators that "
+        "drop nothing are not concerned."),
     INT(rollout, kv_tokens, "0", 0, MANY, "Capacity of the KV cache in tokens. 0: what rollout.batch sequences need."),
     REAL(rollout, temperature, "1", 0, 1000, 0,
          "Sampling temperature. pi and pi_old in the loss are the softmax at this temperature. 0: greedy (not for training)."),
@@ -214,8 +222,28 @@ const struct config_key CONFIG_KEYS[] = {
     INT(eval, max_new_tokens, "0", 0, MANY, "Longest completion. 0: rollout.max_new_tokens."),
     REAL(eval, temperature, "0.6", 0, 1000, 0, "Sampling temperature of evaluation (the paper's 0.6). 0: greedy."),
     REAL(eval, top_p, "1", 0, 1, KEY_ABOVE_MIN, "As rollout.top_p, for evaluation."),
+    REAL(eval, min_p, "0", 0, 1, 0, "As rollout.min_p, for evaluation."),
+    INT(eval, top_k, "0", 0, MANY, "As rollout.top_k, for evaluation."),
     BOOL(eval, before, "false", "Evaluate before the first step."),
     BOOL(eval, after, "false", "Evaluate after the last step."),
+    TEXT(eval, name, "", "Name of the task in the tables of `tare eval`. Empty: the file name of data.eval."),
+    TEXT(eval, out, "", "Folder that `tare eval` writes to and continues from. Empty: eval/NAME in run.dir."),
+    INT(eval, chunk, "0", 0, MANY,
+        "Questions that `tare eval` samples together and then writes: what a kill can cost. 0: as many as make 128 completions. "
+        "Never "
+        "changes the text."),
+    INT(eval, bootstrap, "2000", 0, 1000000, "Resamplings of the questions behind the 95 % confidence intervals. 0: no intervals."),
+    TEXT(eval, difficulty, "",
+         "questions.jsonl of an earlier `tare eval` of the same questions: sorts them into Easy, Medium, Hard and Hardest by the "
+         "pass rate "
+         "it holds. Empty: no such table."),
+    TEXT(eval, buckets, "0.75 0.5 0.25",
+         "Lowest pass rates of Easy, Medium and Hard; what is below is Hardest. The paper does not say; ours are the quarters."),
+    TEXT(eval, complex_field, "",
+         "Field of the rows that tells complex from standard: true or \"complex\", false or \"standard\". Splits the difficulty "
+         "table."),
+    TEXT(eval, complex_rules, "",
+         "File with rules that tell complex from standard rows, in place of a field (docs/evaluation.md)."),
 
     INT(checkpoint, every, "50", 0, MANY, "Save every so many steps. 0: only as checkpoint.last says, and when interrupted."),
     INT(checkpoint, keep, "2", 0, MANY, "Complete checkpoints to keep, the newest. 0: all."),

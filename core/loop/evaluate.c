@@ -29,6 +29,8 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     TRY(stage_prompts(r->prompts, &r->eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
     const struct sample_params p = {.temperature = c->temperature,
                                     .top_p = c->top_p,
+                                    .min_p = c->min_p,
+                                    .top_k = c->top_k,
                                     .stop = r->stop,
                                     .n_stop = r->n_stop,
                                     .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};

@@ -3,6 +3,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "data/choices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,10 @@ static tare_status open_data(struct run *r, struct err *e)
         if (!r->train.rows[i].answer.data)
             FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every training row needs one", r->train.rows[i].where);
     if (c->data.eval[0]) TRY(dataset_load(c->data.eval, c->eval.rows, &r->eval, e));
+    if (c->data.permute_choices) {
+        TRY(choices_permute(&r->train, (uint64_t)c->data.permute_seed, e));
+        TRY(choices_permute(&r->eval, (uint64_t)c->data.permute_seed, e));
+    }
     return order_init(&r->order, r->train.n, c->data.shuffle, (uint64_t)c->run.seed, e);
 }
 

@@ -75,9 +75,11 @@ tare_status step_run(struct run *r, struct err *e);
 tare_status train_run(const struct config *c, bool resume, struct err *e);
 
 /* run_stages.c: the stages of step.c that are not one folder's own function */
-tare_status stage_data(struct run *r, struct err *e);
+tare_status stage_data(struct run *r, int64_t n, struct err *e); /* the next n prompts */
 tare_status stage_rollout(struct run *r, struct err *e);
 tare_status stage_reference(struct run *r, struct err *e);
+/* refill.c: other groups in the place of those the estimator dropped */
+tare_status stage_refill(struct run *r, struct err *e);
 tare_status stage_apply(struct run *r, struct err *e);
 
 /* evaluate.c */

@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-tare_status stage_data(struct run *r, struct err *e)
+tare_status stage_data(struct run *r, int64_t n, struct err *e)
 {
-    const int64_t n = r->config->rollout.prompts;
     int64_t *rows, *occurrence;
     TRY(arena_new(&r->arena, int64_t, n, &rows, e));
     TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
@@ -29,11 +28,12 @@ tare_status stage_rollout(struct run *r, struct err *e)
     return stage_texts(r->tokenizer, r->model, &r->batch, &r->arena, e);
 }
 
-/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3). */
+/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3) or the estimator wants them. */
 tare_status stage_reference(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
-    if (!r->reference || !strcmp(r->config->loss.kl, "exact")) return TARE_OK;
+    const bool estimated = r->config->loss.kl_coef > 0 && strcmp(r->config->loss.kl, "exact");
+    if (!estimated && !(estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB)) return TARE_OK;
     TRY(arena_new(&r->arena, float, b->n_tokens, &b->ref_logprob, e));
     return update_logprobs(r->trainer, r->reference, b, b->ref_logprob, NULL, e);
 }

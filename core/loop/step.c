@@ -24,12 +24,13 @@ tare_status step_run(struct run *r, struct err *e)
     arena_reset(&r->arena);
     *b = (struct batch){.step = r->step + 1};
 
-    STAGE("data", stage_data(r, e));                                /* M prompts */
+    STAGE("data", stage_data(r, r->config->rollout.prompts, e));    /* M prompts */
     STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
     STAGE("verify", verify_run(r->verify, b, &r->arena, e));        /* reward [N] */
     STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
     STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e)); /* A [N], from the state before this step */
+    STAGE("refill", stage_refill(r, e));                            /* groups in the place of dropped ones */
     STAGE("update", update_run(r->trainer, b, &r->report, e));      /* theta */
     STAGE("apply", stage_apply(r, e));                              /* the estimator's state */
 
