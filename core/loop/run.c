@@ -20,9 +20,16 @@ static int32_t on_cancelled(void *ctx)
     return *signals_flag();
 }
 
+static const void *on_extension(void *ctx, const char *id)
+{
+    const struct run *r = ctx;
+    return !strcmp(id, "tare.embed/1") && r->embed ? embed_service_extension(r->embed) : NULL;
+}
+
 static struct plugin_env plugin_env(struct run *r)
 {
-    return (struct plugin_env){.seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled};
+    return (struct plugin_env){
+        .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }
 
 /* rollout.stop_ids: "151645, 151643" */
@@ -127,6 +134,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(parse_stop_ids(r, e));
     TRY(check_prompts(r, &r->train, e));
     TRY(check_prompts(r, &r->eval, e));
+    TRY(embed_service_new(r->model, r->tokenizer, &r->embed, e));
     TRY(cluster_open(c, &r->train, &env, &r->comm, r->pool, &r->cluster, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
@@ -196,6 +204,7 @@ void run_close(struct run *r)
     model_free(r->reference);
     estimate_free(r->estimator);
     cluster_close(&r->cluster);
+    embed_service_free(r->embed);
     prompts_free(r->prompts);
     model_free(r->model);
     tokenizer_free(r->tokenizer);

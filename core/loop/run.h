@@ -16,6 +16,7 @@
 #include "data/prompt.h"
 #include "dist/comm.h"
 #include "estimate/estimate.h"
+#include "loop/embed_service.h"
 #include "loop/stages.h"
 #include "model/model.h"
 #include "observe/observe.h"
@@ -47,6 +48,7 @@ struct run {
     struct model *model, *reference;
     struct sampler *sampler;
     struct verify *verify;
+    struct embed_service *embed; /* tare.embed/1, while the weights are the initial ones */
     struct cluster cluster;
     struct estimator *estimator;
     struct trainer *trainer;
