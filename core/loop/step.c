@@ -36,6 +36,7 @@ tare_status step_run(struct run *r, struct err *e)
 
     STAGE("evaluate", evaluate_when_due(r, b->step, e)); /* on held-out rows, now and then */
 
+    TRY(cluster_metrics(r, e));
     step_metrics(r, clock_seconds() - began);
     return observe_step(r->observe, b->step, b, e);
 }

@@ -5,5 +5,7 @@
 #include "loop/run.h"
 
 void step_metrics(struct run *r, double seconds);
+/* cluster/NAME/...: after estimate_apply. */
+tare_status cluster_metrics(struct run *r, struct err *e);
 
 #endif

@@ -1,0 +1,63 @@
+/* The history of each cluster beside the step's metrics: what the estimator's description holds as arrays of K numbers (m1, m2, n_eff, ...), and the
+ * mean confidence w of the step's groups. Named by the cluster where it has a name: cluster/add2/m1. Left out above 64 clusters. */
+#include "base/json.h"
+#include "loop/step_metrics.h"
+
+#include <stdio.h>
+
+enum { CLUSTERS_MOST = 64 };
+
+static void set(struct run *r, int64_t k, const char *what, double value)
+{
+    char name[200];
+    const tare_text label = cluster_name(&r->cluster, k);
+    if (label.size)
+        snprintf(name, sizeof name, "cluster/%.*s/%s", (int)(label.size < 100 ? label.size : 100), label.data, what);
+    else
+        snprintf(name, sizeof name, "cluster/%lld/%s", (long long)k, what);
+    observe_set(r->observe, name, value);
+}
+
+static void set_state(struct run *r, const json_t *state)
+{
+    const char *key;
+    json_t *values;
+    json_object_foreach((json_t *)(uintptr_t)state, key, values)
+    {
+        if (!json_is_array(values) || (int64_t)json_array_size(values) != r->cluster.n_clusters) continue;
+        for (int64_t k = 0; k < r->cluster.n_clusters; k++) {
+            const json_t *value = json_array_get(values, (size_t)k);
+            if (json_is_number(value)) set(r, k, key, json_number_value(value));
+        }
+    }
+}
+
+static void set_confidence(struct run *r)
+{
+    const struct batch *b = &r->batch;
+    double sum[CLUSTERS_MOST] = {0}, count[CLUSTERS_MOST] = {0};
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        if (b->cluster[m] < 0) continue;
+        sum[b->cluster[m]] += b->confidence[m];
+        count[b->cluster[m]]++;
+    }
+    for (int64_t k = 0; k < r->cluster.n_clusters; k++)
+        if (count[k] > 0) set(r, k, "w", sum[k] / count[k]);
+}
+
+tare_status cluster_metrics(struct run *r, struct err *e)
+{
+    const int64_t n = r->cluster.n_clusters;
+    if (n < 1 || n > CLUSTERS_MOST || !(estimate_plugin(r->estimator)->desc.needs & TARE_NEED_CLUSTER)) return TARE_OK;
+    struct str text = {0};
+    json_t *state = NULL;
+    tare_status status = estimate_describe(r->estimator, &text, e);
+    if (!status) status = json_parse(text.data, text.size, "the estimator's state", &state, e);
+    if (!status) {
+        set_state(r, state);
+        set_confidence(r);
+    }
+    json_decref(state);
+    str_free(&text);
+    return status;
+}
