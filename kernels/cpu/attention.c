@@ -8,7 +8,7 @@
 enum {
     ATTN_ROWS = MR,
     ATTN_TILES = 4 /* of a task */,
-    ATTN_BLOCKS = 6 /* that they go through together: keys in the first cache */
+    ATTN_BLOCKS = 16 /* that they go through together: keys in the second cache */
 };
 
 struct attn_args {
