@@ -16,6 +16,7 @@ static const char USAGE[] =
     "  writes  {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} a line, in the order of the input\n"
     "  --explain      how each verdict comes about, in \"explain\"\n"
     "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1\n"
+    "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end\n"
     "  --timeout S    seconds that one completion may take; default 10\n"
     "  key=value      parameters of the plugin: tare plugin info PLUGIN\n";
 
@@ -157,6 +158,7 @@ static int usage(const char *what, const char *word)
 int cmd_verify(int argc, char **argv)
 {
     struct verify_options o = {.workers = 1, .timeout = 10, .max_crash_share = 1};
+    if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0); /* started by the engine: core/verify/process.c */
     const char *plugin = NULL, **settings = NULL;
     bool explain = false;
     int64_t n = 0;
@@ -170,7 +172,9 @@ int cmd_verify(int argc, char **argv)
             mem_free(settings);
             return 0;
         }
-        if (!strcmp(a, "--explain"))
+        if (!strcmp(a, "--isolate"))
+            o.processes = true;
+        else if (!strcmp(a, "--explain"))
             explain = true;
         else if (!strcmp(a, "--threads"))
             code = str_to_int(value, &o.workers, &e) || o.workers < 0 || o.workers > 4096
@@ -192,6 +196,7 @@ int cmd_verify(int argc, char **argv)
             plugin = a;
     }
     if (!code && !plugin) code = usage("no plugin given", "");
+    if (!code && explain && o.processes) code = usage("--explain works in this process only; leave out", "--isolate");
     if (!code && run(plugin, settings, n, &o, explain, &e)) {
         log_error(&e);
         code = err_exit_code(e.code);

@@ -5,11 +5,19 @@
 #include "base/pool.h"
 #include "verify/verify.h"
 
-enum { VERIFY_MAX = 16 }; /* verifiers of one run */
+#include <pthread.h>
+
+enum {
+    VERIFY_MAX = 16,     /* verifiers of one run */
+    VERIFY_EXTRACT = 512 /* bytes kept of an extracted answer */
+};
+
+struct process; /* process.c */
 
 struct verifier {
     const struct plugin *plugin;
     double weight;
+    const tare_value *values;          /* in the arena of struct verify */
     int64_t n_instances;               /* 1, or one for each worker */
     struct plugin_instance **instance; /* [n_instances] */
 };
@@ -19,10 +27,29 @@ struct verify {
     struct pool *pool;
     struct verifier verifiers[VERIFY_MAX];
     int64_t n_verifiers;
+    uint64_t seed;
+    struct arena arena;
+    struct process *process; /* [threads]; NULL: plugins run in this process */
+    pthread_mutex_t lock;    /* of the reasons */
+    const char **reasons;    /* that came from workers, each once */
+    int64_t n_reasons, reasons_capacity;
 };
 
 /* Judges item with verifier c as worker `thread`. A verdict, or an error that names no row yet. */
 tare_status verify_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *verdict,
                         struct err *e);
+
+/* The one copy of a reason that lives as long as v. Any thread. */
+tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e);
+
+/* One worker process a thread; the first call of a thread starts its own. A worker that dies gives the verdict crashed, one that is late
+ * timeout; the next call starts another. An error: the worker cannot be started, its plugins refuse, or a plugin's call failed. */
+/* The program to start for workers: NULL, this one, when it is tare; else the one the environment names in TARE (test programs). */
+tare_status processes_program(const char **out, struct err *e);
+tare_status processes_new(int n, struct process **out, struct err *e);
+void processes_free(struct process *p, int n);
+tare_status process_start(const struct verify *v, int thread, struct err *e);
+tare_status process_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *out,
+                         struct err *e);
 
 #endif

@@ -7,22 +7,22 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { EXTRACT = 512 }; /* bytes kept of an extracted answer */
-
 struct job {
     struct verify *v;
     struct verify_item *items;
     int64_t n, first, last; /* verifiers first .. last-1 run in this pass */
     double *part;           /* [n, n_verifiers] unweighted rewards */
     _Atomic int64_t failed; /* smallest index that failed; n: none */
-    struct err *errors;     /* [threads]: of the smallest index that this thread saw fail */
-    int64_t *error_at;      /* [threads] */
+    _Atomic int64_t crashed;
+    struct err *errors; /* [threads]: of the smallest index that this thread saw fail */
+    int64_t *error_at;  /* [threads] */
 };
 
 tare_status verify_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *verdict,
                         struct err *e)
 {
     const struct verifier *f = &v->verifiers[c];
+    if (v->process) return process_call(v, c, thread, item, verdict, e);
     struct plugin_instance *instance = f->instance[f->n_instances > 1 ? thread : 0];
     tare_answer answer = {
         .struct_size = sizeof answer,
@@ -52,6 +52,7 @@ static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
             verdict.capacity = item->extracted ? item->capacity : 0;
         TRY(verify_call(j->v, c, thread, item, &verdict, e));
         j->part[i * j->v->n_verifiers + c] = verdict.reward;
+        if (verdict.code == TARE_CRASHED) atomic_fetch_add(&j->crashed, 1);
         if (c) continue;
         item->verdict = verdict.code;
         item->reason = verdict.reason;
@@ -85,10 +86,11 @@ static void run_passes(struct job *j)
 {
     struct verify *v = j->v;
     for (int64_t c = 0; c < v->n_verifiers; c = j->last) {
-        const bool single = v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD;
+        const bool single = !v->process && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD;
         j->first = c;
         j->last = c + 1;
-        while (j->last < v->n_verifiers && (v->verifiers[j->last].plugin->desc.threading == TARE_SINGLE_THREAD) == single)
+        while (j->last < v->n_verifiers &&
+               (!v->process && v->verifiers[j->last].plugin->desc.threading == TARE_SINGLE_THREAD) == single)
             j->last++;
         pool_run(single ? NULL : v->pool, j->n, task, j);
     }
@@ -106,7 +108,6 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
                           struct err *e)
 {
     const int64_t C = verify_n_components(v);
-    int64_t crashed = 0;
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t c = 0; c < C; c++) {
@@ -119,11 +120,7 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
             FAIL(e, TARE_E_NOT_FINITE, "row %s, sample %lld: the weighted reward is %g; lower the weights in verifier.plugins",
                  items[i].name ? items[i].name : "?", (long long)items[i].sample, sum);
         items[i].reward = sum;
-        crashed += items[i].verdict == TARE_CRASHED;
     }
-    if (n && (double)crashed > v->options.max_crash_share * (double)n)
-        FAIL(e, TARE_E_PLUGIN, "%lld of %lld calls of the verifier %s crashed, above verifier.max_crash_share = %g",
-             (long long)crashed, (long long)n, v->verifiers[0].plugin->desc.name, v->options.max_crash_share);
     return TARE_OK;
 }
 
@@ -138,6 +135,11 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
     for (int t = 0; t < threads; t++) j.error_at[t] = INT64_MAX;
     run_passes(&j);
     TRY_TO(s, end, report_failure(&j, e));
+    const int64_t crashed = atomic_load(&j.crashed);
+    if (n && (double)crashed > v->options.max_crash_share * (double)(n * v->n_verifiers))
+        FAIL_TO(s, end, e, TARE_E_PLUGIN,
+                "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; `tare plugin check` tells more",
+                (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
     s = add_up(v, items, n, j.part, component, e);
 end:
     mem_free(j.part), mem_free(j.errors), mem_free(j.error_at);
@@ -160,8 +162,8 @@ static void fill_items(const struct batch *b, struct verify_item *items, char *t
                 .sample = i - b->group_begin[m],
                 .tokens = b->token_begin[i + 1] - b->token_begin[i],
                 .cut = b->finish[i] == FINISH_LENGTH,
-                .extracted = text + i * EXTRACT,
-                .capacity = EXTRACT,
+                .extracted = text + i * VERIFY_EXTRACT,
+                .capacity = VERIFY_EXTRACT,
             };
     }
 }
@@ -172,7 +174,7 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
     struct verify_item *items = NULL;
     char *text = NULL;
     TRY(arena_new(a, struct verify_item, N, &items, e));
-    TRY(arena_push_raw(a, N * EXTRACT, (void **)&text, e));
+    TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
     TRY(arena_new(a, double, N, &b->reward, e));
     TRY(arena_new(a, double, N *C, &b->component, e));
     TRY(arena_new(a, int32_t, N, &b->verdict, e));

@@ -12,9 +12,12 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
     struct verify *v = NULL;
     TRY(mem_new(sizeof *v, (void **)&v, e));
     v->options = *options;
-    const tare_status s = pool_new((int)options->workers, &v->pool, e);
+    arena_init(&v->arena, "verifiers");
+    pthread_mutex_init(&v->lock, NULL);
+    tare_status s = pool_new((int)options->workers, &v->pool, e);
+    if (!s && options->processes) s = processes_new(pool_threads(v->pool), &v->process, e);
     if (s) {
-        mem_free(v);
+        verify_close(v);
         return s;
     }
     *out = v;
@@ -24,12 +27,16 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
 void verify_close(struct verify *v)
 {
     if (!v) return;
+    processes_free(v->process, pool_threads(v->pool));
     pool_free(v->pool);
     for (int64_t c = 0; c < v->n_verifiers; c++) {
         struct verifier *f = &v->verifiers[c];
         for (int64_t k = 0; k < f->n_instances; k++) plugin_destroy(f->instance[k]);
         mem_free(f->instance);
     }
+    mem_free(v->reasons);
+    arena_free(&v->arena);
+    pthread_mutex_destroy(&v->lock);
     mem_free(v);
 }
 
@@ -47,15 +54,30 @@ tare_status verify_add(struct verify *v, const char *plugin, double weight, cons
     const int64_t n = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
-    struct arena scratch;
-    arena_init(&scratch, "verifier parameters");
-    const tare_value *values = NULL;
-    tare_status s = plugin_params(f->plugin, settings, &scratch, &values, e);
-    for (int64_t k = 0; k < n && !s; k++) {
-        s = plugin_create(f->plugin, values, 0, env, &f->instance[k], e);
-        if (!s) f->n_instances++;
+    if (env) v->seed = env->seed;
+    TRY(plugin_params(f->plugin, settings, &v->arena, &f->values, e));
+    for (int64_t k = 0; k < n && !v->process; k++) {
+        TRY(plugin_create(f->plugin, f->values, 0, env, &f->instance[k], e));
+        f->n_instances++;
     }
-    arena_free(&scratch);
+    return TARE_OK;
+}
+
+tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e)
+{
+    tare_status s = TARE_OK;
+    char *copy = NULL;
+    pthread_mutex_lock(&v->lock);
+    for (int64_t i = 0; i < v->n_reasons; i++)
+        if ((int64_t)strlen(v->reasons[i]) == reason.size && !memcmp(v->reasons[i], reason.data, (size_t)reason.size)) {
+            *out = v->reasons[i];
+            goto end;
+        }
+    TRY_TO(s, end, mem_grow((void **)&v->reasons, &v->reasons_capacity, v->n_reasons + 1, sizeof *v->reasons, e));
+    TRY_TO(s, end, arena_strdup(&v->arena, reason.data, reason.size, &copy, e));
+    *out = v->reasons[v->n_reasons++] = copy;
+end:
+    pthread_mutex_unlock(&v->lock);
     return s;
 }
 
@@ -109,7 +131,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     if (o.overlong == OVERLONG_LINEAR && (o.overlong_buffer < 1 || o.overlong_buffer > o.max_new_tokens))
         FAIL(e, TARE_E_CONFIG, "%s: verifier.overlong_buffer is %lld; overlong = linear needs 1 .. rollout.max_new_tokens (%lld)",
              config_where(c, "verifier", "overlong_buffer"), (long long)o.overlong_buffer, (long long)o.max_new_tokens);
-    if (o.processes) log_warn("verifier.isolate = process is not built in yet; verifiers run in this process");
+    if (o.processes) TRY(processes_program(&o.worker, e));
     char *list = NULL;
     const int64_t n = (int64_t)strlen(k->plugins) + 1;
     TRY(mem_new(n, (void **)&list, e));
@@ -117,6 +139,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     struct verify *v = NULL;
     tare_status s = verify_new(&o, &v, e);
     if (!s) s = add_all(v, c, search, env, list, e);
+    if (!s && o.processes) s = process_start(v, 0, e); /* a plugin that refuses does so now */
     mem_free(list);
     if (s)
         verify_close(v);
@@ -142,7 +165,7 @@ const struct plugin *verify_plugin(const struct verify *v, int64_t c)
 
 struct plugin_instance *verify_instance(const struct verify *v, int64_t c)
 {
-    return c < v->n_verifiers ? v->verifiers[c].instance[0] : NULL;
+    return c < v->n_verifiers && v->verifiers[c].n_instances ? v->verifiers[c].instance[0] : NULL;
 }
 
 const char *verify_verdict_name(int32_t code)

@@ -28,6 +28,7 @@ enum verify_overlong { OVERLONG_NONE, OVERLONG_ZERO, OVERLONG_LINEAR };
 struct verify_options {
     int64_t workers;        /* 0: one for each core */
     double timeout;         /* seconds for one completion; 0: none */
+    const char *worker;     /* the program that is started for worker processes; NULL: this one */
     bool processes;         /* plugins run in worker processes */
     double max_crash_share; /* of one call's verdicts; more is an error */
     enum verify_overlong overlong;
@@ -69,6 +70,9 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
 
 /* Fills reward, component, n_components, verdict, extracted and reason of the batch, in the arena. */
 tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e);
+
+/* The main function of a worker process (`tare verify --worker`): answers requests on fd until it is closed. Returns the exit status. */
+int verify_worker(int fd);
 
 /* "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial" for code 1..7; NULL otherwise. */
 const char *verify_verdict_name(int32_t code);

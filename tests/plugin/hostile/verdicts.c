@@ -2,6 +2,7 @@
 #include <tare/sdk.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
@@ -29,6 +30,8 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
         tare_verdict *v = verdicts[i];
         if (asks(answers[i], "fail")) return tare_fail(error, TARE_E_IO, "answer %lld: the judge is out", (long long)i);
         if (asks(answers[i], "nothing")) continue;
+        if (asks(answers[i], "abort")) abort();
+        for (volatile int turns = 0; asks(answers[i], "hang");) turns = 1 - turns;
         v->code = asks(answers[i], "crashed") ? TARE_CRASHED : asks(answers[i], "code") ? 99 : TARE_CORRECT;
         v->reward = asks(answers[i], "nan") ? NAN : 1;
         if (asks(answers[i], "long")) v->size = v->capacity + 1;

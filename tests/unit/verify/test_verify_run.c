@@ -205,9 +205,120 @@ static void test_workers_do_not_matter(void **state)
     assert_int_equal(unparsable, MANY / 10); /* i/0 */
 }
 
+/* ---------------------------------------------------------------- worker processes */
+
+static struct verify *isolated(double max_crash_share, double timeout)
+{
+    static char fixture[4096];
+    const char *tare = getenv("TARE"), *fixtures = getenv("FIXTURES");
+    struct verify *v = NULL;
+    struct err e = {0};
+    if (!tare || access(tare, X_OK) || !fixtures) {
+        printf("SKIP: the program tare is not built, so no worker can be started\n");
+        skip();
+    }
+    snprintf(fixture, sizeof fixture, "%s/verdicts.so", fixtures);
+    const struct verify_options o = {
+        .workers = 2, .timeout = timeout, .processes = true, .worker = tare, .max_crash_share = max_crash_share};
+    assert_ok(verify_new(&o, &v, &e), &e);
+    assert_ok(verify_add(v, fixture, 1, NULL, NULL, NULL, &e), &e);
+    return v;
+}
+
+/* A plugin that dies or never ends costs its own verdict, and nothing else. */
+static void test_processes(void **state)
+{
+    (void)state;
+    enum { MANY = 40 };
+    static struct verify_item items[MANY];
+    struct verify *v = isolated(1, 0.3);
+    struct err e = {0};
+    for (int i = 0; i < MANY; i++)
+        items[i] = (struct verify_item){.completion = text(i % 10 == 3 ? "abort"
+                                                           : i == 17   ? "hang"
+                                                                       : "fine"),
+                                        .answer = text("x"),
+                                        .name = "r"};
+    assert_ok(verify_items(v, items, MANY, NULL, &e), &e);
+    for (int i = 0; i < MANY; i++) {
+        const int expected = i % 10 == 3 ? TARE_CRASHED : i == 17 ? TARE_TIMED_OUT : TARE_CORRECT;
+        assert_int_equal(items[i].verdict, expected);
+        assert_true(items[i].reward == (expected == TARE_CORRECT ? 1.0 : 0.0));
+        if (expected != TARE_CORRECT) assert_non_null(items[i].reason);
+    }
+    verify_close(v);
+
+    v = isolated(0.05, 5); /* 4 of 40 are above this share */
+    items[17].completion = text("fine");
+    assert_int_equal(verify_items(v, items, MANY, NULL, &e), TARE_E_PLUGIN);
+    assert_non_null(strstr(e.message, "4 of 40"));
+    assert_non_null(strstr(e.message, "max_crash_share"));
+    verify_close(v);
+}
+
+/* An error of the plugin and a reward that is no number stay errors, with row and sample, through a worker too. */
+static void test_process_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *completion, *part;
+        tare_status status;
+    } cases[] = {{"fail", "the judge is out", TARE_E_IO}, {"nan", "reward", TARE_E_NOT_FINITE}, {"code", "verdict", TARE_E_PLUGIN}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct verify *v = isolated(1, 5);
+        struct err e = {0};
+        struct verify_item items[3] = {{.completion = text("fine"), .name = "a"},
+                                       {.completion = text(cases[k].completion), .name = "b", .sample = 7},
+                                       {.completion = text("fine"), .name = "c"}};
+        const tare_status got = verify_items(v, items, 3, NULL, &e);
+        if (!got || !strstr(e.message, "row b, sample 7") || !strstr(e.message, cases[k].part))
+            fail_msg("%s: status %d, \"%s\"", cases[k].completion, got, e.message);
+        verify_close(v);
+    }
+}
+
+/* The same plugin and parameters give the same verdicts in this process and in workers. */
+static void test_processes_change_nothing(void **state)
+{
+    (void)state;
+    enum { MANY = 200 };
+    static struct verify_item items[2][MANY];
+    static char said[MANY][24], extracted[2][MANY][16];
+    struct err e = {0};
+    const char *tare = getenv("TARE");
+    if (!tare || access(tare, X_OK)) {
+        printf("SKIP: the program tare is not built, so no worker can be started\n");
+        skip();
+    }
+    for (int k = 0; k < 2; k++) {
+        struct verify *v = NULL;
+        const struct verify_options o = {.workers = 2, .timeout = 10, .max_crash_share = 1, .processes = k, .worker = tare};
+        const struct config_param percent = {.section = "verifier.number", .key = "percent", .value = "hundredth", .where = "test"};
+        assert_ok(verify_new(&o, &v, &e), &e);
+        assert_ok(verify_add(v, "number", 2, NULL, &percent, NULL, &e), &e);
+        for (int i = 0; i < MANY; i++) {
+            snprintf(said[i], sizeof said[i], "about %d%s", i % 7, i % 2 ? "%" : "");
+            items[k][i] = (struct verify_item){
+                .completion = text(said[i]), .answer = text("3%"), .extracted = extracted[k][i], .capacity = 16};
+        }
+        assert_ok(verify_items(v, items[k], MANY, NULL, &e), &e);
+        for (int i = 0; i < MANY; i++) assert_true(items[k][i].reward == (i % 2 && i % 7 == 3 ? 2.0 : 0.0));
+        if (k)
+            for (int i = 0; i < MANY; i++) {
+                assert_string_equal(items[0][i].reason,
+                                    items[1][i].reason); /* static text of the plugin, which is never unloaded */
+                assert_int_equal(items[0][i].extracted_size, items[1][i].extracted_size);
+                assert_memory_equal(extracted[0][i], extracted[1][i], (size_t)items[0][i].extracted_size);
+            }
+        verify_close(v);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_and_verdicts), cmocka_unit_test(test_overlong),
-                                       cmocka_unit_test(test_errors), cmocka_unit_test(test_workers_do_not_matter)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_weights_and_verdicts),    cmocka_unit_test(test_overlong),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_workers_do_not_matter),   cmocka_unit_test(test_processes), cmocka_unit_test(test_process_errors),
+        cmocka_unit_test(test_processes_change_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

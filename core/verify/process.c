@@ -1,0 +1,179 @@
+/* verifier.isolate = process: one worker process for each thread, started by exec of this program, replaced when it dies or is late. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "verify/internal.h"
+#include "verify/wire.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { OPEN_SECONDS = 60 };
+static const int64_t GRACE_NS = 100000000; /* a plugin that keeps its deadline answers by itself within this */
+
+struct process {
+    pid_t pid; /* 0: not running */
+    int fd;
+    struct str message;
+};
+
+tare_status processes_program(const char **out, struct err *e)
+{
+    char self[FS_PATH] = "";
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *name = n > 0 ? strrchr(self, '/') : NULL;
+    const char *other = getenv("TARE");
+    *out = NULL;
+    if (name && !strncmp(name, "/tare", 5)) return TARE_OK;
+    if (!other || access(other, X_OK))
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "verifier.isolate = process starts the program tare, and this one is %s; set TARE to its path, or verifier.isolate = "
+             "thread",
+             n > 0 ? self : "unknown");
+    *out = other;
+    return TARE_OK;
+}
+
+tare_status processes_new(int n, struct process **out, struct err *e)
+{
+    return mem_new(n * (int64_t)sizeof **out, (void **)out, e);
+}
+
+static void end(struct process *p, bool at_once)
+{
+    if (!p->pid) return;
+    if (at_once) kill(p->pid, SIGKILL);
+    close(p->fd); /* a worker that reads ends when its socket does */
+    while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    p->pid = 0;
+}
+
+void processes_free(struct process *p, int n)
+{
+    for (int i = 0; p && i < n; i++) {
+        end(&p[i], true);
+        str_free(&p[i].message);
+    }
+    mem_free(p);
+}
+
+static tare_status spawn(struct process *p, const char *binary, struct err *e)
+{
+    int fd[2];
+    posix_spawn_file_actions_t actions;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+        FAIL(e, TARE_E_IO, "a verifier's worker cannot be started: %s", strerror(errno));
+    char *argv[] = {(char *)(uintptr_t) "tare", (char *)(uintptr_t) "verify", (char *)(uintptr_t) "--worker", NULL};
+    int got = posix_spawn_file_actions_init(&actions);
+    if (!got) {
+        got = posix_spawn_file_actions_adddup2(&actions, fd[1], STDIN_FILENO);
+        if (!got) got = posix_spawn(&p->pid, binary, &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    close(fd[1]);
+    if (got) {
+        close(fd[0]);
+        p->pid = 0;
+        FAIL(e, TARE_E_IO, "a verifier's worker cannot be started from %s: %s", binary, strerror(got));
+    }
+    p->fd = fd[0];
+    return TARE_OK;
+}
+
+/* The plugin and every parameter as text, so that the worker makes the same instance. */
+static tare_status put_verifier(struct str *m, const struct verifier *f, struct err *e)
+{
+    struct str text = {0};
+    tare_status s = str_addf(&text, e, "%s:%s", f->plugin->path, f->plugin->desc.name);
+    if (!s) s = wire_put_text(m, (tare_text){text.data, text.size}, e);
+    if (!s) s = wire_put_int(m, f->plugin->desc.n_params, e);
+    for (uint32_t i = 0; i < f->plugin->desc.n_params && !s; i++) {
+        str_clear(&text);
+        s = str_addf(&text, e, "%s=", f->plugin->params[i].key);
+        if (!s) s = plugin_value_text(f->plugin, i, f->values[i], &text, e);
+        if (!s) s = wire_put_text(m, (tare_text){text.data, text.size}, e);
+    }
+    str_free(&text);
+    return s;
+}
+
+static tare_status failed(struct wire *w, tare_status status, struct err *e)
+{
+    const tare_text why = wire_text(w);
+    FAIL(e, status, "%.*s", (int)(why.size < 1500 ? why.size : 1500), why.data);
+}
+
+static tare_status start(const struct verify *v, struct process *p, struct err *e)
+{
+    TRY(spawn(p, v->options.worker ? v->options.worker : "/proc/self/exe", e));
+    wire_start(&p->message);
+    TRY(wire_put_int(&p->message, WIRE_OPEN, e));
+    TRY(wire_put_int(&p->message, (int64_t)v->seed, e));
+    TRY(wire_put_int(&p->message, v->n_verifiers, e));
+    for (int64_t c = 0; c < v->n_verifiers; c++) TRY(put_verifier(&p->message, &v->verifiers[c], e));
+    if (wire_send(p->fd, &p->message) || wire_receive(p->fd, &p->message, clock_ns() + (int64_t)OPEN_SECONDS * 1000000000)) {
+        end(p, true);
+        FAIL(e, TARE_E_PLUGIN,
+             "a verifier's worker died or hung while it opened its plugins; try verifier.isolate = thread to see why");
+    }
+    struct wire w = {.data = p->message.data, .size = p->message.size};
+    const tare_status s = (tare_status)wire_int(&w);
+    if (!s) return TARE_OK;
+    end(p, true);
+    return failed(&w, s, e);
+}
+
+tare_status process_start(const struct verify *v, int thread, struct err *e)
+{
+    return v->process[thread].pid ? TARE_OK : start(v, &v->process[thread], e);
+}
+
+static tare_status lost(struct process *p, bool late, tare_verdict *out)
+{
+    end(p, true);
+    out->code = late ? TARE_TIMED_OUT : TARE_CRASHED;
+    out->reward = 0;
+    out->size = 0;
+    out->reason = late ? "the verifier did not answer in time" : "the verifier's process died";
+    return TARE_OK;
+}
+
+tare_status process_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *out,
+                         struct err *e)
+{
+    struct process *p = &v->process[thread];
+    const int64_t timeout = v->options.timeout > 0 ? (int64_t)(v->options.timeout * 1e9) : 0;
+    TRY(process_start(v, thread, e));
+    wire_start(&p->message);
+    TRY(wire_put_int(&p->message, WIRE_JUDGE, e));
+    TRY(wire_put_int(&p->message, c, e));
+    TRY(wire_put_int(&p->message, timeout, e));
+    TRY(wire_put_text(&p->message, item->prompt, e));
+    TRY(wire_put_text(&p->message, item->completion, e));
+    TRY(wire_put_text(&p->message, item->answer, e));
+    TRY(wire_put_text(&p->message, item->row, e));
+    enum wire_result r = wire_send(p->fd, &p->message);
+    if (!r) r = wire_receive(p->fd, &p->message, timeout ? clock_ns() + timeout + GRACE_NS : 0);
+    if (r) return lost(p, r == WIRE_LATE, out);
+    struct wire w = {.data = p->message.data, .size = p->message.size};
+    const tare_status s = (tare_status)wire_int(&w);
+    if (s) return failed(&w, s, e);
+    (void)wire_text(&w);
+    out->code = (int32_t)wire_int(&w);
+    out->reward = wire_double(&w);
+    const tare_text extracted = wire_text(&w), reason = wire_text(&w);
+    if (w.bad) return lost(p, false, out);
+    out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
+    if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
+    out->reason = NULL;
+    return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
+}

@@ -1,0 +1,90 @@
+/* The other end of verifier.isolate = process: a process that holds one instance of every verifier and answers one request at a time. */
+#include "base/clock.h"
+#include "verify/internal.h"
+#include "verify/wire.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct worker_state {
+    struct plugin_instance *instance[VERIFY_MAX];
+    int64_t n;
+    struct arena arena;
+    struct str out;
+};
+
+static tare_status text_copy(struct arena *a, tare_text t, const char **out, struct err *e)
+{
+    char *s = NULL;
+    TRY(arena_strdup(a, t.data, t.size, &s, e));
+    *out = s;
+    return TARE_OK;
+}
+
+static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
+{
+    const struct plugin_env env = {.seed = (uint64_t)wire_int(in)};
+    const int64_t n = wire_int(in);
+    for (int64_t c = 0; c < n && !in->bad; c++) {
+        const char *name, *settings[64];
+        TRY(text_copy(&w->arena, wire_text(in), &name, e));
+        const int64_t k = wire_int(in);
+        if (k > 64 || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+        for (int64_t i = 0; i < k; i++) TRY(text_copy(&w->arena, wire_text(in), &settings[i], e));
+        const struct plugin *p = NULL;
+        const struct config_param *params = NULL;
+        const tare_value *values = NULL;
+        TRY(plugin_open(name, TARE_VERIFIER, NULL, &p, e));
+        TRY(plugin_settings(p, settings, k, NULL, &w->arena, &params, e));
+        TRY(plugin_params(p, params, &w->arena, &values, e));
+        TRY(plugin_create(p, values, 0, &env, &w->instance[c], e));
+        w->n = c + 1;
+    }
+    return TARE_OK;
+}
+
+static tare_status judge(struct worker_state *w, struct wire *in, tare_verdict *v, struct err *e)
+{
+    const int64_t c = wire_int(in), timeout = wire_int(in);
+    tare_answer a = {.struct_size = sizeof a};
+    a.prompt = wire_text(in), a.completion = wire_text(in), a.answer = wire_text(in), a.row = wire_text(in);
+    a.deadline_ns = timeout ? clock_ns() + timeout : 0;
+    if (in->bad || c < 0 || c >= w->n) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+    const tare_answer *answers = &a;
+    return plugin_verify(w->instance[c], &answers, &v, 1, e);
+}
+
+/* status, message; of a verdict: code, reward, extracted, reason */
+static tare_status reply(struct worker_state *w, tare_status status, const struct err *why, const tare_verdict *v, struct err *e)
+{
+    wire_start(&w->out);
+    TRY(wire_put_int(&w->out, status, e));
+    TRY(wire_put_text(&w->out, status ? (tare_text){why->message, (int64_t)strlen(why->message)} : (tare_text){"", 0}, e));
+    if (status || !v) return TARE_OK;
+    TRY(wire_put_int(&w->out, v->code, e));
+    TRY(wire_put_double(&w->out, v->reward, e));
+    TRY(wire_put_text(&w->out, (tare_text){v->extracted, v->size}, e));
+    return wire_put_text(&w->out, v->reason ? (tare_text){v->reason, (int64_t)strlen(v->reason)} : (tare_text){"", 0}, e);
+}
+
+int verify_worker(int fd)
+{
+    struct worker_state w = {.n = 0};
+    struct str in = {0};
+    char extracted[VERIFY_EXTRACT];
+    struct err e = {0};
+    arena_init(&w.arena, "verifier worker");
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* what a plugin prints must not reach the engine's output */
+    while (wire_receive(fd, &in, 0) == WIRE_OK) {
+        struct wire m = {.data = in.data, .size = in.size};
+        tare_verdict v = {.struct_size = sizeof v, .extracted = extracted, .capacity = sizeof extracted};
+        struct err why = {0};
+        const bool open = wire_int(&m) == WIRE_OPEN;
+        const tare_status s = open ? open_verifiers(&w, &m, &why) : judge(&w, &m, &v, &why);
+        if (reply(&w, s, &why, open ? NULL : &v, &e) || wire_send(fd, &w.out)) break;
+    }
+    for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
+    str_free(&in), str_free(&w.out);
+    arena_free(&w.arena);
+    return 0;
+}
