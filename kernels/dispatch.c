@@ -21,7 +21,9 @@ static int choices(struct choice out[6])
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     out[n++] = (struct choice){"avx512", "AVX-512 F, BW, DQ and VL", &kernels_avx512, wide, 1};
     out[n++] = (struct choice){"avx2", "AVX2 and FMA", &kernels_avx2, fma, 1};
+#ifdef TARE_CPU_EMU512
     out[n++] = (struct choice){"emu512", "AVX2 and FMA", &kernels_emu512, fma, 0};
+#endif
 #endif
     out[n++] = (struct choice){"ref", "AVX2 and FMA", &kernels_ref_fma, fma, 1};
 #endif
