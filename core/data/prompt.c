@@ -1,6 +1,7 @@
 #include "data/prompt.h"
 
 #include "base/arena.h"
+#include "data/choices.h"
 
 #include <string.h>
 
@@ -73,14 +74,24 @@ static tare_status add_suffix(const struct prompts *p, json_t *messages, const s
     return status;
 }
 
+static tare_status question_text(const struct row *row, struct str *out, struct err *e)
+{
+    TRY(str_add(out, row->question.data, row->question.size, e));
+    return choices_render(row, out, e);
+}
+
 static tare_status make_messages(const struct prompts *p, const struct row *row, json_t **out, struct err *e)
 {
     const char *system = p->config->system;
     if (row->messages.data) {
         TRY(json_parse(row->messages.data, row->messages.size, row->where, out, e));
     } else {
+        struct str text = {0};
         *out = json_array();
-        if (json_array_append_new(*out, message("user", row->question.data, row->question.size))) return no_memory(e);
+        tare_status status = question_text(row, &text, e);
+        if (!status && json_array_append_new(*out, message("user", text.data, text.size))) status = no_memory(e);
+        str_free(&text);
+        TRY(status);
     }
     const bool own = !strcmp(json_text_or(json_array_get(*out, 0), "role", ""), "system");
     if (system && *system && !own && json_array_insert_new(*out, 0, message("system", system, (int64_t)strlen(system))))
@@ -91,7 +102,7 @@ static tare_status make_messages(const struct prompts *p, const struct row *row,
 tare_status prompts_text(const struct prompts *p, const struct row *row, struct str *out, struct err *e)
 {
     if (!p->chat) {
-        TRY(str_add(out, row->question.data, row->question.size, e));
+        TRY(question_text(row, out, e));
         return p->config->suffix ? str_add(out, p->config->suffix, -1, e) : TARE_OK;
     }
     json_t *messages = NULL;

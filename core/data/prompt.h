@@ -3,6 +3,7 @@
  *                        suffix goes behind the last user message); rendered with the chat template and the generation prompt, encoded
  *                        without adding special tokens (the template writes them)
  *   data.prompt = plain  question + suffix as it is, behind BOS when the tokenizer wants one
+ * The options of a row with choices are part of its question (choices.h).
  * Threads: prompts may be made from several threads. */
 #ifndef TARE_CORE_PROMPT_H
 #define TARE_CORE_PROMPT_H
