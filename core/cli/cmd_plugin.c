@@ -11,15 +11,16 @@
 #include <string.h>
 
 static const char USAGE[] =
-    "usage: tare plugin list [--json]\n"
+    "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
-    "       tare plugin new estimator | verifier | encoder | codebook NAME\n"
+    "       tare plugin new estimator | verifier | encoder | codebook NAME [--lang c | cpp | rust]\n"
     "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
     "PREFIX/lib/tare; a name found twice is taken from the first place.\n";
 
 struct listing {
-    bool json;
+    enum plugin_format format;
+    int32_t kind; /* 0: all */
     struct str text;
     int64_t n, broken;
 };
@@ -33,8 +34,10 @@ static tare_status list_one(void *ctx, const char *path, const struct plugin *p,
         log_warn("%s: cannot be used: %s", path, why->message);
         return TARE_OK;
     }
+    if (l->kind && l->kind != p->desc.kind) return TARE_OK;
     l->n++;
-    if (l->json) return plugin_describe(p, PLUGIN_JSON, &l->text, &e);
+    if (l->format == PLUGIN_MARKDOWN && str_add(&l->text, "\n", 1, &e)) return e.code;
+    if (l->format != PLUGIN_TEXT) return plugin_describe(p, l->format, &l->text, &e);
     return str_addf(&l->text, &e, "%-10s %-22s %-8s %s\n", plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version,
                     p->desc.summary);
 }
@@ -47,12 +50,28 @@ static int print(const struct str *text)
     return 1;
 }
 
-static int list(bool json)
+/* docs/plugins.md: every plugin under the heading of its kind. */
+static tare_status list_markdown(struct listing *l, struct err *e)
 {
-    struct listing l = {.json = json};
+    static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks"};
+    TRY(str_add(
+        &l->text,
+        "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters stand in the configuration's "
+        "section\n`[KIND.NAME]`, or on the command line as `KIND.NAME.key=value`.\n",
+        -1, e));
+    for (l->kind = TARE_ESTIMATOR; l->kind <= TARE_CODEBOOK; l->kind++) {
+        TRY(str_addf(&l->text, e, "\n## %s\n", HEADINGS[l->kind]));
+        TRY(plugin_list(NULL, list_one, l, e));
+    }
+    return TARE_OK;
+}
+
+static int list(enum plugin_format format)
+{
+    struct listing l = {.format = format};
     struct err e = {0};
     int rc = 1;
-    if (plugin_list(NULL, list_one, &l, &e))
+    if (format == PLUGIN_MARKDOWN ? list_markdown(&l, &e) : plugin_list(NULL, list_one, &l, &e))
         log_error(&e);
     else
         rc = print(&l.text);
@@ -197,10 +216,14 @@ static int make_new(int argc, char **argv)
 {
     struct err e = {0};
     int32_t kind = TARE_ESTIMATOR;
-    if (argc != 4) return fputs(USAGE, stderr), 2;
+    const char *language = "c";
+    if (argc == 6 && !strcmp(argv[4], "--lang"))
+        language = argv[5];
+    else if (argc != 4)
+        return fputs(USAGE, stderr), 2;
     while (kind <= TARE_CODEBOOK && strcmp(argv[2], plugin_kind_name(kind))) kind++;
     if (kind > TARE_CODEBOOK) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], USAGE), 2;
-    const tare_status status = plugin_template(kind, argv[3], &e);
+    const tare_status status = plugin_template(kind, argv[3], language, &e);
     if (status) {
         log_error(&e);
         return err_exit_code(status);
@@ -230,7 +253,7 @@ int cmd_plugin(int argc, char **argv)
         else
             name = argv[i];
     }
-    if (!strcmp(verb, "list") && !name && (format == PLUGIN_TEXT || format == PLUGIN_JSON)) return list(format == PLUGIN_JSON);
+    if (!strcmp(verb, "list") && !name && format != PLUGIN_INI) return list(format);
     if (!strcmp(verb, "info") && name) return info(name, format);
     return fputs(USAGE, stderr), 2;
 }

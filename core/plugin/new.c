@@ -90,26 +90,57 @@ done:
     return status;
 }
 
-tare_status plugin_template(int32_t kind, const char *name, struct err *e)
+/* What a language's folder is made of: a file of the SDK's template/KIND, and its name there (NULL: the plugin's, with the suffix). */
+struct language {
+    const char *name, *suffix;
+    const char *files[8][2];
+};
+
+static const struct language LANGUAGES[] = {
+    {"c",
+     "c",
+     {{"plugin.c", NULL},
+      {"test.sh", "test.sh"},
+      {"../common/Makefile", "Makefile"},
+      {"../common/CMakeLists.txt", "CMakeLists.txt"},
+      {"../common/tare.map", "tare.map"},
+      {"../common/README.md", "README.md"}}},
+    {"cpp",
+     "cpp",
+     {{"plugin.cpp", NULL},
+      {"test.sh", "test.sh"},
+      {"../common/Makefile.cpp", "Makefile"},
+      {"../common/CMakeLists.cpp.txt", "CMakeLists.txt"},
+      {"../common/tare.map", "tare.map"},
+      {"../common/README.md", "README.md"}}},
+    {"rust",
+     "rs",
+     {{"plugin.rs", NULL},
+      {"test.sh", "test.sh"},
+      {"../common/Makefile.rust", "Makefile"},
+      {"../common/Cargo.toml", "Cargo.toml"},
+      {"../../rust/tare.rs", "tare.rs"},
+      {"../common/README.md", "README.md"}}},
+};
+
+tare_status plugin_template(int32_t kind, const char *name, const char *language, struct err *e)
 {
-    static const char *const FILES[][2] = {{"plugin.c", NULL},
-                                           {"test.sh", "test.sh"},
-                                           {"../common/Makefile", "Makefile"},
-                                           {"../common/CMakeLists.txt", "CMakeLists.txt"},
-                                           {"../common/tare.map", "tare.map"},
-                                           {"../common/README.md", "README.md"}};
     struct sdk sdk;
+    const struct language *l = NULL;
     char folder[FS_PATH], from[FS_PATH], to[FS_PATH], source[128];
+    for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++)
+        if (!strcmp(language, LANGUAGES[i].name)) l = &LANGUAGES[i];
+    if (!l) FAIL(e, TARE_E_INVALID, "there is no template in the language '%s'; there are c, cpp and rust", language);
     if (!plugin_name_ok(name) || strlen(name) > 63)
         FAIL(e, TARE_E_INVALID, "'%s' cannot be a plugin's name; it has to be [a-z][a-z0-9_]*, at most 63 characters", name);
     if (fs_exists(name)) FAIL(e, TARE_E_INVALID, "%s: exists already; choose another name, or remove it", name);
     TRY(find_sdk(&sdk, e));
     TRY(fs_join(folder, sdk.templates, plugin_kind_name(kind), e));
     TRY(fs_mkdirs(name, e));
-    snprintf(source, sizeof source, "%s.c", name);
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
-        TRY(fs_join(from, folder, FILES[i][0], e));
-        TRY(fs_join(to, name, FILES[i][1] ? FILES[i][1] : source, e));
+    snprintf(source, sizeof source, "%s.%s", name, l->suffix);
+    for (size_t i = 0; l->files[i][0]; i++) {
+        TRY(fs_join(from, folder, l->files[i][0], e));
+        TRY(fs_join(to, name, l->files[i][1] ? l->files[i][1] : source, e));
         TRY(write_file(from, to, kind, name, &sdk, e));
     }
     return TARE_OK;

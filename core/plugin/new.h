@@ -5,7 +5,7 @@
 
 #include "plugin/plugin.h"
 
-/* The folder (named like the plugin, in the current one) may not exist yet. */
-tare_status plugin_template(int32_t kind, const char *name, struct err *e);
+/* language: c, cpp or rust. The folder (named like the plugin, in the current one) may not exist yet. */
+tare_status plugin_template(int32_t kind, const char *name, const char *language, struct err *e);
 
 #endif

@@ -20,5 +20,13 @@ for header in base estimator verifier clusterer plugin sdk; do
         compiled=$((compiled + 1))
     done
 done
+printf '#include <tare/sdk.hpp>\n#include <tare/sdk.hpp>\ntypedef int not_empty;\n' > "$work/hpp.cpp"
+for cxx in g++ clang++; do
+    command -v $cxx > /dev/null || continue
+    for std in c++17 c++20; do
+        $cxx -std=$std -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wpadded -Werror -I"$root/sdk/include" -c "$work/hpp.cpp" -o "$work/out.o"
+        compiled=$((compiled + 1))
+    done
+done
 [ $compiled -gt 0 ] || { echo "SKIP: no compiler is here"; exit 77; }
 echo "$compiled compilations"

@@ -1,0 +1,349 @@
+/* Sugar for plugins in C++17: a class becomes a plugin, and no exception leaves it. Header-only, never part of the ABI.
+ *
+ *   class mine {
+ *   public:
+ *       mine(const tare_host *host, const tare_value *values, int64_t n_clusters);          // may throw: create fails with its message
+ *       void compute(const tare_batch &batch, const double *prepared, tare_advantages &out) const;
+ *   };
+ *   static constexpr tare_descriptor DESCRIPTOR = tare::estimator<mine>({"mine", "0.1.0", "what it does", "Apache-2.0"}, PARAMS);
+ *   TARE_PLUGIN_ENTRY(DESCRIPTOR)
+ *
+ * A member function which the class has becomes the table's function of the same name; one which it has not is NULL there. They take
+ * what the C function takes without self and error, structs by reference, and say what is wrong by throwing: tare::error with its own
+ * status, std::bad_alloc as TARE_E_NOMEM, anything else as TARE_E_PLUGIN with what(). Reading outside the table's rules (shapes, owners,
+ * which function may change the state) is as in the C headers.
+ */
+#ifndef TARE_SDK_HPP
+#define TARE_SDK_HPP
+
+#include "sdk.h"
+
+#include <cstring>
+#include <exception>
+#include <new>
+#include <type_traits>
+
+namespace tare
+{
+
+/* throw tare::error(TARE_E_RANGE, "group %lld: no rollouts", m); */
+class error : public std::exception
+{
+public:
+    __attribute__((format(printf, 3, 4))) error(tare_status code, const char *format, ...) noexcept : code_(code)
+    {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(message_, sizeof message_, format, args);
+        va_end(args);
+    }
+    tare_status code() const noexcept
+    {
+        return code_;
+    }
+    const char *what() const noexcept override
+    {
+        return message_;
+    }
+
+private:
+    tare_status code_;
+    char message_[500];
+};
+
+/* Runs f; what it throws becomes a status and a message. For functions written by hand as well. */
+template <class F> tare_status guard(tare_error *out, F f) noexcept
+{
+    try {
+        f();
+        return TARE_OK;
+    } catch (const error &e) {
+        return tare_fail(out, e.code() ? e.code() : TARE_E_GENERIC, "%s", e.what());
+    } catch (const std::bad_alloc &) {
+        return tare_fail(out, TARE_E_NOMEM, "no memory");
+    } catch (const std::exception &e) {
+        return tare_fail(out, TARE_E_PLUGIN, "%s", e.what());
+    } catch (...) {
+        return tare_fail(out, TARE_E_PLUGIN, "it threw something that is no std::exception");
+    }
+}
+
+/* Saved state, number by number. */
+inline void put(const tare_stream &out, const void *data, int64_t size)
+{
+    if (const tare_status s = out.write(out.ctx, data, size)) throw error(s, "the state cannot be written");
+}
+template <class T> void put(const tare_stream &out, const T &value)
+{
+    static_assert(std::is_trivially_copyable<T>::value, "only plain data can be saved byte by byte");
+    put(out, &value, int64_t(sizeof value));
+}
+inline void get(const tare_stream &in, void *data, int64_t size)
+{
+    if (const tare_status s = in.read(in.ctx, data, size)) throw error(s, "the state is cut short");
+}
+template <class T> T get(const tare_stream &in)
+{
+    static_assert(std::is_trivially_copyable<T>::value, "only plain data can be loaded byte by byte");
+    T value;
+    get(in, &value, int64_t(sizeof value));
+    return value;
+}
+
+/* Copies text into the verdict's buffer, cut to its capacity and not inside a character. */
+inline void extract(tare_verdict &v, const char *data, int64_t size)
+{
+    int64_t n = size < v.capacity ? size : v.capacity;
+    while (n > 0 && n < size && (static_cast<unsigned char>(data[n]) & 0xc0) == 0x80) n--;
+    if (n > 0) std::memcpy(v.extracted, data, size_t(n));
+    v.size = n;
+}
+
+namespace detail
+{
+
+#define TARE_HAS_MEMBER(NAME)                                                                                                      \
+    template <class T, class = void> struct has_##NAME : std::false_type {                                                         \
+    };                                                                                                                             \
+    template <class T> struct has_##NAME<T, std::void_t<decltype(&T::NAME)>> : std::true_type {                                    \
+    };
+TARE_HAS_MEMBER(save)
+TARE_HAS_MEMBER(load)
+TARE_HAS_MEMBER(prepare_size)
+TARE_HAS_MEMBER(prepare)
+TARE_HAS_MEMBER(collect_size)
+TARE_HAS_MEMBER(collect)
+TARE_HAS_MEMBER(apply)
+TARE_HAS_MEMBER(describe)
+TARE_HAS_MEMBER(explain)
+TARE_HAS_MEMBER(fit)
+TARE_HAS_MEMBER(identity)
+TARE_HAS_MEMBER(encoder_identity)
+TARE_HAS_MEMBER(encoder_state)
+TARE_HAS_MEMBER(cluster_name)
+#undef TARE_HAS_MEMBER
+
+/* What the tables of several kinds share. A number that cannot be told because of an exception is -1, which the host refuses. */
+template <class T> struct common {
+    static T &of(void *self)
+    {
+        return *static_cast<T *>(self);
+    }
+    static const T &of(const void *self)
+    {
+        return *static_cast<const T *>(self);
+    }
+    template <class F> static int64_t number(F f) noexcept
+    {
+        int64_t n = -1;
+        return guard(nullptr, [&] { n = f(); }) ? -1 : n;
+    }
+    static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error) noexcept
+    {
+        return guard(error, [&] { *self = new T(host, values); });
+    }
+    static void destroy(void *self) noexcept
+    {
+        delete static_cast<T *>(self);
+    }
+    static tare_status save(const void *self, const tare_stream *out, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).save(*out); });
+    }
+    static tare_status load(void *self, const tare_stream *in, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).load(*in); });
+    }
+    static int64_t dim(const void *self) noexcept
+    {
+        return number([&] { return of(self).dim(); });
+    }
+    static tare_status fit(void *self, const tare_text *items, int64_t n, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).fit(items, n); });
+    }
+    template <class Table> static constexpr void fill(Table &t)
+    {
+        t.struct_size = sizeof t;
+        t.destroy = destroy;
+        if constexpr (has_save<T>::value) t.save = save;
+        if constexpr (has_load<T>::value) t.load = load;
+    }
+};
+
+template <class T> struct estimator_functions : common<T> {
+    using common<T>::of;
+    static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self,
+                              tare_error *error) noexcept
+    {
+        return guard(error, [&] { *self = new T(host, values, n_clusters); });
+    }
+    static int64_t prepare_size(const void *self) noexcept
+    {
+        return common<T>::number([&] { return of(self).prepare_size(); });
+    }
+    static int64_t collect_size(const void *self) noexcept
+    {
+        return common<T>::number([&] { return of(self).collect_size(); });
+    }
+    static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).prepare(*batch, group, sum); });
+    }
+    static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                               tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).compute(*batch, prepared, *out); });
+    }
+    static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).collect(*batch, group, sum); });
+    }
+    static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).apply(step, collected); });
+    }
+    static tare_status describe(const void *self, const tare_stream *out, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).describe(*out); });
+    }
+    static constexpr tare_estimator table()
+    {
+        tare_estimator t{};
+        common<T>::fill(t);
+        t.create = create;
+        t.compute = compute;
+        if constexpr (has_prepare_size<T>::value) t.prepare_size = prepare_size;
+        if constexpr (has_prepare<T>::value) t.prepare = prepare;
+        if constexpr (has_collect_size<T>::value) t.collect_size = collect_size;
+        if constexpr (has_collect<T>::value) t.collect = collect;
+        if constexpr (has_apply<T>::value) t.apply = apply;
+        if constexpr (has_describe<T>::value) t.describe = describe;
+        return t;
+    }
+};
+template <class T> inline constexpr tare_estimator ESTIMATOR = estimator_functions<T>::table();
+
+template <class T> struct verifier_functions : common<T> {
+    using common<T>::of;
+    static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                              tare_error *error) noexcept
+    {
+        return guard(error, [&] {
+            for (int64_t i = 0; i < n; i++) of(self).verify(*answers[i], *verdicts[i]);
+        });
+    }
+    static tare_status explain(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).explain(*answer, *out); });
+    }
+    static constexpr tare_verifier table()
+    {
+        tare_verifier t{};
+        t.struct_size = sizeof t;
+        t.create = common<T>::create;
+        t.destroy = common<T>::destroy;
+        t.verify = verify;
+        if constexpr (has_explain<T>::value) t.explain = explain;
+        return t;
+    }
+};
+template <class T> inline constexpr tare_verifier VERIFIER = verifier_functions<T>::table();
+
+template <class T> struct encoder_functions : common<T> {
+    using common<T>::of;
+    static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).encode(texts, n, out); });
+    }
+    static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).identity(text, capacity); });
+    }
+    static constexpr tare_encoder table()
+    {
+        tare_encoder t{};
+        common<T>::fill(t);
+        t.create = common<T>::create;
+        t.dim = common<T>::dim;
+        t.encode = encode;
+        if constexpr (has_fit<T>::value) t.fit = common<T>::fit;
+        if constexpr (has_identity<T>::value) t.identity = identity;
+        return t;
+    }
+};
+template <class T> inline constexpr tare_encoder ENCODER = encoder_functions<T>::table();
+
+template <class T> struct codebook_functions : common<T> {
+    using common<T>::of;
+    static int64_t size(const void *self) noexcept
+    {
+        return common<T>::number([&] { return of(self).size(); });
+    }
+    static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
+                              float *distance, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).assign(embedding, rows, n, cluster, distance); });
+    }
+    static tare_status encoder_identity(const void *self, char *text, int64_t capacity, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).encoder_identity(text, capacity); });
+    }
+    static tare_text encoder_state(const void *self) noexcept
+    {
+        return of(self).encoder_state();
+    }
+    static tare_text cluster_name(const void *self, int64_t k) noexcept
+    {
+        return of(self).cluster_name(k);
+    }
+    static constexpr tare_codebook table()
+    {
+        tare_codebook t{};
+        common<T>::fill(t);
+        t.create = common<T>::create;
+        t.size = size;
+        t.dim = common<T>::dim;
+        t.assign = assign;
+        if constexpr (has_fit<T>::value) t.fit = common<T>::fit;
+        if constexpr (has_encoder_identity<T>::value) t.encoder_identity = encoder_identity;
+        if constexpr (has_encoder_state<T>::value) t.encoder_state = encoder_state;
+        if constexpr (has_cluster_name<T>::value) t.cluster_name = cluster_name;
+        return t;
+    }
+};
+template <class T> inline constexpr tare_codebook CODEBOOK = codebook_functions<T>::table();
+
+} // namespace detail
+
+/* The descriptor's own members; see tare_descriptor. */
+struct about {
+    const char *name, *version, *summary, *license;
+    const char *source = nullptr;
+    uint32_t needs = 0, threading = TARE_SINGLE_THREAD;
+};
+
+constexpr tare_descriptor descriptor(int32_t kind, const about &a, const tare_param *params, uint32_t n, const void *functions)
+{
+    return {sizeof(tare_descriptor), kind,   a.name, a.version, a.summary, a.license, a.source, params, n, sizeof(tare_param),
+            a.needs,                 a.threading, functions};
+}
+
+#define TARE_KIND(NAME, KIND, TABLE)                                                                                               \
+    template <class T, uint32_t N> constexpr tare_descriptor NAME(const about &a, const tare_param (&params)[N])                   \
+    {                                                                                                                              \
+        return descriptor(KIND, a, params, N, &detail::TABLE<T>);                                                                  \
+    }                                                                                                                              \
+    template <class T> constexpr tare_descriptor NAME(const about &a)                                                              \
+    {                                                                                                                              \
+        return descriptor(KIND, a, nullptr, 0, &detail::TABLE<T>);                                                                 \
+    }
+TARE_KIND(estimator, TARE_ESTIMATOR, ESTIMATOR)
+TARE_KIND(verifier, TARE_VERIFIER, VERIFIER)
+TARE_KIND(encoder, TARE_ENCODER, ENCODER)
+TARE_KIND(codebook, TARE_CODEBOOK, CODEBOOK)
+#undef TARE_KIND
+
+} // namespace tare
+
+#endif

@@ -1,0 +1,853 @@
+//! The tare plugin ABI, major 1, for Rust: the structs of the C headers written out, and traits that keep unsafe code and panics in this file.
+//! Never part of the ABI; the C headers are the contract (shapes, owners, which function may change the state). Needs no crates; Rust 1.63.
+//!
+//!     mod tare;
+//!     struct Mine { scale: f64 }
+//!     impl tare::Estimator for Mine { ... }
+//!     static PARAMS: [tare::Param; 1] = [tare::Param::float(c!("scale"), c!("1"), c!("multiplies the advantages"), 0.0, 0.0, 0)];
+//!     tare_plugin!(tare::estimator::<Mine>(tare::About::new(c!("mine"), c!("0.1.0"), c!("what it does"), c!("Apache-2.0")), &PARAMS));
+//!
+//! What a function returns as Err, and a panic, reach the user as an error with the plugin's name in front.
+#![allow(dead_code)]
+
+use std::ffi::{c_char, c_void, CStr};
+use std::marker::PhantomData;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// A text that ends with NUL, for the tables.
+#[macro_export]
+macro_rules! c {
+    ($text:expr) => {
+        concat!($text, "\0").as_ptr() as *const std::ffi::c_char
+    };
+}
+
+/// The entry point of a file with one plugin.
+#[macro_export]
+macro_rules! tare_plugin {
+    ($descriptor:expr) => {
+        static TARE_DESCRIPTOR: tare::Descriptor = $descriptor;
+        static TARE_DESCRIPTORS: tare::Shared<[&'static tare::Descriptor; 1]> = tare::Shared([&TARE_DESCRIPTOR]);
+        static TARE_PLUGIN: tare::Plugin = tare::Plugin {
+            struct_size: std::mem::size_of::<tare::Plugin>() as u32,
+            abi_minor_built: tare::ABI_MINOR,
+            abi_minor_needed: 0,
+            n_descriptors: 1,
+            descriptors: TARE_DESCRIPTORS.0.as_ptr() as *const *const tare::Descriptor,
+        };
+        #[no_mangle]
+        pub extern "C" fn tare_plugin_v1(_host: *const tare::Host, _error: *mut tare::ErrorBuffer) -> *const tare::Plugin {
+            &TARE_PLUGIN
+        }
+    };
+}
+
+pub const ABI_MINOR: u32 = 0;
+
+pub type Status = i32;
+pub const OK: Status = 0;
+pub const E_GENERIC: Status = 1;
+pub const E_INVALID: Status = 10;
+pub const E_RANGE: Status = 11;
+pub const E_CONFIG: Status = 12;
+pub const E_SHAPE: Status = 13;
+pub const E_NOMEM: Status = 20;
+pub const E_IO: Status = 30;
+pub const E_CORRUPT: Status = 31;
+pub const E_VERSION: Status = 32;
+pub const E_UNSUPPORTED: Status = 40;
+pub const E_NOT_FOUND: Status = 41;
+pub const E_TIMEOUT: Status = 50;
+pub const E_CANCELLED: Status = 51;
+pub const E_STATE: Status = 60;
+pub const E_NOT_FINITE: Status = 61;
+pub const E_PLUGIN: Status = 80;
+
+pub const BOOL: i32 = 1;
+pub const INT: i32 = 2;
+pub const FLOAT: i32 = 3;
+pub const STRING: i32 = 4;
+pub const CHOICE: i32 = 5;
+pub const PATH: i32 = 6;
+
+pub const REQUIRED: u32 = 1;
+pub const ABOVE_MIN: u32 = 2;
+pub const BELOW_MAX: u32 = 4;
+pub const LOG_SCALE: u32 = 8;
+pub const SWEEPABLE: u32 = 16;
+pub const LOCKED_ON_RESUME: u32 = 32;
+
+pub const NEED_ENTROPY: u32 = 1;
+pub const NEED_LOGPROB: u32 = 2;
+pub const NEED_REF_LOGPROB: u32 = 4;
+pub const NEED_COMPONENTS: u32 = 8;
+pub const NEED_CLUSTER: u32 = 16;
+pub const GIVES_TOKENS: u32 = 32;
+
+pub const SINGLE_THREAD: u32 = 0;
+pub const INSTANCE_PER_THREAD: u32 = 1;
+pub const REENTRANT: u32 = 2;
+
+pub const CORRECT: i32 = 1;
+pub const WRONG: i32 = 2;
+pub const NO_ANSWER: i32 = 3;
+pub const UNPARSABLE: i32 = 4;
+pub const TIMED_OUT: i32 = 5;
+pub const PARTIAL: i32 = 7;
+
+// ---------------------------------------------------------------- structs of the C headers
+
+#[repr(C)]
+pub struct ErrorBuffer {
+    pub struct_size: u32,
+    pub code: Status,
+    pub message: [u8; 504],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Text {
+    data: *const u8,
+    size: i64,
+}
+
+#[repr(C)]
+pub struct Param {
+    pub key: *const c_char,
+    pub fallback: *const c_char,
+    pub doc: *const c_char,
+    pub unit: *const c_char,
+    pub choices: *const *const c_char,
+    pub min: f64,
+    pub max: f64,
+    pub kind: i32,
+    pub flags: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union Value {
+    i: i64,
+    f: f64,
+    s: *const c_char,
+}
+
+#[repr(C)]
+pub struct Stream {
+    struct_size: u32,
+    flags: u32,
+    ctx: *mut c_void,
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_void, i64) -> Status>,
+    read: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, i64) -> Status>,
+}
+
+#[repr(C)]
+pub struct Host {
+    struct_size: u32,
+    abi_minor: u32,
+    ctx: *mut c_void,
+    log: Option<unsafe extern "C" fn(*mut c_void, i32, *const c_char)>,
+    alloc: Option<unsafe extern "C" fn(*mut c_void, i64, i64) -> *mut c_void>,
+    release: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    random: Option<unsafe extern "C" fn(*mut c_void, u64, u64, *mut u32, i64) -> Status>,
+    metric: Option<unsafe extern "C" fn(*mut c_void, *const c_char, f64)>,
+    cancelled: Option<unsafe extern "C" fn(*mut c_void) -> i32>,
+    extension: Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> *const c_void>,
+}
+
+#[repr(C)]
+pub struct Batch {
+    struct_size: u32,
+    flags: u32,
+    pub step: i64,
+    n_groups: i64,
+    n_rollouts: i64,
+    n_tokens: i64,
+    n_components: i64,
+    pub n_clusters: i64,
+    group_begin: *const i64,
+    prompt_uid: *const u64,
+    cluster: *const i32,
+    reward: *const f64,
+    component: *const f64,
+    verdict: *const i32,
+    token_begin: *const i64,
+    token_entropy: *const f32,
+    token_logprob: *const f32,
+    token_ref_logprob: *const f32,
+}
+
+#[repr(C)]
+pub struct AdvantageBuffers {
+    struct_size: u32,
+    flags: u32,
+    advantage: *mut f64,
+    row_weight: *mut f64,
+    baseline: *mut f64,
+    scale: *mut f64,
+    confidence: *mut f64,
+    token_advantage: *mut f32,
+    refill_groups: i64,
+}
+
+type Create = unsafe extern "C" fn(*const Host, *const Value, *mut *mut c_void, *mut ErrorBuffer) -> Status;
+type Save = unsafe extern "C" fn(*const c_void, *const Stream, *mut ErrorBuffer) -> Status;
+type Load = unsafe extern "C" fn(*mut c_void, *const Stream, *mut ErrorBuffer) -> Status;
+type Number = unsafe extern "C" fn(*const c_void) -> i64;
+type Group = unsafe extern "C" fn(*const c_void, *const Batch, i64, *mut f64, *mut ErrorBuffer) -> Status;
+
+#[repr(C)]
+pub struct EstimatorTable {
+    struct_size: u32,
+    flags: u32,
+    create: unsafe extern "C" fn(*const Host, *const Value, i64, *mut *mut c_void, *mut ErrorBuffer) -> Status,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    save: Option<Save>,
+    load: Option<Load>,
+    prepare_size: Option<Number>,
+    collect_size: Option<Number>,
+    prepare: Option<Group>,
+    compute: unsafe extern "C" fn(*const c_void, *const Batch, *const f64, *mut AdvantageBuffers, *mut ErrorBuffer) -> Status,
+    collect: Option<Group>,
+    apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
+    describe: Option<Save>,
+}
+
+#[repr(C)]
+pub struct AnswerView {
+    struct_size: u32,
+    flags: u32,
+    prompt: Text,
+    completion: Text,
+    answer: Text,
+    row: Text,
+    deadline_ns: i64,
+}
+
+#[repr(C)]
+pub struct VerdictBuffer {
+    struct_size: u32,
+    code: i32,
+    reward: f64,
+    extracted: *mut u8,
+    capacity: i64,
+    size: i64,
+    reason: *const c_char,
+}
+
+#[repr(C)]
+pub struct VerifierTable {
+    struct_size: u32,
+    flags: u32,
+    create: Create,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    verify: unsafe extern "C" fn(*mut c_void, *const *const AnswerView, *const *mut VerdictBuffer, i64, *mut ErrorBuffer) -> Status,
+    explain: Option<unsafe extern "C" fn(*mut c_void, *const AnswerView, *const Stream, *mut ErrorBuffer) -> Status>,
+}
+
+type Fit = unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut ErrorBuffer) -> Status;
+type Identity = unsafe extern "C" fn(*const c_void, *mut c_char, i64, *mut ErrorBuffer) -> Status;
+
+#[repr(C)]
+pub struct EncoderTable {
+    struct_size: u32,
+    flags: u32,
+    create: Create,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    dim: Number,
+    encode: unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut f32, *mut ErrorBuffer) -> Status,
+    fit: Option<Fit>,
+    save: Option<Save>,
+    load: Option<Load>,
+    identity: Option<Identity>,
+}
+
+#[repr(C)]
+pub struct CodebookTable {
+    struct_size: u32,
+    flags: u32,
+    create: Create,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    size: Number,
+    dim: Number,
+    assign: unsafe extern "C" fn(*const c_void, *const f32, *const Text, i64, *mut i32, *mut f32, *mut ErrorBuffer) -> Status,
+    fit: Option<Fit>,
+    save: Option<Save>,
+    load: Option<Load>,
+    encoder_identity: Option<Identity>,
+    encoder_state: Option<unsafe extern "C" fn(*const c_void) -> Text>,
+    cluster_name: Option<unsafe extern "C" fn(*const c_void, i64) -> Text>,
+}
+
+#[repr(C)]
+pub struct Descriptor {
+    struct_size: u32,
+    kind: i32,
+    name: *const c_char,
+    version: *const c_char,
+    summary: *const c_char,
+    license: *const c_char,
+    source: *const c_char,
+    params: *const Param,
+    n_params: u32,
+    param_size: u32,
+    needs: u32,
+    threading: u32,
+    functions: *const c_void,
+}
+
+#[repr(C)]
+pub struct Plugin {
+    pub struct_size: u32,
+    pub abi_minor_built: u32,
+    pub abi_minor_needed: u32,
+    pub n_descriptors: u32,
+    pub descriptors: *const *const Descriptor,
+}
+
+/// For statics that hold pointers to other statics.
+pub struct Shared<T>(pub T);
+unsafe impl<T> Sync for Shared<T> {}
+unsafe impl Sync for Plugin {}
+unsafe impl Sync for Descriptor {}
+unsafe impl Sync for Param {}
+
+// The layout that the headers have; a slip in the structs above does not compile.
+const _: () = {
+    assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
+    assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 32 && std::mem::size_of::<Host>() == 72);
+    assert!(std::mem::size_of::<Batch>() == 136 && std::mem::size_of::<AdvantageBuffers>() == 64);
+    assert!(std::mem::size_of::<EstimatorTable>() == 96 && std::mem::size_of::<VerifierTable>() == 40);
+    assert!(std::mem::size_of::<AnswerView>() == 80 && std::mem::size_of::<VerdictBuffer>() == 48);
+    assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
+    assert!(std::mem::size_of::<Descriptor>() == 80 && std::mem::size_of::<Plugin>() == 24);
+};
+
+// ---------------------------------------------------------------- errors
+
+pub struct Error {
+    pub code: Status,
+    pub message: String,
+}
+pub type Result<T> = std::result::Result<T, Error>;
+
+pub fn fail<T>(code: Status, message: impl Into<String>) -> Result<T> {
+    Err(Error { code, message: message.into() })
+}
+
+unsafe fn report(out: *mut ErrorBuffer, e: Error) -> Status {
+    if let Some(buffer) = out.as_mut() {
+        let mut n = e.message.len().min(buffer.message.len() - 1);
+        while !e.message.is_char_boundary(n) {
+            n -= 1;
+        }
+        buffer.code = e.code;
+        buffer.message[..n].copy_from_slice(&e.message.as_bytes()[..n]);
+        buffer.message[n] = 0;
+    }
+    e.code
+}
+
+/// A panic may not cross the border. Its message goes to the host's log as part of the error, not to stderr.
+fn quietly<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| std::panic::set_hook(Box::new(|_| {})));
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(result) => result,
+        Err(panic) => {
+            let what = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+            fail(E_PLUGIN, format!("panicked: {}", what.unwrap_or_default()))
+        }
+    }
+}
+
+unsafe fn guard(out: *mut ErrorBuffer, f: impl FnOnce() -> Result<()>) -> Status {
+    match quietly(f) {
+        Ok(()) => OK,
+        Err(e) => report(out, e),
+    }
+}
+
+/// -1, which the host refuses, when f fails.
+fn number(f: impl FnOnce() -> i64) -> i64 {
+    quietly(|| Ok(f())).unwrap_or(-1)
+}
+
+// ---------------------------------------------------------------- views
+
+unsafe fn slice<'a, T>(data: *const T, n: i64) -> &'a [T] {
+    if n <= 0 || data.is_null() { &[] } else { std::slice::from_raw_parts(data, n as usize) }
+}
+
+unsafe fn slice_mut<'a, T>(data: *mut T, n: i64) -> &'a mut [T] {
+    if n <= 0 || data.is_null() { &mut [] } else { std::slice::from_raw_parts_mut(data, n as usize) }
+}
+
+impl Text {
+    /// The bytes; not always valid UTF-8.
+    pub fn bytes(&self) -> &[u8] {
+        unsafe { slice(self.data, self.size) }
+    }
+}
+
+/// The checked parameters in the order of the table.
+pub struct Values(*const Value);
+impl Values {
+    /// bool, int, and the index of a choice
+    pub fn int(&self, i: usize) -> i64 {
+        unsafe { (*self.0.add(i)).i }
+    }
+    pub fn float(&self, i: usize) -> f64 {
+        unsafe { (*self.0.add(i)).f }
+    }
+    pub fn text(&self, i: usize) -> String {
+        unsafe { CStr::from_ptr((*self.0.add(i)).s) }.to_string_lossy().into_owned()
+    }
+}
+
+impl Host {
+    /// level: 0 debug, 1 info, 2 warning, 3 error
+    pub fn log(&self, level: i32, message: &str) {
+        let text: Vec<u8> = message.bytes().filter(|b| *b != 0).chain([0]).collect();
+        if let Some(log) = self.log {
+            unsafe { log(self.ctx, level, text.as_ptr() as *const c_char) }
+        }
+    }
+}
+
+impl Stream {
+    pub fn put(&self, data: &[u8]) -> Result<()> {
+        match self.write.map(|write| unsafe { write(self.ctx, data.as_ptr() as *const c_void, data.len() as i64) }) {
+            Some(OK) => Ok(()),
+            _ => fail(E_IO, "the state cannot be written"),
+        }
+    }
+    pub fn get<const N: usize>(&self) -> Result<[u8; N]> {
+        let mut data = [0u8; N];
+        match self.read.map(|read| unsafe { read(self.ctx, data.as_mut_ptr() as *mut c_void, N as i64) }) {
+            Some(OK) => Ok(data),
+            _ => fail(E_CORRUPT, "the state is cut short"),
+        }
+    }
+}
+
+impl Batch {
+    pub fn groups(&self) -> usize {
+        self.n_groups as usize
+    }
+    /// The rollouts of group m.
+    pub fn group(&self, m: usize) -> std::ops::Range<usize> {
+        let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
+        begin[m] as usize..begin[m + 1] as usize
+    }
+    pub fn reward(&self) -> &[f64] {
+        unsafe { slice(self.reward, self.n_rollouts) }
+    }
+    /// [groups], -1: none
+    pub fn cluster(&self) -> &[i32] {
+        unsafe { slice(self.cluster, self.n_groups) }
+    }
+    pub fn prompt_uid(&self) -> &[u64] {
+        unsafe { slice(self.prompt_uid, self.n_groups) }
+    }
+    pub fn verdict(&self) -> &[i32] {
+        unsafe { slice(self.verdict, self.n_rollouts) }
+    }
+    /// The completion tokens of rollout i, for the token columns.
+    pub fn tokens(&self, i: usize) -> std::ops::Range<usize> {
+        let begin = unsafe { slice(self.token_begin, self.n_rollouts + 1) };
+        begin[i] as usize..begin[i + 1] as usize
+    }
+    /// Empty unless needed; so are the next two.
+    pub fn token_entropy(&self) -> &[f32] {
+        unsafe { slice(self.token_entropy, self.n_tokens) }
+    }
+    pub fn token_logprob(&self) -> &[f32] {
+        unsafe { slice(self.token_logprob, self.n_tokens) }
+    }
+    pub fn token_ref_logprob(&self) -> &[f32] {
+        unsafe { slice(self.token_ref_logprob, self.n_tokens) }
+    }
+}
+
+/// The host's buffers: [rollouts] advantage and row_weight, [groups] baseline, scale and confidence.
+pub struct Advantages<'a> {
+    pub advantage: &'a mut [f64],
+    pub row_weight: &'a mut [f64],
+    pub baseline: &'a mut [f64],
+    pub scale: &'a mut [f64],
+    pub confidence: &'a mut [f64],
+    pub token_advantage: &'a mut [f32],
+    pub refill_groups: &'a mut i64,
+}
+
+pub struct Answer<'a> {
+    pub prompt: &'a [u8],
+    pub completion: &'a [u8],
+    pub answer: &'a [u8],
+    pub row: &'a [u8],
+    pub deadline_ns: i64,
+}
+
+/// reason: a static text that ends with NUL, made by c!, or null
+pub struct Verdict {
+    pub code: i32,
+    pub reward: f64,
+    pub extracted: Vec<u8>,
+    pub reason: *const c_char,
+}
+
+// ---------------------------------------------------------------- what a plugin implements
+
+/// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to.
+pub trait Estimator: Sized {
+    const STATEFUL: bool = false;
+    const PREPARES: bool = false;
+    const COLLECTS: bool = false;
+    const DESCRIBES: bool = false;
+    fn new(host: &Host, values: &Values, n_clusters: i64) -> Result<Self>;
+    fn compute(&self, batch: &Batch, prepared: &[f64], out: &mut Advantages) -> Result<()>;
+    fn prepare_size(&self) -> i64 {
+        0
+    }
+    fn prepare(&self, _batch: &Batch, _group: usize, _sum: &mut [f64]) -> Result<()> {
+        Ok(())
+    }
+    fn collect_size(&self) -> i64 {
+        0
+    }
+    fn collect(&self, _batch: &Batch, _group: usize, _sum: &mut [f64]) -> Result<()> {
+        Ok(())
+    }
+    fn apply(&mut self, _step: i64, _collected: &[f64]) -> Result<()> {
+        Ok(())
+    }
+    fn save(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn load(&mut self, _in: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn describe(&self, out: &Stream) -> Result<()> {
+        out.put(b"{}")
+    }
+}
+
+pub trait Verifier: Sized {
+    fn new(host: &Host, values: &Values) -> Result<Self>;
+    fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
+}
+
+/// FITS: fit, save and load are offered.
+pub trait Encoder: Sized {
+    const FITS: bool = false;
+    fn new(host: &Host, values: &Values) -> Result<Self>;
+    fn dim(&self) -> i64;
+    /// out: [texts, dim]
+    fn encode(&mut self, texts: &[Text], out: &mut [f32]) -> Result<()>;
+    fn fit(&mut self, _texts: &[Text]) -> Result<()> {
+        Ok(())
+    }
+    fn save(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn load(&mut self, _in: &Stream) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// FITS: fit, save and load are offered.
+pub trait Codebook: Sized {
+    const FITS: bool = false;
+    fn new(host: &Host, values: &Values) -> Result<Self>;
+    fn size(&self) -> i64;
+    /// 0: takes rows
+    fn dim(&self) -> i64;
+    /// embedding: [cluster.len(), dim] or empty; rows: or empty; distance: or empty
+    fn assign(&self, embedding: &[f32], rows: &[Text], cluster: &mut [i32], distance: &mut [f32]) -> Result<()>;
+    fn fit(&mut self, _rows: &[Text]) -> Result<()> {
+        Ok(())
+    }
+    fn save(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn load(&mut self, _in: &Stream) -> Result<()> {
+        Ok(())
+    }
+}
+
+// ---------------------------------------------------------------- tables
+
+unsafe extern "C" fn destroy<T>(me: *mut c_void) {
+    let _ = quietly(|| {
+        drop(Box::from_raw(me as *mut T));
+        Ok(())
+    });
+}
+
+unsafe fn keep<T>(me: *mut *mut c_void, made: Result<T>) -> Result<()> {
+    *me = Box::into_raw(Box::new(made?)) as *mut c_void;
+    Ok(())
+}
+
+struct EstimatorOf<T>(PhantomData<T>);
+impl<T: Estimator> EstimatorOf<T> {
+    const TABLE: EstimatorTable = EstimatorTable {
+        struct_size: std::mem::size_of::<EstimatorTable>() as u32,
+        flags: 0,
+        create: Self::create,
+        destroy: destroy::<T>,
+        save: if T::STATEFUL { Some(Self::save) } else { None },
+        load: if T::STATEFUL { Some(Self::load) } else { None },
+        prepare_size: if T::PREPARES { Some(Self::prepare_size) } else { None },
+        collect_size: if T::COLLECTS { Some(Self::collect_size) } else { None },
+        prepare: if T::PREPARES { Some(Self::prepare) } else { None },
+        compute: Self::compute,
+        collect: if T::COLLECTS { Some(Self::collect) } else { None },
+        apply: if T::COLLECTS || T::STATEFUL { Some(Self::apply) } else { None },
+        describe: if T::DESCRIBES { Some(Self::describe) } else { None },
+    };
+    unsafe fn of<'a>(me: *const c_void) -> &'a T {
+        &*(me as *const T)
+    }
+    unsafe extern "C" fn create(host: *const Host, values: *const Value, clusters: i64, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
+        guard(e, || keep(me, T::new(&*host, &Values(values), clusters)))
+    }
+    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || Self::of(me).save(&*out))
+    }
+    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).load(&*from))
+    }
+    unsafe extern "C" fn prepare_size(me: *const c_void) -> i64 {
+        number(|| Self::of(me).prepare_size())
+    }
+    unsafe extern "C" fn collect_size(me: *const c_void) -> i64 {
+        number(|| Self::of(me).collect_size())
+    }
+    unsafe extern "C" fn prepare(me: *const c_void, batch: *const Batch, group: i64, sum: *mut f64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || Self::of(me).prepare(&*batch, group as usize, slice_mut(sum, Self::of(me).prepare_size())))
+    }
+    unsafe extern "C" fn compute(me: *const c_void, batch: *const Batch, prepared: *const f64, out: *mut AdvantageBuffers, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let (b, o) = (&*batch, &mut *out);
+            let mut advantages = Advantages {
+                advantage: slice_mut(o.advantage, b.n_rollouts),
+                row_weight: slice_mut(o.row_weight, b.n_rollouts),
+                baseline: slice_mut(o.baseline, b.n_groups),
+                scale: slice_mut(o.scale, b.n_groups),
+                confidence: slice_mut(o.confidence, b.n_groups),
+                token_advantage: slice_mut(o.token_advantage, b.n_tokens),
+                refill_groups: &mut o.refill_groups,
+            };
+            let n = if T::PREPARES { Self::of(me).prepare_size() } else { 0 };
+            Self::of(me).compute(b, slice(prepared, n), &mut advantages)
+        })
+    }
+    unsafe extern "C" fn collect(me: *const c_void, batch: *const Batch, group: i64, sum: *mut f64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || Self::of(me).collect(&*batch, group as usize, slice_mut(sum, Self::of(me).collect_size())))
+    }
+    unsafe extern "C" fn apply(me: *mut c_void, step: i64, collected: *const f64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let n = if T::COLLECTS { Self::of(me).collect_size() } else { 0 };
+            (*(me as *mut T)).apply(step, slice(collected, n))
+        })
+    }
+    unsafe extern "C" fn describe(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || Self::of(me).describe(&*out))
+    }
+}
+
+struct VerifierOf<T>(PhantomData<T>);
+impl<T: Verifier> VerifierOf<T> {
+    const TABLE: VerifierTable = VerifierTable {
+        struct_size: std::mem::size_of::<VerifierTable>() as u32,
+        flags: 0,
+        create: Self::create,
+        destroy: destroy::<T>,
+        verify: Self::verify,
+        explain: None,
+    };
+    unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
+        guard(e, || keep(me, T::new(&*host, &Values(values))))
+    }
+    unsafe extern "C" fn verify(
+        me: *mut c_void, answers: *const *const AnswerView, verdicts: *const *mut VerdictBuffer, n: i64, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || {
+            for i in 0..n as usize {
+                let (a, v) = (&**answers.add(i), &mut **verdicts.add(i));
+                let answer = Answer {
+                    prompt: a.prompt.bytes(),
+                    completion: a.completion.bytes(),
+                    answer: a.answer.bytes(),
+                    row: a.row.bytes(),
+                    deadline_ns: a.deadline_ns,
+                };
+                let verdict = (*(me as *mut T)).verify(&answer)?;
+                let (mut size, all) = (verdict.extracted.len().min(v.capacity as usize), &verdict.extracted);
+                while size > 0 && size < all.len() && all[size] & 0xc0 == 0x80 {
+                    size -= 1; // not inside a character
+                }
+                slice_mut(v.extracted, size as i64).copy_from_slice(&all[..size]);
+                v.size = size as i64;
+                v.code = verdict.code;
+                v.reward = verdict.reward;
+                v.reason = verdict.reason;
+            }
+            Ok(())
+        })
+    }
+}
+
+struct EncoderOf<T>(PhantomData<T>);
+impl<T: Encoder> EncoderOf<T> {
+    const TABLE: EncoderTable = EncoderTable {
+        struct_size: std::mem::size_of::<EncoderTable>() as u32,
+        flags: 0,
+        create: Self::create,
+        destroy: destroy::<T>,
+        dim: Self::dim,
+        encode: Self::encode,
+        fit: if T::FITS { Some(Self::fit) } else { None },
+        save: if T::FITS { Some(Self::save) } else { None },
+        load: if T::FITS { Some(Self::load) } else { None },
+        identity: None,
+    };
+    unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
+        guard(e, || keep(me, T::new(&*host, &Values(values))))
+    }
+    unsafe extern "C" fn dim(me: *const c_void) -> i64 {
+        number(|| (*(me as *const T)).dim())
+    }
+    unsafe extern "C" fn encode(me: *mut c_void, texts: *const Text, n: i64, out: *mut f32, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let me = &mut *(me as *mut T);
+            let dim = me.dim();
+            me.encode(slice(texts, n), slice_mut(out, n * dim))
+        })
+    }
+    unsafe extern "C" fn fit(me: *mut c_void, texts: *const Text, n: i64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).fit(slice(texts, n)))
+    }
+    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *const T)).save(&*out))
+    }
+    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).load(&*from))
+    }
+}
+
+struct CodebookOf<T>(PhantomData<T>);
+impl<T: Codebook> CodebookOf<T> {
+    const TABLE: CodebookTable = CodebookTable {
+        struct_size: std::mem::size_of::<CodebookTable>() as u32,
+        flags: 0,
+        create: Self::create,
+        destroy: destroy::<T>,
+        size: Self::size,
+        dim: Self::dim,
+        assign: Self::assign,
+        fit: if T::FITS { Some(Self::fit) } else { None },
+        save: if T::FITS { Some(Self::save) } else { None },
+        load: if T::FITS { Some(Self::load) } else { None },
+        encoder_identity: None,
+        encoder_state: None,
+        cluster_name: None,
+    };
+    unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
+        guard(e, || keep(me, T::new(&*host, &Values(values))))
+    }
+    unsafe extern "C" fn size(me: *const c_void) -> i64 {
+        number(|| (*(me as *const T)).size())
+    }
+    unsafe extern "C" fn dim(me: *const c_void) -> i64 {
+        number(|| (*(me as *const T)).dim())
+    }
+    unsafe extern "C" fn assign(
+        me: *const c_void, embedding: *const f32, rows: *const Text, n: i64, cluster: *mut i32, distance: *mut f32, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || {
+            let me = &*(me as *const T);
+            me.assign(slice(embedding, n * me.dim()), slice(rows, n), slice_mut(cluster, n), slice_mut(distance, n))
+        })
+    }
+    unsafe extern "C" fn fit(me: *mut c_void, rows: *const Text, n: i64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).fit(slice(rows, n)))
+    }
+    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *const T)).save(&*out))
+    }
+    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).load(&*from))
+    }
+}
+
+// ---------------------------------------------------------------- descriptors
+
+impl Param {
+    const fn of(kind: i32, key: *const c_char, fallback: *const c_char, doc: *const c_char, min: f64, max: f64, flags: u32) -> Param {
+        Param { key, fallback, doc, unit: std::ptr::null(), choices: std::ptr::null(), min, max, kind, flags }
+    }
+    /// min == max == 0: any finite number
+    pub const fn float(key: *const c_char, fallback: *const c_char, doc: *const c_char, min: f64, max: f64, flags: u32) -> Param {
+        Param::of(FLOAT, key, fallback, doc, min, max, flags)
+    }
+    pub const fn int(key: *const c_char, fallback: *const c_char, doc: *const c_char, min: f64, max: f64, flags: u32) -> Param {
+        Param::of(INT, key, fallback, doc, min, max, flags)
+    }
+    pub const fn flag(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
+        Param::of(BOOL, key, fallback, doc, 0.0, 0.0, 0)
+    }
+    pub const fn string(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
+        Param::of(STRING, key, fallback, doc, 0.0, 0.0, 0)
+    }
+}
+
+/// The descriptor's own members, texts made by c!.
+pub struct About {
+    pub name: *const c_char,
+    pub version: *const c_char,
+    pub summary: *const c_char,
+    pub license: *const c_char,
+    pub source: *const c_char,
+    pub needs: u32,
+    pub threading: u32,
+}
+
+impl About {
+    pub const fn new(name: *const c_char, version: *const c_char, summary: *const c_char, license: *const c_char) -> About {
+        About { name, version, summary, license, source: std::ptr::null(), needs: 0, threading: SINGLE_THREAD }
+    }
+}
+
+const fn descriptor(kind: i32, a: About, params: &'static [Param], functions: *const c_void) -> Descriptor {
+    Descriptor {
+        struct_size: std::mem::size_of::<Descriptor>() as u32,
+        kind,
+        name: a.name,
+        version: a.version,
+        summary: a.summary,
+        license: a.license,
+        source: a.source,
+        params: params.as_ptr(),
+        n_params: params.len() as u32,
+        param_size: std::mem::size_of::<Param>() as u32,
+        needs: a.needs,
+        threading: a.threading,
+        functions,
+    }
+}
+
+pub const fn estimator<T: Estimator>(a: About, params: &'static [Param]) -> Descriptor {
+    descriptor(1, a, params, &EstimatorOf::<T>::TABLE as *const EstimatorTable as *const c_void)
+}
+pub const fn verifier<T: Verifier>(a: About, params: &'static [Param]) -> Descriptor {
+    descriptor(2, a, params, &VerifierOf::<T>::TABLE as *const VerifierTable as *const c_void)
+}
+pub const fn encoder<T: Encoder>(a: About, params: &'static [Param]) -> Descriptor {
+    descriptor(3, a, params, &EncoderOf::<T>::TABLE as *const EncoderTable as *const c_void)
+}
+pub const fn codebook<T: Codebook>(a: About, params: &'static [Param]) -> Descriptor {
+    descriptor(4, a, params, &CodebookOf::<T>::TABLE as *const CodebookTable as *const c_void)
+}

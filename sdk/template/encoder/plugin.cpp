@@ -1,0 +1,53 @@
+/* @NAME@: counts of bytes, hashed into D buckets, scaled to length one.
+ *
+ *   e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|                        the empty text has the zero vector
+ *
+ * Replace this by your encoder. A text's embedding may not depend on the others in the call. An encoder that learns from a corpus adds
+ * fit, save and load; one whose weights come from a file adds identity (see tare/clusterer.h).
+ */
+#include <cmath>
+#include <tare/sdk.hpp>
+
+namespace
+{
+
+enum { P_DIM, P_COUNT };
+
+constexpr tare_param PARAMS[P_COUNT] = {
+    {"dim", "32", "D, how many buckets", nullptr, nullptr, 1, 4096, TARE_INT, 0},
+};
+
+class encoder
+{
+public:
+    encoder(const tare_host *, const tare_value *values) : dim_(values[P_DIM].i)
+    {
+    }
+
+    int64_t dim() const
+    {
+        return dim_;
+    }
+
+    void encode(const tare_text *texts, int64_t n, float *out) const
+    {
+        for (int64_t i = 0; i < n; i++) {
+            float *e = out + i * dim_;
+            double square = 0;
+            for (int64_t d = 0; d < dim_; d++) e[d] = 0;
+            for (int64_t j = 0; j < texts[i].size; j++) e[static_cast<unsigned char>(texts[i].data[j]) % dim_] += 1;
+            for (int64_t d = 0; d < dim_; d++) square += double(e[d]) * double(e[d]);
+            for (int64_t d = 0; d < dim_ && square > 0; d++) e[d] = float(e[d] / std::sqrt(square));
+        }
+    }
+
+private:
+    int64_t dim_;
+};
+
+constexpr tare_descriptor DESCRIPTOR = tare::encoder<encoder>(
+    {"@NAME@", "0.1.0", "counts of bytes in buckets", "Apache-2.0", nullptr, 0, TARE_REENTRANT}, PARAMS);
+
+} // namespace
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

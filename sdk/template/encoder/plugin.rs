@@ -1,0 +1,44 @@
+//! @NAME@: counts of bytes, hashed into D buckets, scaled to length one.
+//!
+//!     e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|                    the empty text has the zero vector
+//!
+//! Replace this by your encoder. A text's embedding may not depend on the others in the call. An encoder that learns from a corpus sets
+//! FITS and adds fit, save and load (see tare/clusterer.h).
+#[macro_use]
+mod tare;
+use tare::{Host, Param, Text, Values};
+
+static PARAMS: [Param; 1] = [Param::int(c!("dim"), c!("32"), c!("D, how many buckets"), 1.0, 4096.0, 0)];
+
+struct Mine {
+    dim: usize,
+}
+
+impl tare::Encoder for Mine {
+    fn new(_host: &Host, values: &Values) -> tare::Result<Mine> {
+        Ok(Mine { dim: values.int(0) as usize })
+    }
+
+    fn dim(&self) -> i64 {
+        self.dim as i64
+    }
+
+    fn encode(&mut self, texts: &[Text], out: &mut [f32]) -> tare::Result<()> {
+        for (text, e) in texts.iter().zip(out.chunks_mut(self.dim)) {
+            e.fill(0.0);
+            for byte in text.bytes() {
+                e[*byte as usize % self.dim] += 1.0;
+            }
+            let length = e.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+            if length > 0.0 {
+                e.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+            }
+        }
+        Ok(())
+    }
+}
+
+tare_plugin!(tare::encoder::<Mine>(
+    tare::About::new(c!("@NAME@"), c!("0.1.0"), c!("counts of bytes in buckets"), c!("Apache-2.0")),
+    &PARAMS
+));

@@ -1,0 +1,45 @@
+//! @NAME@: rewards minus the mean of their group.
+//!
+//!     A[i] = scale (R[i] - mu)                            R: rewards of one group, n rollouts; mu: their mean
+//!
+//! Replace this by your formula, its paper and its conventions: what a group of one gets, what a group of equal rewards gets. An estimator
+//! that remembers things over steps sets STATEFUL and COLLECTS and adds collect_size, collect, apply, save and load (see tare/estimator.h
+//! for the order of the phases). What returns Err, or panics, reaches the user as an error with this plugin's name in front.
+#[macro_use]
+mod tare;
+use tare::{Advantages, Batch, Host, Param, Values};
+
+static PARAMS: [Param; 1] =
+    [Param::float(c!("scale"), c!("1"), c!("multiplies the advantages"), 0.0, 1e300, tare::ABOVE_MIN | tare::SWEEPABLE)];
+
+struct Mine {
+    scale: f64,
+}
+
+impl tare::Estimator for Mine {
+    fn new(_host: &Host, values: &Values, _n_clusters: i64) -> tare::Result<Mine> {
+        Ok(Mine { scale: values.float(0) })
+    }
+
+    fn compute(&self, batch: &Batch, _prepared: &[f64], out: &mut Advantages) -> tare::Result<()> {
+        for m in 0..batch.groups() {
+            let rollouts = batch.group(m);
+            let rewards = &batch.reward()[rollouts.clone()];
+            // around the first reward, so that equal rewards give exactly 0
+            let shift: f64 = rewards.iter().map(|r| r - rewards[0]).sum();
+            let mu = rewards[0] + shift / rewards.len() as f64;
+            for i in rollouts {
+                out.advantage[i] = self.scale * (batch.reward()[i] - mu);
+            }
+            out.baseline[m] = mu;
+            out.scale[m] = f64::NAN; // nothing is divided by
+            out.confidence[m] = 0.0;
+        }
+        Ok(())
+    }
+}
+
+tare_plugin!(tare::estimator::<Mine>(
+    tare::About::new(c!("@NAME@"), c!("0.1.0"), c!("rewards minus the mean of their group"), c!("Apache-2.0")),
+    &PARAMS
+));
