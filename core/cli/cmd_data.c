@@ -1,11 +1,37 @@
-/* tare data check FILE: the rows that cannot be trained on, one line each, and a summary. */
+/* tare data check FILE: the rows that cannot be trained on, one line each, and a summary; write=OUT keeps the others. */
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "data/dataset.h"
+#include "data/overlap.h"
+#include "data/tokenizer.h"
+#include "verify/verify.h"
 
 #include <errno.h>
 #include <string.h>
+
+static const char USAGE[] =
+    "usage: tare data check FILE [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] [write=OUT]\n"
+    "Writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on: no valid row, a duplicate, and with\n"
+    "  verifier=NAME            an answer that the verifier cannot read, or does not find equal to itself\n"
+    "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
+    "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
+    "  write=OUT                writes the other rows to OUT, as they stand\n"
+    "Exit status 1 if there is such a row, 0 if there is none, or they are left out by write=.\n";
+
+enum { EXTRACT = 512 };
+
+struct checker {
+    struct verify *verify; /* NULL: not asked for */
+    const char *verifier;
+    struct tokenizer *tokenizer; /* NULL: not asked for */
+    int64_t max_tokens;
+    struct overlap overlap;
+    struct token_ids ids;
+    struct str kept; /* rows for write=OUT */
+    bool keep;
+};
 
 static tare_status report_row(void *ctx, const char *where, const char *id, const char *reason, struct err *e)
 {
@@ -21,20 +47,167 @@ static tare_status report_row(void *ctx, const char *where, const char *id, cons
     return status;
 }
 
+/* ---------------------------------------------------------------- the checks of one row */
+
+/* The answer as a completion: in a box, as models are told to write it, then as it stands. One of them has to be correct. */
+static tare_status check_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
+{
+    struct str boxed = {0};
+    char extracted[EXTRACT];
+    if (!k->verify || !row->answer.data) return TARE_OK;
+    tare_status s = str_add(&boxed, "\\boxed{", -1, e);
+    if (!s) s = str_add(&boxed, row->answer.data, row->answer.size, e);
+    if (!s) s = str_add(&boxed, "}", 1, e);
+    const tare_text forms[] = {{boxed.data, boxed.size}, row->answer};
+    const char *verdict = NULL;
+    for (int i = 0; !s && i < 2; i++) {
+        struct verify_item item = {.prompt = row->question,
+                                   .completion = forms[i],
+                                   .answer = row->answer,
+                                   .row = row->json,
+                                   .name = row->id,
+                                   .extracted = extracted,
+                                   .capacity = sizeof extracted};
+        s = verify_items(k->verify, &item, 1, NULL, e);
+        if (!s && item.verdict == TARE_CORRECT) goto end;
+        if (!s) verdict = verify_verdict_name(item.verdict);
+    }
+    if (!s && (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer")))
+        snprintf(reason, 256, "the verifier %s cannot read the answer (%s)", k->verifier, verdict);
+    else if (!s)
+        snprintf(reason, 256, "the verifier %s does not find the answer equal to itself (%s)", k->verifier, verdict);
+end:
+    str_free(&boxed);
+    return s;
+}
+
+static tare_status check_length(struct checker *k, const struct row *row, char *reason, struct err *e)
+{
+    if (!k->tokenizer || !row->completion.data) return TARE_OK;
+    k->ids.n = 0;
+    TRY(tokenizer_encode(k->tokenizer, row->completion.data, row->completion.size, &k->ids, e));
+    if (k->ids.n + 1 > k->max_tokens)
+        snprintf(reason, 256, "the completion has %lld tokens, %lld are allowed", (long long)k->ids.n + 1,
+                 (long long)k->max_tokens);
+    return TARE_OK;
+}
+
+static tare_status check_overlap(struct checker *k, const struct row *row, char *reason, struct err *e)
+{
+    const char *name;
+    TRY(overlap_find(&k->overlap, row->question, &name, e));
+    if (name) snprintf(reason, 256, "the question is an evaluation's: %.200s", name);
+    return TARE_OK;
+}
+
+static tare_status check_row(void *ctx, const struct row *row, char *reason, struct err *e)
+{
+    struct checker *k = ctx;
+    TRY(check_overlap(k, row, reason, e));
+    if (!*reason) TRY(check_length(k, row, reason, e));
+    if (!*reason) TRY(check_answer(k, row, reason, e));
+    if (*reason || !k->keep) return TARE_OK;
+    TRY(str_add(&k->kept, row->json.data, row->json.size, e));
+    return str_add(&k->kept, "\n", 1, e);
+}
+
+/* ---------------------------------------------------------------- command line */
+
+struct arguments {
+    const char *file, *verifier, *model, *max_tokens, *write;
+    const char *against[64];
+    int n_against;
+};
+
+static bool take(const char *argument, const char *key, const char **value)
+{
+    const size_t n = strlen(key);
+    if (strncmp(argument, key, n) || argument[n] != '=') return false;
+    *value = argument + n + 1;
+    return true;
+}
+
+static bool parse(int argc, char **argv, struct arguments *a)
+{
+    *a = (struct arguments){0};
+    for (int i = 2; i < argc; i++) {
+        const char *against = NULL;
+        if (take(argv[i], "verifier", &a->verifier) || take(argv[i], "model", &a->model) ||
+            take(argv[i], "max_tokens", &a->max_tokens) || take(argv[i], "write", &a->write))
+            continue;
+        if (take(argv[i], "against", &against)) {
+            if (a->n_against == (int)(sizeof a->against / sizeof *a->against)) return false;
+            a->against[a->n_against++] = against;
+        } else if (!a->file && !strchr(argv[i], '=')) {
+            a->file = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return a->file && !a->model == !a->max_tokens;
+}
+
+/* "math,timeout=1": the name, then parameters. */
+static tare_status open_verifier(struct checker *k, const char *text, struct arena *arena, struct err *e)
+{
+    char *copy, *rest = NULL;
+    const char *parameters[32];
+    int64_t n = 0;
+    TRY(arena_strdup(arena, text, -1, &copy, e));
+    k->verifier = strtok_r(copy, ",", &rest);
+    if (!k->verifier) FAIL(e, TARE_E_CONFIG, "verifier= names none; for instance verifier=math");
+    for (char *word; n < 32 && (word = strtok_r(NULL, ",", &rest));) parameters[n++] = word;
+    const struct plugin *p;
+    const struct config_param *settings = NULL;
+    const struct verify_options options = {.workers = 1, .timeout = 10, .max_crash_share = 1};
+    const struct plugin_env env = {0};
+    TRY(plugin_open(k->verifier, TARE_VERIFIER, NULL, &p, e));
+    if (n) TRY(plugin_settings(p, parameters, n, NULL, arena, &settings, e));
+    TRY(verify_new(&options, &k->verify, e));
+    return verify_add(k->verify, k->verifier, 1, NULL, settings, &env, e);
+}
+
+static tare_status open_checker(struct checker *k, const struct arguments *a, struct arena *arena, struct err *e)
+{
+    overlap_init(&k->overlap);
+    k->keep = a->write != NULL;
+    if (a->max_tokens) {
+        TRY(str_to_int(a->max_tokens, &k->max_tokens, e));
+        if (k->max_tokens < 1) FAIL(e, TARE_E_RANGE, "max_tokens = %s; it has to be 1 or more", a->max_tokens);
+        TRY(tokenizer_load(a->model, &k->tokenizer, e));
+    }
+    for (int i = 0; i < a->n_against; i++) TRY(overlap_add(&k->overlap, a->against[i], e));
+    return a->verifier ? open_verifier(k, a->verifier, arena, e) : TARE_OK;
+}
+
+static void close_checker(struct checker *k)
+{
+    verify_close(k->verify);
+    tokenizer_free(k->tokenizer);
+    overlap_free(&k->overlap);
+    token_ids_free(&k->ids);
+    str_free(&k->kept);
+}
+
 int cmd_data(int argc, char **argv)
 {
-    static const char usage[] =
-        "usage: tare data check FILE   writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on; exit "
-        "status 1 if there is one\n";
-    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout), 0;
-    if (argc != 3 || strcmp(argv[1], "check") != 0) return fputs(usage, stderr), 2;
-    if (!strcmp(argv[2], "--help")) return fputs(usage, stdout), 0;
+    struct arguments a;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
+    if (argc < 3 || strcmp(argv[1], "check") != 0 || !parse(argc, argv, &a)) return fputs(USAGE, stderr), 2;
     struct err e = {0};
-    struct dataset_check check = {.report = report_row};
-    tare_status status = dataset_check_file(argv[2], &check, &e);
+    struct arena arena;
+    struct checker k = {0};
+    arena_init(&arena, "checker");
+    struct dataset_check check = {.ctx = &k, .check = check_row, .report = report_row};
+    tare_status status = open_checker(&k, &a, &arena, &e);
+    if (!status) status = dataset_check_file(a.file, &check, &e);
     if (!status && fflush(stdout))
         status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written: %s", strerror(errno));
+    if (!status && a.write) status = fs_write_atomic(a.write, k.kept.data ? k.kept.data : "", k.kept.size, &e);
+    close_checker(&k);
+    arena_free(&arena);
     if (status) return log_error(&e), err_exit_code(status);
-    log_info("%s: %lld rows, %lld of them cannot be trained on", argv[2], (long long)check.rows, (long long)check.bad);
-    return check.bad ? 1 : 0;
+    log_info("%s: %lld rows, %lld of them cannot be trained on", a.file, (long long)check.rows, (long long)check.bad);
+    return check.bad && !a.write ? 1 : 0;
 }

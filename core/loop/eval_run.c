@@ -202,7 +202,8 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
     {
         const json_t *was = json_object_get(before, key);
         if (s || may_differ(key) || (was && json_equal(now, was))) continue;
-        char *a = json_dumps(was, JSON_ENCODE_ANY), *b = json_dumps(now, JSON_ENCODE_ANY);
+        char *a = json_dumps(was, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)),
+             *b = json_dumps(now, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
         s = err_set(e, TARE_E_STATE, __FILE__, __LINE__,
                     "%s holds another evaluation: %s was %s and is now %s; remove the folder or choose another eval.out", r->out,
                     key, a ? a : "absent", b ? b : "?");

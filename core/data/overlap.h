@@ -1,0 +1,27 @@
+/* Is a question one of an evaluation file? Compared by the first 80 letters and digits of the question (ASCII, lower case; everything else is
+ * left out), so that spacing, punctuation and markup do not hide a copy. Questions in other scripts are compared by their other bytes too. */
+#ifndef TARE_CORE_OVERLAP_H
+#define TARE_CORE_OVERLAP_H
+
+#include "data/dataset.h"
+#include "data/seen.h"
+
+enum { OVERLAP_CHARACTERS = 80 };
+
+struct overlap {
+    struct seen seen; /* of rows [n_rows] */
+    char **names;     /* [n] "id of FILE" */
+    int64_t n, capacity, extra;
+    struct arena arena;
+};
+
+/* out: at least OVERLAP_CHARACTERS + 1 bytes. Returns the length. */
+int64_t overlap_normalise(tare_text question, char *out);
+void overlap_init(struct overlap *o);
+/* Adds every question of a file. */
+tare_status overlap_add(struct overlap *o, const char *path, struct err *e);
+/* name: "id of FILE" when the question is one of those, else NULL. Questions without a letter or digit are none. */
+tare_status overlap_find(struct overlap *o, tare_text question, const char **name, struct err *e);
+void overlap_free(struct overlap *o);
+
+#endif

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# tare eval: the same table however it was interrupted, whatever the batch size and the threads; another evaluation is refused; multiple
+# choice, difficulty buckets. tare data check: what it drops, and why.
+. "$(dirname "$0")/common.inc"
+export TARE_PLUGIN_PATH
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
+N=120
+SETTINGS="tiny.ini data.eval=builtin:arithmetic/heldout?rows=$N eval.samples=4 eval.name=heldout"
+eval_() { "$TARE" eval $SETTINGS "$@" 2>> log.txt; }
+lines() { if [ -f "$1" ]; then wc -l < "$1"; else echo 0; fi; }
+
+eval_ eval.out=whole run.threads=1 rollout.batch=0 > whole.md || { bad "the evaluation failed"; cat log.txt; done_; }
+grep -q 'pass@1 = avg@4' whole.md && grep -q 'pass@4' whole.md && ok || bad "no pass@k in the table"
+grep -q '^| subject |' whole.md && ok || bad "no table by subject"
+rows=$(wc -l < whole/questions.jsonl)
+[ "$(wc -l < whole/samples.jsonl)" = $((4 * rows)) ] && ok || bad "not 4 samples a question"
+
+# batch size, threads and pieces never change a sample
+eval_ eval.out=other run.threads=2 rollout.batch=5 eval.chunk=7 > other.md
+cmp -s whole/samples.jsonl other/samples.jsonl && ok || bad "samples depend on batch size, threads or pieces"
+cmp -s whole.md other.md && cmp -s whole/results.json other/results.json && ok || bad "the table depends on batch size, threads or pieces"
+
+# killed with -9 and started again
+kills=0
+for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    "$TARE" eval $SETTINGS eval.out=broken eval.chunk=1 > broken.md 2>> log.txt &
+    pid=$!
+    before=$(lines broken/samples.jsonl)
+    for wait in $(seq 400); do
+        [ "$(lines broken/samples.jsonl)" -gt $((before + 20)) ] && break
+        kill -0 $pid 2> /dev/null || break
+        sleep 0.02
+    done
+    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
+    wait $pid 2> /dev/null || true
+    [ $kills = 3 ] && break
+done
+[ $kills -ge 1 ] && ok || bad "no kill hit"
+printf '{"id":"half' >> broken/samples.jsonl
+eval_ eval.out=broken eval.chunk=1 > broken.md || bad "the evaluation did not go on"
+cmp -s whole/samples.jsonl broken/samples.jsonl && ok || bad "samples differ after kills"
+cmp -s whole.md broken.md && cmp -s whole/results.json broken/results.json && ok || bad "the table differs after kills"
+# once more: nothing is sampled, the table is the same
+eval_ eval.out=whole > again.md && cmp -s whole.md again.md && ok || bad "a second call gives another table"
+
+# a folder holds one evaluation
+! eval_ eval.out=whole eval.temperature=1 > x.md && grep -q 'eval.temperature was 0.6' log.txt && ok || bad "another temperature was not refused"
+! eval_ eval.out=whole run.seed=9 > x.md && ok || bad "another seed was not refused"
+
+# difficulty by the pass rates of the first evaluation, standard and complex by a rule
+printf '# long numbers\nlength(question) >= 5\n' > rules.txt
+eval_ eval.out=later eval.difficulty=whole/questions.jsonl eval.complex_rules=rules.txt run.seed=3 > later.md || { bad "buckets failed"; tail -3 log.txt; }
+grep -q '^| difficulty |' later.md && grep -qE '^\| (standard|complex) (Easy|Medium|Hard|Hardest) \|' later.md && ok || bad "no difficulty table"
+! eval_ eval.out=later2 eval.complex_rules=rules.txt > x.md && ok || bad "rules without an estimate were not refused"
+
+# multiple choice: permuted by the seed, the answer goes along
+cat > mc.jsonl <<'ROWS'
+{"id":"m1","question":"1+1=","choices":["2","3","4","5"],"answer":"A"}
+{"id":"m2","question":"2+1=","choices":["2","3","4","5"],"answer":"B"}
+{"id":"m3","question":"2+2=","choices":["2","3","4","5"],"answer":"C"}
+ROWS
+eval_ eval.out=mc data.eval=mc.jsonl verifier.plugins=choice > mc.md || { bad "multiple choice failed"; tail -3 log.txt; }
+if command -v python3 > /dev/null; then
+    python3 - <<'PY' && ok || bad "the answer's letter does not follow the options"
+import json
+right = {"m1": "A", "m2": "B", "m3": "C"}
+orders = set()
+for line in open("mc/samples.jsonl"):
+    s = json.loads(line)
+    orders.add(s["choice_order"])
+    assert sorted(s["choice_order"]) == list("ABCD")
+    assert s["choice_order"]["ABCD".index(s["answer"])] == right[s["id"]]
+assert len(orders) > 1
+PY
+fi
+eval_ eval.out=mc2 data.eval=mc.jsonl verifier.plugins=choice data.permute_seed=5 > /dev/null
+cmp -s mc/samples.jsonl mc2/samples.jsonl && bad "the permutation does not depend on its seed" || ok
+
+# tare data check
+cat > train.jsonl <<'ROWS'
+{"id":"a","question":"What is one plus one?","answer":"2"}
+{"id":"b","question":"What is one plus one?","answer":"2"}
+{"id":"c","question":"What is two plus two?","answer":"no number here"}
+{"id":"d","question":"Say,  THIS is in the evaluation file?","answer":"7"}
+{"id":"e","question":"What is a long trace?","answer":"7","completion":"one two three four five six seven eight nine ten"}
+{"id":"f","question":"What is good?","answer":"8"}
+ROWS
+echo '{"id":"t","question":"Say: this is in the evaluation file","answer":"7"}' > test.jsonl
+! "$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl > report.jsonl 2>> log.txt && ok || bad "bad rows, exit status 0"
+[ "$(wc -l < report.jsonl)" = 4 ] && ok || { bad "not the 4 rows that are bad"; cat report.jsonl; }
+for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $id was not dropped"; done
+"$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl write=clean.jsonl > /dev/null 2>> log.txt && ok || bad "write= failed"
+[ "$(wc -l < clean.jsonl)" = 2 ] && [ "$(head -1 clean.jsonl)" = "$(head -1 train.jsonl)" ] && ok || bad "the rows that are kept are not those of the file"
+done_
