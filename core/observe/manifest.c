@@ -88,13 +88,18 @@ static json_t *plugins_json(const struct manifest *m)
     return all;
 }
 
-static json_t *command_json(const struct manifest *m)
+/* This process's own command line, as the system keeps it: arguments ended by NUL. */
+static json_t *command_json(void)
 {
     json_t *all = json_array();
-    for (int i = 0; m->argv && i < m->argc; i++) {
-        json_t *arg = json_string(m->argv[i]);
-        json_array_append_new(all, arg ? arg : json_string("(not UTF-8)"));
+    struct str text = {0};
+    if (!fs_read_all("/proc/self/cmdline", &text, NULL)) {
+        for (int64_t at = 0; at < text.size; at += (int64_t)strlen(text.data + at) + 1) {
+            json_t *arg = json_string(text.data + at);
+            json_array_append_new(all, arg ? arg : json_string("(not UTF-8)"));
+        }
     }
+    str_free(&text);
     return all;
 }
 
@@ -114,7 +119,7 @@ static json_t *process_json(const struct manifest *m)
     char abi[32];
     snprintf(abi, sizeof abi, "%d.%d", TARE_ABI_MAJOR, TARE_ABI_MINOR);
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:o, s:s, s:{s:o, s:I, s:o, s:I}, s:{s:s, s:s, s:s}}", "tare",
-                     TARE_VERSION, "commit", manifest_commit(), "abi", abi, "started", now_json(), "command", command_json(m),
+                     TARE_VERSION, "commit", manifest_commit(), "abi", abi, "started", now_json(), "command", command_json(),
                      "machine", machine_json(), "kernels", m->kernels ? m->kernels : "", "threads", (json_int_t)m->threads, "ranks",
                      (json_int_t)m->ranks, "plugins", plugins_json(m), "model", m->model ? m->model : "", "data", "train_xxh3",
                      hex_json(m->data_hash), "train_rows", (json_int_t)m->data_rows, "eval_xxh3", hex_json(m->eval_hash),

@@ -12,8 +12,6 @@ struct manifest_plugin {
 };
 
 struct manifest { /* what the caller knows; machine, time and version are found here. Pointers live until the call returns */
-    int argc;
-    char **argv;         /* the command line; may be NULL */
     const char *kernels; /* backend of the CPU or GPU: "avx2" */
     int64_t threads, ranks;
     const struct manifest_plugin *plugins;

@@ -41,6 +41,50 @@ if command -v python3 > /dev/null; then
     cmp -s a b && ok || { bad "metrics.jsonl differs"; diff a b | head -5; }
     [ "$(wc -l < a)" = 40 ] && ok || bad "$(wc -l < a) lines of metrics for 40 steps"
 fi
+# The other two sinks hold what metrics.jsonl holds: every (step, name) once. A TensorBoard record is length, crc, an Event (step: field 2, summary: field 5), crc.
+if command -v python3 > /dev/null; then
+    if python3 - <<'PY'
+import collections, glob, json, sqlite3, struct, sys
+jsonl = collections.Counter()
+for line in open("broken/metrics.jsonl"):
+    row = json.loads(line)
+    for name, value in row.items():
+        if name != "step" and value is not None: jsonl[row["step"], name] += 1
+assert max(jsonl.values()) == 1
+db = sqlite3.connect("runs.db")
+run, = db.execute("select id from runs where dir like '%broken'").fetchone()
+sql = collections.Counter((s, n) for s, n in db.execute("select step, name from metrics where run = ? and value is not null", (run,)))
+assert sql == jsonl, ("sqlite", len(sql), len(jsonl))
+def varint(d, i):
+    v = shift = 0
+    while True:
+        v |= (d[i] & 127) << shift; shift += 7; i += 1
+        if d[i - 1] < 128: return v, i
+def fields(d):
+    i = 0
+    while i < len(d):
+        key, i = varint(d, i)
+        if key & 7 == 0: v, i = varint(d, i)
+        elif key & 7 == 1: v, i = d[i:i + 8], i + 8
+        elif key & 7 == 5: v, i = d[i:i + 4], i + 4
+        else:
+            n, i = varint(d, i); v, i = d[i:i + n], i + n
+        yield key >> 3, v
+tb = collections.Counter()
+for path in glob.glob("broken/tensorboard/*"):
+    d = open(path, "rb").read(); i = 0
+    while i < len(d):
+        n, = struct.unpack("<Q", d[i:i + 8]); event = list(fields(d[i + 12:i + 12 + n])); i += 16 + n
+        step = next((v for f, v in event if f == 2), 0)
+        for f, v in event:
+            if f == 5:
+                for g, value in fields(v):
+                    tag = next((x.decode() for h, x in fields(value) if h == 1), None)
+                    if tag: tb[step, tag] += 1
+assert set(tb) == set(jsonl) and max(tb.values()) == 1, ("tensorboard", len(tb), len(jsonl), list(set(jsonl) ^ set(tb))[:3])
+PY
+    then ok; else bad "a step is missing or twice in SQLite or TensorBoard"; fi
+fi
 for step in $(ls whole/rollouts); do cmp -s "whole/rollouts/$step" "broken/rollouts/$step" || bad "rollouts of $step differ"; done
 ok
 done_
