@@ -20,6 +20,8 @@ static tare_status field_text(const json_t *row, const char *field, struct arena
     *out = NULL;
     if (json_is_string(v) && json_string_length(v))
         text = json_string_value(v);
+    else if (json_is_number(v) && fabs(json_number_value(v)) < 1e15 && json_number_value(v) == floor(json_number_value(v)))
+        snprintf(number, sizeof number, "%.0f", json_number_value(v)), text = number; /* 5 and 5.0 are one level */
     else if (json_is_number(v))
         text = str_from_double(number, json_number_value(v));
     else if (json_is_boolean(v))
