@@ -4,9 +4,9 @@
  *   boxed_priority 0    last box (or a later "final answer is X. I hope it is correct") > "final answer" > "answer" > last environment or number
  *   boxed_priority 50   the last of box and "final answer" (the one that ends last) > "answer" > ...
  *   boxed_priority 100  "final answer" > the last of box and "answer" > ...
- * Boxes side by side (a comma, "and", "or", or only blanks between them) make one list; so do environments. "answer" is "answer:",
- * "answer is", "answer $..$", "####" and <answer>. What was found is not searched further: an answer that cannot be parsed does not give
- * way to some number inside it.
+ * Boxes side by side (a comma, "and", "or", or only blanks between them) make one list; so do environments. "final answer" is also "####"
+ * and <answer>; "answer" is "answer:", "answer is", "answer $..$"; the last one of a kind counts. What was found is not searched further:
+ * an answer that cannot be parsed does not give way to some number inside it.
  */
 #include "tokens.h"
 
@@ -198,9 +198,9 @@ static void find_anchors(struct scan *s)
     for (int64_t i = 0; i + 4 < t.size; i++) {
         const char c = t.data[i];
         if (c == '#' && at_text(t, i, "####") && !(i + 4 < t.size && t.data[i + 4] == '#') && !(i && t.data[i - 1] == '#')) {
-            s->answer_at = i + 4;
+            s->final_at = i + 4; /* as final as the words */
         } else if (c == '<' && at_text(t, i, "<answer>")) {
-            s->answer_at = i + 8;
+            s->final_at = i + 8;
         } else if ((c == 'a' || c == 'A') && (t.data[i + 1] == 'n' || t.data[i + 1] == 'N') && text_starts(t, i, "answer", true) &&
                    !(i && text_is_letter(t.data[i - 1]))) {
             int64_t k = i + 6;

@@ -33,9 +33,8 @@ struct values {
     uint64_t *residue; /* [MAX_NODES] */
     uint32_t *residue_stamp;
     uint32_t epoch;
-    int32_t high_water; /* nodes whose caches were used since the last reset */
-    bool large;         /* some ball holds a long mantissa */
-    acb_ptr symbol;     /* [MAX_SYMBOLS] values at a sample point */
+    bool large;     /* some ball holds a long mantissa */
+    acb_ptr symbol; /* [MAX_SYMBOLS] values at a sample point */
     uint64_t symbol_residue[MAX_SYMBOLS];
     bool bound[MAX_SYMBOLS]; /* has a whole value: in bound_value */
     int64_t bound_value[MAX_SYMBOLS];

@@ -141,7 +141,7 @@ struct options {
     int64_t boxed_priority; /* 0, 50, 100 */
     int64_t rounding;       /* decimals that must agree when one side is a decimal; -1: exact */
     bool strict, allow_set_relation, gold_latex, gold_auto, use_latex, use_expr;
-    bool unit_missing, letter_case, text_case;
+    bool unit_missing, letter_case;
 };
 
 struct math {

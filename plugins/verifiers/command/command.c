@@ -1,0 +1,219 @@
+/* command: a program of the user's judges, in any language.
+ *
+ * It reads one JSON object a line and writes one line for each, in the same order, flushed:
+ *   {"prompt","completion","answer","row":{...}}  ->  {"reward": x}      with "verdict" and "extracted" if it likes; or the number alone
+ *
+ * Without "verdict" the reward decides: correct at `correct_at` or more, wrong at 0 or less, partial between. A program that is late is
+ * killed and the verdict is timeout; one that dies is started again and asked once more. Who dies twice over one row stops the run, or
+ * is overruled by on_death. What it writes to standard error is shown as it is.
+ */
+#define _GNU_SOURCE
+#include "command/program.h"
+#include "common/text.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { P_COMMAND, P_TIMEOUT, P_READY, P_START, P_CORRECT_AT, P_ON_DEATH, P_COUNT };
+enum { DEATH_STOP, DEATH_UNPARSABLE };
+static const char *const ON_DEATH[] = {"stop", "unparsable", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_COMMAND] = {.key = "command",
+                   .type = TARE_STRING,
+                   .flags = TARE_REQUIRED,
+                   .doc = "the program and its arguments, as a line for the shell; one runs for each worker"},
+    [P_TIMEOUT] = {.key = "timeout",
+                   .fallback = "0",
+                   .type = TARE_FLOAT,
+                   .max = 86400,
+                   .unit = "s",
+                   .doc = "most seconds for one row, within the deadline that the host gives; 0: the host's alone"},
+    [P_READY] = {.key = "ready",
+                 .fallback = "false",
+                 .type = TARE_BOOL,
+                 .doc = "the program writes the line {\"ready\":true} when it has started, and is waited for"},
+    [P_START] = {.key = "start",
+                 .fallback = "50",
+                 .type = TARE_FLOAT,
+                 .max = 86400,
+                 .flags = TARE_ABOVE_MIN,
+                 .unit = "s",
+                 .doc = "seconds it may take until it is ready"},
+    [P_CORRECT_AT] = {.key = "correct_at",
+                      .fallback = "1",
+                      .type = TARE_FLOAT,
+                      .max = 1e300,
+                      .flags = TARE_ABOVE_MIN,
+                      .doc = "a reward of at least this counts as correct where the program gives no verdict"},
+    [P_ON_DEATH] = {.key = "on_death",
+                    .fallback = "stop",
+                    .type = TARE_CHOICE,
+                    .choices = ON_DEATH,
+                    .doc = "when it dies twice over one row: stop the run, or count the row as unparsable with reward 0"},
+};
+
+struct command {
+    const tare_value *values;
+    struct program *program;
+    char *argv[4];
+    char *question;
+    size_t size, capacity;
+};
+
+static tare_status write_question(void *ctx, const void *data, int64_t n)
+{
+    struct command *c = ctx;
+    if (c->capacity - c->size < (size_t)n) {
+        char *more = realloc(c->question, (c->size + (size_t)n) * 2);
+        if (!more) return TARE_E_NOMEM;
+        c->question = more;
+        c->capacity = (c->size + (size_t)n) * 2;
+    }
+    for (int64_t i = 0; i < n; i++) { /* one line; outside of strings a newline of JSON is a blank */
+        const char x = ((const char *)data)[i];
+        c->question[c->size++] = x == '\n' ? ' ' : x;
+    }
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    struct command *c = self;
+    program_free(c->program);
+    free(c->argv[2]);
+    free(c->question);
+    free(c);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    static char SH[] = "sh", FLAG[] = "-c";
+    struct command *c = calloc(1, sizeof *c);
+    if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
+    const size_t n = strlen(values[P_COMMAND].s) + 8;
+    c->values = values;
+    c->argv[0] = SH, c->argv[1] = FLAG, c->argv[2] = malloc(n);
+    tare_status s = c->argv[2] ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!s) snprintf(c->argv[2], n, "%s", values[P_COMMAND].s);
+    if (!s && !c->argv[2][strspn(c->argv[2], " \t")]) s = text_fail(error, TARE_E_CONFIG, "command is empty; give a program");
+    const struct program_options options = {
+        .argv = c->argv, .name = values[P_COMMAND].s, .says_ready = values[P_READY].i, .start = values[P_START].f};
+    if (!s) s = program_new(&options, &c->program, error);
+    if (!s && values[P_READY].i && program_start(c->program, error)) s = error->code;
+    if (s)
+        destroy(c);
+    else
+        *self = c;
+    return s;
+}
+
+static tare_status ask(struct command *c, const tare_answer *a)
+{
+    const tare_stream out = {.struct_size = sizeof out, .ctx = c, .write = write_question};
+    c->size = 0;
+    tare_status s = explain_text(&out, true, "prompt", a->prompt);
+    if (!s) s = explain_text(&out, false, "completion", a->completion);
+    if (!s) s = explain_text(&out, false, "answer", a->answer);
+    if (!s) s = explain_raw(&out, ",\"row\":");
+    if (!s) s = a->row.size ? write_question(c, a->row.data, a->row.size) : explain_raw(&out, "{}");
+    return s ? s : explain_raw(&out, "}");
+}
+
+static int32_t code_of(const char *name)
+{
+    static const char *const NAMES[] = {NULL, "correct", "wrong", "no_answer", "unparsable", "timeout", NULL, "partial"};
+    for (int32_t k = TARE_CORRECT; k <= TARE_PARTIAL; k++)
+        if (NAMES[k] && !strcmp(name, NAMES[k])) return k;
+    return 0;
+}
+
+static tare_status read_reply(const struct command *c, tare_text reply, tare_verdict *v, tare_error *error)
+{
+    json_t *j = json_loadb(reply.data, (size_t)reply.size, JSON_DECODE_ANY, NULL);
+    const json_t *reward = json_is_object(j) ? json_object_get(j, "reward") : j;
+    const json_t *verdict = json_object_get(j, "verdict"), *extracted = json_object_get(j, "extracted");
+    tare_status s = TARE_OK;
+    if (!json_is_number(reward)) {
+        s = text_fail(error, TARE_E_PLUGIN, "the program answered '%.*s'; expected {\"reward\": number} or a number",
+                      (int)(reply.size < 200 ? reply.size : 200), reply.data);
+    } else {
+        const double x = json_number_value(reward), top = c->values[P_CORRECT_AT].f;
+        const int32_t code = json_is_string(verdict) ? code_of(json_string_value(verdict))
+                             : verdict               ? 0
+                             : x >= top              ? TARE_CORRECT
+                             : x <= 0                ? TARE_WRONG
+                                                     : TARE_PARTIAL;
+        tare_text text = {0};
+        if (json_is_string(extracted)) text = (tare_text){json_string_value(extracted), (int64_t)json_string_length(extracted)};
+        if (!code)
+            s = text_fail(
+                error, TARE_E_PLUGIN,
+                "the program gave a verdict that is none of correct, wrong, no_answer, unparsable, timeout, partial: '%.*s'",
+                (int)(reply.size < 200 ? reply.size : 200), reply.data);
+        else
+            verdict_set(v, (enum tare_verdict_code)code, x, text, "the program's verdict");
+    }
+    json_decref(j);
+    return s;
+}
+
+static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    const double own = c->values[P_TIMEOUT].f;
+    const int64_t mine = own > 0 ? program_clock() + (int64_t)(own * 1e9) : 0;
+    const int64_t deadline = mine && (!a->deadline_ns || mine < a->deadline_ns) ? mine : a->deadline_ns;
+    const tare_text none = {0};
+    tare_text reply;
+    if (ask(c, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    switch (program_ask(c->program, (tare_text){c->question, (int64_t)c->size}, deadline, &reply, error)) {
+    case PROGRAM_ANSWERED:
+        return read_reply(c, reply, v, error);
+    case PROGRAM_LATE:
+        verdict_set(v, TARE_TIMED_OUT, 0, none, "the program did not answer in time");
+        return TARE_OK;
+    case PROGRAM_DIED:
+        if (c->values[P_ON_DEATH].i == DEATH_STOP) return error->code;
+        verdict_set(v, TARE_UNPARSABLE, 0, none, "the program died over it");
+        return TARE_OK;
+    default:
+        return error->code;
+    }
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const tare_status s = judge(self, answers[i], verdicts[i], error);
+        if (s) return s;
+    }
+    return TARE_OK;
+}
+
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_VERIFIER,
+    .name = "command",
+    .version = "1.0.0",
+    .summary = "a program of the user's judges, a JSON line for a JSON line",
+    .license = "Apache-2.0",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_INSTANCE_PER_THREAD,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, 0, 1, descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}

@@ -1,0 +1,10 @@
+# The driver goes into the plugin as a string, so that the plugin is one file.
+target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/command/program.c)
+target_link_libraries(${PLUGIN} PRIVATE jansson)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FOLDER}/driver.py)
+file(READ ${FOLDER}/driver.py DRIVER)
+string(REPLACE "\\" "\\\\" DRIVER "${DRIVER}")
+string(REPLACE "\"" "\\\"" DRIVER "${DRIVER}")
+string(REPLACE "\n" "\\n\"\n\"" DRIVER "${DRIVER}")
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/python/driver.inc CONTENT "\"${DRIVER}\"\n")
+set_property(TARGET ${PLUGIN} APPEND PROPERTY INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/generated/python)

@@ -1,0 +1,183 @@
+/* python: a Python function of the user's judges, with the signature of TRL's reward functions:
+ *
+ *   def reward(prompts, completions, answers, **row) -> list[float]        one list for each field of the rows; None: not judged
+ *
+ * It runs in a python of its own for each worker (driver.py, over a pipe), so neither libpython nor its lock is in this process. correct at
+ * `correct_at` or more, wrong at 0 or less, partial between; None is no_answer with reward 0. A call that is late is ended and the verdict is
+ * timeout. An exception stops the run with its message and line.
+ */
+#include "command/program.h"
+#include "common/text.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { P_FILE, P_FUNCTION, P_PYTHON, P_MESSAGES, P_TIMEOUT, P_START, P_CORRECT_AT, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_FILE] = {.key = "file", .type = TARE_PATH, .flags = TARE_REQUIRED, .doc = "the Python file that holds the function"},
+    [P_FUNCTION] = {.key = "function", .fallback = "reward", .type = TARE_STRING, .doc = "its name"},
+    [P_PYTHON] = {.key = "python", .fallback = "python3", .type = TARE_STRING, .doc = "the interpreter: a name in PATH, or a file"},
+    [P_MESSAGES] = {.key = "messages",
+                    .fallback = "false",
+                    .type = TARE_BOOL,
+                    .doc = "hand over prompts and completions as lists of chat messages, as TRL does for conversational data"},
+    [P_TIMEOUT] = {.key = "timeout",
+                   .fallback = "0",
+                   .type = TARE_FLOAT,
+                   .max = 86400,
+                   .unit = "s",
+                   .doc = "most seconds for one call, within the deadline that the host gives; 0: the host's alone"},
+    [P_START] = {.key = "start",
+                 .fallback = "50",
+                 .type = TARE_FLOAT,
+                 .max = 86400,
+                 .flags = TARE_ABOVE_MIN,
+                 .unit = "s",
+                 .doc = "seconds that python may take to start and to import the file"},
+    [P_CORRECT_AT] = {.key = "correct_at",
+                      .fallback = "1",
+                      .type = TARE_FLOAT,
+                      .max = 1e300,
+                      .flags = TARE_ABOVE_MIN,
+                      .doc = "a reward of at least this counts as correct"},
+};
+
+static const char DRIVER[] =
+#include "driver.inc"
+    ;
+
+struct python {
+    const tare_value *values;
+    struct program *program;
+    char *argv[8];
+};
+
+static void destroy(void *self)
+{
+    struct python *p = self;
+    program_free(p->program);
+    for (int i = 0; i < 8; i++) free(p->argv[i]);
+    free(p);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    struct python *p = calloc(1, sizeof *p);
+    if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
+    p->values = values;
+    const char *const words[] = {
+        values[P_PYTHON].s, "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false"};
+    tare_status s = TARE_OK;
+    for (int i = 0; i < 6; i++)
+        if (!(p->argv[i] = strdup(words[i]))) s = text_fail(error, TARE_E_NOMEM, "no memory");
+    const struct program_options options = {
+        .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
+    if (!s) s = program_new(&options, &p->program, error);
+    if (!s && program_start(p->program, error)) s = error->code; /* a file that is not there is said before the run */
+    if (s)
+        destroy(p);
+    else
+        *self = p;
+    return s;
+}
+
+/* Bytes that are not UTF-8 have been replaced by the host's tokenizer in most cases; the others are replaced here. */
+static json_t *text_json(tare_text t)
+{
+    json_t *j = json_stringn(t.size ? t.data : "", (size_t)t.size);
+    if (j) return j;
+    char *clean = malloc((size_t)t.size + 1);
+    for (int64_t i = 0; clean && i < t.size; i++) clean[i] = (unsigned char)t.data[i] < 0x80 ? t.data[i] : '?';
+    j = clean ? json_stringn(clean, (size_t)t.size) : NULL;
+    free(clean);
+    return j;
+}
+
+static char *question(const tare_answer *const *answers, int64_t n)
+{
+    json_t *prompts = json_array(), *completions = json_array(), *golds = json_array(), *rows = json_array();
+    for (int64_t i = 0; i < n; i++) {
+        const tare_text row = answers[i]->row;
+        json_t *object = row.size ? json_loadb(row.data, (size_t)row.size, 0, NULL) : NULL;
+        json_array_append_new(prompts, text_json(answers[i]->prompt));
+        json_array_append_new(completions, text_json(answers[i]->completion));
+        json_array_append_new(golds, text_json(answers[i]->answer));
+        json_array_append_new(rows, json_is_object(object) ? json_incref(object) : json_object());
+        json_decref(object);
+    }
+    json_t *all = json_pack("{s:o, s:o, s:o, s:o}", "prompts", prompts, "completions", completions, "answers", golds, "rows", rows);
+    char *line = json_dumps(all, JSON_COMPACT);
+    json_decref(all);
+    return line;
+}
+
+static tare_status read_reply(const struct python *p, tare_text reply, tare_verdict *const *verdicts, int64_t n, tare_error *error)
+{
+    json_t *j = json_loadb(reply.data, (size_t)reply.size, 0, NULL);
+    const json_t *wrong = json_object_get(j, "error"), *rewards = json_object_get(j, "rewards");
+    tare_status s = TARE_OK;
+    if (json_is_string(wrong))
+        s = text_fail(error, TARE_E_PLUGIN, "%.450s", json_string_value(wrong));
+    else if (!json_is_array(rewards) || (int64_t)json_array_size(rewards) != n)
+        s = text_fail(error, TARE_E_PLUGIN, "python answered '%.*s'", (int)(reply.size < 200 ? reply.size : 200), reply.data);
+    for (int64_t i = 0; i < n && !s; i++) {
+        const json_t *reward = json_array_get(rewards, (size_t)i);
+        const double x = json_number_value(reward);
+        const enum tare_verdict_code code = !json_is_number(reward)          ? TARE_NO_ANSWER
+                                            : x >= p->values[P_CORRECT_AT].f ? TARE_CORRECT
+                                            : x <= 0                         ? TARE_WRONG
+                                                                             : TARE_PARTIAL;
+        verdict_set(verdicts[i], code, x, (tare_text){0},
+                    code == TARE_NO_ANSWER ? "the function does not judge it" : "the function's reward");
+    }
+    json_decref(j);
+    return s;
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    struct python *p = self;
+    const double own = p->values[P_TIMEOUT].f;
+    int64_t deadline = own > 0 ? program_clock() + (int64_t)(own * 1e9) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t theirs = answers[i]->deadline_ns;
+        if (theirs && (!deadline || theirs < deadline)) deadline = theirs;
+    }
+    char *line = question(answers, n);
+    tare_text reply;
+    if (!line) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);
+    free(line);
+    if (r == PROGRAM_ANSWERED) return read_reply(p, reply, verdicts, n, error);
+    if (r != PROGRAM_LATE) return error->code;
+    for (int64_t i = 0; i < n; i++) verdict_set(verdicts[i], TARE_TIMED_OUT, 0, (tare_text){0}, "the function took too long");
+    return TARE_OK;
+}
+
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_VERIFIER,
+    .name = "python",
+    .version = "1.0.0",
+    .summary = "a Python function of the user's judges, with the signature of TRL's reward functions",
+    .license = "Apache-2.0",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_INSTANCE_PER_THREAD,
+    .functions = &FUNCTIONS,
+};
+
+const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
+{
+    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
+    static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, 0, 1, descriptors};
+    (void)host, (void)error;
+    return &plugin;
+}
