@@ -25,6 +25,9 @@
 #pragma weak cmd_plugin
 #pragma weak cmd_bench
 #pragma weak cmd_data
+#pragma weak cmd_sweep
+#pragma weak cmd_report
+#pragma weak cmd_watch
 
 struct verb {
     const char *name, *arguments, *what;
@@ -36,6 +39,9 @@ static const struct verb VERBS[] = {
      cmd_train},
     {"sft", "CONFIG [...]", "supervised training: the warm start, and the baseline", cmd_sft},
     {"eval", "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions", cmd_eval},
+    {"sweep", "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals", cmd_sweep},
+    {"report", "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots", cmd_report},
+    {"watch", "RUN", "a run's signals, live in the terminal", cmd_watch},
     {"generate", "MODEL [key=value ...]", "questions in, completions out (JSON lines)", cmd_generate},
     {"score", "MODEL", "token ids in, logprobs and entropies out", cmd_score},
     {"estimate", "PLUGIN [key=value ...]", "groups of rewards in, advantages out; --replay RUN --step N", cmd_estimate},

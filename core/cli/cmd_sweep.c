@@ -1,0 +1,135 @@
+#include "base/log.h"
+#include "cli/cli.h"
+#include "loop/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char USAGE[] =
+    "usage: tare sweep CONFIG [section.key=value ...] [--retry] [--dry-run] [--slurm]\n"
+    "       tare sweep CONFIG --table [--metric NAME] [--baseline key=value[,...]] [--csv]\n"
+    "       tare sweep --suggest PLUGIN\n"
+    "Trains one run for each cell of the grid in [sweep]; a sweep that was stopped goes on with the same command.\n"
+    "  --retry      cells that failed before, too\n"
+    "  --dry-run    prints the cells (with --slurm: the script) and runs nothing\n"
+    "  --slurm      writes and submits an sbatch array in place of local processes\n"
+    "  --table      what has come out so far: mean, deviation, interval, paired difference to the baseline\n"
+    "  --metric     eval/reward, reward/mean:tail, ... (:last :first :mean :max :min :tail); may be given several times\n"
+    "  --csv        the table as CSV\n"
+    "  --suggest    lines of [sweep] for the parameters that the plugin declares sweepable\n"
+    "An axis is a key with several values: estimator.plugin = grpo, bv_blend; run.seed = 1..10;\n"
+    "estimator.bv_blend.temperature = log 0.01..1 x 5; pair = KEY, KEY makes lists advance together.\n";
+
+enum { METRICS = 16, OVERRIDES = 256 };
+
+struct arguments {
+    const char *file, *overrides[OVERRIDES], *metrics[METRICS], *baseline, *suggest;
+    int n, n_metrics;
+    bool table, csv, dry_run, slurm, retry;
+    int64_t cell;
+};
+
+/* Options with a value; NULL: arg is none of them. */
+static bool take_value(struct arguments *a, const char *arg, const char *value, struct err *e)
+{
+    if (!strcmp(arg, "--metric") && a->n_metrics < METRICS) return a->metrics[a->n_metrics++] = value, true;
+    if (!strcmp(arg, "--baseline")) return a->baseline = value, true;
+    if (!strcmp(arg, "--suggest")) return a->suggest = value, true;
+    return !strcmp(arg, "--cell") && !str_to_int(value, &a->cell, e) && a->cell >= 0;
+}
+
+static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {
+        {"--table", &a->table}, {"--csv", &a->csv}, {"--dry-run", &a->dry_run}, {"--slurm", &a->slurm}, {"--retry", &a->retry}};
+    for (int i = 1; i < argc; i++) {
+        bool known = false;
+        for (int k = 0; k < 5; k++)
+            if (!strcmp(argv[i], flags[k].name)) known = *flags[k].flag = true;
+        if (known) continue;
+        if (argv[i][0] == '-') {
+            if (i + 1 == argc || !take_value(a, argv[i], argv[i + 1], e)) return false;
+            i++;
+        } else if (strchr(argv[i], '=')) {
+            if (a->n == OVERRIDES) return false;
+            a->overrides[a->n++] = argv[i];
+        } else if (!a->file) {
+            a->file = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return a->suggest ? !a->file : a->file != NULL;
+}
+
+static tare_status print_table(const struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
+{
+    struct arena arena;
+    struct sweep_table t = {0};
+    tare_status status = TARE_OK;
+    arena_init(&arena, "table");
+    for (int i = 0; !status && (i < a->n_metrics || i == 0); i++) {
+        status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, t.runs, &arena, &t, e);
+        if (!status && i) status = str_add(out, "\n", 1, e);
+        if (!status) status = a->csv ? sweep_table_csv(&t, out, e) : sweep_table_markdown(&t, out, e);
+    }
+    arena_free(&arena);
+    return status;
+}
+
+static tare_status print_cells(const struct sweep *s, struct str *out, struct err *e)
+{
+    for (int64_t i = 0; i < s->plan.n_cells; i++)
+        for (int64_t k = 0; s->jobs[i].argv[k]; k++)
+            TRY(str_addf(out, e, "%s%s", s->jobs[i].argv[k], s->jobs[i].argv[k + 1] ? " " : "\n"));
+    return str_addf(out, e, "%lld cells, %lld at a time, %lld thread%s each\n", (long long)s->plan.n_cells,
+                    (long long)s->concurrent, (long long)s->threads, s->threads == 1 ? "" : "s");
+}
+
+static tare_status slurm(struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
+{
+    if (!a->dry_run || is_sweep_folder(s->plan.dir)) {
+        TRY(sweep_begin(s, e));
+        TRY(sweep_look(s, a->retry, e));
+    }
+    return a->dry_run ? sweep_slurm_script(s, out, e) : sweep_slurm_submit(s, e);
+}
+
+static tare_status run(const struct arguments *a, struct str *out, struct err *e)
+{
+    struct sweep s;
+    if (a->suggest) return sweep_suggest(a->suggest, out, e);
+    tare_status status = sweep_open(&s, a->file, a->overrides, a->n, e);
+    if (status)
+        ;
+    else if (a->table)
+        status = print_table(&s, a, out, e);
+    else if (a->slurm)
+        status = slurm(&s, a, out, e);
+    else if (a->dry_run)
+        status = print_cells(&s, out, e);
+    else
+        status = sweep_run(&s, &(struct sweep_mode){.retry = a->retry, .cell = a->cell}, e);
+    if (!status && !a->table && !a->slurm && !a->dry_run && a->cell < 0) status = print_table(&s, a, out, e);
+    sweep_close(&s);
+    return status;
+}
+
+int cmd_sweep(int argc, char **argv)
+{
+    struct err e = {0};
+    struct arguments a = {.cell = -1};
+    struct str out = {0};
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
+    if (!parse(argc, argv, &a, &e)) return fputs(USAGE, stderr), 2;
+    tare_status status = run(&a, &out, &e);
+    if (!status && out.size && (fwrite(out.data, 1, (size_t)out.size, stdout) != (size_t)out.size || fflush(stdout)))
+        status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    str_free(&out);
+    if (status) log_error(&e);
+    return err_exit_code(status);
+}

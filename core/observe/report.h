@@ -1,0 +1,120 @@
+/* Reports of runs and sweeps: numbers read back from metrics.jsonl (the record), statistics over seeds, tables, and one HTML file.
+ *
+ *   run_data_read      a run's metrics as series
+ *   sweep_plan_read    sweep.json: the axes and cells of a sweep (`tare sweep` writes it)
+ *   sweep_table_make   cells grouped by everything but the seed: mean, deviation, interval, paired difference to a baseline
+ *   report_html        runs and sweeps as one self-contained HTML page
+ *   watch_print        the newest state of a run as lines of text
+ *
+ * Everything returned lives in the arena that is given. A run that is being written may be read: a half-written last line is left out.
+ * Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT with file:line. Functions may be called from any thread, each with its
+ * own arena. */
+#ifndef TARE_CORE_REPORT_H
+#define TARE_CORE_REPORT_H
+
+#include "base/arena.h"
+#include "base/json.h"
+
+#include <stdbool.h>
+
+/* ---------------------------------------------------------------- report_data.c: runs */
+
+struct series { /* the finite values of one metric, steps growing */
+    const char *name;
+    double *step, *value; /* [n] */
+    int64_t n;
+};
+
+struct run_data {
+    const char *dir, *name; /* name: the folder's own */
+    struct series *series;
+    int64_t n_series, last_step; /* last_step -1: nothing recorded yet */
+};
+
+tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out, struct err *e);
+/* NULL: the run has no such metric. */
+const struct series *run_data_find(const struct run_data *r, const char *name);
+/* "eval/reward", or with what to make of its values: ":last" (the default), ":first", ":mean", ":max", ":min", ":tail" (mean over the last
+ * fifth of the values). NAN: no value. TARE_E_INVALID: no such suffix. */
+tare_status run_data_value(const struct run_data *r, const char *metric, double *out, struct err *e);
+/* The last step in metrics.jsonl; -1: no such file or no whole line. */
+tare_status run_last_step(const char *dir, int64_t *step, struct err *e);
+bool is_run_folder(const char *dir);
+bool is_sweep_folder(const char *dir);
+
+/* ---------------------------------------------------------------- report_plan.c: sweep.json */
+
+struct sweep_axis {
+    const char *key; /* section.key */
+    const char **values;
+    int64_t n;
+};
+
+struct sweep_cell {
+    const char *name;   /* its folder under the sweep's */
+    const char **value; /* [n_axes]; NULL: this cell does not use the axis (a parameter of a plugin that it does not run) */
+};
+
+struct sweep_plan {
+    const char *dir, *name, *metric, *baseline; /* baseline: "key=value[, key=value]" or "" */
+    struct sweep_axis *axes;
+    struct sweep_cell *cells;
+    int64_t n_axes, n_cells;
+};
+
+tare_status sweep_plan_read(const char *dir, struct arena *a, struct sweep_plan *out, struct err *e);
+tare_status sweep_plan_write(const struct sweep_plan *p, struct err *e);
+/* The axis called key, also by its last word when only one has it; -1: none. */
+int64_t sweep_plan_axis(const struct sweep_plan *p, const char *key);
+
+/* ---------------------------------------------------------------- report_stats.c: pure functions */
+
+struct moments {
+    double mean, sd; /* sd with n - 1; NAN for n < 2 */
+    double low,
+        high; /* bootstrap 95 % interval of the mean: percentiles of 10,000 resamplings by Philox, the same every time; NAN for n < 2 */
+};
+tare_status stats_moments(const double *x, int64_t n, struct moments *out, struct err *e);
+/* Two-sided paired permutation test (signs of the differences d [n] flipped): the share of sign patterns with |mean| at least as large.
+ * Exact up to n = 16, else 100,000 patterns drawn by Philox, the observed one counted with them. n < 1: NAN. */
+double stats_permutation(const double *d, int64_t n);
+/* Holm's step-down correction of p [n] in place; NAN entries are passed over. */
+tare_status stats_holm(double *p, int64_t n, struct err *e);
+
+/* ---------------------------------------------------------------- report_table.c */
+
+struct sweep_row {      /* one combination of everything but run.seed */
+    const char **value; /* [n_axes]; NULL: not used; the seed's is NULL */
+    const char *label;  /* what differs between rows: "bv_blend, temperature 0.1" */
+    int64_t *cells;     /* [n_cells] indices into plan->cells */
+    double *x;          /* [n_cells] the metric; NAN: not run yet */
+    int64_t n_cells, n; /* n: cells with a value */
+    struct moments m;
+    int64_t baseline, pairs; /* row it is compared with, -1: none; seeds that both have */
+    struct moments diff;
+    double p, p_holm;
+};
+
+struct sweep_table {
+    const struct sweep_plan *plan;
+    const char *metric, *baseline;
+    struct sweep_row *rows;
+    int64_t n_rows;
+    struct run_data *runs; /* [n_cells of the plan] */
+};
+
+/* metric, baseline NULL: the plan's. runs: [n_cells] what run_data_read made (n_series 0 for cells without data), or NULL: read here.
+ * TARE_E_INVALID: a baseline that names no row, or for some row several. */
+tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, const char *baseline, struct run_data *runs,
+                             struct arena *a, struct sweep_table *out, struct err *e);
+tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, struct err *e);
+tare_status sweep_table_csv(const struct sweep_table *t, struct str *out, struct err *e);
+
+/* ---------------------------------------------------------------- report_html.c, report_watch.c */
+
+/* paths: folders of runs and of sweeps. */
+tare_status report_html(const char *const *paths, int64_t n, struct str *out, struct err *e);
+/* The newest state of a run in at most `rows` lines of at most `columns` characters. unicode: braille lines, else ASCII. */
+tare_status watch_print(const char *dir, int columns, int rows, bool unicode, struct str *out, struct err *e);
+
+#endif
