@@ -1,0 +1,121 @@
+/* Sums, products and integrals. */
+#include "parser.h"
+
+#include <string.h>
+
+/* \sum_{k=a}^{b} body; the bound name becomes "#1", so that the name does not matter. */
+int parse_big(struct parser *p)
+{
+    struct math *m = p->m;
+    const bool product = peek(p)->kind == T_PROD;
+    int from = -1, to = -1;
+    struct token bound = {0};
+    p->t++;
+    for (int k = 0; k < 2; k++) {
+        if (peek(p)->kind == T_UNDER && ahead(p, 1)->kind == T_LBRACE) {
+            p->t += 2;
+            bound = *peek(p);
+            if (!(bound.kind == T_SYM || (bound.kind == T_CONST && bound.aux == C_I)))
+                return parse_fail(p, "a sum without an index");
+            p->t++;
+            if (!(peek(p)->kind == T_REL && peek(p)->aux == R_EQ)) return parse_fail(p, "a sum without its first index");
+            p->t++;
+            if ((from = parse_sum(p)) < 0 || !accept(p, T_RBRACE)) return parse_fail(p, "a sum's first index");
+        } else if (peek(p)->kind == T_CARET) {
+            p->t++;
+            p->limits = true;
+            to = parse_exponent(p);
+            p->limits = false;
+            if (to < 0) return -1;
+        }
+    }
+    if (from < 0 || to < 0) return parse_fail(p, "a sum without limits");
+    char name[8] = "#1";
+    name[1] = (char)('1' + p->bound % 9);
+    for (int i = p->t; i < m->n_tokens; i++) { /* rename in what follows */
+        struct token *t = &m->tokens[i];
+        if (t->kind != bound.kind || t->aux != bound.aux) continue;
+        if (bound.kind == T_SYM &&
+            !(t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text)))
+            continue;
+        const int text = pool_add(m, name, 2);
+        if (text < 0) return parse_fail(p, "too long to parse");
+        t->kind = T_SYM, t->aux = 0, t->text = text, t->n_text = 2;
+    }
+    if (!enter(p)) return -1;
+    p->bound++;
+    int body = parse_power(p);
+    while (body >= 0 && (starts_factor(p) || peek(p)->kind == T_TIMES || peek(p)->kind == T_DIV)) {
+        const bool over = peek(p)->kind == T_DIV;
+        if (over || peek(p)->kind == T_TIMES) p->t++;
+        const int next = parse_power(p);
+        body = over ? mk_div(m, body, next) : mk_mul(m, body, next);
+    }
+    p->bound--;
+    p->depth--;
+    const int index = mk_sym(m, name, 2), kids[4] = {index, from, to, body};
+    for (int k = 0; k < 4; k++)
+        if (kids[k] < 0) return -1;
+    return mk(m, product ? OP_PROD : OP_SUM, 0, kids, 4);
+}
+
+static bool contains(const struct math *m, int x, int part)
+{
+    if (x == part) return true;
+    for (int i = 0; i < at(m, x)->n; i++)
+        if (contains(m, kid(m, x, i), part)) return true;
+    return false;
+}
+
+static bool is_symbol(const struct parser *p, const struct token *t, const char *name)
+{
+    return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == name[0];
+}
+
+/* \int_a^b f dx, an opaque structure: equal when the limits and f dx are. Without a differential it is over x. */
+int parse_integral(struct parser *p)
+{
+    struct math *m = p->m;
+    int kids[3] = {-1, -1, -1}, last = -1, depth = 0;
+    p->t++;
+    for (int k = 0; k < 2; k++) {
+        const int kind = peek(p)->kind;
+        if (kind != T_UNDER && kind != T_CARET) break;
+        p->t++;
+        if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_RBRACE) {
+            p->t += 2;
+            continue;
+        }
+        p->limits = true;
+        const int limit = kind == T_UNDER ? parse_argument(p) : parse_exponent(p);
+        p->limits = false;
+        if ((kids[kind == T_CARET] = limit) < 0) return -1;
+    }
+    for (int i = p->t; i < m->n_tokens && depth >= 0; i++) { /* the last "d x" outside of brackets */
+        const int kind = m->tokens[i].kind;
+        depth += kind == T_LBRACE || kind == T_LPAREN || kind == T_LBRACK || kind == T_LSET;
+        depth -= kind == T_RBRACE || kind == T_RPAREN || kind == T_RBRACK || kind == T_RSET;
+        if (kind == T_REL || kind == T_COMMA || kind == T_INT || kind == T_END) break;
+        if (!depth && is_symbol(p, &m->tokens[i], "d") && m->tokens[i + 1].kind == T_SYM) last = i;
+    }
+    if (!enter(p)) return -1;
+    int body = mk_int(m, 1);
+    if (last != p->t) {
+        if (last >= 0) m->tokens[last].kind = T_END;
+        body = parse_unset(m, parse_sum(p));
+        if (last >= 0) m->tokens[last].kind = T_SYM;
+    }
+    p->depth--;
+    if (body < 0 || (last >= 0 && p->t != last)) return parse_fail(p, "an integral");
+    const int d = mk_sym(m, "d", 1);
+    if (last >= 0) {
+        const struct token *t = &m->tokens[last + 1];
+        body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, m->pool + t->text, t->n_text)));
+        p->t = last + 2;
+    } else if (!contains(m, body, d)) {
+        body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, "x", 1)));
+    }
+    const bool limits = kids[0] >= 0 && kids[1] >= 0;
+    kids[2] = body;
+    return mk(m, OP_INT, limits, limits ? kids : kids + 2, limits ? 3 : 1);
+}
