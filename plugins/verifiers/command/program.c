@@ -171,7 +171,7 @@ enum program_result program_start(struct program *p, tare_error *error)
     }
     if (!p->options.says_ready) return PROGRAM_ANSWERED;
     const enum program_result r = exchange(p, (tare_text){0}, program_clock() + (int64_t)(p->options.start * 1e9));
-    if (!r && !strcmp(p->answer, "{\"ready\":true}")) return PROGRAM_ANSWERED;
+    if (!r && strstr(p->answer, "\"ready\"")) return PROGRAM_ANSWERED;
     if (r == PROGRAM_LATE) {
         end_now(p);
         text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);

@@ -89,4 +89,7 @@ def main():
             fail(out, "%s in %s: %s" % (name, path, last_line(error)))
 
 
-main()
+try:
+    main()
+except BrokenPipeError:  # the verifier was closed before it asked
+    os._exit(0)

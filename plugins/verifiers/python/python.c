@@ -62,6 +62,16 @@ static void destroy(void *self)
     free(p);
 }
 
+/* The driver says why it cannot start as {"error":"..."}. */
+static tare_status plain(tare_error *error)
+{
+    json_t *j = error->message[0] == '{' ? json_loads(error->message, 0, NULL) : NULL;
+    const json_t *why = json_object_get(j, "error");
+    if (json_is_string(why)) text_fail(error, error->code, "%s", json_string_value(why));
+    json_decref(j);
+    return error->code;
+}
+
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
 {
     (void)host;
@@ -76,7 +86,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     const struct program_options options = {
         .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
-    if (!s && program_start(p->program, error)) s = error->code; /* a file that is not there is said before the run */
+    if (!s && program_start(p->program, error)) s = plain(error); /* a file that is not there is said before the run */
     if (s)
         destroy(p);
     else
@@ -153,7 +163,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);
     free(line);
     if (r == PROGRAM_ANSWERED) return read_reply(p, reply, verdicts, n, error);
-    if (r != PROGRAM_LATE) return error->code;
+    if (r != PROGRAM_LATE) return plain(error);
     for (int64_t i = 0; i < n; i++) verdict_set(verdicts[i], TARE_TIMED_OUT, 0, (tare_text){0}, "the function took too long");
     return TARE_OK;
 }

@@ -1,0 +1,112 @@
+# The verifiers command and python: a user's program or function judges, is late, dies, prints, and is wrong about its own answers.
+source "$(dirname "$0")/common.inc"
+expect() { # NAME PATTERN < OUTPUT
+    if grep -q -- "$2" out; then ok; else bad "$1: $(head -c 600 out)"; fi
+}
+rows='{"id":"a","question":"q","completion":"it is 42","answer":"42"}
+{"id":"b","question":"q","completion":"it is \"41\"\n","answer":"42","level":3}'
+
+# command, in sh alone: a number is an answer
+cat > judge.sh <<'SH'
+while IFS= read -r line; do
+    case $line in
+    *die*) exit 3 ;;
+    *sleep*) sleep 60 ;;
+    *nonsense*) echo hello ;;
+    *verdict*) echo '{"reward":0.25,"verdict":"partial","extracted":"quarter"}' ;;
+    *'it is 42"'*) echo 1 ;;
+    *) echo '{"reward": 0}' ;;
+    esac
+done
+SH
+printf '%s\n' "$rows" | "$TARE" verify command command='sh judge.sh' > out 2>&1 || true
+expect "command: correct" '"id":"a","reward":1,"verdict":"correct"'
+expect "command: wrong" '"id":"b","reward":0,"verdict":"wrong"'
+printf '%s\n' '{"completion":"a verdict","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 || true
+expect "command: its own verdict" '"reward":0.25,"verdict":"partial","extracted":"quarter"'
+# late: the row is a timeout, the next one is judged by another process
+printf '%s\n' '{"completion":"sleep","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
+    timeout 30 "$TARE" verify command command='sh judge.sh' timeout=0.3 > out 2>&1 || true
+expect "command: late" '"reward":0,"verdict":"timeout"'
+expect "command: after a timeout" '"id":"b","reward":1'
+# dead: an error that says how, or what on_death says
+printf '%s\n' '{"id":"x","completion":"die","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 && bad "command: a death passed"
+expect "command: dead" 'row x, sample 0: verifier command: verify: sh judge.sh ended with status 3, twice, over the same row'
+printf '%s\n' '{"completion":"die","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
+    "$TARE" verify command command='sh judge.sh' on_death=unparsable > out 2>&1 || true
+expect "command: on_death" '"reward":0,"verdict":"unparsable"'
+expect "command: after a death" '"id":"b","reward":1'
+printf '%s\n' '{"completion":"nonsense","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 && bad "command: nonsense passed"
+expect "command: nonsense" "answered 'hello'; expected"
+printf '%s\n' '{"completion":"x","answer":"1"}' | "$TARE" verify command command='./nothing_here' > out 2>&1 && bad "command: a missing program passed"
+expect "command: not found" 'ended with status 127 (it was not found)'
+"$TARE" verify command < /dev/null > out 2>&1 && bad "command: no command passed"
+expect "command: required" 'command is missing; it has to be given'
+# a row of 1 MB goes through, and comes back
+head -c 1000000 /dev/zero | tr '\0' x > long
+printf '{"completion":"%s it is 42","answer":"1"}\n' "$(cat long)" | "$TARE" verify command command='sh judge.sh' > out 2>&1 || true
+expect "command: 1 MB" '"reward":1,"verdict":"correct"'
+if [ "$(pgrep -fc "sh judge.sh" || true)" = 0 ]; then ok; else bad "a program was left behind"; fi
+
+command -v python3 > /dev/null || skip "no python3; command: $passed passed, $failed failed"
+cat > rewards.py <<'PY'
+import sys, time
+def reward(prompts, completions, answers, **row):
+    print("printed by the user")
+    assert len(prompts) == len(completions) == len(answers) == len(row["question"])
+    if row.get("level") == [3]:
+        return [0.5]
+    return [1.0 if a in c else 0.0 for c, a in zip(completions, answers)]
+def trl(completions, answer):
+    return [float(len(c[0]["content"])) for c in completions]
+def none(completions, **kwargs):
+    return [None]
+def slow(completions, **kwargs):
+    time.sleep(60)
+def raises(completions, **kwargs):
+    return [1 / 0]
+def nan(completions, **kwargs):
+    return [float("nan")]
+def short(completions, **kwargs):
+    return []
+def leaves(completions, **kwargs):
+    sys.exit(5)
+PY
+printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py > out 2> err || true
+expect "python: correct" '"id":"a","reward":1,"verdict":"correct"'
+expect "python: partial" '"id":"b","reward":0.5,"verdict":"partial"'
+if grep -q "printed by the user" err && ! grep -q printed out; then ok; else bad "python: what is printed"; fi
+one='{"id":"r","question":"q","completion":"four","answer":"42"}'
+py() { printf '%s\n' "$one" | timeout 60 "$TARE" verify python file=rewards.py "$@" > out 2>&1 || true; }
+py function=trl messages=true correct_at=5
+expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
+py function=none
+expect "python: None" '"reward":0,"verdict":"no_answer"'
+py function=slow timeout=0.3
+expect "python: late" '"reward":0,"verdict":"timeout"'
+py function=raises
+expect "python: raises" 'row r, sample 0: verifier python: verify: raises in rewards.py: ZeroDivisionError: division by zero (rewards.py:15)'
+py function=nan
+expect "python: nan" 'a reward of nan'
+py function=short
+expect "python: short" '0 rewards for 1 completions'
+py function=leaves
+expect "python: leaves" 'ended with status 5, twice'
+py function=rewar
+expect "python: no function" 'verifier python: create: rewards.py: LookupError: no function named rewar; there are reward, trl'
+echo 'import nothing_at_all' > broken.py
+py file=broken.py
+expect "python: an import that fails" "broken.py: ModuleNotFoundError: No module named 'nothing_at_all' (broken.py:1)"
+py python=./no_python
+expect "python: no interpreter" './no_python cannot be started: No such file'
+# in worker processes, and in a run
+printf '%s\n' "$rows" | "$TARE" verify python file="$PWD/rewards.py" --isolate > out 2> err || true
+expect "python: isolated" '"id":"b","reward":0.5'
+"$TARE" plugin check command command='sh judge.sh' --only threads > out 2>&1 || true
+expect "command: check" '1 tests, 0 failed'
+"$TARE" plugin check python file=rewards.py function=trl messages=true --only texts > out 2>&1 || true # all of it starts 200 pythons
+expect "python: check" '1 tests, 0 failed'
+tiny_config
+if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=none > log 2>&1 &&
+    [ "$(grep -c '"verifier/no_answer":\(32\|1[,}.]\)' run/metrics.jsonl)" = 2 ]; then ok; else bad "train: $(tail -n 5 log)"; fi
+done_
