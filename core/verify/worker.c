@@ -3,7 +3,10 @@
 #include "verify/internal.h"
 #include "verify/wire.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 struct worker_state {
@@ -74,17 +77,24 @@ int verify_worker(int fd)
     char extracted[VERIFY_EXTRACT];
     struct err e = {0};
     arena_init(&w.arena, "verifier worker");
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* what a plugin prints must not reach the engine's output */
-    while (wire_receive(fd, &in, 0) == WIRE_OK) {
+    /* What a plugin prints or reads must not reach the engine's output or requests. And a worker that hangs ends with the engine, even
+     * when that was killed. */
+    const int requests = fcntl(fd, F_DUPFD_CLOEXEC, 64), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (requests < 0 || nothing < 0) return 1;
+    dup2(nothing, fd), close(nothing);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (wire_receive(requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
         tare_verdict v = {.struct_size = sizeof v, .extracted = extracted, .capacity = sizeof extracted};
         struct err why = {0};
-        const bool open = wire_int(&m) == WIRE_OPEN;
-        const tare_status s = open ? open_verifiers(&w, &m, &why) : judge(&w, &m, &v, &why);
-        if (reply(&w, s, &why, open ? NULL : &v, &e) || wire_send(fd, &w.out)) break;
+        const bool opening = wire_int(&m) == WIRE_OPEN;
+        const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &v, &why);
+        if (reply(&w, s, &why, opening ? NULL : &v, &e) || wire_send(requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
     str_free(&in), str_free(&w.out);
     arena_free(&w.arena);
+    close(requests);
     return 0;
 }

@@ -1,0 +1,34 @@
+# verifier.isolate = process: a verifier that aborts, hangs, segfaults, exits or prints costs one verdict; too many crashes stop the run.
+source "$(dirname "$0")/common.inc"
+bad_one=${FIXTURES:?}/verdicts.so
+[ -e "$bad_one" ] || skip "the fixtures are not built"
+for what in fine abort fine segfault exit hang print fine; do
+    printf '{"id":"%s","completion":"%s","answer":"x"}\n' $what $what
+done > rows
+timeout 60 "$TARE" verify "$bad_one" --isolate --timeout 0.3 < rows > out 2> err || bad "verify: $(tail -n 3 err)"
+got=$(grep -o '"verdict":"[a-z_]*"' out | cut -d '"' -f 4 | tr '\n' ' ')
+if [ "$got" = "correct crashed correct crashed crashed timeout correct correct " ]; then ok; else bad "verdicts: $got"; fi
+if [ "$(grep -c '"reward":0,' out)" = 4 ] && grep -q printed err && ! grep -q '"printed"' out; then ok; else bad "rewards, or what was printed: $(cat out)"; fi
+timeout 60 "$TARE" verify "$bad_one" --isolate --threads 3 --timeout 0.3 < rows > out3 2> /dev/null || bad "with three workers"
+if cmp -s out out3; then ok; else bad "three workers judge otherwise"; fi
+if grep -q abort rows && ! "$TARE" verify "$bad_one" < rows > /dev/null 2>&1; then ok; else bad "in process it should have died"; fi
+
+tiny_config
+train() { timeout 300 "$TARE" train tiny.ini train.steps=2 checkpoint.every=1 verifier.plugins="$bad_one" verifier.workers=2 "$@" > log 2>&1; }
+# every call crashes, and all of that is allowed: the run goes on, and the share is a metric
+if train run.dir=on verifier.isolate=process verifier.verdicts.always=segfault verifier.max_crash_share=1 &&
+    [ "$(grep -c '"verifier/crashed":1[,}.]' on/metrics.jsonl)" = 2 ]; then ok; else bad "crashes that are allowed: $(tail -n 3 log)"; fi
+if train run.dir=late verifier.isolate=process verifier.verdicts.always=hang verifier.timeout=0.05 train.steps=1 &&
+    grep -q '"verifier/timeout":1[,}.]' late/metrics.jsonl; then ok; else bad "hangs: $(tail -n 3 log)"; fi
+if train run.dir=stopped verifier.isolate=process verifier.verdicts.always=abort; then bad "a run went on with nothing but crashes"; fi
+if grep -q 'verifier calls crashed, above verifier.max_crash_share = 0.05' log; then ok; else bad "message: $(tail -n 3 log)"; fi
+# the engine is killed while a worker hangs: the worker goes too
+"$TARE" verify "$bad_one" --isolate --timeout 600 < <(printf '{"completion":"hang","answer":"x"}\n'; sleep 20) > /dev/null 2>&1 &
+engine=$!
+for _ in $(seq 100); do worker=$(pgrep -P $engine -f 'verify --worker' || true); [ -n "$worker" ] && break; sleep 0.1; done
+sleep 0.5
+kill -9 $engine
+wait $engine 2> /dev/null || true
+for _ in $(seq 50); do kill -0 "$worker" 2> /dev/null || break; sleep 0.1; done
+if [ -n "$worker" ] && ! kill -0 "$worker" 2> /dev/null; then ok; else bad "a worker outlived the engine"; fi
+done_
