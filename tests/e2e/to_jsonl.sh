@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# tools/to_jsonl.py: the shapes that public data sets come in, and that tare reads what it writes.
+. "$(dirname "$0")/common.inc"
+command -v python3 > /dev/null || skip "python3 is not installed"
+convert() { python3 "$SOURCE/tools/to_jsonl.py" "$@" 2>> log.txt; }
+same() { # NAME FILE: compared with standard input
+    diff - "$2" > diff.txt && ok || { bad "$1"; cat diff.txt; }
+}
+cat > gsm.jsonl <<'ROWS'
+{"question":"How many?","answer":"2 + 1,000\n#### 1,002"}
+{"question":"No mark?","answer":"3"}
+ROWS
+convert gsm.jsonl -o out.jsonl --after '####' --prefix gsm- || bad "gsm"
+same "the answer behind a mark" out.jsonl <<'ROWS'
+{"id": "gsm-0", "question": "How many?", "answer": "1002"}
+ROWS
+convert gsm.jsonl -o x.jsonl --after '####' --strict && bad "--strict let a row pass" || ok
+cat > math.json <<'ROWS'
+[{"problem":"Half?","solution":"so \\boxed{1}, no: $\\boxed{\\frac{1}{2}}$.","level":"Level 3","type":"Algebra","uid":7}]
+ROWS
+convert math.json -o out.jsonl --question problem --answer solution --boxed --level level --subject type --id uid || bad "math"
+same "the last box, level and subject" out.jsonl <<'ROWS'
+{"id": "7", "question": "Half?", "answer": "\\frac{1}{2}", "level": 3, "subject": "Algebra"}
+ROWS
+cat > mc.jsonl <<'ROWS'
+{"question":"a?","options":["x","y","z"],"answer":"C"}
+{"question":"b?","options":["x","y","z"],"answer":1}
+{"question":"c?","options":["x","y","z"],"answer":"x"}
+{"question":"d?","options":["x","y","z"],"answer":"Q"}
+ROWS
+convert mc.jsonl -o out.jsonl --choices options || bad "choices"
+same "options with a letter, an index, a text" out.jsonl <<'ROWS'
+{"id": "row-0", "question": "a?", "choices": ["x", "y", "z"], "answer": "C"}
+{"id": "row-1", "question": "b?", "choices": ["x", "y", "z"], "answer": "B"}
+{"id": "row-2", "question": "c?", "choices": ["x", "y", "z"], "answer": "A"}
+ROWS
+"$TARE" data check out.jsonl verifier=choice > /dev/null 2>> log.txt && ok || bad "tare data check refuses the rows"
+printf 'Question,Correct Answer,Wrong\nq?,right,wrong\n' > gpqa.csv
+convert gpqa.csv -o out.jsonl --question Question --choices-from 'Correct Answer' Wrong || bad "gpqa"
+same "options from columns" out.jsonl <<'ROWS'
+{"id": "row-0", "question": "q?", "choices": ["right", "wrong"], "answer": "A"}
+ROWS
+echo '{"prompt":[{"role":"system","content":"s"},{"role":"user","content":"u?"}],"reward_model":{"ground_truth":5.0},"traces":["t1"]}' > verl.jsonl
+convert verl.jsonl -o out.jsonl --question prompt.-1.content --answer reward_model.ground_truth --completion traces.0 || bad "nested"
+same "nested columns" out.jsonl <<'ROWS'
+{"id": "row-0", "question": "u?", "answer": "5", "completion": "t1"}
+ROWS
+echo '{"question":"arc?","choices":{"text":["p","q"],"label":["1","2"]},"answerKey":"2"}' > arc.jsonl
+convert arc.jsonl -o out.jsonl --choices choices --answer answerKey || bad "arc"
+same "ARC's labels" out.jsonl <<'ROWS'
+{"id": "row-0", "question": "arc?", "choices": ["p", "q"], "answer": "B"}
+ROWS
+PYTHON=${TARE_PYARROW:-python3}
+if "$PYTHON" -c 'import pyarrow' 2> /dev/null; then
+    "$PYTHON" -c 'import pyarrow as pa, pyarrow.parquet as pq
+pq.write_table(pa.table({"q": ["one?", "two?"], "a": [1, 2], "m": [[{"content": "c"}], [{"content": "d"}]]}), "x.parquet")'
+    "$PYTHON" "$SOURCE/tools/to_jsonl.py" x.parquet -o out.jsonl --question q --answer a --completion m.0.content 2>> log.txt || bad "parquet"
+    same "Parquet" out.jsonl <<'ROWS'
+{"id": "row-0", "question": "one?", "answer": "1", "completion": "c"}
+{"id": "row-1", "question": "two?", "answer": "2", "completion": "d"}
+ROWS
+else
+    : > x.parquet
+    convert x.parquet -o out.jsonl && bad "Parquet without a reader" || ok
+    grep -q 'pip install pyarrow' log.txt && ok || bad "what to install is not said"
+    echo "SKIP of one part: pyarrow is not installed (TARE_PYARROW=PYTHON names one that has it)"
+fi
+done_

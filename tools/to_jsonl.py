@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Data sets to the JSONL rows that tare reads: {"id", "question", "answer"} and, where there are columns for them, choices, level,
+subject, completion.
+
+    tools/to_jsonl.py FILE.parquet -o OUT.jsonl --question problem --answer answer
+    tools/to_jsonl.py hf:openai/gsm8k:main --split test -o gsm8k.jsonl --question question --answer answer --after '####'
+    tools/to_jsonl.py hf:Idavidrein/gpqa:gpqa_diamond --split train -o gpqa.jsonl --question Question \\
+        --choices-from 'Correct Answer' 'Incorrect Answer 1' 'Incorrect Answer 2' 'Incorrect Answer 3' --subject 'High-level domain'
+    tools/to_jsonl.py mmlu_pro/*.parquet -o mmlu_pro.jsonl --question question --choices options --answer answer --subject category
+    tools/to_jsonl.py verl.parquet -o train.jsonl --question prompt.-1.content --answer reward_model.ground_truth
+
+A column is a name, or a path into nested values: prompt.-1.content is the last element of the list `prompt`, its `content`.
+Sources: .parquet (pyarrow, or pandas with one of its engines), .jsonl, .json (a list), .csv (nothing to install), and hf:NAME[:CONFIG]
+(the package `datasets`; it downloads). Rows that lack a question or an answer are counted and left out; --strict makes them an error.
+"""
+import argparse
+import csv
+import json
+import re
+import sys
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def die(message):
+    sys.exit(f"to_jsonl: {message}")
+
+
+def parquet_rows(path):
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        try:
+            import pandas
+            frame = pandas.read_parquet(path)
+        except ImportError:
+            die(f"{path}: reading Parquet needs pyarrow (pip install pyarrow), or pandas with fastparquet")
+        yield from frame.to_dict(orient="records")
+        return
+    for batch in pq.ParquetFile(path).iter_batches(batch_size=1024):
+        yield from batch.to_pylist()
+
+
+def jsonl_rows(path):
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    die(f"{path}:{number}: {error}")
+
+
+def json_rows(path):
+    with open(path, encoding="utf-8") as f:
+        rows = json.load(f)
+    if not isinstance(rows, list):
+        die(f"{path}: a list of objects is expected")
+    yield from rows
+
+
+def csv_rows(path):
+    csv.field_size_limit(1 << 30)
+    with open(path, encoding="utf-8-sig", newline="") as f:
+        yield from csv.DictReader(f)
+
+
+def hub_rows(source, split):
+    try:
+        from datasets import load_dataset
+    except ImportError:
+        die(f"{source}: a data set of the Hub needs the package datasets (pip install datasets); or download its Parquet files and give those")
+    name, _, config = source[3:].partition(":")
+    yield from load_dataset(name, config or None, split=split)
+
+
+def rows_of(source, split):
+    if source.startswith("hf:"):
+        return hub_rows(source, split)
+    readers = {".parquet": parquet_rows, ".jsonl": jsonl_rows, ".json": json_rows, ".csv": csv_rows}
+    for ending, reader in readers.items():
+        if source.endswith(ending):
+            return reader(source)
+    die(f"{source}: .parquet, .jsonl, .json, .csv, or hf:NAME[:CONFIG] is expected")
+
+
+def look_up(row, path):
+    """Value of a column, or of a path through nested lists and objects; None when it is absent."""
+    if isinstance(row, dict) and path in row:
+        return row[path]
+    value = row
+    for part in path.split("."):
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, (list, tuple)) and re.fullmatch(r"-?\d+", part):
+            try:
+                value = value[int(part)]
+            except IndexError:
+                return None
+        else:
+            return None
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def last_box(text):
+    """Content of the last complete \\boxed{...}, or None."""
+    for start in reversed([m.end() for m in re.finditer(r"\\f?boxed\s*\{", text)]):
+        depth = 1
+        for i in range(start, len(text)):
+            depth += {"{": 1, "}": -1}.get(text[i], 0)
+            if depth == 0:
+                return text[start:i].strip()
+    return None
+
+
+def answer_of(value, options):
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, float) and value == int(value):
+        value = int(value)
+    if isinstance(value, (list, tuple)):
+        value = ", ".join(str(v) for v in value)
+    text = str(value)
+    if options.boxed:
+        return last_box(text)
+    if options.after:
+        if options.after not in text:
+            return None
+        text = text.rsplit(options.after, 1)[1].strip()
+        if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
+            text = text.replace(",", "")
+    return text.strip() or None
+
+
+def choices_of(row, options):
+    """(choices, letter of the answer or None); (None, None) for rows without."""
+    if options.choices_from:
+        choices = [look_up(row, column) for column in options.choices_from]
+        if any(c is None for c in choices):
+            return None, None
+        return [str(c).strip() for c in choices], "A"
+    if not options.choices:
+        return None, None
+    value = look_up(row, options.choices)
+    if isinstance(value, dict) and "text" in value:  # ARC: {"text": [...], "label": [...]}
+        labels, texts = list(value.get("label", [])), [str(t) for t in value["text"]]
+        key = str(look_up(row, options.answer))
+        return texts, LETTERS[labels.index(key)] if key in labels else None
+    if not isinstance(value, (list, tuple)):
+        return None, None
+    choices = [str(c) for c in value]
+    answer = look_up(row, options.answer)
+    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(choices):
+        return choices, LETTERS[answer]
+    text = str(answer).strip()
+    if len(text) == 1 and text.upper() in LETTERS[:len(choices)]:
+        return choices, text.upper()
+    return choices, LETTERS[choices.index(text)] if text in choices else None
+
+
+def convert(row, number, options):
+    question = look_up(row, options.question)
+    if not isinstance(question, str) or not question.strip():
+        return None
+    given = look_up(row, options.id) if options.id else None
+    out = {"id": str(given) if given is not None else f"{options.prefix}{number}", "question": question}
+    choices, letter = choices_of(row, options)
+    if options.choices or options.choices_from:
+        if not choices or not letter or len(choices) > len(LETTERS):
+            return None
+        out["choices"], out["answer"] = choices, letter
+    elif options.answer:
+        out["answer"] = answer_of(look_up(row, options.answer), options)
+        if out["answer"] is None:
+            return None
+    for name in ("level", "subject", "completion"):
+        value = look_up(row, getattr(options, name)) if getattr(options, name) else None
+        if isinstance(value, str) and name == "level" and re.fullmatch(r"Level [1-9]", value):
+            value = int(value[6:])
+        if value is not None and value != "":
+            out[name] = value if isinstance(value, (str, int, float)) else str(value)
+    if options.completion and "completion" not in out:
+        return None
+    return out
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("source", nargs="+")
+    p.add_argument("-o", "--out", required=True, help="JSONL file; - for standard output")
+    p.add_argument("--split", default="train", help="of hf: sources")
+    p.add_argument("--question", default="question")
+    p.add_argument("--answer", default="answer", help="'' for rows with a completion alone")
+    p.add_argument("--boxed", action="store_true", help="the answer is the last \\boxed{} in its column")
+    p.add_argument("--after", help="the answer stands behind the last of these marks in its column (GSM8K: '####')")
+    p.add_argument("--choices", help="column with the list of options; the answer is a letter, an index, or the text of one")
+    p.add_argument("--choices-from", nargs="+", metavar="COLUMN", help="a column each; the first is the right one (tare permutes them)")
+    p.add_argument("--id")
+    p.add_argument("--prefix", default="row-", help="of made-up ids")
+    p.add_argument("--level")
+    p.add_argument("--subject")
+    p.add_argument("--completion")
+    p.add_argument("--limit", type=int, default=0)
+    p.add_argument("--strict", action="store_true", help="a row that cannot be used is an error")
+    return p.parse_args()
+
+
+def main():
+    options = arguments()
+    out = sys.stdout if options.out == "-" else open(options.out, "w", encoding="utf-8")
+    number = written = 0
+    for source in options.source:
+        for row in rows_of(source, options.split):
+            if options.limit and written == options.limit:
+                break
+            converted = convert(row, number, options)
+            number += 1
+            if converted:
+                out.write(json.dumps(converted, ensure_ascii=False) + "\n")
+                written += 1
+            elif options.strict:
+                die(f"{source}: row {number - 1} has no question or no answer; its columns: {', '.join(map(str, row))}")
+    if out is not sys.stdout:
+        out.close()
+    if not written:
+        die("no row was written; check the column names with --strict")
+    print(f"to_jsonl: {written} rows, {number - written} left out", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
