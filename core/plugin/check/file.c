@@ -205,6 +205,35 @@ static void stingy_release(void *ctx, void *memory)
     s->host.release(s->host.ctx, memory);
 }
 
+/* The other services do not know struct stingy. */
+static void stingy_log(void *ctx, int32_t level, const char *message)
+{
+    (void)ctx, (void)level, (void)message;
+}
+
+static tare_status stingy_random(void *ctx, uint64_t stream, uint64_t counter, uint32_t *out, int64_t n)
+{
+    const struct stingy *s = ctx;
+    return s->host.random(s->host.ctx, stream, counter, out, n);
+}
+
+static void stingy_metric(void *ctx, const char *name, double value)
+{
+    (void)ctx, (void)name, (void)value;
+}
+
+static int32_t stingy_cancelled(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static const void *stingy_extension(void *ctx, const char *id)
+{
+    (void)ctx, (void)id;
+    return NULL;
+}
+
 static tare_status create_raw(const struct plugin *p, const tare_host *host, const tare_value *v, void **self, tare_error *error)
 {
     switch (p->desc.kind) {
@@ -250,6 +279,11 @@ static tare_status out_of_memory(struct check *c, struct err *e)
         host.ctx = &s;
         host.alloc = stingy_alloc;
         host.release = stingy_release;
+        host.log = stingy_log;
+        host.random = stingy_random;
+        host.metric = stingy_metric;
+        host.cancelled = stingy_cancelled;
+        host.extension = stingy_extension;
         const tare_status status = create_raw(c->plugin, &host, c->values, &self, &error);
         if (status && s.held)
             FAIL(e, TARE_E_PLUGIN, "create failed at its allocation %lld, and left %lld pieces of memory", (long long)n + 1,
