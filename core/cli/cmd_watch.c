@@ -1,0 +1,60 @@
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "loop/stages.h"
+#include "observe/report.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char USAGE[] =
+    "usage: tare watch RUN\n"
+    "The signals of a run, redrawn every second on a terminal until Ctrl-C; once where standard output is none.\n";
+
+static bool can_unicode(void)
+{
+    setlocale(LC_CTYPE, "");
+    const bool can = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    setlocale(LC_CTYPE, "C");
+    return can;
+}
+
+static tare_status draw(const char *dir, bool terminal, bool unicode, struct str *out, struct err *e)
+{
+    struct winsize size = {0};
+    int columns = 100, rows = 40;
+    if (terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col) {
+        columns = size.ws_col;
+        rows = size.ws_row - 1;
+    }
+    str_clear(out);
+    if (terminal) TRY(str_add(out, "\033[H\033[J", -1, e)); /* home, and clear what is below */
+    TRY(watch_print(dir, columns, rows, unicode, out, e));
+    if (fwrite(out->data, 1, (size_t)out->size, stdout) != (size_t)out->size || fflush(stdout))
+        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
+}
+
+int cmd_watch(int argc, char **argv)
+{
+    struct err e = {0};
+    struct str out = {0};
+    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(USAGE, stdout) < 0;
+    if (argc != 2 || argv[1][0] == '-') return fputs(USAGE, stderr), 2;
+    const bool terminal = isatty(STDOUT_FILENO), unicode = can_unicode();
+    if (terminal) signals_catch();
+    tare_status status;
+    do {
+        status = draw(argv[1], terminal, unicode, &out, &e);
+        if (!status && terminal && !*signals_flag()) nanosleep(&(struct timespec){1, 0}, NULL);
+    } while (!status && terminal && !*signals_flag());
+    str_free(&out);
+    if (status) log_error(&e);
+    return err_exit_code(status);
+}
