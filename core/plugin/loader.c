@@ -171,7 +171,18 @@ struct listing {
     plugin_visit visit;
     void *ctx;
     tare_status status;
+    struct str seen; /* "\nKIND NAME\n" of each that was listed: a name found twice is taken from the first place */
 };
+
+static bool seen_before(struct listing *l, const struct plugin *p)
+{
+    char line[200];
+    struct err e;
+    snprintf(line, sizeof line, "\n%s %s\n", plugin_kind_name(p->desc.kind), p->desc.name);
+    if (l->seen.size && strstr(l->seen.data, line)) return true;
+    l->status = str_add(&l->seen, line, -1, &e);
+    return false;
+}
 
 static bool list_folder(void *ctx, const char *folder)
 {
@@ -188,7 +199,8 @@ static bool list_folder(void *ctx, const char *folder)
         struct err why = {0};
         const struct plugin_file *f;
         if (plugin_file_open(path, &f, &why)) l->status = l->visit(l->ctx, path, NULL, &why);
-        for (uint32_t j = 0; !why.code && j < f->n && !l->status; j++) l->status = l->visit(l->ctx, f->path, &f->plugins[j], NULL);
+        for (uint32_t j = 0; !why.code && j < f->n && !l->status; j++)
+            if (!seen_before(l, &f->plugins[j]) && !l->status) l->status = l->visit(l->ctx, f->path, &f->plugins[j], NULL);
     }
     free(names);
     return l->status != TARE_OK;
@@ -199,5 +211,6 @@ tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, 
     (void)e;
     struct listing l = {.visit = visit, .ctx = ctx};
     plugin_folders(search, 0, list_folder, &l);
+    str_free(&l.seen);
     return l.status;
 }
