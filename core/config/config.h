@@ -52,6 +52,7 @@ struct rollout_config {
     double temperature, top_p, min_p;
     int64_t top_k;
     const char *stop_ids; /* extra ids, separated by commas */
+    bool off_policy;      /* a row's completion takes the place of its group's last rollout */
 };
 
 struct verifier_config {
@@ -84,6 +85,7 @@ struct loss_config {
     const char *old_logprobs; /* sampler, recompute */
     const char *rollout_is;   /* none, tis */
     double rollout_is_cap;
+    double shaping; /* gamma of f(pi) = pi / (pi + gamma), for off-policy tokens */
 };
 
 struct train_config {

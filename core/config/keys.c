@@ -124,6 +124,8 @@ const struct config_key CONFIG_KEYS[] = {
          "same."),
     REAL(rollout, min_p, "0", 0, 1, 0, "Leave out tokens with less than this share of the likeliest token's probability. 0: off."),
     INT(rollout, top_k, "0", 0, MANY, "Sample from the k likeliest tokens. 0: off."),
+    BOOL(rollout, off_policy, "false",
+         "Mix off-policy traces into the groups (LUFFY): the \"completion\" of a row takes the place of its group's last rollout."),
     TEXT(rollout, stop_ids, "", "Token ids that end a completion besides the model's end-of-sequence tokens, separated by commas."),
 
     TEXT(verifier, plugins, "math",
@@ -174,6 +176,8 @@ const struct config_key CONFIG_KEYS[] = {
            "bits."),
     CHOICE(loss, rollout_is, "none", "none tis",
            "Correction for a sampler whose probabilities differ from the trainer's. tis: truncated importance weights."),
+    REAL(loss, shaping, "0.1", 0, 1, KEY_ABOVE_MIN,
+         "Policy shaping of off-policy tokens (LUFFY): gamma of f(pi) = pi / (pi + gamma), which takes the ratio's place, unclipped."),
     REAL(loss, rollout_is_cap, "2", 0, BIG, KEY_ABOVE_MIN, "Largest weight of tis."),
 
     INT(train, steps, "500", 1, MANY, "Steps: each samples, verifies, estimates and updates once (the paper's 500)."),

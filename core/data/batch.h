@@ -23,6 +23,7 @@ struct batch {
     float *entropy;          /* [T] the same */
     float *ref_logprob;      /* [T] or NULL */
     uint8_t *finish;         /* [N] enum finish */
+    uint8_t *off_policy;     /* [N] 1: a trace of the row, not sampled; its logprob and entropy are 0. NULL: none */
     tare_text *completion;   /* [N] decoded, without the stop token */
     double mismatch;         /* policy/sampler_mismatch: largest |recomputed - sampled| logprob */
     /* verify */

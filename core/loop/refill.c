@@ -48,6 +48,7 @@ static void keep_group(const struct batch *a, struct batch *out, int64_t m, int6
     KEEP(cluster, 1, g, m, 1);
     KEEP(prompt_ids, 1, to[2], a->prompt_begin[m], prompt);
     KEEP(finish, 1, to[1], first, n);
+    KEEP(off_policy, 1, to[1], first, n);
     KEEP(completion, 1, to[1], first, n);
     KEEP(reward, 1, to[1], first, n);
     KEEP(component, a->n_components, to[1], first, n);
@@ -82,6 +83,7 @@ static tare_status merge(const struct batch *a, const struct batch *b, struct ar
     MERGE(cluster, 1, groups, b->n_groups);
     MERGE(prompt_ids, 1, prompt_tokens, b->prompt_begin[b->n_groups]);
     MERGE(finish, 1, rollouts, b->n_rollouts);
+    MERGE(off_policy, 1, rollouts, b->n_rollouts);
     MERGE(completion, 1, rollouts, b->n_rollouts);
     MERGE(reward, 1, rollouts, b->n_rollouts);
     MERGE(component, a->n_components, rollouts, b->n_rollouts);

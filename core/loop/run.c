@@ -143,6 +143,7 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .env = env,
                                                  .comm = &r->comm},
                       &r->estimator, e));
+    TRY(off_policy_check(r, e));
     TRY(open_reference(r, e));
     TRY(sampler_new(r->model, c->rollout.batch, c->rollout.kv_tokens, &r->sampler, e));
     return trainer_new(r->model, r->reference, &c->train, &c->loss, c->rollout.temperature, (uint64_t)c->run.seed,
@@ -213,6 +214,7 @@ void run_close(struct run *r)
     dataset_free(&r->eval);
     dataset_free(&r->train);
     token_ids_free(&r->prompt_ids);
+    token_ids_free(&r->trace_ids);
     mem_free(r->stop);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);

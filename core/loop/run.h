@@ -54,6 +54,7 @@ struct run {
     struct trainer *trainer;
     struct observe *observe;
     struct token_ids prompt_ids;  /* a step's prompts, grown and kept */
+    struct token_ids trace_ids;   /* a step's off-policy traces */
     struct arena arena;           /* of the step */
     struct arena eval_arena;      /* of a piece of an evaluation */
     struct evaluation evaluation; /* the last one, made behind step `evaluated`; -1: none yet */
@@ -79,6 +80,9 @@ tare_status train_run(const struct config *c, bool resume, struct err *e);
 /* run_stages.c: the stages of step.c that are not one folder's own function */
 tare_status stage_data(struct run *r, int64_t n, struct err *e); /* the next n prompts */
 tare_status stage_rollout(struct run *r, struct err *e);
+/* off_policy.c: traces of the rows into their groups, behind the sampling; the check is made once the estimator is open. */
+tare_status stage_off_policy(struct run *r, struct err *e);
+tare_status off_policy_check(const struct run *r, struct err *e);
 tare_status stage_reference(struct run *r, struct err *e);
 /* refill.c: other groups in the place of those the estimator dropped */
 tare_status stage_refill(struct run *r, struct err *e);

@@ -25,6 +25,7 @@ tare_status stage_rollout(struct run *r, struct err *e)
                                     .n_stop = r->n_stop};
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
     TRY(rollout_run(r->sampler, c, &p, key, &r->batch, signals_flag(), &r->arena, e));
+    TRY(stage_off_policy(r, e));
     return stage_texts(r->tokenizer, r->model, &r->batch, &r->arena, e);
 }
 

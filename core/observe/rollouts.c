@@ -118,6 +118,7 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     put_verdict(o, &bad, b, i);
     put_advantage(o, &bad, b, m, i);
     if (b->token_begin) put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    if (b->off_policy && b->off_policy[i]) put(o, &bad, "off_policy", json_true());
     if (b->finish) put(o, &bad, "finish", json_string(b->finish[i] == FINISH_STOP ? "stop" : "length"));
     tare_status status =
         bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print rollout %lld", (long long)i) : json_print(o, out, e);

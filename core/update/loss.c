@@ -7,6 +7,9 @@
  *
  * dual_clip (Ye et al. 2020): for A < 0 the term is bounded below by dual_clip * A. Truncated importance sampling (rollout_is = tis) multiplies a
  * token's term by min(exp(old - sampled), cap), a constant.
+ *
+ * Off-policy tokens (traces mixed into a group): -f(pi) A with f(pi) = pi / (pi + gamma), unclipped: LUFFY (arXiv 2504.14945), policy shaping, with
+ * the probability under the policy that wrote the trace taken as 1. df/dlogp = gamma pi / (pi + gamma)^2: tokens that the policy finds unlikely keep a gradient.
  */
 #include "update/update.h"
 
@@ -53,6 +56,12 @@ static struct term surrogate(const struct loss_config *c, double ratio, double a
     return (struct term){-ratio * advantage, -ratio * advantage};
 }
 
+static struct term shaped(double gamma, double logp, double advantage)
+{
+    const double pi = exp(logp), all = pi + gamma;
+    return (struct term){-pi / all * advantage, -gamma * pi / (all * all) * advantage};
+}
+
 static tare_status policy_token_loss(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
                                      const float *kl, struct head_grad_row *coef, struct err *e)
 {
@@ -62,13 +71,14 @@ static tare_status policy_token_loss(void *ctx, const int64_t *token, int64_t n,
         const int64_t t = token[i];
         const double logp = logprob[i], old = p->old[t], w = p->weight[t];
         const double advantage = b->token_advantage ? (double)b->token_advantage[t] : b->advantage[p->owner[t]];
-        const double ratio = exp(logp - old);
+        const bool off = b->off_policy && b->off_policy[p->owner[t]];
+        const double ratio = off ? 1 : exp(logp - old);
         if (!isfinite(ratio))
             FAIL(e, TARE_E_NOT_FINITE, "rollout %lld: the ratio of token %lld is not finite (logprob %g, was %g); lower train.lr",
                  (long long)p->owner[t], (long long)(t - b->token_begin[p->owner[t]]), logp, old);
-        bool clipped;
-        struct term s = surrogate(p->c, ratio, advantage, &clipped);
-        if (p->sampled) {
+        bool clipped = false;
+        struct term s = off ? shaped(p->c->shaping, logp, advantage) : surrogate(p->c, ratio, advantage, &clipped);
+        if (p->sampled && !off) {
             const double is = fmin(exp(old - (double)p->sampled[t]), p->c->rollout_is_cap);
             s = (struct term){s.value * is, s.dlogp * is};
         }
@@ -83,11 +93,11 @@ static tare_status policy_token_loss(void *ctx, const int64_t *token, int64_t n,
         p->loss += w * (s.value + beta * k.value - lambda * (double)entropy[i]);
         p->entropy += entropy[i];
         p->clipped += clipped;
-        p->kl_old += (ratio - 1) - (logp - old); /* k3 of KL(old || pi) */
+        p->kl_old += off ? 0 : (ratio - 1) - (logp - old); /* k3 of KL(old || pi) */
         p->kl_ref += k.value;
         p->tokens++;
         p->ratio_max = fmax(p->ratio_max, ratio);
-        if (p->first) p->mismatch = fmax(p->mismatch, fabs(logp - (double)b->logprob[t]));
+        if (p->first && !off) p->mismatch = fmax(p->mismatch, fabs(logp - (double)b->logprob[t]));
     }
     return TARE_OK;
 }

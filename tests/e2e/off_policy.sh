@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# rollout.off_policy: the completion of a row is the last rollout of its group, judged like the others; refusals by name.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
+{
+    for i in 1 2 3 4; do echo "{\"id\":\"t$i\",\"question\":\"$i+$i=\",\"answer\":\"$((i + i))\",\"completion\":\"$((i + i))\",\"subject\":\"add\"}"; done
+    for i in 5 6 7 8; do echo "{\"id\":\"n$i\",\"question\":\"$i+$i=\",\"answer\":\"$((i + i))\",\"subject\":\"add\"}"; done
+} > train.jsonl
+run() { "$TARE" train tiny.ini data.train=train.jsonl train.steps=2 log.progress=none rollout.off_policy=true "$@" > /dev/null 2>> log.txt; }
+run || { bad "the run failed"; tail -3 log.txt; }
+grep -q '4 of 8 rows bring a trace' log.txt && ok || bad "the number of traces is not said"
+if command -v python3 > /dev/null; then
+    python3 - <<'PY' && ok || bad "the traces are not where they belong"
+import json
+rows = [json.loads(l) for s in (1, 2) for l in open(f"run/rollouts/step-{s:06d}.jsonl")]
+assert len(rows) == 64, len(rows)
+traces = [r for r in rows if r.get("off_policy")]
+assert len(traces) == 8 and {r["id"] for r in traces} == {"t1", "t2", "t3", "t4"}
+for r in traces:
+    assert r["sample"] == 3 and r["reward"] == 1 and r["finish"] == "stop", r
+    assert r["completion"] == str(2 * int(r["id"][1])) and r["length"] == 2, r
+assert all(r["sample"] < 3 for r in rows if r["id"][0] == "t" and not r.get("off_policy"))
+PY
+    python3 -c 'import json
+for l in open("run/metrics.jsonl"): assert json.loads(l)["policy/sampler_mismatch"] == 0' && ok || bad "a trace is taken for a sampled rollout"
+fi
+! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'no row of .* has a "completion"' log.txt && ok || bad "no traces at all was not refused"
+sed 's/"completion":"2"/"completion":"2 and much more"/' train.jsonl > long.jsonl
+! run run.dir=r3 data.train=long.jsonl && grep -q 'long.jsonl:1: the completion has' log.txt && ok || bad "a long trace was not refused"
+done_

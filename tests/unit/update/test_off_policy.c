@@ -1,0 +1,104 @@
+/* Off-policy tokens: the value of the shaped term from the logprobs, its gradient by differences, and sampled tokens unchanged beside them. */
+#include "check.h"
+
+#include "../model/small.h"
+#include "update/update.h"
+
+enum { N = 3, TOKENS = 12 };
+
+static int32_t prompt[3] = {11, 12, 13}, ids[TOKENS] = {20, 31, 42, 2, 50, 61, 72, 2, 33, 44, 55, 2};
+static int64_t group_begin[2] = {0, N}, prompt_begin[2] = {0, 3}, token_begin[N + 1] = {0, 4, 8, TOKENS};
+static double advantage[N] = {0.7, -0.4, 1.3}, row_weight[N] = {1, 1, 1};
+static float old[TOKENS], entropy[TOKENS];
+
+static const struct train_config TRAIN = {.minibatch = N,
+                                          .epochs = 1,
+                                          .micro_tokens = 1000,
+                                          .lr = 0,
+                                          .schedule = "constant",
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.999,
+                                          .eps = 1e-8,
+                                          .recompute = "none",
+                                          .on_nonfinite = "stop",
+                                          .prompt_sharing = true};
+static const struct loss_config LOSS = {
+    .aggregation = "sequence", .clip = 0.2, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none", .shaping = 0.1};
+
+static struct batch batch_of(uint8_t *off_policy)
+{
+    return (struct batch){.n_groups = 1,
+                          .n_rollouts = N,
+                          .n_tokens = TOKENS,
+                          .group_begin = group_begin,
+                          .prompt_begin = prompt_begin,
+                          .prompt_ids = prompt,
+                          .token_begin = token_begin,
+                          .ids = ids,
+                          .logprob = old,
+                          .entropy = entropy,
+                          .advantage = advantage,
+                          .row_weight = row_weight,
+                          .off_policy = off_policy};
+}
+
+static double loss_of(struct model *m, struct batch *b, struct trainer **kept)
+{
+    struct err e = {0};
+    struct trainer *t;
+    struct update_report r;
+    assert_ok(trainer_new(m, NULL, &TRAIN, &LOSS, 1, 1, 10, &t, &e), &e);
+    assert_ok(update_run(t, b, &r, &e), &e);
+    if (kept)
+        *kept = t;
+    else
+        trainer_free(t);
+    return r.loss;
+}
+
+static void test_shaped(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct model *m = small_model("qwen2", true, NULL);
+    struct trainer *t;
+    uint8_t off[N] = {0, 0, 1}, all_off[N] = {1, 1, 1};
+    struct batch b = batch_of(off);
+    float logp[TOKENS];
+    assert_ok(trainer_new(m, NULL, &TRAIN, &LOSS, 1, 1, 10, &t, &e), &e);
+    assert_ok(update_logprobs(t, m, &b, logp, NULL, &e), &e);
+    trainer_free(t);
+    memcpy(old, logp, sizeof old);
+    for (int i = token_begin[2] > 0 ? (int)token_begin[2] : 0; i < TOKENS; i++) old[i] = 0; /* as a trace comes */
+    double want = 0;
+    for (int i = 0; i < N; i++)
+        for (int64_t k = token_begin[i]; k < token_begin[i + 1]; k++) {
+            const double pi = exp((double)logp[k]), f = off[i] ? pi / (pi + 0.1) : 1; /* the ratio of a sampled token is 1 */
+            want -= f * advantage[i] / 4 / N;
+        }
+    assert_true(fabs(loss_of(m, &b, NULL) - want) < 1e-6);
+
+    /* the gradient (the first moment of one AdamW step, over 1 - beta1) against the loss along it */
+    b = batch_of(all_off);
+    loss_of(m, &b, &t);
+    double norm = 0;
+    for (int64_t i = 0; i < m->n_params; i++) norm += (double)t->moment1[i] * (double)t->moment1[i];
+    norm = sqrt(norm);
+    const double h = 2e-3;
+    double side[2];
+    for (int s = 0; s < 2; s++) {
+        for (int64_t i = 0; i < m->n_params; i++) m->weights[i] += (float)((s ? -2 : 1) * h * (double)t->moment1[i] / norm);
+        model_refresh(m);
+        side[s] = loss_of(m, &b, NULL);
+    }
+    const double slope = (side[0] - side[1]) / (2 * h), gradient = norm / 0.1;
+    if (!(gradient > 1e-3 && fabs(slope - gradient) < 0.01 * gradient)) fail_msg("slope %g, gradient %g", slope, gradient);
+    trainer_free(t);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shaped)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
