@@ -1,0 +1,8 @@
+"""Runs tare's plugins from Python. See README.md beside this package."""
+
+from .estimator import Estimator, Step, advantages
+from .plugin import TareError
+from .verifier import Verdict, Verifier
+
+__all__ = ["Estimator", "Step", "TareError", "Verdict", "Verifier", "advantages"]
+__version__ = "1.0.0"

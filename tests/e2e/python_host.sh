@@ -1,0 +1,7 @@
+# The Python host (sdk/python): the engine's advantages bit for bit, state, parameters, verifiers. No packages are needed.
+source "$(dirname "$0")/common.inc"
+command -v python3 > /dev/null || skip "no python3"
+export PYTHONPATH=$SOURCE/sdk/python PYTHONDONTWRITEBYTECODE=1
+if python3 -W error "$SOURCE/sdk/python/tests/test_host.py" > log 2>&1; then ok; else bad "$(tail -n 40 log)"; fi
+grep -h 'bit for bit\|skipped' log || true
+done_
