@@ -53,46 +53,80 @@ static tare_status run_browser(const char *name, const char *const *arguments, c
     return TARE_OK;
 }
 
-/* The page is shown in a frame of the wanted width, because a browser's own window cannot be as narrow as a phone. A first pass, in which the
- * page's script writes its height into the document, gives the height of the picture. */
-static tare_status picture(const char *browser, const char *page, const char *dir, int width, bool dark, struct err *e)
+/* A page that shows the report in a frame of the wanted width, because a browser's own window cannot be as narrow as a phone, and writes
+ * the report's height into the document. */
+static tare_status write_frame(const char *page, const char *file, int width, struct err *e)
 {
-    char png[FS_PATH], frame[FS_PATH], dump[FS_PATH], name[64], window[64], shot[FS_PATH + 20], url[FS_PATH + 16];
     char path[PATH_MAX];
     struct str text = {0};
-    bool found;
-    snprintf(name, sizeof name, "report-%d-%s.png", width, dark ? "dark" : "light");
-    TRY(fs_join(png, dir, name, e));
-    TRY(fs_join(frame, dir, ".frame.html", e));
-    TRY(fs_join(dump, dir, ".dump", e));
     if (!realpath(page, path)) FAIL(e, TARE_E_IO, "%s: %s", page, strerror(errno));
-    snprintf(url, sizeof url, "file://%s", path);
-    snprintf(window, sizeof window, "--window-size=%d,900", width < 500 ? 500 : width);
-    const char *measure[] = {"--dump-dom", window, url, NULL};
-    tare_status status = run_browser(browser, measure, dump, &found, e);
-    if (!status) status = fs_read_all(dump, &text, e);
-    const char *height = text.data ? strstr(text.data, "data-height=\"") : NULL;
-    long rows = height ? strtol(height + 13, NULL, 10) : 2000;
-    if (width < 500) rows = rows * 500 / width + 400; /* measured at 500; narrower is taller */
-    if (rows > 16000) rows = 16000;
-    str_clear(&text);
-    if (!status)
-        status = str_addf(
-            &text, e,
-            "<body style=\"margin:0\"><iframe src=\"%s\" style=\"border:0;width:%dpx;height:%ldpx;display:block\"></iframe>", url,
-            width, rows);
-    if (!status) status = fs_write_atomic(frame, text.data, text.size, e);
-    if (!status && !realpath(frame, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", frame, strerror(errno));
-    snprintf(url, sizeof url, "file://%s", path);
-    snprintf(window, sizeof window, "--window-size=%d,%ld", width, rows);
-    snprintf(shot, sizeof shot, "--screenshot=%s", png);
-    const char *draw[] = {
-        shot, window, "--allow-file-access-from-files", dark ? "--force-dark-mode" : "--disable-features=WebUIDarkMode", url, NULL};
-    if (!status) status = run_browser(browser, draw, dump, &found, e);
-    unlink(frame);
-    unlink(dump);
+    tare_status status =
+        str_addf(&text, e,
+                 "<body style=\"margin:0\"><iframe src=\"file://%s\" style=\"border:0;width:%dpx;height:900px;display:block\" "
+                 "onload=\"const h=this.contentDocument.documentElement.scrollHeight;this.style.height=h+'px';"
+                 "document.documentElement.dataset.height=h\"></iframe>",
+                 path, width);
+    if (!status) status = fs_write_atomic(file, text.data, text.size, e);
     str_free(&text);
-    if (!status) log_info("%s", png);
+    return status;
+}
+
+struct shot {
+    const char *browser, *dir;
+    char frame[FS_PATH], dump[FS_PATH], url[FS_PATH + 16];
+    int width;
+    long height;
+};
+
+static tare_status measure(struct shot *s, struct err *e)
+{
+    char window[64];
+    struct str text = {0};
+    bool found;
+    snprintf(window, sizeof window, "--window-size=%d,900", s->width);
+    const char *arguments[] = {"--dump-dom", "--allow-file-access-from-files", window, s->url, NULL};
+    TRY(run_browser(s->browser, arguments, s->dump, &found, e));
+    const tare_status status = fs_read_all(s->dump, &text, e);
+    const char *height = text.data ? strstr(text.data, "data-height=\"") : NULL;
+    s->height = height ? strtol(height + 13, NULL, 10) : 4000;
+    if (s->height < 200 || s->height > 16000) s->height = s->height < 200 ? 200 : 16000; /* what a picture can hold */
+    str_free(&text);
+    return status;
+}
+
+static tare_status shoot(const struct shot *s, bool dark, struct err *e)
+{
+    char name[64], window[64], png[FS_PATH], option[FS_PATH + 20];
+    bool found;
+    snprintf(name, sizeof name, "report-%d-%s.png", s->width, dark ? "dark" : "light");
+    TRY(fs_join(png, s->dir, name, e));
+    snprintf(window, sizeof window, "--window-size=%d,%ld", s->width, s->height);
+    snprintf(option, sizeof option, "--screenshot=%s", png);
+    const char *arguments[] = {
+        option, "--allow-file-access-from-files", window, dark ? "--force-dark-mode" : "--mute-audio", s->url, NULL};
+    TRY(run_browser(s->browser, arguments, s->dump, &found, e));
+    log_info("%s", png);
+    return TARE_OK;
+}
+
+static tare_status pictures_with(const char *browser, const char *page, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+    struct shot s = {.browser = browser, .dir = dir};
+    tare_status status = fs_join(s.frame, dir, ".frame.html", e);
+    if (!status) status = fs_join(s.dump, dir, ".dump", e);
+    for (int i = 0; i < 2 && !status; i++) {
+        s.width = i ? PHONE : DESKTOP;
+        status = write_frame(page, s.frame, s.width, e);
+        if (!status && !realpath(s.frame, path))
+            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", s.frame, strerror(errno));
+        snprintf(s.url, sizeof s.url, "file://%s", path);
+        if (!status) status = measure(&s, e);
+        if (!status) status = shoot(&s, false, e);
+        if (!status) status = shoot(&s, true, e);
+    }
+    unlink(s.frame);
+    unlink(s.dump);
     return status;
 }
 
@@ -103,9 +137,7 @@ static tare_status pictures(const char *page, const char *dir, struct err *e)
         static const char *const VERSION[] = {"--version", NULL};
         bool found = false;
         TRY(run_browser(BROWSERS[i], VERSION, "/dev/null", &found, e));
-        if (!found) continue;
-        for (int k = 0; k < 4; k++) TRY(picture(BROWSERS[i], page, dir, k & 1 ? PHONE : DESKTOP, k >= 2, e));
-        return TARE_OK;
+        if (found) return pictures_with(BROWSERS[i], page, dir, e);
     }
     FAIL(e, TARE_E_NOT_FOUND,
          "--png needs Chromium, and there is none on the path; install it (apt-get install chromium), or open %s", page);

@@ -109,7 +109,20 @@ tare_status curves_key(const struct page *p, struct str *out, struct err *e)
 
 /* ---------------------------------------------------------------- metrics with a common prefix */
 
-/* Names of the group's metrics under prefix (with, where given, that suffix), in order of appearance; the part between is in label. */
+/* By label, so that a subject and its cluster have the same colour. */
+static void sort_parts(const char **metric, const char **label, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t k = i; k > 0 && strcmp(label[k - 1], label[k]) > 0; k--) {
+            const char *m = metric[k], *l = label[k];
+            metric[k] = metric[k - 1];
+            label[k] = label[k - 1];
+            metric[k - 1] = m;
+            label[k - 1] = l;
+        }
+}
+
+/* Names of the group's metrics under prefix (with, where given, that suffix), in the order of their labels, the parts between. */
 static tare_status find_parts(struct page *p, const struct curves *g, const char *prefix, const char *suffix, const char **metric,
                               const char **label, int64_t most, int64_t *n, struct err *e)
 {
@@ -126,6 +139,7 @@ static tare_status find_parts(struct page *p, const struct curves *g, const char
             TRY(arena_strdup(&p->arena, name + front, (int64_t)(size - front - back), (char **)(uintptr_t)&label[*n], e));
             metric[(*n)++] = name;
         }
+    sort_parts(metric, label, *n);
     return TARE_OK;
 }
 
@@ -186,7 +200,9 @@ tare_status curves_subjects(struct page *p, struct str *out, struct err *e)
     if (!n) return TARE_OK;
     if (p->n_groups > 1) return parts_table(p, "Held-out reward by subject, last evaluation", metric, label, n, "", out, e);
     const int64_t shown = n < CLUSTER_LINES ? n : CLUSTER_LINES;
+    TRY(str_add(out, "<div class=\"charts\">", -1, e));
     TRY(parts_chart(p, &p->groups[0], "Held-out reward by subject", NULL, metric, label, shown, true, false, out, e));
+    TRY(str_add(out, "</div>", -1, e));
     return add_key(label, shown, out, e);
 }
 
@@ -244,13 +260,17 @@ tare_status curves_stages(struct page *p, struct str *out, struct err *e)
     if (!p->n_groups) return TARE_OK;
     TRY(find_parts(p, &p->groups[0], "time/", "", metric, label, PARTS, &n, e));
     for (int64_t k = 0; k < n; k++) {
-        double mean, step;
+        bool seen = false;
         if (!strcmp(label[k], "step") || !strcmp(label[k], "unix")) continue;
-        char name[300];
-        snprintf(name, sizeof name, "%s:mean", metric[k]);
-        TRY(run_data_value(p->groups[0].runs[0], name, &mean, e));
-        TRY(run_data_value(p->groups[0].runs[0], "time/step:mean", &step, e));
-        if (!(mean > 0.002 * step)) continue; /* too thin to be seen */
+        for (int64_t g = 0; g < p->n_groups && !seen; g++) {
+            double mean, step;
+            char name[300];
+            snprintf(name, sizeof name, "%s:mean", metric[k]);
+            TRY(run_data_value(p->groups[g].runs[0], name, &mean, e));
+            TRY(run_data_value(p->groups[g].runs[0], "time/step:mean", &step, e));
+            seen = mean > 0.002 * step; /* thinner cannot be seen */
+        }
+        if (!seen) continue;
         metric[m] = metric[k];
         label[m++] = label[k];
     }
@@ -294,7 +314,7 @@ static tare_status cluster_group(struct page *p, const struct curves *g, struct 
         const char *suffix, *title, *note;
         bool share;
     } PLOTS[] = {{"/m1", "m\xE2\x82\x81", "mean reward of the cluster's history", false},
-                 {"/n_eff", "N eff", "effective mass of the history", false},
+                 {"/n_eff", "N_eff", "effective mass of the history", false},
                  {"/w", "w", "confidence in the history", true}};
     const char *metric[CLUSTER_LINES], *label[CLUSTER_LINES], *first[CLUSTER_LINES];
     int64_t n, found = 0;

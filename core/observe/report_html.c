@@ -153,14 +153,15 @@ static tare_status add_head(struct page *p, struct str *out, struct err *e)
 
 /* ---------------------------------------------------------------- sections */
 
-static tare_status add_charts(struct page *p, const char *title, const struct chart_spec *specs, struct str *out, struct err *e)
+static tare_status add_charts(struct page *p, const char *title, const char *class, const struct chart_spec *specs, struct str *out,
+                              struct err *e)
 {
     struct str body = {0};
     tare_status status = TARE_OK;
     for (; specs->metric && !status; specs++) status = curves_chart(p, specs, &body, e);
     if (!status && body.size) status = str_addf(out, e, "<h2>%s</h2>\n", title);
     if (!status && body.size) status = curves_key(p, out, e);
-    if (!status && body.size) status = str_add(out, "<div class=\"charts\">", -1, e);
+    if (!status && body.size) status = str_addf(out, e, "<div class=\"%s\">", class);
     if (!status && body.size) status = str_add(out, body.data, body.size, e);
     if (!status && body.size) status = str_add(out, "</div>\n", -1, e);
     str_free(&body);
@@ -177,11 +178,11 @@ static bool has_bands(const struct page *p)
 static tare_status add_sections(struct page *p, struct str *out, struct err *e)
 {
     for (int64_t i = 0; i < p->n_plans; i++) TRY(sweep_section(p, &p->tables[i], out, e));
-    TRY(add_charts(p, "The four training signals", SIGNALS, out, e));
+    TRY(add_charts(p, "The four training signals", "charts two", SIGNALS, out, e));
     if (has_bands(p)) TRY(str_add(out, "<p class=\"dim\">Lines: means over seeds. Bands: one standard deviation.</p>\n", -1, e));
-    TRY(add_charts(p, "Held-out questions", EVALUATION, out, e));
+    TRY(add_charts(p, "Held-out questions", "charts", EVALUATION, out, e));
     TRY(curves_subjects(p, out, e));
-    TRY(add_charts(p, "Optimisation", OPTIMISATION, out, e));
+    TRY(add_charts(p, "Optimisation", "charts", OPTIMISATION, out, e));
     TRY(curves_clusters(p, out, e));
     TRY(str_add(out, "<h2>Verdicts and time</h2>\n<div class=\"charts\">", -1, e));
     TRY(curves_verdicts(p, out, e));

@@ -167,7 +167,14 @@ static int64_t find_pairs(const struct dumps *d, bool by_cluster, struct pair *p
     return n;
 }
 
-static tare_status add_side(const struct group *g, struct str *out, struct err *e)
+static tare_status add_pre(const char *text, struct str *out, struct err *e)
+{
+    TRY(str_add(out, "<pre>", -1, e));
+    TRY(html_text(out, text, -1, e));
+    return str_addf(out, e, "%s</pre>", strlen(text) >= TEXT_MOST - 4 ? " \xE2\x80\xA6" : "");
+}
+
+static tare_status add_side(const struct group *g, bool with_prompt, struct str *out, struct err *e)
 {
     const bool correct = !strcmp(g->verdict, "correct");
     TRY(str_addf(out, e, "<div><span class=\"verdict c%d\">", correct ? 2 : 1));
@@ -177,9 +184,10 @@ static tare_status add_side(const struct group *g, struct str *out, struct err *
         TRY(str_add(out, ", answer read: ", -1, e));
         TRY(html_text(out, g->extracted, -1, e));
     }
-    TRY(str_add(out, "</small><pre>", -1, e));
-    TRY(html_text(out, g->completion, -1, e));
-    return str_addf(out, e, "%s</pre></div>", strlen(g->completion) >= TEXT_MOST - 4 ? " \xE2\x80\xA6" : "");
+    TRY(str_add(out, "</small>", -1, e));
+    if (with_prompt) TRY(add_pre(g->prompt, out, e));
+    TRY(add_pre(g->completion, out, e));
+    return str_add(out, "</div>", -1, e);
 }
 
 static tare_status add_samples(struct page *p, const struct dumps *d, struct str *out, struct err *e)
@@ -195,16 +203,15 @@ static tare_status add_samples(struct page *p, const struct dumps *d, struct str
                             : "the same prompt in the first and the last steps"));
     for (int64_t i = 0; i < n && i < SHOWN; i++) {
         TRY(str_add(out, "<figure class=\"sample\"><figcaption>", -1, e));
-        TRY(html_text(out, pairs[i].early->id, -1, e));
-        TRY(str_addf(out, e, " <small>mean reward %+.3g</small></figcaption><pre>", pairs[i].change));
-        TRY(html_text(out, pairs[i].early->prompt, -1, e));
-        if (by_cluster) {
-            TRY(str_add(out, "\n", 1, e));
-            TRY(html_text(out, pairs[i].late->prompt, -1, e));
-        }
-        TRY(str_add(out, "</pre><div class=\"pair\">", -1, e));
-        TRY(add_side(pairs[i].early, out, e));
-        TRY(add_side(pairs[i].late, out, e));
+        if (by_cluster)
+            TRY(str_addf(out, e, "cluster %lld", (long long)pairs[i].early->cluster));
+        else
+            TRY(html_text(out, pairs[i].early->id, -1, e));
+        TRY(str_addf(out, e, " <small>mean reward %+.3g</small></figcaption>", pairs[i].change));
+        if (!by_cluster) TRY(add_pre(pairs[i].early->prompt, out, e));
+        TRY(str_add(out, "<div class=\"pair\">", -1, e));
+        TRY(add_side(pairs[i].early, by_cluster, out, e));
+        TRY(add_side(pairs[i].late, by_cluster, out, e));
         TRY(str_add(out, "</div></figure>\n", -1, e));
     }
     return TARE_OK;

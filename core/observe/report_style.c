@@ -11,7 +11,9 @@ const char REPORT_STYLE[] =
     "h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:2em 0 .6em;border-bottom:1px solid "
     "var(--rule);padding-bottom:.3em}"
     "h3{font-size:1em;margin:1.2em 0 .4em}p{margin:.5em 0}.dim,small{color:var(--dim);font-weight:normal}\n"
-    ".charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,350px),1fr));gap:14px}\n"
+    ".charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,350px),1fr));gap:14px}.charts+.charts{margin-top:"
+    "14px}.two{grid-template-columns:"
+    "repeat(auto-fill,minmax(min(100%,480px),1fr))}\n"
     "figure{margin:0;padding:10px 12px;background:var(--card);border:1px solid var(--rule);border-radius:8px;min-width:0}"
     "figcaption{font-weight:600;font-size:.93em;margin-bottom:4px}figure.wide{grid-column:1/-1}\n"
     "svg{display:block;width:100%;height:auto;overflow:visible}svg text{font:12px system-ui,sans-serif;fill:var(--dim)}"
@@ -44,7 +46,7 @@ const char REPORT_STYLE[] =
 
 /* The pointer on a chart: the values of its lines there, read back from the coordinates. */
 const char REPORT_SCRIPT[] =
-    "document.documentElement.dataset.height=document.documentElement.scrollHeight;\n"
+
     "const tip=document.body.appendChild(document.createElement('div'));tip.id='tip';\n"
     "const num=s=>s.split(' ').map(Number),show=v=>Math.abs(v)>=1e4||v&&Math.abs(v)<1e-3?v.toExponential(2):+v.toPrecision(4)+'';\n"
     "document.querySelectorAll('svg[data-x]').forEach(s=>{let lines;const "

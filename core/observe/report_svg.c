@@ -149,7 +149,7 @@ static void widen(struct scale *s, double v)
 static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale *y)
 {
     double least = INFINITY; /* above 0 */
-    bool positive = true;
+    bool positive = true, positive_values = true;
     x->low = x->high = y->low = y->high = NAN;
     for (int64_t i = 0; i < c->n; i++)
         for (int64_t k = 0; k < c->lines[i].n; k++) {
@@ -159,18 +159,18 @@ static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale
             if (l->low) widen(y, l->low[k]);
             if (l->high) widen(y, l->high[k]);
             positive &= l->y[k] >= 0 && (!l->low || l->low[k] > 0);
+            positive_values &= l->y[k] >= 0;
             if (l->y[k] > 0) least = fmin(least, l->y[k]);
         }
     if (c->may_log && positive && y->high > 1000 * least) {
         y->log = true;
         y->low = log10(least);
         y->high = log10(y->high);
-    } else if (c->zero && y->low > 0) {
-        y->low = 0;
     }
+    if (c->zero && !y->log && positive_values) y->low = 0; /* a band may reach below what the values can be */
     if (c->share && !y->log) {
-        y->low = fmin(y->low, 0);
-        if (y->high > 0.5) y->high = fmax(y->high, 1);
+        y->low = 0;
+        if (y->high > 0.5) y->high = 1;
     }
     if (!(y->high > y->low)) { /* a constant */
         const double room = y->high != 0 ? fabs(y->high) * 0.1 : 1;
@@ -275,7 +275,7 @@ static tare_status add_lines(const struct svg_chart *c, const struct scale *x, c
     for (int64_t i = 0; i < c->n; i++) {
         const struct svg_line *l = &c->lines[i];
         if (!l->n) continue;
-        if (l->n < SMOOTH_FROM || l->low || y->log || c->n > 1) {
+        if (l->n < SMOOTH_FROM || l->low || c->n > 1) {
             TRY(add_line(l, x, y, l->y, "", true, out, e));
             continue;
         }
@@ -406,9 +406,12 @@ tare_status svg_heat_print(const char *title, const char *note, const char *cons
     TRY(open_figure(title, note, out, e));
     TRY(str_add(out, "<div class=\"scroll\"><table class=\"heat\"><tr><th>", -1, e));
     TRY(html_text(out, row_label, -1, e));
-    TRY(str_add(out, " \xE2\x86\x93 &nbsp; ", -1, e));
-    TRY(html_text(out, column_label, -1, e));
-    TRY(str_add(out, " \xE2\x86\x92</th>", -1, e));
+    if (*column_label) {
+        TRY(str_add(out, " \xE2\x86\x93 &nbsp; ", -1, e));
+        TRY(html_text(out, column_label, -1, e));
+        TRY(str_add(out, " \xE2\x86\x92", -1, e));
+    }
+    TRY(str_add(out, "</th>", -1, e));
     for (int64_t c = 0; c < n_columns; c++) {
         TRY(str_add(out, "<th>", -1, e));
         TRY(html_text(out, columns[c], -1, e));

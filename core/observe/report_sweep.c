@@ -84,7 +84,7 @@ static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t
 {
     const struct sweep_axis *x = &t->plan->axes[a], *y = &t->plan->axes[b];
     double *value;
-    bool full = false;
+    int64_t rows = 0;
     TRY(arena_new(&p->arena, double, x->n * y->n + 1, &value, e));
     for (int64_t i = 0; i < x->n; i++) {
         int64_t there = 0;
@@ -92,9 +92,9 @@ static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t
             value[i * y->n + k] = mean_at(t, a, x->values[i], b, y->values[k]);
             there += isfinite(value[i * y->n + k]);
         }
-        full |= there > 1;
+        rows += there > 1;
     }
-    if (!full) return TARE_OK; /* paired lists: a diagonal */
+    if (rows < 2) return TARE_OK; /* paired lists, or an axis that only some plugins have */
     return svg_heat_print(t->metric, "mean over seeds and all other axes", x->values, x->n, y->values, y->n, value, x->key, y->key,
                           out, e);
 }
