@@ -26,8 +26,8 @@ enum { KV_BLOCK = 16 }; /* keys in a block of the key/value cache */
 
 /* What an operation runs on. */
 struct kctx {
-    struct pool *pool;  /* CPU threads; NULL: the calling thread */
-    void *stream;       /* CUDA */
+    struct pool *pool;     /* CPU threads; NULL: the calling thread */
+    void *stream;          /* CUDA */
     struct arena *scratch; /* owned by the context; operations may use and must give back by arena_reset on return */
 };
 
@@ -57,10 +57,10 @@ struct attn_shape {
 
 /* Arguments of sampling for one row. Truncation is applied in the order top-k, top-p, min-p, all on the softmax at temperature. */
 struct sample_row {
-    uint32_t key[2];                   /* Philox key of (run seed, purpose, step, prompt, occurrence, rollout) */
-    uint64_t position;                 /* counter */
-    float temperature, top_p, min_p;   /* temperature 0: greedy (ties to the lowest id). top_p 1, min_p 0: off */
-    int32_t top_k;                     /* 0: off */
+    uint32_t key[2];                 /* Philox key of (run seed, purpose, step, prompt, occurrence, rollout) */
+    uint64_t position;               /* counter */
+    float temperature, top_p, min_p; /* temperature 0: greedy (ties to the lowest id). top_p 1, min_p 0: off */
+    int32_t top_k;                   /* 0: off */
 };
 
 /* Gradient of the loss with respect to one head row, as coefficients:
@@ -84,12 +84,14 @@ struct kernels {
     void (*pack)(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype);
     /* y[T,N] = x[T,K] W^T (+ bias[N]) (+ residual[T,N]); bias, residual may be NULL; y may be residual. DTYPE_BF16: x is rounded to bf16
      * (nearest even) first, products and sums are in fp32. y has ldy floats a row. */
-    void (*matmul)(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias, const float *residual, int64_t t,
-                   int64_t n, int64_t k, enum dtype dtype);
+    void (*matmul)(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
+                   const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype);
     /* dx[T,K] (+)= dy[T,N] W[N,K] */
-    void (*matmul_dx)(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k, int accumulate, enum dtype dtype);
+    void (*matmul_dx)(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
+                      int accumulate, enum dtype dtype);
     /* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy (dbias may be NULL) */
-    void (*matmul_dw)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n, int64_t k, enum dtype dtype);
+    void (*matmul_dw)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                      int64_t k, enum dtype dtype);
 
     /* ---- embedding.  x[t,:] = table[ids[t],:] */
     void (*embed)(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width);
@@ -97,29 +99,31 @@ struct kernels {
 
     /* ---- RMSNorm.  rms[t] = 1/sqrt(mean_c x^2 + eps);  y = x * rms * w. Row r of x and y starts at r*ldx, r*ldy floats (for q/k norms inside qkv:
      * t*heads rows are addressed as row (t, h) at t*ldx + h*width). heads = 1 for a plain norm. y may be x. rms: [t*heads] or NULL */
-    void (*rmsnorm)(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t, int64_t heads,
-                    int64_t width, float eps);
+    void (*rmsnorm)(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
+                    int64_t heads, int64_t width, float eps);
     /* dx (+)= ..., dw += ...; x is the norm's input */
-    void (*rmsnorm_grad)(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x, int64_t ldx,
-                         const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate);
+    void (*rmsnorm_grad)(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
+                         int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate);
 
     /* ---- rotary embedding, half-split form, in place on n_heads heads at the start of each row of x (stride ld): pair (i, i + D/2) is turned by
      * the angle whose cos and sin are table[pos[t]*D + i], table[pos[t]*D + D/2 + i]. inverse 1: the transpose (backward) */
-    void (*rope)(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads, int64_t head_dim,
-                 int inverse);
+    void (*rope)(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
+                 int64_t head_dim, int inverse);
 
     /* ---- key/value cache. Token rows[i] of qkv goes to slot slots[i] = block*16 + lane; a row may be listed several times */
-    void (*kv_write)(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows, const int64_t *slots, int64_t n);
-    void (*kv_copy)(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block, const int32_t *from_block, int64_t n);
+    void (*kv_write)(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
+                     const int64_t *slots, int64_t n);
+    void (*kv_copy)(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
+                    const int32_t *from_block, int64_t n);
 
     /* ---- attention. For query row t and head h (key/value head h*J/H):  s_j = scale * (chain over d of q_d k_jd);  m = max_j s_j;
      * p_j = exp(s_j - m);  l = sum_j p_j in 16 lanes (lane j%16);  out_d = (chain over j = 0, 1, ... of p_j v_jd) / l.
      * out: [T, H*D]. stats: [T, H, 2] = m, l for the backward pass, or NULL */
-    void (*attention)(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s, const struct attn_seq *seqs,
-                      int64_t n_seqs);
+    void (*attention)(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
+                      const struct attn_seq *seqs, int64_t n_seqs);
     /* dqkv[T, stride] = gradient for q, k, v of the rows of all segments (overwritten, zero where nothing arrives) */
-    void (*attention_grad)(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats, const float *qkv, struct attn_shape s,
-                           const struct attn_seg *segs, int64_t n_segs, int64_t t);
+    void (*attention_grad)(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
+                           const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t);
 
     /* ---- gated MLP. gu[T,2F] = gate | up;  act = silu(gate) * up */
     void (*swiglu)(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f);
@@ -127,29 +131,32 @@ struct kernels {
 
     /* ---- head. logits [R,V] with stride ld floats; p = softmax(logits / temperature).
      * logprob[r] = log p[target[r]];  entropy[r] = -sum p log p;  lse[r] = m, log sum exp(z/temperature - m) as a pair [R,2]. entropy may be NULL */
-    void (*head_stats)(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld, const int32_t *target,
-                       float temperature, int64_t r, int64_t v);
+    void (*head_stats)(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
+                       const int32_t *target, float temperature, int64_t r, int64_t v);
     /* kl[r] = sum_v p (log p - log q), q the softmax of ref_logits at the same temperature; lse, ref_lse from head_stats */
-    void (*head_kl)(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits, const float *ref_lse, int64_t ld,
-                    float temperature, int64_t r, int64_t v);
+    void (*head_kl)(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
+                    const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v);
     /* logits <- dL/dlogits in place. entropy, kl: [R] from above (kl, ref_logits, ref_lse NULL when no row has a kl coefficient) */
-    void (*head_grad)(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse, const float *entropy, const float *ref_logits,
-                      const float *ref_lse, const float *kl, const struct head_grad_row *coef, float temperature, int64_t r, int64_t v);
+    void (*head_grad)(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
+                      const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
+                      const struct head_grad_row *coef, float temperature, int64_t r, int64_t v);
     /* token[r] drawn from row r; logprob[r], entropy[r] of the softmax at temperature before any truncation (greedy: at temperature 1). entropy may be NULL */
-    void (*sample)(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld, const struct sample_row *rows,
-                   int64_t r, int64_t v);
+    void (*sample)(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
+                   const struct sample_row *rows, int64_t r, int64_t v);
 
     /* ---- element-wise */
-    void (*add)(const struct kctx *c, float *y, const float *x, int64_t n);                                   /* y += x */
-    void (*gather_rows)(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width); /* y[i] = x[rows[i]] */
-    void (*scatter_add_rows)(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width); /* y[rows[i]] += x[i], in order */
+    void (*add)(const struct kctx *c, float *y, const float *x, int64_t n); /* y += x */
+    void (*gather_rows)(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n,
+                        int64_t width); /* y[i] = x[rows[i]] */
+    void (*scatter_add_rows)(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n,
+                             int64_t width); /* y[rows[i]] += x[i], in order */
 
     /* ---- optimizer. sum of squares in double, in blocks of 4096 elements added in order */
     double (*sum_squares)(const struct kctx *c, const float *x, int64_t n);
     /* g' = g * grad_scale; p -= lr*decay*p; m = b1 m + (1-b1) g'; v = b2 v + (1-b2) g'^2; p -= lr * (m/correct1) / (sqrt(v/correct2) + eps)
      * with correct1 = 1 - b1^step, correct2 = 1 - b2^step */
-    void (*adamw)(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr, float beta1, float beta2,
-                  float eps, float decay, double correct1, double correct2);
+    void (*adamw)(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
+                  float beta1, float beta2, float eps, float decay, double correct1, double correct2);
 };
 
 /* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512 (or name, when not NULL) masks the choice. An unknown name, or one this CPU

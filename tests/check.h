@@ -27,10 +27,10 @@ static inline const char *shared_or_skip(const char *file)
     return path;
 }
 
-#define assert_ok(X, E)                                                                                                                     \
-    do {                                                                                                                                    \
-        const tare_status got_ = (X);                                                                                                       \
-        if (got_) fail_msg("%s: %s [%s]", #X, (E)->message, (E)->frames);                                                                   \
+#define assert_ok(X, E)                                                                                                            \
+    do {                                                                                                                           \
+        const tare_status got_ = (X);                                                                                              \
+        if (got_) fail_msg("%s: %s [%s]", #X, (E)->message, (E)->frames);                                                          \
     } while (0)
 
 #endif

@@ -31,21 +31,21 @@ const char *err_name(tare_status code); /* "out of range", ... */
 int err_exit_code(tare_status code);    /* 1 failed, 3 configuration, 130 cancelled */
 
 #define FAIL(E, CODE, ...) return err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__)
-#define TRY(X)                                                                                                                              \
-    do {                                                                                                                                    \
-        tare_status try_status_ = (X);                                                                                                      \
-        if (try_status_) return try_status_;                                                                                                \
+#define TRY(X)                                                                                                                     \
+    do {                                                                                                                           \
+        tare_status try_status_ = (X);                                                                                             \
+        if (try_status_) return try_status_;                                                                                       \
     } while (0)
 /* For functions that clean up: the status lands in S, control at label L. */
-#define TRY_TO(S, L, X)                                                                                                                     \
-    do {                                                                                                                                    \
-        (S) = (X);                                                                                                                          \
-        if (S) goto L;                                                                                                                      \
+#define TRY_TO(S, L, X)                                                                                                            \
+    do {                                                                                                                           \
+        (S) = (X);                                                                                                                 \
+        if (S) goto L;                                                                                                             \
     } while (0)
-#define FAIL_TO(S, L, E, CODE, ...)                                                                                                         \
-    do {                                                                                                                                    \
-        (S) = err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__);                                                                        \
-        goto L;                                                                                                                             \
+#define FAIL_TO(S, L, E, CODE, ...)                                                                                                \
+    do {                                                                                                                           \
+        (S) = err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__);                                                               \
+        goto L;                                                                                                                    \
     } while (0)
 
 #endif

@@ -106,8 +106,8 @@ tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struc
     tare_status status = TARE_OK;
     errno = 0;
     if (n && fwrite(data, 1, (size_t)n, f) != (size_t)n) { /* errno is only sure here; closing would tell an unnamed error */
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s; free some space or choose another run.dir", path,
-                         strerror(errno ? errno : EIO));
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s; free some space or choose another run.dir",
+                         path, strerror(errno ? errno : EIO));
         fclose(f);
     } else {
         status = fs_close_synced(f, path, e);

@@ -42,7 +42,7 @@ struct data_config {
     const char *chat_template;   /* file; empty: the model's */
     const char *system, *suffix; /* system message; text behind every question */
     bool shuffle;
-    bool permute_choices;        /* options of multiple choice, by permute_seed and the row */
+    bool permute_choices; /* options of multiple choice, by permute_seed and the row */
     int64_t permute_seed;
     int64_t limit; /* first rows only; 0: all */
 };

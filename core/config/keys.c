@@ -177,7 +177,8 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(loss, rollout_is, "none", "none tis",
            "Correction for a sampler whose probabilities differ from the trainer's. tis: truncated importance weights."),
     REAL(loss, shaping, "0.1", 0, 1, KEY_ABOVE_MIN,
-         "Policy shaping of off-policy tokens (LUFFY): gamma of f(pi) = pi / (pi + gamma), which takes the ratio's place, unclipped."),
+         "Policy shaping of off-policy tokens (LUFFY): gamma of f(pi) = pi / (pi + gamma), which takes the ratio's place, "
+         "unclipped."),
     REAL(loss, rollout_is_cap, "2", 0, BIG, KEY_ABOVE_MIN, "Largest weight of tis."),
 
     INT(train, steps, "500", 1, MANY, "Steps: each samples, verifies, estimates and updates once (the paper's 500)."),

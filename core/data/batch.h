@@ -16,19 +16,19 @@ struct batch {
     int64_t *prompt_begin;  /* [M+1] */
     int32_t *prompt_ids;    /* [prompt_begin[M]] */
     /* rollout */
-    int64_t *group_begin;    /* [M+1] rollouts of group m */
-    int64_t *token_begin;    /* [N+1] completion tokens of rollout i, EOS included */
-    int32_t *ids;            /* [T] */
-    float *logprob;          /* [T] under the policy that sampled, softmax at the sampling temperature, nats */
-    float *entropy;          /* [T] the same */
-    float *ref_logprob;      /* [T] or NULL */
-    uint8_t *finish;         /* [N] enum finish */
-    uint8_t *off_policy;     /* [N] 1: a trace of the row, not sampled; its logprob and entropy are 0. NULL: none */
-    tare_text *completion;   /* [N] decoded, without the stop token */
-    double mismatch;         /* policy/sampler_mismatch: largest |recomputed - sampled| logprob */
+    int64_t *group_begin;  /* [M+1] rollouts of group m */
+    int64_t *token_begin;  /* [N+1] completion tokens of rollout i, EOS included */
+    int32_t *ids;          /* [T] */
+    float *logprob;        /* [T] under the policy that sampled, softmax at the sampling temperature, nats */
+    float *entropy;        /* [T] the same */
+    float *ref_logprob;    /* [T] or NULL */
+    uint8_t *finish;       /* [N] enum finish */
+    uint8_t *off_policy;   /* [N] 1: a trace of the row, not sampled; its logprob and entropy are 0. NULL: none */
+    tare_text *completion; /* [N] decoded, without the stop token */
+    double mismatch;       /* policy/sampler_mismatch: largest |recomputed - sampled| logprob */
     /* verify */
-    double *reward;       /* [N] */
-    double *component;    /* [N, n_components] weighted */
+    double *reward;    /* [N] */
+    double *component; /* [N, n_components] weighted */
     int64_t n_components;
     int32_t *verdict;     /* [N] tare_verdict_code of the first verifier */
     tare_text *extracted; /* [N] */
@@ -37,9 +37,9 @@ struct batch {
     int32_t *cluster; /* [M], -1: none */
     int64_t n_clusters;
     /* estimate */
-    double *advantage, *row_weight;       /* [N] */
+    double *advantage, *row_weight;        /* [N] */
     double *baseline, *scale, *confidence; /* [M] */
-    float *token_advantage;               /* [T] or NULL */
+    float *token_advantage;                /* [T] or NULL */
 };
 
 #endif

@@ -377,7 +377,8 @@ static tare_status filter_indent(struct call *c, struct value *out)
     struct value lines;
     NEED_TEXT(c, c->self);
     TRY(int_arg(c, 0, 4, &width));
-    if (width < 0 || width >= (int64_t)sizeof spaces) return render_fail(c->r, c->line, "indent takes 0 to %zu spaces", sizeof spaces - 1);
+    if (width < 0 || width >= (int64_t)sizeof spaces)
+        return render_fail(c->r, c->line, "indent takes 0 to %zu spaces", sizeof spaces - 1);
     const bool first = c->arg[1] && truthy(*c->arg[1]), blank = c->arg[2] && truthy(*c->arg[2]);
     TRY(binary(c->r, c->line, OP_ADD, c->self, string_value("\n", 1), &c->self)); /* so that the last newline stays */
     TRY(do_splitlines(c, &lines));

@@ -239,12 +239,12 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
     const int64_t context = c->max_position_embeddings > 0 ? c->max_position_embeddings : c->context;
     json_t *j = json_pack("{s:[s], s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o, s:b, s:s}",
                           "architectures", ARCHS[arch].class_name, "model_type", ARCHS[arch].type, "hidden_act", "silu",
-                          "initializer_range", 0.02, "vocab_size", (json_int_t)vocab, "hidden_size",
-                          (json_int_t)c->hidden_size, "intermediate_size", (json_int_t)c->intermediate_size, "num_hidden_layers",
-                          (json_int_t)c->layers, "num_attention_heads", (json_int_t)c->heads, "num_key_value_heads",
-                          (json_int_t)c->kv_heads, "head_dim", (json_int_t)head_dim, "max_position_embeddings", (json_int_t)context,
-                          "rms_norm_eps", 1e-6, "rope_theta", c->rope_theta > 0 ? c->rope_theta : 10000.0, "tie_word_embeddings",
-                          (int)c->tie_embeddings, "eos_token_id", eos_json(m), "use_cache", 1, "torch_dtype", "float32");
+                          "initializer_range", 0.02, "vocab_size", (json_int_t)vocab, "hidden_size", (json_int_t)c->hidden_size,
+                          "intermediate_size", (json_int_t)c->intermediate_size, "num_hidden_layers", (json_int_t)c->layers,
+                          "num_attention_heads", (json_int_t)c->heads, "num_key_value_heads", (json_int_t)c->kv_heads, "head_dim",
+                          (json_int_t)head_dim, "max_position_embeddings", (json_int_t)context, "rms_norm_eps", 1e-6, "rope_theta",
+                          c->rope_theta > 0 ? c->rope_theta : 10000.0, "tie_word_embeddings", (int)c->tie_embeddings,
+                          "eos_token_id", eos_json(m), "use_cache", 1, "torch_dtype", "float32");
     if (!j) FAIL(e, TARE_E_NOMEM, "no memory for config.json");
     tare_status status = shape_of(j, "[model]", &m->shape, e);
     if (!status) status = json_print(j, &text, e);

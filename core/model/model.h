@@ -36,10 +36,10 @@ struct model_shape {
 
 /* One tensor of the checkpoint: where it lies in the flat buffers (weights, gradients, moments all have this layout). */
 struct tensor {
-    char name[96]; /* Hugging Face name */
+    char name[96];              /* Hugging Face name */
     int64_t offset, rows, cols; /* floats; a vector has rows 1 */
-    int unit;      /* 0: embedding, 1..L: layers, L+1: final norm and head */
-    bool vector;   /* stored with one dimension */
+    int unit;                   /* 0: embedding, 1..L: layers, L+1: final norm and head */
+    bool vector;                /* stored with one dimension */
 };
 
 /* The flat layout in order: embedding | layer 0: q k v (and biases) o, gate up down, norms | ... | final norm, head when untied.
@@ -53,30 +53,31 @@ struct model {
     const struct kernels *k;
     struct kctx ctx;
     struct arena kernel_scratch;
-    enum dtype dtype;              /* compute precision of products */
+    enum dtype dtype; /* compute precision of products */
     struct tensor *tensors;
     int64_t n_tensors;
-    int64_t n_params;              /* floats in a flat buffer, padding included */
-    int64_t *unit_begin;           /* [L+3] */
+    int64_t n_params;                /* floats in a flat buffer, padding included */
+    int64_t *unit_begin;             /* [L+3] */
     int64_t embed, final_norm, head; /* offsets; head == embed when tied */
-    struct layer_offsets *layers;  /* [L] */
-    float *weights;                /* [n_params] fp32 masters */
-    void **packed;                 /* [4 L + 1]: qkv, o, gate_up, down of each layer, then the head; refreshed by model_refresh */
-    float *rope;                   /* [max positions used, D] cos | sin */
+    struct layer_offsets *layers;    /* [L] */
+    float *weights;                  /* [n_params] fp32 masters */
+    void **packed;                   /* [4 L + 1]: qkv, o, gate_up, down of each layer, then the head; refreshed by model_refresh */
+    float *rope;                     /* [max positions used, D] cos | sin */
     int64_t rope_positions;
-    int32_t eos[16];               /* ids that end a completion (generation_config.json, config.json) */
+    int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
     int64_t n_eos;
-    char *config_json;             /* config.json as read, for writing back */
-    char folder[4096];             /* where it came from; empty for a new model */
-    enum dtype file_dtype;         /* of the checkpoint it came from */
+    char *config_json;     /* config.json as read, for writing back */
+    char folder[4096];     /* where it came from; empty for a new model */
+    enum dtype file_dtype; /* of the checkpoint it came from */
 };
 
 /* ---- model.c: life, layout */
 /* Reads config.json and the weights. Overrides of c (rope_theta, max_position_embeddings, dtype) apply. The caller keeps pool. */
-tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
+tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
+                       struct model **out, struct err *e);
 /* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
-tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed, const struct kernels *k, struct pool *pool,
-                      struct model **out, struct err *e);
+tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
+                      const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
 /* A frozen copy with the same shape (the reference policy). */
 tare_status model_clone(const struct model *m, struct model **out, struct err *e);
 /* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
@@ -103,16 +104,18 @@ void kv_cache_free(const struct model *m, struct kv_cache *c);
 /* T tokens of any number of sequences, packed. */
 struct forward_batch {
     int64_t t;
-    const int32_t *ids, *pos;          /* [T] */
-    const int64_t *write_row, *write_slot; /* [n_writes] which row's key and value go to which slot (block*16 + lane); a row may be listed often */
+    const int32_t *ids, *pos; /* [T] */
+    const int64_t *write_row,
+        *write_slot; /* [n_writes] which row's key and value go to which slot (block*16 + lane); a row may be listed often */
     int64_t n_writes;
-    const struct attn_seq *seqs;       /* keys by cache block */
+    const struct attn_seq *seqs; /* keys by cache block */
     int64_t n_seqs;
-    const int64_t *out_rows;           /* [n_out] rows wanted behind the final norm */
+    const int64_t *out_rows; /* [n_out] rows wanted behind the final norm */
     int64_t n_out;
 };
 /* hidden: [n_out, C], in scratch. Scratch is not reset here. */
-tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch, float **hidden, struct err *e);
+tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,
+                          float **hidden, struct err *e);
 /* logits[n, V] = hidden[n, C] head^T */
 void model_logits(struct model *m, const float *hidden, int64_t n, float *logits);
 
@@ -120,8 +123,9 @@ void model_logits(struct model *m, const float *hidden, int64_t n, float *logits
 struct train_pass;
 /* segs: the same sequences by rows (kernels.h). recompute: keep only each layer's input and run the layer again in the backward pass.
  * The cache needs one layer with enough blocks. */
-tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs, int64_t n_segs,
-                                bool recompute, struct arena *acts, struct train_pass **pass, float **hidden, struct err *e);
+tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
+                                int64_t n_segs, bool recompute, struct arena *acts, struct train_pass **pass, float **hidden,
+                                struct err *e);
 /* dhidden: [n_out, C]. Adds to grads [n_params]. */
 tare_status model_backward(struct model *m, struct train_pass *pass, const float *dhidden, float *grads, struct err *e);
 /* From dlogits[n, V]: dhidden[n, C] (overwritten), grads += */

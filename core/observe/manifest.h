@@ -11,7 +11,7 @@ struct manifest_plugin {
     uint64_t hash; /* of the file */
 };
 
-struct manifest { /* what the caller knows; machine, time and version are found here. Pointers live until the call returns */
+struct manifest {        /* what the caller knows; machine, time and version are found here. Pointers live until the call returns */
     const char *kernels; /* backend of the CPU or GPU: "avx2" */
     int64_t threads, ranks;
     const struct manifest_plugin *plugins;

@@ -20,13 +20,13 @@ struct trainer {
     struct model *reference; /* NULL unless a KL coefficient or an estimator asks for it */
     const struct train_config *train;
     const struct loss_config *loss;
-    double temperature;        /* of pi and pi_old */
+    double temperature; /* of pi and pi_old */
     uint64_t seed;
-    int64_t total_steps;       /* optimizer steps of the whole run, for the schedule */
-    int64_t optimizer_steps;   /* done; saved */
-    float *grads, *moment1, *moment2; /* [n_params] */
-    struct kv_cache cache;     /* one layer, grown as needed */
-    struct kv_cache ref_cache; /* all layers of the reference */
+    int64_t total_steps;                 /* optimizer steps of the whole run, for the schedule */
+    int64_t optimizer_steps;             /* done; saved */
+    float *grads, *moment1, *moment2;    /* [n_params] */
+    struct kv_cache cache;               /* one layer, grown as needed */
+    struct kv_cache ref_cache;           /* all layers of the reference */
     struct arena pack, acts, head, work; /* a micro-batch's plan, activations, logits; an iteration's arrays */
 };
 
@@ -35,15 +35,16 @@ struct update_report { /* means over the tokens of all minibatches; NaN where th
     int64_t optimizer_steps, skipped, tokens;
 };
 
-tare_status trainer_new(struct model *m, struct model *reference, const struct train_config *train, const struct loss_config *loss, double temperature,
-                        uint64_t seed, int64_t total_steps, struct trainer **out, struct err *e);
+tare_status trainer_new(struct model *m, struct model *reference, const struct train_config *train, const struct loss_config *loss,
+                        double temperature, uint64_t seed, int64_t total_steps, struct trainer **out, struct err *e);
 void trainer_free(struct trainer *t);
 
 /* One iteration: train.epochs passes over the batch in minibatches. b's advantages and row weights are constants. */
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *report, struct err *e);
 
 /* logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the trainer's temperature. */
-tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy, struct err *e);
+tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy,
+                            struct err *e);
 
 /* One optimizer step of supervised training: minimises -mean over the tokens of all rows of log p(token). Rows are groups of one rollout. */
 tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, double *grad_norm, double *lr, struct err *e);
@@ -53,8 +54,8 @@ double schedule_lr(const struct train_config *c, int64_t s, int64_t total);
 
 /* ---- microbatch.c */
 /* A token of a micro-batch is known by its index into batch->ids. Fills coef for n tokens; kl is NULL unless exact KL was asked for. */
-typedef tare_status (*token_loss)(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy, const float *kl,
-                                  struct head_grad_row *coef, struct err *e);
+typedef tare_status (*token_loss)(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
+                                  const float *kl, struct head_grad_row *coef, struct err *e);
 /* Forward and backward over the given groups of b, cut into micro-batches; gradients are added to t->grads. rollout_on[N] or NULL: which take part.
  * loss NULL: forward only. The frozen reference is run when exact_kl. */
 struct microbatch_job {

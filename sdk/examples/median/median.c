@@ -40,7 +40,8 @@ static double median(double *x, int64_t n)
     return n % 2 ? x[n / 2] : x[n / 2 - 1] + (x[n / 2] - x[n / 2 - 1]) / 2;
 }
 
-static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out, tare_error *error)
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
 {
     const tare_value *v = self;
     (void)prepared;

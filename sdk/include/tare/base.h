@@ -40,10 +40,10 @@ typedef int32_t tare_status;
 enum {
     TARE_OK = 0,
     TARE_E_GENERIC = 1,
-    TARE_E_INVALID = 10,     /* an argument or a row that makes no sense */
-    TARE_E_RANGE = 11,       /* a value outside what is allowed */
-    TARE_E_CONFIG = 12,      /* the configuration cannot work */
-    TARE_E_SHAPE = 13,       /* sizes that do not fit together */
+    TARE_E_INVALID = 10, /* an argument or a row that makes no sense */
+    TARE_E_RANGE = 11,   /* a value outside what is allowed */
+    TARE_E_CONFIG = 12,  /* the configuration cannot work */
+    TARE_E_SHAPE = 13,   /* sizes that do not fit together */
     TARE_E_NOMEM = 20,
     TARE_E_IO = 30,
     TARE_E_CORRUPT = 31,     /* a file or saved state that is damaged or cut short */
@@ -89,11 +89,11 @@ enum {
  * Frozen for major 1 (the stride is in the descriptor all the same). */
 typedef struct tare_param {
     const char *key;
-    const char *fallback; /* the default, as it would stand in the INI file; NULL with TARE_REQUIRED */
-    const char *doc;      /* one sentence, with the symbol and equation it stands for */
-    const char *unit;     /* or NULL */
+    const char *fallback;       /* the default, as it would stand in the INI file; NULL with TARE_REQUIRED */
+    const char *doc;            /* one sentence, with the symbol and equation it stands for */
+    const char *unit;           /* or NULL */
     const char *const *choices; /* TARE_CHOICE: ended by NULL; the value is the index */
-    double min, max;            /* TARE_INT, TARE_FLOAT: inclusive unless the flags say otherwise; min == max == 0: any finite number */
+    double min, max; /* TARE_INT, TARE_FLOAT: inclusive unless the flags say otherwise; min == max == 0: any finite number */
     int32_t type;
     uint32_t flags;
 } tare_param;

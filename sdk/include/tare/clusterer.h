@@ -31,8 +31,8 @@ typedef struct tare_codebook {
     int64_t (*size)(const void *self); /* K; valid after fit where fit exists */
     int64_t (*dim)(const void *self);  /* D of the embeddings it takes; 0: takes rows */
     /* embedding: [n, D] or NULL; rows: [n] JSON objects of the data set, or NULL; distance: [n] squared, or NULL. Ties: lowest index. */
-    tare_status (*assign)(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster, float *distance,
-                          tare_error *error);
+    tare_status (*assign)(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
+                          float *distance, tare_error *error);
     /* Optional, all three or none: see every row of the data set once before the run, to learn which values there are. */
     tare_status (*fit)(void *self, const tare_text *rows, int64_t n, tare_error *error);
     tare_status (*save)(const void *self, const tare_stream *out, tare_error *error);

@@ -68,7 +68,8 @@ typedef struct tare_estimator {
     /* [const] add group's share to sum[prepare_size]; sum comes zeroed for each group */
     tare_status (*prepare)(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error);
     /* [const] prepared: [prepare_size] summed over all groups of all ranks */
-    tare_status (*compute)(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out, tare_error *error);
+    tare_status (*compute)(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error);
     tare_status (*collect)(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error); /* [const] */
     tare_status (*apply)(void *self, int64_t step, const double *collected, tare_error *error); /* the only writer */
     /* [const] the state as one JSON object, for people and `tare estimate`; NULL: {} */

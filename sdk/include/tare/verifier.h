@@ -40,7 +40,8 @@ typedef struct tare_verifier {
     uint32_t struct_size, flags;
     tare_status (*create)(const tare_host *host, const tare_value *values, void **self, tare_error *error);
     void (*destroy)(void *self);
-    tare_status (*verify)(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n, tare_error *error);
+    tare_status (*verify)(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error);
     /* [const] how the verdict on one pair comes about, as one JSON object; NULL: not offered */
     tare_status (*explain)(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error);
 } tare_verifier;
