@@ -67,6 +67,9 @@ const char *sweep_option(const struct config *c, const char *key);
 /* ---- sweep_values.c: "log 0.01..1 x 5" and so on as texts. where: for messages. */
 tare_status sweep_values(const char *text, const char *where, struct arena *a, const char ***values, int64_t *n, struct err *e);
 
+/* Shortest text of x; whole numbers without an exponent. buffer of 32 bytes. */
+const char *sweep_number(char *buffer, double x);
+
 /* ---- sweep.c */
 /* Reads the configuration, makes every cell's own and checks it. Nothing is written. */
 tare_status sweep_open(struct sweep *s, const char *file, const char *const *overrides, int64_t n, struct err *e);

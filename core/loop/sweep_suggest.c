@@ -21,18 +21,18 @@ static tare_status suggest_float(const tare_param *p, double d, struct str *out,
 {
     char low[40], high[40];
     if (p->flags & TARE_LOG_SCALE && d > 0) {
-        str_from_double(low, clamp(p, d / 10));
-        str_from_double(high, clamp(p, d * 10));
+        sweep_number(low, clamp(p, d / 10));
+        sweep_number(high, clamp(p, d * 10));
         if (strcmp(low, "0")) return str_addf(out, e, "log %s..%s x 5", low, high);
     }
     if (is_bounded(p)) {
         const double span = p->max - p->min;
         const double from = p->flags & TARE_ABOVE_MIN ? p->min + span / 10 : p->min;
         const double to = p->flags & TARE_BELOW_MAX ? p->max - span / 10 : p->max;
-        return str_addf(out, e, "%s..%s x 5", str_from_double(low, from), str_from_double(high, to));
+        return str_addf(out, e, "%s..%s x 5", sweep_number(low, from), sweep_number(high, to));
     }
-    if (d > 0) return str_addf(out, e, "%s..%s x 4", str_from_double(low, clamp(p, d / 2)), str_from_double(high, clamp(p, d * 2)));
-    return str_addf(out, e, "%s, 1", str_from_double(low, d));
+    if (d > 0) return str_addf(out, e, "%s..%s x 4", sweep_number(low, clamp(p, d / 2)), sweep_number(high, clamp(p, d * 2)));
+    return str_addf(out, e, "%s, 1", sweep_number(low, d));
 }
 
 static tare_status suggest_int(const tare_param *p, double d, struct str *out, struct err *e)

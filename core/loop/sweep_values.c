@@ -28,10 +28,19 @@ static tare_status add(struct list *l, const char *text, int64_t size)
     return arena_strdup(l->a, text, size, (char **)(uintptr_t)&l->values[l->n++], l->e);
 }
 
+const char *sweep_number(char *buffer, double x)
+{
+    if (x == floor(x) && fabs(x) < 1e15) { /* the shortest text of 10 is 1e+01, which is no whole number to a reader */
+        snprintf(buffer, 32, "%.0f", x);
+        return buffer;
+    }
+    return str_from_double(buffer, x);
+}
+
 static tare_status add_number(struct list *l, double x)
 {
     char text[40];
-    return add(l, str_from_double(text, x), -1);
+    return add(l, sweep_number(text, x), -1);
 }
 
 /* x[i] between low and high, rounded to 6 digits so that names and texts stay short; the ends exact. */

@@ -1,0 +1,30 @@
+# tare report and tare watch on a real run and on a sweep.
+. "$SOURCE/tests/e2e/common.inc"
+tiny_config
+"$TARE" -q train tiny.ini > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
+"$TARE" -q report run 2> err.txt && ok || bad "report: $(cat err.txt)"
+for what in 'Response length' 'Policy entropy' 'Training reward' 'Effective-signal ratio' 'Gradient norm' 'Time by stage' 'Clusters' \
+    'Baseline b against' 'Completions that changed most' 'config.ini'; do
+    grep -q "$what" run/report.html && ok || bad "the report has no '$what'"
+done
+grep -q 'https\?://' run/report.html && bad "the report needs a network" || ok
+"$TARE" watch run > watch.txt && grep -q 'training reward' watch.txt && ok || bad "watch: $(cat watch.txt)"
+LC_ALL=C "$TARE" watch run | LC_ALL=C grep -q '[^ -~]' && bad "watch writes more than ASCII in the C locale" || ok
+"$TARE" watch nowhere > /dev/null 2> err.txt && bad "watch of no run" || grep -q nowhere err.txt && ok || bad "watch: $(cat err.txt)"
+"$TARE" report nowhere > /dev/null 2> err.txt && bad "report of no run" || grep -q nowhere err.txt && ok || bad "report: $(cat err.txt)"
+"$TARE" report > /dev/null 2>&1 && bad "report of nothing" || [ $? = 2 ] && ok || bad "usage is not 2"
+cat >> tiny.ini <<'INI'
+[sweep]
+name = s
+metric = reward/mean:tail
+baseline = estimator.plugin=grpo
+run.seed = 1..2
+estimator.plugin = grpo, bv_blend
+train.lr = 1e-3, 1e-4
+INI
+sed -i 's/^steps = 12/steps = 4/' tiny.ini
+"$TARE" -q sweep tiny.ini > /dev/null 2> err.txt || bad "sweep: $(cat err.txt)"
+"$TARE" -q report runs/s -o s.html 2> err.txt && ok || bad "report: $(cat err.txt)"
+grep -q 'class="heat"' s.html && grep -q 'class="band' s.html && ok || bad "no heat map or band in a sweep's report"
+"$TARE" -q report run runs/s/grpo* -o several.html && grep -q 'class="key"' several.html && ok || bad "several runs in one report"
+done_

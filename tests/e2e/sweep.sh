@@ -1,0 +1,76 @@
+# tare sweep: a killed sweep repeats no finished run and gives the same table; failed cells are reported, and retried on request.
+. "$SOURCE/tests/e2e/common.inc"
+tiny_config
+sed -i 's/^out = base/out = base-${run.seed}/' sft.ini
+sed 's/^path = base/path = base-${run.seed}/; s/^samples = 1/samples = 1\nafter = true/' tiny.ini > one.ini
+cat >> one.ini <<'INI'
+[sweep]
+name = one
+baseline = estimator.plugin=grpo
+run.seed = 1..2
+estimator.plugin = grpo, bv_blend
+estimator.bv_blend.temperature = 0.1, 0.3
+INI
+sed 's/^name = one/name = two/' one.ini > two.ini
+
+# the plan
+"$TARE" sweep one.ini --dry-run > cells.txt
+grep -q '^6 cells' cells.txt && ok || bad "the grid does not have 6 cells: $(tail -1 cells.txt)"
+[ ! -e runs ] && ok || bad "--dry-run wrote something"
+
+# a sweep that nobody disturbs
+"$TARE" -q sweep one.ini > one.md 2> one.err && ok || bad "sweep: $(cat one.err)"
+grep -q '| bv_blend, temperature 0.3 | 2 |' one.md && ok || bad "the table lacks a row: $(cat one.md)"
+[ "$(ls -d runs/one/*_seed-* | wc -l)" = 6 ] && ok || bad "not 6 runs"
+ls ./*.making > left.txt 2> /dev/null && bad "locks are left behind" || ok
+
+# warm starts were made once each: the second sweep finds them
+stamp=$(stat -c %Y base-1 base-2)
+"$TARE" -q sweep two.ini > two.md 2> two.err &
+sweep=$!
+for _ in $(seq 600); do
+    [ "$(grep -l '"step":12' runs/two/*/metrics.jsonl 2> /dev/null | wc -l)" -ge 2 ] && break
+    sleep 0.05
+done
+kill -9 $sweep
+wait $sweep 2> /dev/null || true
+for run in runs/two/*_seed-*; do
+    if grep -q '"step":12' "$run/metrics.jsonl" 2> /dev/null; then cksum "$run/manifest.json"; fi
+done > finished.txt
+"$TARE" -q sweep two.ini > two.md 2> two.err && ok || bad "the sweep that goes on: $(cat two.err)"
+cksum $(awk '{print $3}' finished.txt) > again.txt
+cmp -s finished.txt again.txt && ok || bad "a finished run was run again (a resumed run changes its manifest)"
+sed 's/^### two:/### one:/' two.md > renamed.md
+cmp -s one.md renamed.md && ok || bad "the table differs after the kill: $(diff one.md renamed.md)"
+[ "$stamp" = "$(stat -c %Y base-1 base-2)" ] && ok || bad "a warm start was made again"
+
+# a third time: nothing is left to do
+"$TARE" sweep two.ini > two.md 2> two.err
+grep -q '6 cells, 6 done, 0 to run' two.err && ok || bad "finished cells are not seen: $(cat two.err)"
+
+# other tables
+"$TARE" sweep two.ini --table --csv --metric reward/mean:tail --metric eval/reward > two.csv
+[ "$(grep -c '^variant,' two.csv)" = 2 ] && grep -q 'bv_blend,0.3,reward/mean:tail,2,2,' two.csv && ok || bad "CSV: $(cat two.csv)"
+
+# another configuration in the same folders is refused, with the key
+"$TARE" sweep two.ini train.lr=1e-4 > out.txt 2> err.txt && bad "another configuration was accepted" || ok
+grep -q 'lr' err.txt && ok || bad "the message does not name the key: $(cat err.txt)"
+
+# cells that fail
+sed 's/^name = one/name = bad/; s/^run.seed.*/rollout.max_prompt_tokens = 2, 32/; s/^estimator.plugin = .*/run.seed = 1/; /^estimator.bv_blend/d; /^baseline/d' one.ini > bad.ini
+"$TARE" sweep bad.ini > out.txt 2> err.txt && bad "a failed cell is no error" || ok
+grep -q '1 of 2 cells failed' err.txt && grep -q 'tokens' err.txt && ok || bad "the reason is not shown: $(cat err.txt)"
+"$TARE" sweep bad.ini > out.txt 2> err.txt || true
+grep -q '0 to run, some failed before' err.txt && ok || bad "a failed cell was run again unasked: $(cat err.txt)"
+"$TARE" sweep bad.ini --retry > out.txt 2> err.txt || true
+grep -q '1 to run' err.txt && ok || bad "--retry does not retry: $(cat err.txt)"
+
+# Slurm: the script, and one task of it
+"$TARE" sweep two.ini --slurm --dry-run 'sweep.slurm=--partition=p' > none.txt
+grep -q '^#SBATCH --array=%' none.txt && ok || bad "finished cells are submitted again: $(cat none.txt)"
+sed 's/^name = one/name = three/' one.ini > three.ini
+"$TARE" sweep three.ini --slurm --dry-run 'sweep.slurm=--partition=p' > script.txt
+grep -q '^#SBATCH --array=0-5%' script.txt && grep -q '^#SBATCH --partition=p' script.txt && bash -n script.txt && ok || bad "script: $(cat script.txt)"
+"$TARE" -q sweep three.ini --cell 1 > out.txt 2> err.txt && ok || bad "--cell: $(cat err.txt)"
+[ "$(ls -d runs/three/*_seed-* | wc -l)" = 1 ] && ok || bad "--cell ran another number of cells than 1"
+done_
