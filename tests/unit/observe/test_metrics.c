@@ -341,7 +341,12 @@ static void killed_at_any_moment(void **state)
     int64_t from = -1;
     uint64_t x = 0x9E3779B97F4A7C15u;
     int kills = 0;
-    while (from < LAST) {
+    useconds_t longest = 250000;
+    while (from < LAST || kills < 5) {
+        if (from >= LAST) { /* too fast to be hit: from the start, with less time */
+            from = -1;
+            longest = longest / 2 + 100;
+        }
         int pipes[2];
         assert_int_equal(pipe(pipes), 0);
         const pid_t child = fork();
@@ -358,7 +363,7 @@ static void killed_at_any_moment(void **state)
         }
         close(pipes[1]);
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        usleep((useconds_t)(x % 250000));
+        usleep((useconds_t)(x % longest));
         kill(child, SIGKILL);
         int how;
         waitpid(child, &how, 0);
@@ -367,7 +372,6 @@ static void killed_at_any_moment(void **state)
         for (int64_t s; read(pipes[0], &s, sizeof s) == sizeof s;) from = s;
         close(pipes[0]);
     }
-    assert_true(kills > 0);
     struct metrics *m;
     assert_ok(open_at(run, LAST, &m, &e), &e);
     assert_ok(metrics_close(m, "done", &e), &e);
