@@ -2,7 +2,7 @@
 . "$SOURCE/tests/e2e/common.inc"
 tiny_config
 sed -i 's/^out = base/out = base-${run.seed}/' sft.ini
-sed 's/^path = base/path = base-${run.seed}/; s/^samples = 1/samples = 1\nafter = true/' tiny.ini > one.ini
+sed 's/^path = base/path = base-${run.seed}/; s/^samples = 1/samples = 1\nafter = true/; s/^steps = 12/steps = 40/' tiny.ini > one.ini
 cat >> one.ini <<'INI'
 [sweep]
 name = one
@@ -29,14 +29,16 @@ stamp=$(stat -c %Y base-1 base-2)
 "$TARE" -q sweep two.ini > two.md 2> two.err &
 sweep=$!
 for _ in $(seq 600); do
-    [ "$(grep -l '"step":12' runs/two/*/metrics.jsonl 2> /dev/null | wc -l)" -ge 2 ] && break
+    [ "$(grep -l '"step":40' runs/two/*/metrics.jsonl 2> /dev/null | wc -l)" -ge 2 ] && break
     sleep 0.05
 done
 kill -9 $sweep
 wait $sweep 2> /dev/null || true
 for run in runs/two/*_seed-*; do
-    if grep -q '"step":12' "$run/metrics.jsonl" 2> /dev/null; then cksum "$run/manifest.json"; fi
+    if grep -q '"step":40' "$run/metrics.jsonl" 2> /dev/null; then cksum "$run/manifest.json"; fi
 done > finished.txt
+n=$(wc -l < finished.txt)
+[ "$n" -ge 1 ] && [ "$n" -lt 6 ] && ok || bad "$n of 6 runs had finished at the kill: this is no test of going on"
 "$TARE" -q sweep two.ini > two.md 2> two.err && ok || bad "the sweep that goes on: $(cat two.err)"
 cksum $(awk '{print $3}' finished.txt) > again.txt
 cmp -s finished.txt again.txt && ok || bad "a finished run was run again (a resumed run changes its manifest)"
