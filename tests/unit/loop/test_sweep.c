@@ -50,7 +50,7 @@ static void lists_and_ranges(void **state)
 
 static void bad_lists_are_refused(void **state)
 {
-    static const char *const BAD[] = {"",         "a,,b",     "a,",       "3..1",        "0.5..1",        "log 0..1 x 3",
+    static const char *const BAD[] = {"",         "a,,b",     "a,",       "3..1",        "0.5..1",      "log 0..1 x 3",
                                       "log 1..2", "1..2 x 0", "1..2 y 3", "1..9 step 0", "log a..b x 2"};
     (void)state;
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
