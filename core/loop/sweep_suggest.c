@@ -42,7 +42,7 @@ static tare_status suggest_int(const tare_param *p, double d, struct str *out, s
     if (is_bounded(p) && p->max - p->min <= 8) return str_addf(out, e, "%.0f..%.0f", p->min, p->max);
     const char *comma = "";
     for (int i = 0; i < 5; i++) {
-        const double x = clamp(p, d ? floor(d * FACTORS[i]) : (double)(1 << i));
+        const double x = clamp(p, d != 0 ? floor(d * FACTORS[i]) : (double)(1 << i));
         if (x == last) continue;
         TRY(str_addf(out, e, "%s%.0f", comma, x));
         comma = ", ";

@@ -80,6 +80,12 @@ static double mean_at(const struct sweep_table *t, int64_t a, const char *x, int
     return n > 0 ? sum / n : NAN;
 }
 
+static const char *last_word(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+    return dot ? dot + 1 : key;
+}
+
 static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t a, int64_t b, struct str *out, struct err *e)
 {
     const struct sweep_axis *x = &t->plan->axes[a], *y = &t->plan->axes[b];
@@ -95,8 +101,8 @@ static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t
         rows += there > 1;
     }
     if (rows < 2) return TARE_OK; /* paired lists, or an axis that only some plugins have */
-    return svg_heat_print(t->metric, "mean over seeds and all other axes", x->values, x->n, y->values, y->n, value, x->key, y->key,
-                          out, e);
+    return svg_heat_print(t->metric, "mean over seeds and all other axes", x->values, x->n, y->values, y->n, value,
+                          last_word(x->key), last_word(y->key), out, e);
 }
 
 tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e)
