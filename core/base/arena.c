@@ -7,6 +7,8 @@
 #define ALIGN 64
 #define BLOCK_MIN (1 << 20)
 #define HUGE_PAGE (2 << 20)
+#define PIECE_MOST                                                                                                                 \
+    (INT64_C(1) << 40) /* a terabyte in one piece is a wrong size, not a wish; rounding up cannot overflow below it */
 
 struct arena_block {
     struct arena_block *next;
@@ -25,6 +27,7 @@ static void *take(int64_t n)
 {
     const int64_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGN;
     void *p = NULL;
+    if (n >= PIECE_MOST) return NULL;
     if (posix_memalign(&p, (size_t)align, (size_t)round_up(n, align))) return NULL;
     if (align == HUGE_PAGE) madvise(p, (size_t)round_up(n, align), MADV_HUGEPAGE);
     return p;
