@@ -39,7 +39,7 @@ void trainer_free(struct trainer *t)
     m->k->release(&m->ctx, t->moment1);
     m->k->release(&m->ctx, t->moment2);
     kv_cache_free(m, &t->cache);
-    if (t->reference) kv_cache_free(t->reference, &t->ref_cache);
+    kv_cache_free(m, &t->ref_cache);
     arena_free(&t->pack);
     arena_free(&t->acts);
     arena_free(&t->head);
