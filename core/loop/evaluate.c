@@ -31,8 +31,8 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
                                     .top_p = c->top_p,
                                     .min_p = c->min_p,
                                     .top_k = c->top_k,
-                                    .stop = r->stop,
-                                    .n_stop = r->n_stop,
+                                    .stop = r->params.stop,
+                                    .n_stop = r->params.n_stop,
                                     .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};
     struct rollout_config shape = r->config->rollout;
     shape.group_size = c->samples;

@@ -32,24 +32,6 @@ static struct plugin_env plugin_env(struct run *r)
         .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }
 
-/* rollout.stop_ids: "151645, 151643" */
-static tare_status parse_stop_ids(struct run *r, struct err *e)
-{
-    const char *text = r->config->rollout.stop_ids;
-    const int64_t most = (int64_t)strlen(text) / 2 + 1;
-    TRY(mem_new(most * (int64_t)sizeof *r->stop, (void **)&r->stop, e));
-    for (const char *at = text; *at;) {
-        char *end;
-        const long id = strtol(at, &end, 10);
-        if (end == at || id < 0 || id >= r->model->shape.vocab)
-            FAIL(e, TARE_E_CONFIG, "%s: rollout.stop_ids = %s: '%s' is not a token id below %lld",
-                 config_where(r->config, "rollout", "stop_ids"), text, at, (long long)r->model->shape.vocab);
-        r->stop[r->n_stop++] = (int32_t)id;
-        at = end + strspn(end, ", ");
-    }
-    return TARE_OK;
-}
-
 static tare_status open_data(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
@@ -131,7 +113,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(open_data(r, e));
     TRY(verify_open(c, &search, &env, &r->verify, e));
     TRY(open_model(r, e));
-    TRY(parse_stop_ids(r, e));
+    TRY(sample_params_from(&c->rollout, r->model->shape.vocab, config_where(c, "rollout", "stop_ids"), &r->lasting, &r->params, e));
     TRY(check_prompts(r, &r->train, e));
     TRY(check_prompts(r, &r->eval, e));
     TRY(embed_service_new(r->model, r->tokenizer, &r->embed, e));
@@ -183,6 +165,7 @@ tare_status run_open(struct run *r, const struct config *c, bool resume, struct 
     *r = (struct run){.config = c, .evaluated = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
+    arena_init(&r->lasting, "run");
     TRY(run_lock_check(c->run.dir, resume, e));
     TRY(comm_open(c->dist.ranks, &r->comm, e));
     TRY(open_parts(r, e));
@@ -215,7 +198,7 @@ void run_close(struct run *r)
     dataset_free(&r->train);
     token_ids_free(&r->prompt_ids);
     token_ids_free(&r->trace_ids);
-    mem_free(r->stop);
+    arena_free(&r->lasting);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
     pool_free(r->pool);

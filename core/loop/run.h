@@ -61,10 +61,10 @@ struct run {
     int64_t evaluated;
     struct batch batch;
     struct update_report report;
-    int32_t *stop;
-    int64_t n_stop;
-    int64_t step;   /* steps done */
-    int64_t cursor; /* prompts taken from the order */
+    struct sample_params params; /* of rollouts; its stop ids lie in `lasting` */
+    struct arena lasting;        /* what lives as long as the run */
+    int64_t step;                /* steps done */
+    int64_t cursor;              /* prompts taken from the order */
 };
 
 /* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. resume: continue run.dir's last complete

@@ -16,15 +16,8 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
 tare_status stage_rollout(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
-    const struct sample_params p = {.temperature = c->temperature,
-                                    .top_p = c->top_p,
-                                    .min_p = c->min_p,
-                                    .top_k = c->top_k,
-                                    .max_new_tokens = c->max_new_tokens,
-                                    .stop = r->stop,
-                                    .n_stop = r->n_stop};
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
-    TRY(rollout_run(r->sampler, c, &p, key, &r->batch, signals_flag(), &r->arena, e));
+    TRY(rollout_run(r->sampler, c, &r->params, key, &r->batch, signals_flag(), &r->arena, e));
     TRY(stage_off_policy(r, e));
     return stage_texts(r->tokenizer, r->model, &r->batch, &r->arena, e);
 }
