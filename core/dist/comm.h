@@ -1,25 +1,96 @@
-/* Ranks of one job. One interface for all communicators; a stage that needs other ranks calls these and nothing else. Collectives are
- * called by all ranks in the same order; a rank that fails aborts the job with its message.
+/* Ranks of one job. One interface for all communicators; a stage that needs other ranks calls these and nothing else.
  *
- * comm_self: a job of one rank, where every collective is a copy. */
+ *   self     one rank; a collective is a copy
+ *   thread   ranks are threads of one process, for tests and the thread sanitizer (comm_threads)
+ *   mpi      ranks are processes (libtare_mpi.so, loaded where it exists)
+ *   nccl     collectives in the backend's memory between GPUs, everything else through mpi
+ *
+ * Rules. Collectives are called by all ranks in the same order with sizes that fit together, each rank from one thread at a time. A
+ * collective that returns an error has failed for good: the caller leaves and comm_abort ends the job; no further collective is called. A
+ * rank that dies or hangs makes the others' collectives fail or ends them (see comm_abort), nobody waits forever. Results have the same bits
+ * on every run: gathers copy, and the only sum, reduce_scatter, is one fixed tree.
+ *
+ * Letters: R ranks (size), r this rank. */
 #ifndef TARE_CORE_COMM_H
 #define TARE_CORE_COMM_H
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 struct comm {
     int rank, size;
-    const char *kind; /* "self" */
+    const char *kind; /* "self", "thread", "mpi", "nccl" */
     void *self;
-    /* out[r] of out_bytes[r] bytes back to back in rank order; every rank gives in of n bytes. out must hold the sum. */
+
+    /* ---- host memory, any bytes */
+    /* out[r] of out_bytes[r] bytes back to back in rank order; every rank gives in of n = out_bytes[rank] bytes and gets all. in may be its
+     * own place in out. out_bytes: comm_gather_sizes. */
     tare_status (*gather)(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e);
     tare_status (*broadcast)(struct comm *c, void *data, int64_t n, int root, struct err *e);
     tare_status (*barrier)(struct comm *c, struct err *e);
-    void (*free)(struct comm *c);
+
+    /* ---- the backend's memory (host memory on the CPU), equal pieces */
+    /* out [R, bytes] <- in [bytes] of every rank; in may be its own piece of out. */
+    tare_status (*all_gather)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
+    /* out [n] <- sum over ranks q of piece r of in_q [R, n], added in fp32 in the tree of comm_tree_sum. in is left as it is; out may be
+     * its own piece r of in. */
+    tare_status (*reduce_scatter)(struct comm *c, const float *in, int64_t n, float *out, struct err *e);
+
+    /* ---- all_gather in two halves, for prefetch. Between them in and out belong to the communicator; other collectives may be called,
+     * and at most COMM_PENDING may be begun and not yet waited for. They are waited for in the order in which they were begun. overlaps: the
+     * transfer runs while the caller computes; without it begin does all the work and wait returns at once. */
+    tare_status (*gather_begin)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
+    tare_status (*gather_wait)(struct comm *c, struct err *e);
+    bool overlaps;
+
+    /* A collective of more than so many seconds is an error that names the ranks that are missing. 0: never. */
+    double timeout_s;
+    /* Ends the job everywhere with one message on standard error; e is this rank's error. Where ranks are processes it does not return;
+     * where they are threads (and in a job of one rank) it marks the communicator, and every collective of any rank fails from here on. */
+    void (*abort)(struct comm *c, const struct err *e);
+    void (*note)(struct comm *c); /* stage or step has changed; NULL: nobody wants to know */
+    void (*free)(struct comm *c); /* a regular end: all ranks call it */
+
+    const char *stage; /* set by comm_stage; a literal */
+    int64_t step;
 };
+
+enum { COMM_PENDING = 4 };
 
 tare_status comm_self(struct comm *out, struct err *e);
 /* ranks: dist.ranks. More than one needs a communicator that this build may lack: the error says what to install. */
 tare_status comm_open(int64_t ranks, struct comm *out, struct err *e);
+
+/* Runs fn(comm, ctx, e) in `ranks` threads that are the ranks of one job; returns when all have. The error is that of the first rank to
+ * fail, with its rank in front; a failing rank ends the others' collectives. timeout_s as above. */
+tare_status comm_threads(int ranks, double timeout_s, tare_status (*fn)(struct comm *c, void *ctx, struct err *e), void *ctx,
+                         struct err *e);
+
+/* sizes[R] <- each rank's n. */
+tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e);
+/* All ranks leave with the same status: OK if every rank gave OK, else the code and message of the lowest rank that failed ("rank 2: ...";
+ * TARE_E_CANCELLED only when nothing worse happened). For places where a rank can fail alone and the others would go on to a collective:
+ * the ends of stages. Costs one gather of a few bytes. */
+tare_status comm_agree(struct comm *c, tare_status status, struct err *e);
+/* Something that must be the same on all ranks: a configuration key, a plugin's file. name and value are text without newlines. */
+struct comm_fact {
+    const char *name, *value;
+};
+/* Every rank gives its facts; a name that is missing on a rank or has another value there is an error on all ranks, which names it, the
+ * values and the ranks. what: "configuration", ... for the message. */
+tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *facts, int64_t n, struct err *e);
+
+/* Says what this rank is doing from here on: messages about a failure name it. stage: a literal ("rollout", "update", "checkpoint", ...).
+ *
+ * It is also where tests make ranks fail: with TARE_FAULT=rank=1,stage=update,step=2,kind=kill in the environment rank 1 is killed
+ * (SIGKILL) when it enters that stage. kind: kill; hang (sleeps for good); fail (an error is returned); exit (leaves without a word).
+ * after=0.05: so many seconds after entering, while the stage runs (kill and exit only). stage and step may be left out: any. */
+tare_status comm_stage(struct comm *c, const char *stage, int64_t step, struct err *e);
+
+/* The fixed tree: out[n] = sum of in[0..count-1][n] in fp32, added in pairs of neighbours, ((0 + 1) + (2 + 3)) + ((4 + 5) + ...): round k
+ * adds in[i + 2^k] to in[i] for i = 0, 2^(k+1), ... while i + 2^k < count. A count of 8 on one rank and 2, 4 or 8 ranks with 4, 2 or 1
+ * summands each, combined by reduce_scatter, therefore give the same bits. out may be one of the inputs. */
+void comm_tree_sum(const float *const *in, int count, int64_t n, float *out);
 
 #endif

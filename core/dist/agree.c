@@ -1,0 +1,161 @@
+/* Collectives made of the communicator's own: sizes, agreement on an error, facts that must be the same everywhere. */
+#include "base/arena.h"
+#include "base/str.h"
+#include "dist/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Equal pieces of host memory; all_gather takes the backend's memory, which may be another. */
+static tare_status gather_equal(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    int64_t *each = NULL;
+    TRY(mem_new(c->size * (int64_t)sizeof *each, (void **)&each, e));
+    for (int r = 0; r < c->size; r++) each[r] = bytes;
+    const tare_status status = c->gather(c, in, bytes, out, each, e);
+    mem_free(each);
+    return status;
+}
+
+tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e)
+{
+    return gather_equal(c, &n, sizeof n, sizes, e);
+}
+
+/* The error that counts: the lowest rank's, but a cancellation only when there is no other. */
+static int first_failed(const int64_t *codes, int size)
+{
+    int cancelled = -1;
+    for (int r = 0; r < size; r++) {
+        if (codes[r] && codes[r] != TARE_E_CANCELLED) return r;
+        if (codes[r] && cancelled < 0) cancelled = r;
+    }
+    return cancelled;
+}
+
+tare_status comm_agree(struct comm *c, tare_status status, struct err *e)
+{
+    int64_t *codes = NULL;
+    struct err mine = {0};
+    if (c->size == 1) return status;
+    if (status && e) mine = *e;
+    TRY(mem_new(c->size * (int64_t)sizeof *codes, (void **)&codes, e));
+    tare_status got = comm_gather_sizes(c, status, codes, e);
+    const int failed = got ? -1 : first_failed(codes, c->size);
+    if (failed >= 0) {
+        got = c->broadcast(c, &mine, sizeof mine, failed, e);
+        if (!got) {
+            mine.message[sizeof mine.message - 1] = mine.frames[sizeof mine.frames - 1] = 0;
+            if (e) *e = mine;
+            got = (tare_status)codes[failed];
+            if (got != TARE_E_CANCELLED) err_prefix(e, "rank %d", failed);
+        }
+    }
+    mem_free(codes);
+    return got;
+}
+
+/* ---- facts. A rank's text: "name\nvalue\n" ... */
+
+struct facts {
+    char *text;
+    int64_t size;
+};
+
+static const char *line_of(const struct facts *f, int64_t *at, int64_t *n)
+{
+    if (*at >= f->size) return NULL;
+    const char *line = f->text + *at, *end = memchr(line, '\n', (size_t)(f->size - *at));
+    *n = end ? end - line : f->size - *at;
+    *at += *n + 1;
+    return line;
+}
+
+static const char *find_fact(const struct facts *f, const char *name, int64_t name_size, int64_t *n)
+{
+    int64_t at = 0, size;
+    for (const char *line; (line = line_of(f, &at, &size));) {
+        const char *value = line_of(f, &at, n);
+        if (value && size == name_size && !memcmp(line, name, (size_t)size)) return value;
+    }
+    return NULL;
+}
+
+/* Ranks whose fact is not what `than` has, as " 1 3": into text. */
+static int list_others(const struct facts *all, int size, int than, const char *name, int64_t name_size, char *text, int64_t room)
+{
+    int64_t n = 0, m = 0, at = 0;
+    int count = 0;
+    const char *value = find_fact(&all[than], name, name_size, &n);
+    text[0] = 0;
+    for (int r = 0; r < size; r++) {
+        const char *other = find_fact(&all[r], name, name_size, &m);
+        if (!value == !other && (!value || (n == m && !memcmp(value, other, (size_t)n)))) continue;
+        if (at + 16 < room) at += snprintf(text + at, (size_t)(room - at), "%s%d", count ? ", " : "", r);
+        count++;
+    }
+    return count;
+}
+
+static tare_status refuse_difference(const struct facts *all, int size, const char *what, const char *name, int64_t name_size,
+                                     int rank, struct err *e)
+{
+    int64_t n[2] = {0};
+    char ranks[300];
+    const char *mine = find_fact(&all[0], name, name_size, &n[0]), *other = find_fact(&all[rank], name, name_size, &n[1]);
+    const int count = list_others(all, size, 0, name, name_size, ranks, sizeof ranks);
+    FAIL(e, TARE_E_CONFIG, "%s differs between ranks: %.*s is %s%.*s%s on rank 0 and %s%.*s%s on rank%s %s; start all ranks alike",
+         what, (int)name_size, name, mine ? "'" : "", mine ? (int)n[0] : 7, mine ? mine : "missing", mine ? "'" : "",
+         other ? "'" : "", other ? (int)n[1] : 7, other ? other : "missing", other ? "'" : "", count > 1 ? "s" : "", ranks);
+}
+
+static tare_status compare(const struct facts *all, int size, const char *what, struct err *e)
+{
+    for (int r = 1; r < size; r++) {
+        if (all[r].size == all[0].size && !memcmp(all[r].text, all[0].text, (size_t)all[0].size)) continue;
+        for (int side = 0; side < 2; side++) { /* names of rank 0, then names that it lacks */
+            const struct facts *from = &all[side ? r : 0], *in = &all[side ? 0 : r];
+            int64_t at = 0, n, m, k;
+            for (const char *name; (name = line_of(from, &at, &n));) {
+                const char *value = line_of(from, &at, &m), *other = find_fact(in, name, n, &k);
+                if (!value || !other || m != k || memcmp(value, other, (size_t)m))
+                    return refuse_difference(all, size, what, name, n, r, e);
+            }
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status gather_facts(struct comm *c, const char *what, const struct str *mine, struct err *e)
+{
+    tare_status status;
+    int64_t *sizes = NULL, total = 0;
+    struct facts *all = NULL;
+    char *texts = NULL;
+    TRY_TO(status, done, mem_new(c->size * (int64_t)sizeof *sizes, (void **)&sizes, e));
+    TRY_TO(status, done, mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
+    TRY_TO(status, done, comm_gather_sizes(c, mine->size, sizes, e));
+    for (int r = 0; r < c->size; r++) total += sizes[r];
+    TRY_TO(status, done, mem_new(total + 1, (void **)&texts, e));
+    TRY_TO(status, done, c->gather(c, mine->data, mine->size, texts, sizes, e));
+    total = 0;
+    for (int r = 0; r < c->size; total += sizes[r++]) all[r] = (struct facts){texts + total, sizes[r]};
+    status = compare(all, c->size, what, e);
+done:
+    mem_free(sizes);
+    mem_free(all);
+    mem_free(texts);
+    return status;
+}
+
+tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *facts, int64_t n, struct err *e)
+{
+    struct str mine = {0};
+    tare_status status = TARE_OK;
+    if (c->size == 1) return TARE_OK;
+    for (int64_t i = 0; i < n && !status; i++) status = str_addf(&mine, e, "%s\n%s\n", facts[i].name, facts[i].value);
+    status = comm_agree(c, status, e);
+    if (!status) status = gather_facts(c, what, &mine, e);
+    str_free(&mine);
+    return status;
+}
