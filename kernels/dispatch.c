@@ -1,8 +1,11 @@
-/* Which CPU table runs: the fastest this CPU has, unless a name or TARE_CPU asks for another. */
+/* Which table runs. On the CPU the fastest this one has, unless a name or TARE_CPU asks for another; on a GPU the one in libtare_cuda.so. */
 #include "kernels_cpu.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct choice {
     const char *name, *needs;
@@ -50,4 +53,94 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
         FAIL(e, TARE_E_UNSUPPORTED, "%s: this CPU lacks %s; leave %s unset for the fastest it can run", asked, known->needs,
              name ? "the name" : "TARE_CPU");
     FAIL(e, TARE_E_INVALID, "%s \"%s\" is not known; one of ref, avx2, avx512", name ? "CPU kernels" : "TARE_CPU", asked);
+}
+
+/* ---- the CUDA backend: an object of its own, so that this program runs where there is no CUDA */
+
+enum { PATH_MOST = 4096 };
+
+/* Where place i would have the object; 0: there is no such place. */
+static int cuda_place(int i, char path[PATH_MOST])
+{
+    static const char *const beside[] = {"libtare_cuda.so", "../lib/tare/libtare_cuda.so"};
+    const char *asked = getenv("TARE_CUDA");
+    if (asked && *asked) return !i && snprintf(path, PATH_MOST, "%s", asked) < PATH_MOST;
+    if (i > 1) return i == 2 && snprintf(path, PATH_MOST, "libtare_cuda.so") > 0; /* the loader's search */
+    char self[PATH_MOST / 2];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) return 0;
+    self[n] = 0;
+    char *slash = strrchr(self, '/');
+    if (!slash) return 0;
+    slash[1] = 0;
+    return snprintf(path, PATH_MOST, "%s%s", self, beside[i]) < PATH_MOST;
+}
+
+static void one_line(char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n') *text = ' ';
+}
+
+static tare_status cuda_object(void **object, char path[PATH_MOST], struct err *e)
+{
+    char places[2 * PATH_MOST] = "";
+    for (int i = 0; cuda_place(i, path); i++) {
+        if (strchr(path, '/') && access(path, F_OK)) {
+            const size_t used = strlen(places);
+            snprintf(places + used, sizeof places - used, "%s%s", used ? ", " : "", path);
+            continue;
+        }
+        *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (*object) return TARE_OK;
+        char why[500];
+        snprintf(why, sizeof why, "%s", dlerror());
+        one_line(why);
+        if (strchr(path, '/')) FAIL(e, TARE_E_UNSUPPORTED, "%s cannot be loaded: %s", path, why);
+    }
+    FAIL(e, TARE_E_NOT_FOUND,
+         "libtare_cuda.so is not there (%s); build it with make where the CUDA toolkit is, or use run.device = cpu", places);
+}
+
+tare_status kernels_cuda(int local, const struct kernels **out, struct err *e)
+{
+    static const struct kernels *opened;
+    char path[PATH_MOST], why[500] = "";
+    void *object = NULL;
+    *out = opened;
+    if (opened) return TARE_OK;
+    tare_status status = cuda_object(&object, path, e);
+    if (status) return err_prefix(e, "run.device = cuda");
+    kernels_cuda_entry entry;
+    void *symbol = dlsym(object, KERNELS_CUDA_ENTRY);
+    if (!symbol)
+        FAIL(e, TARE_E_VERSION, "run.device = cuda: %s has no " KERNELS_CUDA_ENTRY "; it is not the CUDA backend of tare", path);
+    memcpy(&entry, &symbol, sizeof entry);
+    opened = entry(KERNELS_ABI, local, why, sizeof why);
+    one_line(why);
+    if (!opened) FAIL(e, TARE_E_DEVICE, "run.device = cuda: %s", why);
+    *out = opened;
+    return TARE_OK;
+}
+
+tare_status kernels_open(const char *device, const char *kernels, int local, const struct kernels **out, struct err *e)
+{
+    const char *name = strcmp(kernels, "auto") ? kernels : NULL;
+    *out = NULL;
+    if (!strcmp(device, "cpu")) return kernels_cpu(name, out, e);
+    if (strcmp(device, "cuda")) FAIL(e, TARE_E_CONFIG, "run.device = %s; it has to be cpu or cuda", device);
+    if (name)
+        FAIL(e, TARE_E_CONFIG, "run.kernels = %s names CPU kernels, and run.device = cuda has its own; leave run.kernels = auto",
+             name);
+    return kernels_cuda(local, out, e);
+}
+
+tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct err *e)
+{
+    if (k->finish) k->finish(c);
+    const struct kernel_fault *f = c->fault;
+    if (!f || !f->code) return TARE_OK;
+    const char *stage = f->stage ? f->stage : "kernels";
+    if (f->layer < 0) FAIL(e, f->code, "%s: %s", stage, f->message);
+    FAIL(e, f->code, "%s, layer %lld: %s", stage, (long long)f->layer, f->message);
 }

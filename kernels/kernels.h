@@ -1,6 +1,13 @@
 /* kernels: the table of operations that the model, the sampler and the optimizer are written against. A backend fills it:
  * kernels/ref defines every operation in plain C, kernels/cpu overrides it for AVX2 and AVX-512, kernels/cuda is a shared object
- * of its own. Pointers are the backend's memory (host memory on the CPU; see alloc).
+ * of its own.
+ *
+ * Memory. Every pointer that an operation gets is the backend's memory (alloc): tensors, index arrays, rows of arguments, results. Where device
+ * is set the host must not touch it and goes through upload and download. Only descriptors of sequences (attn_seq and attn_seg arrays, and the
+ * block lists that they point to) are host memory, read before the operation returns.
+ *
+ * Failures. Operations return nothing. The first failure of a context stays in its fault, later operations on it do nothing, and the code that
+ * walks through a pass asks kernels_finish at its end.
  *
  * Letters: T tokens (rows), C width, H query heads, J key/value heads, D head width, F MLP width, V vocabulary. Row-major.
  *
@@ -24,12 +31,29 @@
 enum dtype { DTYPE_F32 = 0, DTYPE_BF16 = 1, DTYPE_F16 = 2 };
 enum { KV_BLOCK = 16 }; /* keys in a block of the key/value cache */
 
+/* The first failure on a context: which operation on what shapes, and what the machine said. stage and layer are where the caller is. */
+struct kernel_fault {
+    tare_status code;  /* TARE_OK: none */
+    const char *stage; /* "forward pass", ...; a literal */
+    int64_t layer;     /* -1: in none */
+    char message[700];
+};
+
 /* What an operation runs on. */
 struct kctx {
-    struct pool *pool;     /* CPU threads; NULL: the calling thread */
-    void *stream;          /* CUDA */
-    struct arena *scratch; /* owned by the context; operations may use and must give back by arena_reset on return */
+    struct pool *pool;          /* CPU threads; NULL: the calling thread */
+    void *stream;               /* CUDA; NULL: the process's own */
+    struct arena *scratch;      /* owned by the context; operations may use and must give back by arena_reset on return */
+    struct kernel_fault *fault; /* owned by the caller; NULL: failures are only logged */
 };
+
+/* Where the caller is, for the message of a failure. */
+static inline void kernels_at(const struct kctx *c, const char *stage, int64_t layer)
+{
+    if (!c->fault) return;
+    c->fault->stage = stage;
+    c->fault->layer = layer;
+}
 
 /* Keys and values of one layer, in blocks of 16 keys. A sequence's key j lives in block blocks[j / 16], lane j % 16.
  *   k: [n_blocks, J, D, 16] (transposed: 16 keys side by side)      v: [n_blocks, J, 16, D] */
@@ -71,8 +95,11 @@ struct head_grad_row {
 
 struct kernels {
     const char *name; /* "ref", "avx2", "avx512", "cuda" */
+    int device;       /* 1: the host must not touch alloc's memory, and operations run behind the host's back until finish */
 
-    /* ---- memory */
+    /* ---- memory. upload and download return when the bytes are there */
+    /* Waits for everything that was asked for; a failure of it is in c->fault then. NULL: operations are done when they return. */
+    void (*finish)(const struct kctx *c);
     void *(*alloc)(const struct kctx *c, int64_t bytes); /* zeroed, 64-byte aligned; NULL when there is none */
     void (*release)(const struct kctx *c, void *p);
     void (*upload)(const struct kctx *c, void *dst, const void *host, int64_t bytes);
@@ -162,5 +189,17 @@ struct kernels {
 /* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512 (or name, when not NULL) masks the choice. An unknown name, or one this CPU
  * cannot run, is an error. */
 tare_status kernels_cpu(const char *name, const struct kernels **out, struct err *e);
+/* libtare_cuda.so (TARE_CUDA=FILE, beside the program, in ../lib/tare, or where the loader looks), opened once a process, on GPU `local` modulo
+ * those there are: the process's number among those of this machine. No object, driver or GPU: an error of one line that says which. */
+tare_status kernels_cuda(int local, const struct kernels **out, struct err *e);
+/* What run.device and run.kernels ask for: kernels "auto" or a name of kernels_cpu's (device = cpu). */
+tare_status kernels_open(const char *device, const char *kernels, int local, const struct kernels **out, struct err *e);
+/* Waits, and turns a fault of the context into an error: stage, layer, operation, shapes. */
+tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct err *e);
+
+/* Between the program and libtare_cuda.so: its one symbol. abi: KERNELS_ABI; text gets the reason of a failure, in one line. */
+#define KERNELS_ABI ((UINT64_C(1) << 32) + sizeof(struct kernels) * 4096 + sizeof(struct kctx))
+typedef const struct kernels *(*kernels_cuda_entry)(uint64_t abi, int local, char *text, int64_t size);
+#define KERNELS_CUDA_ENTRY "tare_cuda_open"
 
 #endif
