@@ -42,12 +42,13 @@ AVX2 static inline __attribute__((always_inline)) void take_avx2(__m256 s, int32
     _mm256_store_ps(best, _mm256_min_ps(s, was));
 }
 
-/* R is a constant at every call, so the loops over it unroll and acc lies in registers. */
+/* R is a constant at every call. Every loop over it must unroll: one that does not makes acc an array in memory, stored at each step. */
 AVX2 static inline __attribute__((always_inline)) void tile_avx2(const int R, const float *const *x, const float *panel,
                                                                  const float *half_norms, int64_t d, int32_t index,
                                                                  struct lane_best *best, float *dots)
 {
     __m256 low[6], high[6];
+#pragma GCC unroll 6
     for (int r = 0; r < R; r++) low[r] = high[r] = _mm256_setzero_ps();
     for (int64_t i = 0; i < d; i++) {
         const __m256 b0 = _mm256_load_ps(panel + i * NEAREST_LANES), b1 = _mm256_load_ps(panel + i * NEAREST_LANES + 8);
@@ -58,6 +59,7 @@ AVX2 static inline __attribute__((always_inline)) void tile_avx2(const int R, co
             high[r] = _mm256_fmadd_ps(a, b1, high[r]);
         }
     }
+#pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
         if (dots) {
             _mm256_storeu_ps(dots + r * NEAREST_LANES, low[r]);
@@ -84,12 +86,15 @@ AVX512 static inline __attribute__((always_inline)) void tile_avx512(const int R
                                                                      struct lane_best *best, float *dots)
 {
     __m512 acc[12];
+#pragma GCC unroll 12
     for (int r = 0; r < R; r++) acc[r] = _mm512_setzero_ps();
     for (int64_t i = 0; i < d; i++) {
         const __m512 b = _mm512_load_ps(panel + i * NEAREST_LANES);
 #pragma GCC unroll 12
-        for (int r = 0; r < R; r++) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i]), b, acc[r]);
+    #pragma GCC unroll 12
+    for (int r = 0; r < R; r++) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i]), b, acc[r]);
     }
+#pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
         if (dots) {
             _mm512_storeu_ps(dots + r * NEAREST_LANES, acc[r]);
