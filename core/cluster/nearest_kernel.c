@@ -91,7 +91,7 @@ AVX512 static inline __attribute__((always_inline)) void tile_avx512(const int R
     for (int64_t i = 0; i < d; i++) {
         const __m512 b = _mm512_load_ps(panel + i * NEAREST_LANES);
 #pragma GCC unroll 12
-    for (int r = 0; r < R; r++) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i]), b, acc[r]);
+        for (int r = 0; r < R; r++) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i]), b, acc[r]);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
