@@ -36,6 +36,9 @@ struct comm {
     /* out [n] <- sum over ranks q of piece r of in_q [R, n], added in fp32 in the tree of comm_tree_sum. in is left as it is; out may be
      * its own piece r of in. */
     tare_status (*reduce_scatter)(struct comm *c, const float *in, int64_t n, float *out, struct err *e);
+    /* out [R, bytes]: piece q is what rank q has as piece r of its in [R, bytes]. in and out do not overlap. The update uses it where sums have to
+     * have an order of their own (model/grads.h). */
+    tare_status (*all_to_all)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
 
     /* ---- all_gather in two halves, for prefetch. Between them in and out belong to the communicator; other collectives may be called,
      * and at most COMM_PENDING may be begun and not yet waited for. They are waited for in the order in which they were begun. overlaps: the

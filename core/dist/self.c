@@ -58,6 +58,7 @@ tare_status comm_self(struct comm *out, struct err *e)
                          .barrier = self_nothing,
                          .all_gather = self_all_gather,
                          .reduce_scatter = self_reduce_scatter,
+                         .all_to_all = self_all_gather,
                          .gather_begin = self_all_gather,
                          .gather_wait = self_nothing,
                          .abort = self_abort,

@@ -103,6 +103,25 @@ done:
     return status;
 }
 
+static tare_status use_all_to_all(struct comm *c, int64_t n, struct err *e)
+{
+    float *in = NULL, *out = NULL;
+    tare_status status;
+    const int64_t bytes = n * (int64_t)sizeof(float);
+    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&in, e));
+    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&out, e));
+    for (int64_t i = 0; i < c->size * n; i++) in[i] = value(c->rank, i);
+    TRY_TO(status, done, c->all_to_all(c, in, bytes, out, e));
+    for (int r = 0; r < c->size; r++)
+        for (int64_t i = 0; i < n; i++)
+            if (out[r * n + i] != value(r, c->rank * n + i))
+                FAIL_TO(status, done, e, TARE_E_GENERIC, "all_to_all: piece of rank %d, element %lld", r, (long long)i);
+done:
+    mem_free(in);
+    mem_free(out);
+    return status;
+}
+
 static tare_status use_agree(struct comm *c, struct err *e)
 {
     struct err mine = {0};
@@ -151,6 +170,7 @@ static tare_status use_all(struct comm *c, void *ctx, struct err *e)
     for (int64_t n = 0; n < 3000; n = 3 * n + 1) {
         TRY(use_all_gather(c, n, e));
         TRY(use_reduce_scatter(c, n, e));
+        TRY(use_all_to_all(c, n, e));
     }
     TRY(use_agree(c, e));
     return use_same(c, e);
