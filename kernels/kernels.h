@@ -77,6 +77,7 @@ struct attn_shape {
     int64_t heads, kv_heads, head_dim; /* H, J, D */
     int64_t stride;                    /* floats in a row of qkv: (H + 2J) D */
     float scale;                       /* 1/sqrt(D) */
+    enum dtype dtype;                  /* of the model's products; a backend may keep keys and values in it (kv_bytes) */
 };
 
 /* Arguments of sampling for one row. Truncation is applied in the order top-k, top-p, min-p, all on the softmax at temperature. */
@@ -137,7 +138,10 @@ struct kernels {
     void (*rope)(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
                  int64_t head_dim, int inverse);
 
-    /* ---- key/value cache. Token rows[i] of qkv goes to slot slots[i] = block*16 + lane; a row may be listed several times */
+    /* ---- key/value cache. Bytes of k (v needs as many) for n_blocks blocks; NULL: fp32 in the layout of struct kv_layer. A backend that has this
+     * decides precision and layout, and only its own operations read k and v. */
+    int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);
+    /* Token rows[i] of qkv goes to slot slots[i] = block*16 + lane; a row may be listed several times */
     void (*kv_write)(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
                      const int64_t *slots, int64_t n);
     void (*kv_copy)(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,

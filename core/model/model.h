@@ -98,6 +98,8 @@ struct kv_cache {
     struct kv_layer *layers; /* [n_layers] */
     int64_t n_layers, n_blocks;
 };
+/* Bytes of one layer's keys (its values need as many). */
+int64_t kv_cache_bytes(const struct model *m, int64_t n_blocks);
 tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_blocks, struct kv_cache *out, struct err *e);
 void kv_cache_free(const struct model *m, struct kv_cache *c);
 

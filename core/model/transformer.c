@@ -4,9 +4,15 @@
 
 #include <math.h>
 
+int64_t kv_cache_bytes(const struct model *m, int64_t n_blocks)
+{
+    const struct attn_shape s = model_attn_shape(m);
+    return m->k->kv_bytes ? m->k->kv_bytes(s, n_blocks) : n_blocks * s.kv_heads * s.head_dim * KV_BLOCK * (int64_t)sizeof(float);
+}
+
 tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_blocks, struct kv_cache *out, struct err *e)
 {
-    const int64_t bytes = (n_blocks > 0 ? n_blocks : 1) * m->shape.kv_heads * m->shape.head_dim * KV_BLOCK * 4;
+    const int64_t bytes = kv_cache_bytes(m, n_blocks > 0 ? n_blocks : 1);
     *out = (struct kv_cache){.n_layers = n_layers, .n_blocks = n_blocks};
     TRY(mem_new(n_layers * (int64_t)sizeof *out->layers, (void **)&out->layers, e));
     for (int64_t l = 0; l < n_layers; l++) {
@@ -38,7 +44,8 @@ struct attn_shape model_attn_shape(const struct model *m)
                                .kv_heads = s->kv_heads,
                                .head_dim = s->head_dim,
                                .stride = (s->heads + 2 * s->kv_heads) * s->head_dim,
-                               .scale = (float)(1 / sqrt((double)s->head_dim))};
+                               .scale = (float)(1 / sqrt((double)s->head_dim)),
+                               .dtype = m->dtype};
 }
 
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e)

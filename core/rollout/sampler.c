@@ -93,9 +93,9 @@ struct sampler_stats sampler_stats(const struct sampler *s)
 
 /* ---- the cache */
 
-static int64_t block_bytes(const struct model_shape *m)
+static int64_t block_bytes(const struct model *m)
 {
-    return m->layers * 2 * m->kv_heads * m->head_dim * KV_BLOCK * (int64_t)sizeof(float);
+    return m->shape.layers * 2 * kv_cache_bytes(m, 1);
 }
 
 /* Without a size from the user: what the batch needs when every completion runs to its limit, but no more than a quarter of the machine's
@@ -103,7 +103,7 @@ static int64_t block_bytes(const struct model_shape *m)
 static int64_t automatic_blocks(const struct sampler *s, int64_t max_batch)
 {
     const int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
-    const int64_t most = memory / 4 / block_bytes(&s->model->shape);
+    const int64_t most = memory / 4 / block_bytes(s->model);
     int64_t wanted = scheduler_batch_need(&s->sched, max_batch), least = 1;
     for (int64_t i = 0; i < s->sched.n_groups; i++) {
         const int64_t need = scheduler_group_need(&s->sched.groups[i]);
@@ -130,7 +130,7 @@ static tare_status fit_cache(struct sampler *s, int64_t max_batch, struct err *e
     if (status) {
         s->cache = (struct kv_cache){0};
         return err_prefix(e, "key/value cache of %lld tokens (%lld MiB); set rollout.kv_tokens or rollout.batch lower",
-                          (long long)(n * KV_BLOCK), (long long)(n * block_bytes(&s->model->shape) >> 20));
+                          (long long)(n * KV_BLOCK), (long long)(n * block_bytes(s->model) >> 20));
     }
     return TARE_OK;
 }

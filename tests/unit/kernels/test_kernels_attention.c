@@ -16,7 +16,7 @@ struct scene { /* SEQS sequences whose first `shared` keys are the same blocks; 
 static void scene_make(struct scene *s, int64_t heads, int64_t kv_heads, int64_t dim, int64_t shared)
 {
     static const int64_t lengths[SEQS] = {1, 16, 37, 33, 70};
-    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim)};
+    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32};
     s->rows = 0;
     int32_t next = 0;
     for (int i = 0; i < SEQS; i++) {
@@ -111,7 +111,7 @@ struct grad_scene {
 /* out and stats of SEGS by ref's attention on a cache of one key a row. */
 static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_heads, int64_t dim)
 {
-    g->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim)};
+    g->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32};
     g->qkv = randoms(GRAD_T * g->s.stride, 1, 1);
     g->dout = randoms(GRAD_T * heads * dim, 2, 1);
     g->out = randoms(GRAD_T * heads * dim, 0, 1);
