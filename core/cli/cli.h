@@ -11,6 +11,7 @@ int cmd_eval(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_score(int argc, char **argv);
 int cmd_estimate(int argc, char **argv);

@@ -28,6 +28,7 @@
 #pragma weak cmd_sweep
 #pragma weak cmd_report
 #pragma weak cmd_watch
+#pragma weak cmd_plan
 
 struct verb {
     const char *name, *arguments, *what;
@@ -42,6 +43,7 @@ static const struct verb VERBS[] = {
     {"sweep", "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals", cmd_sweep},
     {"report", "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots", cmd_report},
     {"watch", "RUN", "a run's signals, live in the terminal", cmd_watch},
+    {"plan", "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated", cmd_plan},
     {"generate", "MODEL [key=value ...]", "questions in, completions out (JSON lines)", cmd_generate},
     {"score", "MODEL", "token ids in, logprobs and entropies out", cmd_score},
     {"estimate", "PLUGIN [key=value ...]", "groups of rewards in, advantages out; --replay RUN --step N", cmd_estimate},

@@ -1,0 +1,282 @@
+/* Memory by class and rank. Every formula here is stated with its shapes in docs/plan.md. */
+#include "loop/plan.h"
+
+#include "model/layout.h"
+#include "rollout/scheduler.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PREFILL_ROWS = 2048, AUTO_BATCH = 256, LOGIT_ROWS = 64, EVAL_ROWS = 256 }; /* of the sampler and the evaluation */
+enum { LOGITS_FLOATS = 8 << 20, HEAD_ROWS_MOST = 1024, HEAD_ROWS_LEAST = 16 };    /* of the update's head */
+enum { F32 = 4, TOKEN_BYTES = 64 }; /* a sampled token: log, ids, logprobs, entropy, advantage */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t stride(const struct model_shape *s)
+{
+    return (s->heads + 2 * s->kv_heads) * s->head_dim;
+}
+
+/* ---- parameters */
+
+struct sizes {                                                          /* floats, but packed in bytes */
+    int64_t count, params, piece, largest_unit, largest_tensor, packed; /* count: without the padding of the layout */
+};
+
+/* Bytes of a product's compute copy. On the CPU as its kernels pack it, in panels of columns. */
+static tare_status packed_bytes(const struct plan_input *in, int64_t n, int64_t k, int64_t *out, struct err *e)
+{
+    const bool bf16 = !strcmp(in->config->model.dtype, "bf16");
+    *out = n * k * (bf16 ? 2 : 4);
+    if (in->machine.gpu) return TARE_OK;
+    const struct kernels *cpu;
+    TRY(kernels_cpu(strcmp(in->config->run.kernels, "auto") ? in->config->run.kernels : NULL, &cpu, e));
+    *out = cpu->packed_bytes(n, k, bf16 ? DTYPE_BF16 : DTYPE_F32);
+    return TARE_OK;
+}
+
+static tare_status packed_all(const struct plan_input *in, int64_t *out, struct err *e)
+{
+    const struct model_shape *s = &in->shape;
+    const int64_t C = s->hidden, q = s->heads * s->head_dim, F = s->intermediate;
+    const int64_t n[4] = {stride(s), C, 2 * F, C}, k[4] = {C, q, C, F};
+    int64_t bytes;
+    TRY(packed_bytes(in, s->vocab, C, out, e));
+    for (int i = 0; i < 4; i++) {
+        TRY(packed_bytes(in, n[i], k[i], &bytes, e));
+        *out += s->layers * bytes;
+    }
+    return TARE_OK;
+}
+
+/* The flat layout itself, without the buffers. */
+static tare_status measure(const struct plan_input *in, struct sizes *out, struct err *e)
+{
+    struct model m = {.shape = in->shape};
+    *out = (struct sizes){0};
+    const tare_status status = layout_make(&m, e);
+    for (int64_t u = 0; !status && u < in->shape.layers + 2; u++) {
+        const int64_t unit = m.unit_begin[u + 1] - m.unit_begin[u];
+        out->largest_unit = larger(out->largest_unit, unit);
+        out->piece += (unit + in->ranks - 1) / in->ranks;
+    }
+    for (int64_t i = 0; !status && i < m.n_tensors; i++) {
+        const int64_t n = m.tensors[i].rows * m.tensors[i].cols;
+        out->largest_tensor = larger(out->largest_tensor, n);
+        out->count += n;
+    }
+    out->params = m.n_params;
+    mem_free(m.tensors);
+    mem_free(m.unit_begin);
+    mem_free(m.layers);
+    TRY(status);
+    return packed_all(in, &out->packed, e);
+}
+
+/* ---- the update */
+
+void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets)
+{
+    const int64_t most = c->train.micro_tokens, G = c->rollout.group_size;
+    *rows = *targets = 0;
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t i = 0; i < G; i++) {
+            const int64_t cost = t - 1 + (i && c->train.prompt_sharing ? 0 : p);
+            if (*rows && *rows + cost > most) return;
+            *rows += cost;
+            *targets += t;
+        }
+}
+
+/* Floats of a row in one layer: n1, qkv, attention, x2, gate | up, act; the backward pass also wants n2, both rms, the softmax's m and l, and
+ * with Qwen3's norms the raw qkv and an rms a head. */
+static int64_t layer_row(const struct model_shape *s, bool training)
+{
+    const int64_t C = s->hidden, row = 2 * C + stride(s) + s->heads * s->head_dim + 3 * s->intermediate;
+    if (!training) return row;
+    return row + C + 2 + 2 * s->heads + (s->qk_norm ? stride(s) + s->heads + s->kv_heads : 0);
+}
+
+int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t targets, bool recompute)
+{
+    const int64_t C = s->hidden, F = s->intermediate, L = s->layers, q = s->heads * s->head_dim;
+    const int64_t forward = (L + 1) * C + (recompute ? 1 : L) * layer_row(s, true);
+    const int64_t backward = 2 * C + larger(2 * F, stride(s)) + larger(F, s->qk_norm ? stride(s) : q);
+    const int64_t head = 4 * C + 1; /* hidden, dhidden, the final norm's input with its rms, and the gradient of that */
+    return F32 * (rows * (forward + backward) + targets * head);
+}
+
+/* Keys and values of `rows` tokens in `layers` layers, with the quarter more that the update reserves. */
+static int64_t pass_cache(const struct model_shape *s, int64_t layers, int64_t rows)
+{
+    const int64_t blocks = kv_blocks_for(rows);
+    return (blocks + blocks / 4) * KV_BLOCK * layers * 2 * s->kv_heads * s->head_dim * F32;
+}
+
+static bool exact_kl(const struct config *c)
+{
+    return c->loss.kl_coef > 0 && !strcmp(c->loss.kl, "exact");
+}
+
+static int64_t logits_bytes(const struct plan_input *in)
+{
+    const int64_t V = in->shape.vocab, fit = LOGITS_FLOATS / V;
+    const int64_t rows = smaller(larger(fit, HEAD_ROWS_LEAST), HEAD_ROWS_MOST);
+    return F32 * V * (rows * (exact_kl(in->config) ? 2 : 1) + LOGIT_ROWS);
+}
+
+static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
+{
+    const struct config *c = p->in.config;
+    const struct model_shape *s = &p->in.shape;
+    const bool forward_only = c->loss.kl_coef > 0 || !strcmp(c->loss.old_logprobs, "recompute");
+    int64_t bytes = forward_only ? pass_cache(s, s->layers, p->micro_rows) : 0;
+    if (c->loss.kl_coef > 0) bytes += z->params * F32 + z->packed;
+    if (exact_kl(c)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
+    return bytes;
+}
+
+/* ---- sampling */
+
+static int64_t prompts_of(const struct plan_input *in, int64_t rank)
+{
+    const int64_t M = in->config->rollout.prompts;
+    return M / in->ranks + (rank < M % in->ranks);
+}
+
+/* Blocks that `groups` prompts with `samples` completions each want, by the sampler's own scheduler; alone: one completion. */
+static tare_status wanted_blocks(const struct plan *p, int64_t groups, int64_t samples, int64_t new_tokens, int64_t *wanted,
+                                 int64_t *alone, struct err *e)
+{
+    const struct config *c = p->in.config;
+    struct scheduler s = {0};
+    struct sample_request *requests;
+    struct arena a;
+    tare_status status;
+    arena_init(&a, "plan");
+    TRY_TO(status, done, arena_new(&a, struct sample_request, groups, &requests, e));
+    for (int64_t i = 0; i < groups; i++)
+        requests[i] = (struct sample_request){.prompt_len = p->prompt_tokens, .n_samples = samples};
+    TRY_TO(status, done, scheduler_plan(&s, requests, groups, new_tokens, p->in.shape.max_position, rng_key(0, RNG_TRAIN), &a, e));
+    const int64_t batch = c->rollout.batch ? c->rollout.batch : AUTO_BATCH;
+    *wanted = scheduler_batch_need(&s, smaller(batch, s.n_seqs));
+    *alone = scheduler_group_need(&s.groups[0]);
+done:
+    arena_free(&a);
+    return status;
+}
+
+/* The sampler's rule (rollout/sampler.c): what was asked for; or what the batch wants and an eighth more, at most a quarter of the memory, at
+ * least one completion. */
+static int64_t cache_blocks(const struct plan *p, int64_t wanted, int64_t alone)
+{
+    const struct plan_input *in = &p->in;
+    if (in->config->rollout.kv_tokens) return kv_blocks_for(in->config->rollout.kv_tokens);
+    int64_t n = wanted + wanted / 8;
+    if (in->machine.memory > 0) n = smaller(n, (int64_t)(in->machine.memory / 4 / (double)(p->kv_token_bytes * KV_BLOCK)));
+    return larger(n, alone);
+}
+
+static tare_status plan_cache(struct plan *p, struct err *e)
+{
+    const struct config *c = p->in.config;
+    const struct model_shape *s = &p->in.shape;
+    const int64_t G = c->rollout.group_size, groups = larger(prompts_of(&p->in, 0), 1);
+    int64_t wanted, alone;
+    p->kv_token_bytes = s->layers * 2 * s->kv_heads * s->head_dim * F32;
+    TRY(wanted_blocks(p, groups, G, p->new_tokens, &wanted, &alone, e));
+    int64_t blocks = cache_blocks(p, wanted, alone);
+    p->kv_wanted = wanted * KV_BLOCK;
+    const int64_t prefix = kv_blocks_for(p->prompt_tokens), own = alone - p->prompt_tokens / KV_BLOCK;
+    if (c->eval.every || c->eval.before || c->eval.after) {
+        const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS ? c->eval.rows : EVAL_ROWS;
+        const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
+        TRY(wanted_blocks(p, (rows + p->in.ranks - 1) / p->in.ranks, c->eval.samples, longest, &wanted, &alone, e));
+        if (wanted > blocks) blocks = larger(blocks, cache_blocks(p, wanted, alone));
+    }
+    p->kv_tokens = blocks * KV_BLOCK;
+    const int64_t group = prefix + G * own, rest = blocks % group;
+    p->kv_sequences = blocks / group * G + (rest > prefix ? (rest - prefix) / own : 0);
+    return TARE_OK;
+}
+
+/* The sampler's forward pass: a prefill of prompts, or a row a running completion. */
+static int64_t prefill_bytes(const struct plan *p, int64_t groups)
+{
+    const struct config *c = p->in.config;
+    const struct model_shape *s = &p->in.shape;
+    const int64_t batch = smaller(c->rollout.batch ? c->rollout.batch : AUTO_BATCH, groups * c->rollout.group_size);
+    const int64_t rows = larger(smaller(groups * p->prompt_tokens, PREFILL_ROWS), batch);
+    return F32 * (rows * (s->hidden + layer_row(s, false)) + batch * s->hidden);
+}
+
+/* ---- a rank */
+
+static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank, struct plan_rank *out)
+{
+    const struct plan_input *in = &p->in;
+    const bool parted = in->ranks > 1 && in->shard == PLAN_SHARD_ZERO3, moments = in->ranks > 1 && in->shard != PLAN_SHARD_NONE;
+    const int64_t groups = prompts_of(in, rank), tokens = groups * in->config->rollout.group_size * p->new_tokens;
+    const bool recompute = !strcmp(in->config->train.recompute, "layer");
+    int64_t *b = out->bytes;
+    *out = (struct plan_rank){.groups = groups};
+    b[PLAN_WEIGHTS] = F32 * (parted ? z->piece : z->params);
+    b[PLAN_GRADIENTS] = F32 * (parted ? z->piece : z->params);
+    b[PLAN_MOMENTS] = 2 * F32 * (moments ? z->piece : z->params);
+    b[PLAN_SAMPLER] = z->packed;
+    b[PLAN_GATHERED] = parted ? 3 * F32 * z->largest_unit : 0;
+    b[PLAN_REFERENCE] = reference_bytes(p, z);
+    b[PLAN_KV] = p->kv_tokens * p->kv_token_bytes;
+    b[PLAN_ACTIVATIONS] =
+        plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) + pass_cache(&in->shape, 1, p->micro_rows);
+    b[PLAN_LOGITS] = logits_bytes(in);
+    b[PLAN_PREFILL] = prefill_bytes(p, groups);
+    b[PLAN_STAGING] = F32 * z->largest_tensor + TOKEN_BYTES * tokens;
+    for (int i = 0; i < PLAN_CLASSES; i++) *(i == PLAN_STAGING && in->machine.gpu ? &out->host : &out->device) += b[i];
+    out->total = out->device + out->host;
+}
+
+static void judge(struct plan *p)
+{
+    const struct plan_machine *m = &p->in.machine;
+    const double on_a_host = ceil((double)p->in.ranks / (double)p->in.hosts);
+    p->need = m->gpu ? (double)p->first.device : (double)p->first.total * on_a_host;
+    p->budget = m->memory - m->reserve;
+    p->fits = m->memory > 0 ? p->need <= p->budget : -1;
+    const double room = (p->budget - p->need) / (m->gpu ? 1 : on_a_host) / (double)p->kv_token_bytes;
+    p->kv_room =
+        m->memory > 0 && (double)p->kv_tokens + room > 0 ? (int64_t)((double)p->kv_tokens + room) / KV_BLOCK * KV_BLOCK : 0;
+}
+
+tare_status plan_memory(struct plan *p, struct err *e)
+{
+    const struct config *c = p->in.config;
+    const int64_t context = p->in.shape.max_position;
+    struct sizes z;
+    p->prompt_tokens = smaller(c->rollout.max_prompt_tokens, context - 1);
+    p->new_tokens = smaller(c->rollout.max_new_tokens, context - p->prompt_tokens);
+    p->longest = p->prompt_tokens + p->new_tokens - 1;
+    TRY(measure(&p->in, &z, e));
+    p->params = z.count;
+    p->flat = z.params;
+    p->piece = z.piece;
+    p->packed_bytes = z.packed;
+    TRY(plan_cache(p, e));
+    /* whole groups are shuffled into minibatches: in the worst case all of a minibatch are one rank's */
+    const int64_t of_minibatch = c->train.minibatch / c->rollout.group_size;
+    plan_micro_batch(c, smaller(of_minibatch, larger(prompts_of(&p->in, 0), 1)), p->prompt_tokens, p->new_tokens, &p->micro_rows,
+                     &p->micro_targets);
+    fill_rank(p, &z, 0, &p->first);
+    fill_rank(p, &z, p->in.ranks - 1, &p->last);
+    judge(p);
+    return TARE_OK;
+}
