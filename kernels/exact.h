@@ -24,24 +24,29 @@
 #define EXP_P4 1.6666665459e-1f
 #define EXP_P5 5.0000001201e-1f
 
+/* The CUDA backend compiles the same functions for the device. */
+#ifndef EXACT_FUNCTION
+#define EXACT_FUNCTION static inline
+#endif
+
 /* Below this exp is 0; logits this far under the maximum are treated alike, so that 0 * -inf never appears. */
 #define SOFTMAX_FLOOR (-200.0f)
 
-static inline uint32_t f32_bits(float x)
+EXACT_FUNCTION uint32_t f32_bits(float x)
 {
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-static inline float f32_from_bits(uint32_t u)
+EXACT_FUNCTION float f32_from_bits(uint32_t u)
 {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
 
-static inline float exact_exp(float x)
+EXACT_FUNCTION float exact_exp(float x)
 {
     if (!(x >= EXP_LOW)) return x < EXP_LOW ? 0.0f : x;
     x = x < EXP_HIGH ? x : EXP_HIGH;
@@ -58,7 +63,7 @@ static inline float exact_exp(float x)
     return y * f32_from_bits((uint32_t)((int32_t)n + 127) << 23);
 }
 
-static inline float exact_log(float x)
+EXACT_FUNCTION float exact_log(float x)
 {
     const uint32_t u = f32_bits(x);
     int32_t n = (int32_t)(u >> 23) - 126;
@@ -85,7 +90,7 @@ static inline float exact_log(float x)
 }
 
 /* Sixteen lanes added in the fixed tree 8+8, 4+4, 2+2, 1+1. */
-static inline float lanes_sum(const float lane[16])
+EXACT_FUNCTION float lanes_sum(const float lane[16])
 {
     float a[8];
     for (int i = 0; i < 8; i++) a[i] = lane[i] + lane[i + 8];
@@ -95,25 +100,25 @@ static inline float lanes_sum(const float lane[16])
 }
 
 /* Nearest even; NaN stays NaN. */
-static inline uint16_t bf16_from_f32(float x)
+EXACT_FUNCTION uint16_t bf16_from_f32(float x)
 {
     const uint32_t u = f32_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-static inline float bf16_to_f32(uint16_t h)
+EXACT_FUNCTION float bf16_to_f32(uint16_t h)
 {
     return f32_from_bits((uint32_t)h << 16);
 }
 
-static inline float bf16_round(float x)
+EXACT_FUNCTION float bf16_round(float x)
 {
     return bf16_to_f32(bf16_from_f32(x));
 }
 
 /* A probability relative to the row's largest, in [0, 1], as a multiple of 2^-44: sums of these are exact, in any order. NaN gives 0. */
-static inline uint64_t mass_of(float e)
+EXACT_FUNCTION uint64_t mass_of(float e)
 {
     return e > 0 ? (uint64_t)(e * 0x1p44f) : 0;
 }

@@ -98,7 +98,7 @@ struct kernels {
     const char *name; /* "ref", "avx2", "avx512", "cuda" */
     int device;       /* 1: the host must not touch alloc's memory, and operations run behind the host's back until finish */
 
-    /* ---- memory. upload and download return when the bytes are there */
+    /* ---- memory. After upload the host's bytes may change; after download they are there */
     /* Waits for everything that was asked for; a failure of it is in c->fault then. NULL: operations are done when they return. */
     void (*finish)(const struct kctx *c);
     void *(*alloc)(const struct kctx *c, int64_t bytes); /* zeroed, 64-byte aligned; NULL when there is none */

@@ -1,0 +1,103 @@
+/* Softmax statistics of rows of logits z[V] at temperature T, and the gradient of a loss through them (definitions: ref/head.c).
+ *
+ *   l = sum_v e^d_v      w = sum_v e^d_v d_v      log p_v = d_v - log l      H = log l - w/l      lse = (m, log l)
+ *   KL = sum_v p (log p - log q)
+ *   dL/dz_v = (1/T) [ p_v (-a - b (log p_v + H) + c (log p_v - log q_v - KL)) + a [v = target] ]     for dL = a dlogp[target] + b dH + c dKL
+ *
+ * A block a row for the statistics; the gradient has a block a piece of a row. */
+#include "softmax.cuh"
+
+enum { HEAD_THREADS = 512, GRAD_THREADS = 256, GRAD_COLUMNS = 8 * GRAD_THREADS };
+
+static __global__ void head_stats_kernel(float *__restrict__ logprob, float *__restrict__ entropy, float *__restrict__ lse,
+                                         const float *__restrict__ logits, int64_t ld, const int32_t *__restrict__ target, float scale,
+                                         int64_t v)
+{
+    __shared__ float part[HEAD_THREADS / 32];
+    const int64_t row = blockIdx.x;
+    const float *z = logits + row * ld;
+    const float m = softmax_max<HEAD_THREADS>(z, scale, v, part);
+    float l = 0, w = 0;
+    for (int64_t i = threadIdx.x; i < v; i += HEAD_THREADS) {
+        const float d = softmax_shifted(z[i], scale, m), e = exact_exp(d);
+        l += e;
+        w = fmaf(e, d, w);
+    }
+    l = block_reduce<add_op, HEAD_THREADS>(l, part);
+    w = block_reduce<add_op, HEAD_THREADS>(w, part);
+    if (threadIdx.x) return;
+    const float log_l = exact_log(l);
+    lse[2 * row] = m;
+    lse[2 * row + 1] = log_l;
+    if (entropy) entropy[row] = log_l - w / l;
+    logprob[row] = softmax_shifted(z[target[row]], scale, m) - log_l;
+}
+
+static __global__ void head_kl_kernel(float *__restrict__ kl, const float *__restrict__ logits, const float *__restrict__ lse,
+                                      const float *__restrict__ ref_logits, const float *__restrict__ ref_lse, int64_t ld, float scale,
+                                      int64_t v)
+{
+    __shared__ float part[HEAD_THREADS / 32];
+    const int64_t row = blockIdx.x;
+    const float m = lse[2 * row], log_l = lse[2 * row + 1], ref_m = ref_lse[2 * row], ref_log_l = ref_lse[2 * row + 1];
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < v; i += HEAD_THREADS) {
+        const float logp = softmax_shifted(logits[row * ld + i], scale, m) - log_l;
+        const float logq = softmax_shifted(ref_logits[row * ld + i], scale, ref_m) - ref_log_l;
+        sum = fmaf(exact_exp(logp), logp - logq, sum);
+    }
+    sum = block_reduce<add_op, HEAD_THREADS>(sum, part);
+    if (threadIdx.x == 0) kl[row] = sum;
+}
+
+/* entropy NULL: no entropy term; kl NULL: no reference. */
+static __global__ void head_grad_kernel(float *__restrict__ logits, int64_t ld, const int32_t *__restrict__ target,
+                                        const float *__restrict__ lse, const float *__restrict__ entropy,
+                                        const float *__restrict__ ref_logits, const float *__restrict__ ref_lse,
+                                        const float *__restrict__ kl, const struct head_grad_row *__restrict__ coef, float scale,
+                                        int64_t v, unsigned pieces)
+{
+    const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * GRAD_COLUMNS + threadIdx.x;
+    const struct head_grad_row g = coef[row];
+    const float m = lse[2 * row], log_l = lse[2 * row + 1], h = entropy ? entropy[row] : 0;
+    const float ref_m = kl ? ref_lse[2 * row] : 0, ref_log_l = kl ? ref_lse[2 * row + 1] : 0, row_kl = kl ? kl[row] : 0;
+    const int64_t chosen = target[row];
+    float *z = logits + row * ld;
+    for (int64_t j = begin; j < v && j < begin + GRAD_COLUMNS; j += GRAD_THREADS) {
+        const float logp = softmax_shifted(z[j], scale, m) - log_l;
+        float s = -g.logprob;
+        if (entropy) s = fmaf(-g.entropy, logp + h, s);
+        if (kl) s = fmaf(g.kl, logp - (softmax_shifted(ref_logits[row * ld + j], scale, ref_m) - ref_log_l) - row_kl, s);
+        float d = exact_exp(logp) * s * scale;
+        if (j == chosen) d += g.logprob * scale;
+        z[j] = d;
+    }
+}
+
+void cuda_head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
+                     const int32_t *target, float temperature, int64_t r, int64_t v)
+{
+    CUDA_OP(c, "head_stats", "rows vocab", r, v);
+    if (r > 0 && v > 0)
+        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)r, HEAD_THREADS, 0, logprob, entropy, lse, logits, ld, target, 1.0f / temperature,
+                    v);
+}
+
+void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits, const float *ref_lse,
+                  int64_t ld, float temperature, int64_t r, int64_t v)
+{
+    CUDA_OP(c, "head_kl", "rows vocab", r, v);
+    if (r > 0 && v > 0)
+        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)r, HEAD_THREADS, 0, kl, logits, lse, ref_logits, ref_lse, ld, 1.0f / temperature, v);
+}
+
+void cuda_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse, const float *entropy,
+                    const float *ref_logits, const float *ref_lse, const float *kl, const struct head_grad_row *coef,
+                    float temperature, int64_t r, int64_t v)
+{
+    CUDA_OP(c, "head_grad", "rows vocab", r, v);
+    const unsigned pieces = cuda_blocks(v, GRAD_COLUMNS);
+    if (r > 0 && v > 0)
+        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)r * pieces, GRAD_THREADS, 0, logits, ld, target, lse, entropy, ref_logits, ref_lse,
+                    kl, coef, 1.0f / temperature, v, pieces);
+}

@@ -1,0 +1,117 @@
+/* RMSNorm and its gradient (definitions: ref/norm.c). Row (t, h) of width C at t*ld + h*C.
+ *
+ *   rms = 1/sqrt(sum_c x_c^2 / C + eps)          y_c = (x_c rms) w_c
+ *   dx_c (+)= rms (w_c dy_c) - x_c rms^3/C sum_i (w_i dy_i x_i)          dw_c += sum_rows (dy_c x_c) rms
+ *
+ * Narrow rows (the q and k norms) take a warp each, wide ones a block. The gradient of w is summed in parts of whole rows, then over the parts. */
+#include "reduce.cuh"
+
+enum { WARP_WIDTH = 256, WARPS = 8, WIDE_THREADS = 256, SUM_COLUMNS = 32, SUM_LANES = 8, SUM_ROWS = 64, SUM_PARTS = 256 };
+
+struct norm_rows { /* where a row lies */
+    int64_t rows, heads, width;
+};
+
+static __device__ int64_t norm_at(const norm_rows r, int64_t row, int64_t ld)
+{
+    return row / r.heads * ld + row % r.heads * r.width;
+}
+
+/* THREADS threads a row; blockDim.y rows a block. */
+template <int THREADS>
+static __global__ void rmsnorm_kernel(float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *__restrict__ w,
+                                      norm_rows r, float eps)
+{
+    __shared__ float part[THREADS / 32];
+    const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= r.rows) return;
+    const float *from = x + norm_at(r, row, ldx);
+    float *to = y + norm_at(r, row, ldy);
+    float sum = 0;
+    for (int64_t j = threadIdx.x; j < r.width; j += THREADS) sum = fmaf(from[j], from[j], sum);
+    sum = block_reduce<add_op, THREADS>(sum, part);
+    const float scale = 1.0f / sqrtf(sum / (float)r.width + eps);
+    for (int64_t j = threadIdx.x; j < r.width; j += THREADS) to[j] = from[j] * scale * w[j];
+    if (rms && threadIdx.x == 0) rms[row] = scale;
+}
+
+template <int THREADS>
+static __global__ void rmsnorm_dx_kernel(float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *__restrict__ x, int64_t ldx,
+                                         const float *__restrict__ w, const float *__restrict__ rms, norm_rows r, int accumulate)
+{
+    __shared__ float part[THREADS / 32];
+    const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= r.rows) return;
+    const float *xr = x + norm_at(r, row, ldx), *dyr = dy + norm_at(r, row, lddy), scale = rms[row];
+    float *dxr = dx + norm_at(r, row, lddx);
+    float sum = 0;
+    for (int64_t j = threadIdx.x; j < r.width; j += THREADS) sum = fmaf(w[j] * dyr[j], xr[j], sum);
+    sum = block_reduce<add_op, THREADS>(sum, part) * scale * scale * scale / (float)r.width;
+    for (int64_t j = threadIdx.x; j < r.width; j += THREADS) {
+        const float d = fmaf(-sum, xr[j], scale * (w[j] * dyr[j]));
+        dxr[j] = accumulate ? dxr[j] + d : d;
+    }
+}
+
+/* parts[p, c] = sum over the rows of part p of (dy_c x_c) rms: SUM_LANES lanes of rows, lane l taking rows l, l + SUM_LANES, ..., added in order. */
+static __global__ void rmsnorm_dw_kernel(float *__restrict__ parts, const float *__restrict__ dy, int64_t lddy, const float *__restrict__ x,
+                                         int64_t ldx, const float *__restrict__ rms, norm_rows r, int64_t rows_a_part)
+{
+    __shared__ float lane[SUM_LANES][SUM_COLUMNS];
+    const int64_t column = (int64_t)blockIdx.x * SUM_COLUMNS + threadIdx.x;
+    const int64_t begin = (int64_t)blockIdx.y * rows_a_part, end = begin + rows_a_part < r.rows ? begin + rows_a_part : r.rows;
+    float sum = 0;
+    if (column < r.width)
+        for (int64_t i = begin + threadIdx.y; i < end; i += SUM_LANES)
+            sum = fmaf(dy[norm_at(r, i, lddy) + column] * x[norm_at(r, i, ldx) + column], rms[i], sum);
+    lane[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y || column >= r.width) return;
+    for (int i = 1; i < SUM_LANES; i++) sum += lane[i][threadIdx.x];
+    parts[blockIdx.y * r.width + column] = sum;
+}
+
+static __global__ void add_parts_kernel(float *__restrict__ y, const float *__restrict__ parts, int64_t n_parts, int64_t width)
+{
+    const int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= width) return;
+    float sum = 0;
+    for (int64_t p = 0; p < n_parts; p++) sum += parts[p * width + j];
+    y[j] += sum;
+}
+
+void cuda_rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
+                  int64_t heads, int64_t width, float eps)
+{
+    CUDA_OP(c, "rmsnorm", "t heads width", t, heads, width);
+    const norm_rows r = {t * heads, heads, width};
+    if (r.rows <= 0 || width <= 0) return;
+    if (width <= WARP_WIDTH)
+        CUDA_LAUNCH(c, rmsnorm_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, y, ldy, rms, x, ldx, w, r, eps);
+    else
+        CUDA_LAUNCH(c, rmsnorm_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, y, ldy, rms, x, ldx, w, r, eps);
+}
+
+void cuda_rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
+                       int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate)
+{
+    CUDA_OP(c, "rmsnorm_grad", "t heads width", t, heads, width);
+    const norm_rows r = {t * heads, heads, width};
+    if (r.rows <= 0 || width <= 0) return;
+    int64_t parts = (r.rows + SUM_ROWS - 1) / SUM_ROWS;
+    if (parts > SUM_PARTS) parts = SUM_PARTS;
+    const int64_t rows_a_part = (r.rows + parts - 1) / parts;
+    parts = (r.rows + rows_a_part - 1) / rows_a_part;
+    float *sums = (float *)cuda_scratch(c, parts * width * (int64_t)sizeof *sums);
+    if (!sums) return;
+    /* before dx, which may be dy */
+    CUDA_LAUNCH(c, rmsnorm_dw_kernel, dim3((unsigned)((width + SUM_COLUMNS - 1) / SUM_COLUMNS), (unsigned)parts),
+                dim3(SUM_COLUMNS, SUM_LANES), 0, sums, dy, lddy, x, ldx, rms, r, rows_a_part);
+    CUDA_LAUNCH(c, add_parts_kernel, cuda_blocks(width, 256), 256, 0, dw, sums, parts, width);
+    if (width <= WARP_WIDTH)
+        CUDA_LAUNCH(c, rmsnorm_dx_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, dx, lddx, dy, lddy, x, ldx, w, rms, r,
+                    accumulate);
+    else
+        CUDA_LAUNCH(c, rmsnorm_dx_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, dx, lddx, dy, lddy, x, ldx, w, rms, r,
+                    accumulate);
+}

@@ -1,0 +1,37 @@
+/* Reductions over the threads of a warp and of a block, in one fixed tree. Every thread gets the result, with the same bits: the exchange is
+ * symmetric. THREADS: those that reduce together, 32 or all of a one-dimensional block of up to 1024. */
+#ifndef TARE_CUDA_REDUCE_H
+#define TARE_CUDA_REDUCE_H
+
+#include "cuda.h"
+
+#define ALL_LANES 0xffffffffu
+
+struct add_op {
+    template <class T> static __device__ T of(T a, T b) { return a + b; }
+};
+
+struct max_op { /* NaN loses */
+    template <class T> static __device__ T of(T a, T b) { return b > a ? b : a; }
+};
+
+template <class OP, class T> static __device__ T warp_reduce(T x)
+{
+    for (int offset = 16; offset; offset >>= 1) x = OP::of(x, __shfl_xor_sync(ALL_LANES, x, offset));
+    return x;
+}
+
+/* part: shared, a value a warp. Begins and ends with a barrier, so that part can be used again at once. */
+template <class OP, int THREADS, class T> static __device__ T block_reduce(T x, T *part)
+{
+    x = warp_reduce<OP>(x);
+    if (THREADS == 32) return x;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+    __syncthreads();
+    T sum = part[0];
+    for (int i = 1; i < THREADS / 32; i++) sum = OP::of(sum, part[i]);
+    return sum;
+}
+
+#endif

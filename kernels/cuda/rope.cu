@@ -1,0 +1,31 @@
+/* Rotary embedding, half-split form (definition: ref/rope.c): pair (i, i + D/2) of every head turned by the angle of (position, i).
+ *
+ *   a' = a cos - b sin      b' = b cos + a sin      (inverse: sin -> -sin)
+ *
+ * A block takes a token's row: [n_heads, D/2] pairs, a thread each. */
+#include "cuda.h"
+
+static __global__ void rope_kernel(float *x, int64_t ld, const float *__restrict__ table, const int32_t *__restrict__ pos, int n_heads,
+                                   int head_dim, int inverse)
+{
+    const int half = head_dim / 2;
+    float *row = x + (int64_t)blockIdx.x * ld;
+    const float *turn = table + (int64_t)pos[blockIdx.x] * head_dim;
+    for (int i = (int)threadIdx.x; i < n_heads * half; i += (int)blockDim.x) {
+        const int head = i / half, j = i - head * half;
+        float *pair = row + head * head_dim + j;
+        const float a = pair[0], b = pair[half], cosine = turn[j], sine = inverse ? -turn[j + half] : turn[j + half];
+        pair[0] = fmaf(a, cosine, -(b * sine));
+        pair[half] = fmaf(b, cosine, a * sine);
+    }
+}
+
+void cuda_rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
+               int64_t head_dim, int inverse)
+{
+    CUDA_OP(c, "rope", "t heads head_dim", t, n_heads, head_dim);
+    const int64_t pairs = n_heads * (head_dim / 2);
+    if (t <= 0 || pairs <= 0) return;
+    const int threads = pairs >= 256 ? 256 : (int)((pairs + 31) / 32 * 32);
+    CUDA_LAUNCH(c, rope_kernel, (unsigned)t, threads, 0, x, ld, table, pos, (int)n_heads, (int)head_dim, inverse);
+}

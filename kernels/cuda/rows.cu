@@ -1,0 +1,99 @@
+/* Rows in and out (definitions: ref/elementwise.c).
+ *
+ *   x[t,:] = table[ids[t],:]    y[i,:] = x[rows[i],:]    y += x    dtable[ids[t],:] += dx[t,:]    y[rows[i],:] += x[i,:]
+ *
+ * The sums into rows run over t (or i) in order, without atomics: each row that occurs is linked to its next occurrence, and the block of a first
+ * occurrence walks the chain with the sum in a register. So they have the reference's bits. */
+#include "cuda.h"
+
+enum { ROW_THREADS = 256, CHAIN_END = -1 };
+
+template <class I>
+static __global__ void gather_kernel(float *__restrict__ y, const float *__restrict__ x, const I *__restrict__ rows, int64_t n,
+                                     int64_t width)
+{
+    for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
+        const float *from = x + (int64_t)rows[i] * width;
+        for (int64_t j = threadIdx.x; j < width; j += blockDim.x) y[i * width + j] = from[j];
+    }
+}
+
+/* next[i]: the next i with the same row, or CHAIN_END; first[i]: 1 when there is none before. n^2/2 comparisons at most, of words in the cache. */
+template <class I>
+static __global__ void chain_kernel(int32_t *__restrict__ next, int32_t *__restrict__ first, const I *__restrict__ rows, int64_t n)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const I row = rows[i];
+    int64_t j = i + 1;
+    while (j < n && rows[j] != row) j++;
+    next[i] = j < n ? (int32_t)j : CHAIN_END;
+    j = i - 1;
+    while (j >= 0 && rows[j] != row) j--;
+    first[i] = j < 0;
+}
+
+template <class I>
+static __global__ void scatter_kernel(float *__restrict__ y, const float *__restrict__ x, const I *__restrict__ rows,
+                                      const int32_t *__restrict__ next, const int32_t *__restrict__ first, int64_t n, int64_t width)
+{
+    for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
+        if (!first[i]) continue;
+        float *to = y + (int64_t)rows[i] * width;
+        for (int64_t j = threadIdx.x; j < width; j += blockDim.x) {
+            float sum = to[j];
+            for (int64_t k = i; k != CHAIN_END; k = next[k]) sum += x[k * width + j];
+            to[j] = sum;
+        }
+    }
+}
+
+static __global__ void add_kernel(float *__restrict__ y, const float *__restrict__ x, int64_t n)
+{
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] += x[i];
+}
+
+template <class I> static void gather(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
+{
+    if (n > 0 && width > 0) CUDA_LAUNCH(c, gather_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, y, x, rows, n, width);
+}
+
+template <class I> static void scatter(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
+{
+    if (n <= 0 || width <= 0) return;
+    int32_t *next = (int32_t *)cuda_scratch(c, 2 * n * (int64_t)sizeof *next);
+    if (!next) return;
+    CUDA_LAUNCH(c, chain_kernel<I>, cuda_blocks(n, ROW_THREADS), ROW_THREADS, 0, next, next + n, rows, n);
+    CUDA_LAUNCH(c, scatter_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, y, x, rows, next, next + n, n, width);
+}
+
+void cuda_embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+{
+    CUDA_OP(c, "embed", "t width", t, width);
+    gather(c, x, table, ids, t, width);
+}
+
+void cuda_embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+{
+    CUDA_OP(c, "embed_grad", "t width", t, width);
+    scatter(c, dtable, dx, ids, t, width);
+}
+
+void cuda_gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+{
+    CUDA_OP(c, "gather_rows", "n width", n, width);
+    gather(c, y, x, rows, n, width);
+}
+
+void cuda_scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+{
+    CUDA_OP(c, "scatter_add_rows", "n width", n, width);
+    scatter(c, y, x, rows, n, width);
+}
+
+void cuda_add(const struct kctx *c, float *y, const float *x, int64_t n)
+{
+    CUDA_OP(c, "add", "n", n);
+    if (n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(n, ROW_THREADS), ROW_THREADS, 0, y, x, n);
+}

@@ -1,0 +1,300 @@
+/* Drawing a token from a row of logits z[V]: the definition of ref/sample.c, with the same choice for the same logits.
+ *
+ * e_v = exp(d_v) in [0, 1]; its mass is a multiple of 2^-44 held in 64 bits, so sums are exact in any order. What is kept is a leading part of the
+ * ranking by e (equal ones by id): a cut of all e above `bits` and the first `ties` tokens with exactly that value.
+ *   top-k: the first k.   top-p: the shortest leading part with mass >= top_p of theirs.   min-p: e >= min_p.
+ * The draw: target = floor(u mass), u of Philox(key, position); the lowest id with (kept mass of ids up to it) > target.
+ *
+ * A block a row. The cut is found digit by digit (10 bits at a time) in histograms of counts and masses: integer atomics, whose order cannot
+ * change a sum. The draw sums the kept mass of tiles of 1024 ids, picks the tile, and then the id in it. */
+#include "softmax.cuh"
+
+enum { SAMPLE_THREADS = 512, TILE = 1024, DIGIT = 10, BINS = 1 << DIGIT, LEVELS = 3, TILES_MOST = 1024 };
+
+struct sample_cut {
+    uint32_t bits;
+    int64_t ties;
+};
+
+struct sample_found { /* the largest b with count(e >= b) >= count and mass(e >= b) >= mass, and what lies above it */
+    uint32_t bits;
+    int64_t above_count;
+    uint64_t above_mass;
+};
+
+struct sample_shared {
+    union {
+        struct {
+            uint32_t count[BINS];
+            unsigned long long mass[BINS];
+        } bin;
+        struct { /* of the tiles: mass of what is above the cut, and how many ties there are */
+            unsigned long long mass[TILES_MOST];
+            int32_t ties[TILES_MOST];
+        } tile;
+    } u;
+    float part[SAMPLE_THREADS / 32];
+    unsigned long long sums[SAMPLE_THREADS / 32];
+    int64_t index[SAMPLE_THREADS / 32];
+    struct sample_found found;
+    uint64_t target, below; /* mass wanted, mass of the tiles before the one that holds it */
+    int64_t tile, ties;     /* the tile; ties that may still be kept in it; -1: nothing has mass */
+};
+
+static __device__ float sample_weight(const float *z, int64_t i, float scale, float m)
+{
+    return exact_exp(softmax_shifted(z[i], scale, m));
+}
+
+/* 0 for NaN, which has no rank. */
+static __device__ bool sample_ranked(float e)
+{
+    return e >= 0;
+}
+
+static __device__ void philox(const uint32_t key[2], uint64_t counter, uint32_t out[2]) /* the first two words of base/rng.c's block */
+{
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0, k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        c0 = n0;
+        c2 = n2;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0, out[1] = c1;
+}
+
+static __device__ uint64_t sample_target(const struct sample_row *row, uint64_t total) /* floor(u total), u of 53 bits */
+{
+    uint32_t w[2];
+    philox(row->key, row->position, w);
+    const uint64_t u = ((uint64_t)w[1] << 32 | w[0]) >> 11;
+    return __umul64hi(u, total) << 11 | u * total >> 53;
+}
+
+/* The first index of the largest logit, as a plain walk finds it: a NaN in front wins, elsewhere it is passed over. */
+static __device__ int64_t sample_greedy(struct sample_shared *s, const float *z, int64_t v)
+{
+    float best = -INFINITY;
+    int64_t at = v;
+    for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS)
+        if (z[i] > best || (z[i] == best && i < at)) best = z[i], at = i;
+    for (int offset = 16; offset; offset >>= 1) {
+        const float other = __shfl_xor_sync(ALL_LANES, best, offset);
+        const int64_t other_at = __shfl_xor_sync(ALL_LANES, at, offset);
+        if (other > best || (other == best && other_at < at)) best = other, at = other_at;
+    }
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) s->part[threadIdx.x / 32] = best, s->index[threadIdx.x / 32] = at;
+    __syncthreads();
+    for (int i = 0; i < SAMPLE_THREADS / 32; i++)
+        if (s->part[i] > best || (s->part[i] == best && s->index[i] < at)) best = s->part[i], at = s->index[i];
+    return at == v || z[0] != z[0] ? 0 : at;
+}
+
+/* Descends the digits of the bits of e; e <= 1 has 30. Zeros are never needed: 0 is what is found when nothing else does. */
+static __device__ void sample_search(struct sample_shared *s, const float *z, float scale, float m, int64_t v, int64_t count,
+                                     uint64_t mass)
+{
+    uint32_t prefix = 0;
+    int64_t above_count = 0;
+    uint64_t above_mass = 0;
+    for (int level = LEVELS - 1; level >= 0; level--) {
+        const int shift = level * DIGIT;
+        for (int i = (int)threadIdx.x; i < BINS; i += SAMPLE_THREADS) s->u.bin.count[i] = 0, s->u.bin.mass[i] = 0;
+        __syncthreads();
+        for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) {
+            const float e = sample_weight(z, i, scale, m);
+            const uint32_t bits = f32_bits(e);
+            if (!(e > 0) || (uint64_t)bits >> (shift + DIGIT) != prefix) continue;
+            atomicAdd(&s->u.bin.count[bits >> shift & (BINS - 1)], 1u);
+            atomicAdd(&s->u.bin.mass[bits >> shift & (BINS - 1)], (unsigned long long)mass_of(e));
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            int digit = BINS - 1;
+            for (; digit > 0; digit--) {
+                if (above_count + s->u.bin.count[digit] >= count && above_mass + s->u.bin.mass[digit] >= mass) break;
+                above_count += s->u.bin.count[digit];
+                above_mass += s->u.bin.mass[digit];
+            }
+            s->found.bits = prefix << DIGIT | (uint32_t)digit;
+            s->found.above_count = above_count;
+            s->found.above_mass = above_mass;
+        }
+        __syncthreads();
+        prefix = s->found.bits;
+        above_count = s->found.above_count;
+        above_mass = s->found.above_mass;
+        __syncthreads();
+    }
+}
+
+static __device__ uint64_t sample_mass(struct sample_shared *s, const float *z, float scale, float m, int64_t v)
+{
+    unsigned long long sum = 0;
+    for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) sum += mass_of(sample_weight(z, i, scale, m));
+    return block_reduce<add_op, SAMPLE_THREADS>(sum, s->sums);
+}
+
+/* Every thread computes the same cut. */
+static __device__ sample_cut sample_truncate(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m,
+                                             int64_t v)
+{
+    sample_cut cut = {0, v};
+    uint64_t all = 0;
+    const bool top_k = row->top_k > 0 && row->top_k < v;
+    if (top_k) {
+        sample_search(s, z, scale, m, v, row->top_k, 0);
+        cut.bits = s->found.bits;
+        cut.ties = row->top_k - s->found.above_count;
+        all = s->found.above_mass + (uint64_t)cut.ties * mass_of(f32_from_bits(cut.bits));
+    }
+    if (row->top_p < 1) {
+        if (!top_k) all = sample_mass(s, z, scale, m, v);
+        const double wanted = ceil((double)row->top_p * (double)all);
+        const uint64_t need = wanted < 1 ? 1 : wanted > (double)all ? all : (uint64_t)wanted;
+        sample_search(s, z, scale, m, v, 0, need);
+        const uint32_t bits = s->found.bits;
+        if (bits >= cut.bits) {
+            const uint64_t each = mass_of(f32_from_bits(bits));
+            const int64_t ties = each ? (int64_t)((need - s->found.above_mass + each - 1) / each) : v;
+            if (bits > cut.bits || ties < cut.ties) cut.bits = bits, cut.ties = ties;
+        }
+    }
+    if (row->min_p > 0 && f32_bits(row->min_p) > cut.bits) cut.bits = f32_bits(row->min_p), cut.ties = v;
+    return cut;
+}
+
+/* mass and ties of each tile of ids: a warp a tile. Tiles beyond TILES_MOST share the last places evenly: tile_ids ids a tile. */
+static __device__ void sample_tiles(struct sample_shared *s, const float *z, sample_cut cut, float scale, float m, int64_t v,
+                                    int64_t tile_ids)
+{
+    for (int64_t tile = threadIdx.x / 32; tile * tile_ids < v; tile += SAMPLE_THREADS / 32) {
+        const int64_t begin = tile * tile_ids, end = begin + tile_ids < v ? begin + tile_ids : v;
+        unsigned long long mass = 0;
+        int ties = 0;
+        for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
+            const float e = sample_weight(z, i, scale, m);
+            if (sample_ranked(e) && f32_bits(e) > cut.bits) mass += mass_of(e);
+            if (sample_ranked(e) && f32_bits(e) == cut.bits) ties++;
+        }
+        mass = warp_reduce<add_op>(mass);
+        ties = warp_reduce<add_op>(ties);
+        if (threadIdx.x % 32 == 0) s->u.tile.mass[tile] = mass, s->u.tile.ties[tile] = ties;
+    }
+}
+
+static __device__ int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One thread: the tile that holds the target, the mass before it, and the ties left for it. */
+static __device__ void sample_pick_tile(struct sample_shared *s, const struct sample_row *row, sample_cut cut, int64_t n_tiles)
+{
+    const uint64_t unit = mass_of(f32_from_bits(cut.bits));
+    uint64_t total = 0;
+    int64_t ties = cut.ties;
+    for (int64_t i = 0; i < n_tiles; i++) {
+        const int64_t kept = least(ties, s->u.tile.ties[i]);
+        total += s->u.tile.mass[i] + (uint64_t)kept * unit;
+        ties -= kept;
+    }
+    s->tile = -1;
+    if (!total) return;
+    s->target = sample_target(row, total);
+    uint64_t below = 0;
+    ties = cut.ties;
+    for (int64_t i = 0; i < n_tiles; i++) {
+        const int64_t kept = least(ties, s->u.tile.ties[i]);
+        const uint64_t mass = s->u.tile.mass[i] + (uint64_t)kept * unit;
+        if (below + mass > s->target) {
+            s->tile = i;
+            s->ties = ties;
+            s->below = below;
+            return;
+        }
+        below += mass;
+        ties -= kept;
+    }
+}
+
+/* One warp: the lowest id of the tile with (kept mass of ids up to it) > target. 32 ids at a time, in order. */
+static __device__ int64_t sample_pick_id(const struct sample_shared *s, const float *z, sample_cut cut, float scale, float m, int64_t v,
+                                         int64_t tile_ids)
+{
+    const int lane = (int)(threadIdx.x % 32);
+    const uint32_t before = (1u << lane) - 1;
+    uint64_t below = s->below;
+    int64_t ties = s->ties;
+    for (int64_t base = s->tile * tile_ids; base < v; base += 32) {
+        const int64_t i = base + lane;
+        const float e = i < v ? sample_weight(z, i, scale, m) : 0;
+        const bool ranked = i < v && sample_ranked(e), tie = ranked && f32_bits(e) == cut.bits;
+        const uint32_t tied = __ballot_sync(ALL_LANES, tie);
+        const bool kept = (ranked && f32_bits(e) > cut.bits) || (tie && __popc(tied & before) < ties);
+        unsigned long long sum = kept ? mass_of(e) : 0; /* inclusive sum over the lanes */
+        for (int offset = 1; offset < 32; offset <<= 1) {
+            const unsigned long long other = __shfl_up_sync(ALL_LANES, sum, (unsigned)offset);
+            if (lane >= offset) sum += other;
+        }
+        const uint32_t over = __ballot_sync(ALL_LANES, below + sum > s->target);
+        if (over) return base + __ffs((int)over) - 1;
+        below += __shfl_sync(ALL_LANES, sum, 31);
+        ties -= least(ties, __popc(tied));
+    }
+    return 0; /* not reached: the tile holds the target */
+}
+
+static __device__ int64_t sample_draw(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m, int64_t v)
+{
+    const sample_cut cut = sample_truncate(s, z, row, scale, m, v);
+    const int64_t tile_ids = v <= (int64_t)TILE * TILES_MOST ? TILE : (v + TILES_MOST * 32 - 1) / (TILES_MOST * 32) * 32;
+    __syncthreads();
+    sample_tiles(s, z, cut, scale, m, v, tile_ids);
+    __syncthreads();
+    if (threadIdx.x == 0) sample_pick_tile(s, row, cut, (v + tile_ids - 1) / tile_ids);
+    __syncthreads();
+    if (s->tile < 0) return sample_greedy(s, z, v); /* nothing has mass: logits are not finite */
+    if (threadIdx.x < 32) {
+        const int64_t id = sample_pick_id(s, z, cut, scale, m, v, tile_ids);
+        if (threadIdx.x == 0) s->index[0] = id;
+    }
+    __syncthreads();
+    return s->index[0];
+}
+
+static __global__ void sample_kernel(int32_t *__restrict__ token, float *__restrict__ logprob, float *__restrict__ entropy,
+                                     const float *__restrict__ logits, int64_t ld, const struct sample_row *__restrict__ rows, int64_t v)
+{
+    __shared__ sample_shared s;
+    const struct sample_row *row = rows + blockIdx.x;
+    const float *z = logits + blockIdx.x * ld, scale = row->temperature > 0 ? 1.0f / row->temperature : 1.0f;
+    const float m = softmax_max<SAMPLE_THREADS>(z, scale, v, s.part);
+    float l = 0, w = 0;
+    for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) {
+        const float d = softmax_shifted(z[i], scale, m), e = exact_exp(d);
+        l += e;
+        w = fmaf(e, d, w);
+    }
+    l = block_reduce<add_op, SAMPLE_THREADS>(l, s.part);
+    w = block_reduce<add_op, SAMPLE_THREADS>(w, s.part);
+    const int64_t id = row->temperature > 0 ? sample_draw(&s, z, row, scale, m, v) : sample_greedy(&s, z, v);
+    if (threadIdx.x) return;
+    const float log_l = exact_log(l);
+    token[blockIdx.x] = (int32_t)id;
+    logprob[blockIdx.x] = softmax_shifted(z[id], scale, m) - log_l;
+    if (entropy) entropy[blockIdx.x] = log_l - w / l;
+}
+
+void cuda_sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
+                 const struct sample_row *rows, int64_t r, int64_t v)
+{
+    CUDA_OP(c, "sample", "rows vocab", r, v);
+    if (r > 0 && v > 0) CUDA_LAUNCH(c, sample_kernel, (unsigned)r, SAMPLE_THREADS, 0, token, logprob, entropy, logits, ld, rows, v);
+}

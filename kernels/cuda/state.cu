@@ -1,0 +1,271 @@
+/* The process's device: stream, working memory, what an operation failed with; and memory for the engine. */
+#include "cuda.h"
+
+#include <mutex>
+#include <stdio.h>
+#include <string.h>
+
+enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, ALIGN = 256 };
+
+/* One process, one device. */
+static struct cuda_state {
+    bool open;
+    int processors;
+    cudaStream_t stream;
+    /* the operation that is being issued */
+    const char *op, *names;
+    int n_shapes;
+    int64_t shapes[OP_SHAPES];
+    /* working memory, given back when the next operation begins */
+    unsigned char *scratch;
+    int64_t scratch_bytes, scratch_used;
+    /* arguments on their way to the device: host bytes go through pinned memory */
+    unsigned char *ring_host, *ring_device;
+    int64_t ring_used;
+} state;
+
+int cuda_processors(void)
+{
+    return state.processors;
+}
+
+cudaStream_t cuda_stream(const struct kctx *c)
+{
+    return c->stream ? (cudaStream_t)c->stream : state.stream;
+}
+
+/* ---- failures */
+
+/* "matmul (t 4096, n 1536, k 1536)" */
+static void describe(char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s (", state.op ? state.op : "CUDA");
+    const char *name = state.names ? state.names : "";
+    for (int i = 0; i < state.n_shapes && used < size; i++) {
+        const size_t n = strcspn(name, " ");
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s %lld", i ? ", " : "", (int)n, name, (long long)state.shapes[i]);
+        name += n + (name[n] == ' ');
+    }
+    if (used < size) snprintf(text + used, size - used, ")");
+}
+
+void cuda_failed(const struct kctx *c, tare_status code, const char *what, const char *why)
+{
+    char op[300];
+    describe(op, sizeof op);
+    kernel_fail(c, code, "%s: %s%s%s", op, what ? what : "", what ? ": " : "", why);
+}
+
+/* An error of the device arrives at some later call: what failed may be an earlier operation. */
+static bool arrives_late(cudaError_t status)
+{
+    return status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure || status == cudaErrorMisalignedAddress ||
+           status == cudaErrorAssert || status == cudaErrorLaunchTimeout || status == cudaErrorECCUncorrectable ||
+           status == cudaErrorIllegalInstruction || status == cudaErrorHardwareStackError;
+}
+
+bool cuda_try(const struct kctx *c, cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess) return true;
+    char why[300], call[64];
+    const size_t n = strcspn(what, "(");
+    snprintf(call, sizeof call, "%.*s", (int)(n < sizeof call - 1 ? n : sizeof call - 1), what);
+    snprintf(why, sizeof why, "%s (%s)%s", cudaGetErrorString(status), cudaGetErrorName(status),
+             arrives_late(status) ? "; it may come from an earlier operation, CUDA_LAUNCH_BLOCKING=1 names the one" : "");
+    cuda_failed(c, status == cudaErrorMemoryAllocation ? TARE_E_NOMEM : TARE_E_DEVICE, call, why);
+    return false;
+}
+
+void cuda_launched(const struct kctx *c, const char *kernel)
+{
+    cuda_try(c, cudaGetLastError(), kernel);
+}
+
+bool cuda_begin(const struct kctx *c, const char *op, const char *names, int n, const int64_t *shapes)
+{
+    if (kernel_faulted(c)) return false;
+    state.op = op;
+    state.names = names;
+    state.n_shapes = n < OP_SHAPES ? n : OP_SHAPES;
+    for (int i = 0; i < state.n_shapes; i++) state.shapes[i] = shapes[i];
+    state.scratch_used = 0;
+    return true;
+}
+
+/* ---- working memory of operations */
+
+bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes)
+{
+    if (kernel_faulted(c)) return false;
+    if (bytes <= state.scratch_bytes) return true;
+    int64_t wanted = state.scratch_bytes ? state.scratch_bytes : 16 << 20;
+    while (wanted < bytes) wanted *= 2;
+    void *p;
+    if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false; /* what was issued may use the old one */
+    if (state.scratch) cudaFree(state.scratch);
+    state.scratch = NULL;
+    state.scratch_bytes = 0;
+    if (!CUDA_TRY(c, cudaMalloc(&p, (size_t)wanted))) return false;
+    state.scratch = (unsigned char *)p;
+    state.scratch_bytes = wanted;
+    return true;
+}
+
+void *cuda_scratch(const struct kctx *c, int64_t bytes)
+{
+    const int64_t need = (bytes + ALIGN - 1) / ALIGN * ALIGN, at = state.scratch_used;
+    if (at + need > state.scratch_bytes) {
+        if (at) { /* an operation's earlier pieces must stay: it asks for everything at once, or the space was reserved */
+            cuda_failed(c, TARE_E_NOMEM, "working memory", "two pieces do not fit; the operation has to reserve their sum first");
+            return NULL;
+        }
+        if (!cuda_scratch_reserve(c, need)) return NULL;
+    }
+    state.scratch_used += need;
+    return state.scratch + at;
+}
+
+/* A piece of the pinned ring; its place in ring_device is the same. Nothing that was issued uses it any more. */
+static unsigned char *ring_take(const struct kctx *c, int64_t bytes)
+{
+    const int64_t need = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (kernel_faulted(c)) return NULL;
+    if (need > RING_BYTES) {
+        cuda_failed(c, TARE_E_NOMEM, "arguments", "more than 32 MiB in one piece");
+        return NULL;
+    }
+    if (!state.ring_host) {
+        void *h, *d;
+        if (!CUDA_TRY(c, cudaMallocHost(&h, RING_BYTES)) || !CUDA_TRY(c, cudaMalloc(&d, RING_BYTES))) return NULL;
+        state.ring_host = (unsigned char *)h, state.ring_device = (unsigned char *)d;
+    }
+    if (state.ring_used + need > RING_BYTES) {
+        if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return NULL;
+        state.ring_used = 0;
+    }
+    state.ring_used += need;
+    return state.ring_host + state.ring_used - need;
+}
+
+void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes)
+{
+    unsigned char *pinned = ring_take(c, bytes);
+    if (!pinned) return NULL;
+    unsigned char *device = state.ring_device + (pinned - state.ring_host);
+    memcpy(pinned, host, (size_t)bytes);
+    return CUDA_TRY(c, cudaMemcpyAsync(device, pinned, (size_t)bytes, cudaMemcpyHostToDevice, cuda_stream(c))) ? device : NULL;
+}
+
+/* ---- memory of the engine */
+
+void *cuda_alloc(const struct kctx *c, int64_t bytes)
+{
+    CUDA_OP_OR(c, NULL, "alloc", "bytes", bytes);
+    void *p = NULL;
+    const size_t n = (size_t)(bytes > 0 ? bytes : 1);
+    if (cudaMalloc(&p, n) != cudaSuccess) {
+        cudaGetLastError(); /* the caller says who asked; nothing is broken */
+        return NULL;
+    }
+    if (CUDA_TRY(c, cudaMemsetAsync(p, 0, n, cuda_stream(c)))) return p;
+    cudaFree(p);
+    return NULL;
+}
+
+void cuda_release(const struct kctx *c, void *p)
+{
+    (void)c;
+    if (p) cudaFree(p); /* waits for what uses it */
+}
+
+void cuda_upload(const struct kctx *c, void *dst, const void *host, int64_t bytes)
+{
+    CUDA_OP(c, "upload", "bytes", bytes);
+    if (bytes <= 0) return;
+    if (bytes <= RING_BYTES / 16) { /* index arrays and the like: no reason to wait */
+        unsigned char *pinned = ring_take(c, bytes);
+        if (!pinned) return;
+        memcpy(pinned, host, (size_t)bytes);
+        CUDA_TRY(c, cudaMemcpyAsync(dst, pinned, (size_t)bytes, cudaMemcpyHostToDevice, cuda_stream(c)));
+        return;
+    }
+    if (CUDA_TRY(c, cudaMemcpyAsync(dst, host, (size_t)bytes, cudaMemcpyHostToDevice, cuda_stream(c))))
+        CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)));
+}
+
+void cuda_download(const struct kctx *c, void *host, const void *src, int64_t bytes)
+{
+    CUDA_OP(c, "download", "bytes", bytes);
+    if (bytes <= 0) return;
+    if (CUDA_TRY(c, cudaMemcpyAsync(host, src, (size_t)bytes, cudaMemcpyDeviceToHost, cuda_stream(c))))
+        CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)));
+}
+
+void cuda_zero(const struct kctx *c, void *p, int64_t bytes)
+{
+    CUDA_OP(c, "zero", "bytes", bytes);
+    if (bytes > 0) CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)bytes, cuda_stream(c)));
+}
+
+void cuda_finish(const struct kctx *c)
+{
+    if (!kernel_faulted(c)) CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)));
+}
+
+/* ---- the entry point */
+
+#ifndef TARE_CUDA_SHIM
+static bool refuse(char *text, int64_t size, const char *what, cudaError_t status)
+{
+    snprintf(text, (size_t)size, "%s: %s", what, cudaGetErrorString(status));
+    return false;
+}
+
+static bool open_device(int local, char *text, int64_t size)
+{
+    int n = 0, device, major = 0;
+    cudaError_t status = cudaGetDeviceCount(&n);
+    if (status == cudaErrorInsufficientDriver) {
+        int driver = 0, runtime = 0;
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&runtime);
+        if (!driver)
+            snprintf(text, (size_t)size, "there is no NVIDIA driver on this machine; use run.device = cpu");
+        else
+            snprintf(text, (size_t)size, "the NVIDIA driver knows CUDA %d.%d, this backend needs %d.%d; install a newer driver",
+                     driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+        return false;
+    }
+    if (status == cudaErrorNoDevice || (status == cudaSuccess && !n)) {
+        snprintf(text, (size_t)size, "there is no NVIDIA GPU (or CUDA_VISIBLE_DEVICES hides it); use run.device = cpu");
+        return false;
+    }
+    if (status != cudaSuccess) return refuse(text, size, "no GPU can be used", status);
+    device = (local < 0 ? 0 : local) % n;
+    if ((status = cudaSetDevice(device)) != cudaSuccess) return refuse(text, size, "the GPU cannot be taken", status);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (major < 8) {
+        snprintf(text, (size_t)size, "GPU %d has compute capability %d.x; 8.0 (Ampere) or newer is needed", device, major);
+        return false;
+    }
+    if ((status = cudaDeviceGetAttribute(&state.processors, cudaDevAttrMultiProcessorCount, device)) != cudaSuccess ||
+        (status = cudaStreamCreateWithFlags(&state.stream, cudaStreamNonBlocking)) != cudaSuccess)
+        return refuse(text, size, "the GPU cannot be used", status);
+    return true;
+}
+
+extern "C" __attribute__((visibility("default"))) const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)
+{
+    static struct kernels table;
+    static std::mutex lock;
+    const std::lock_guard<std::mutex> hold(lock);
+    if (abi != KERNELS_ABI) {
+        snprintf(text, (size_t)size, "libtare_cuda.so was built for another version of tare; build both again");
+        return NULL;
+    }
+    if (!state.open && !open_device(local, text, size)) return NULL;
+    state.open = true;
+    cuda_table(&table);
+    return &table;
+}
+#endif

@@ -1,0 +1,51 @@
+/* Gated MLP (definition: ref/swiglu.c).  gu[t] = gate | up, F each;  silu(g) = g s(g),  s(g) = 1/(1 + e^-g).
+ *
+ *   act = silu(gate) up          dup = dact silu(gate)      dgate = dact up s (1 + gate (1 - s))
+ */
+#include "cuda.h"
+
+enum { SWIGLU_THREADS = 256, SWIGLU_COLUMNS = 4 * SWIGLU_THREADS };
+
+static __device__ float swiglu_sigmoid(float g)
+{
+    const float e = exact_exp(-fabsf(g)), q = 1.0f + e;
+    return (g < 0 ? e : 1.0f) / q;
+}
+
+/* A block takes SWIGLU_COLUMNS columns of a row. */
+static __global__ void swiglu_kernel(float *__restrict__ act, const float *__restrict__ gu, int64_t f, unsigned pieces)
+{
+    const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * SWIGLU_COLUMNS + threadIdx.x;
+    const float *gate = gu + row * 2 * f, *up = gate + f;
+    for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
+        const float g = gate[j];
+        act[row * f + j] = g * swiglu_sigmoid(g) * up[j];
+    }
+}
+
+static __global__ void swiglu_grad_kernel(float *__restrict__ dgu, const float *__restrict__ dact, const float *__restrict__ gu,
+                                          int64_t f, unsigned pieces)
+{
+    const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * SWIGLU_COLUMNS + threadIdx.x;
+    const float *gate = gu + row * 2 * f, *up = gate + f;
+    float *dgate = dgu + row * 2 * f, *dup = dgate + f;
+    for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
+        const float g = gate[j], d = dact[row * f + j], s = swiglu_sigmoid(g);
+        dgate[j] = d * up[j] * (s * fmaf(g, 1.0f - s, 1.0f));
+        dup[j] = d * (g * s);
+    }
+}
+
+void cuda_swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+{
+    CUDA_OP(c, "swiglu", "t f", t, f);
+    const unsigned pieces = cuda_blocks(f, SWIGLU_COLUMNS);
+    if (t > 0 && f > 0) CUDA_LAUNCH(c, swiglu_kernel, (unsigned)t * pieces, SWIGLU_THREADS, 0, act, gu, f, pieces);
+}
+
+void cuda_swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+{
+    CUDA_OP(c, "swiglu_grad", "t f", t, f);
+    const unsigned pieces = cuda_blocks(f, SWIGLU_COLUMNS);
+    if (t > 0 && f > 0) CUDA_LAUNCH(c, swiglu_grad_kernel, (unsigned)t * pieces, SWIGLU_THREADS, 0, dgu, dact, gu, f, pieces);
+}
