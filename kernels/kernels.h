@@ -45,6 +45,7 @@ struct kctx {
     void *stream;               /* CUDA; NULL: the process's own */
     struct arena *scratch;      /* owned by the context; operations may use and must give back by arena_reset on return */
     struct kernel_fault *fault; /* owned by the caller; NULL: failures are only logged */
+    int batch_invariant;        /* forward operations give a row the same bits in every batch, at some cost; the CPU's always do */
 };
 
 /* Where the caller is, for the message of a failure. */

@@ -1,0 +1,209 @@
+/* The attention operation: plans tiles on the host, chooses a kernel, launches. */
+#include "attention_plan.h"
+
+#include "decode.h"
+
+#include <string.h>
+
+void attention_plan_whole(attn_plan &p, const struct attn_seq *seqs, int64_t n, int64_t queries)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const struct attn_seq &s = seqs[i];
+        const int64_t table = (int64_t)p.tables.size(), blocks = (s.pos + s.q_len + KV_BLOCK - 1) / KV_BLOCK;
+        if (s.q_len <= 0) continue;
+        p.tables.insert(p.tables.end(), s.blocks, s.blocks + blocks);
+        for (int64_t at = 0; at < s.q_len; at += queries) {
+            const int64_t m = s.q_len - at < queries ? s.q_len - at : queries;
+            p.tiles.push_back(attn_tile{(int32_t)(s.q_begin + at), (int32_t)m, 0, (int32_t)(s.pos + at + m),
+                                        (int32_t)(s.pos + at + 1), -1, table});
+        }
+    }
+    /* Blocks start in the order of the grid: those with many keys first, so that all end together. */
+    std::vector<attn_tile> sorted;
+    std::vector<std::vector<attn_tile>> by(33);
+    for (const attn_tile &t : p.tiles) {
+        int bits = 0;
+        while (t.end >> bits) bits++;
+        by[(size_t)bits].push_back(t);
+    }
+    for (size_t b = by.size(); b-- > 0;) sorted.insert(sorted.end(), by[b].rbegin(), by[b].rend());
+    p.tiles.swap(sorted);
+}
+
+bool attention_plan_decodes(const struct attn_seq *seqs, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (seqs[i].q_len != 1 || seqs[i].q_begin != i) return false;
+    return n > 0;
+}
+
+/* Blocks that two sequences have in common at the front and that are full for both. */
+static int32_t common(const struct attn_seq &a, const struct attn_seq &b)
+{
+    const int64_t most = (a.pos < b.pos ? a.pos : b.pos) / KV_BLOCK; /* the block of the newest key is a sequence's own */
+    int32_t same = 0;
+    while (same < most && a.blocks[same] == b.blocks[same]) same++;
+    return same;
+}
+
+std::vector<attn_run> attention_runs(const struct attn_seq *seqs, int64_t n, int64_t queries)
+{
+    std::vector<attn_run> runs;
+    for (int64_t i = 0; i < n; i++) {
+        if (!runs.empty()) {
+            attn_run &r = runs.back();
+            const int32_t same = common(seqs[r.first], seqs[i]);
+            /* The first pair decides what is shared; a sequence that shares less begins a run of its own. */
+            if (r.n < queries && same > 0 && (r.n == 1 || same >= r.shared)) {
+                if (r.n == 1) r.shared = same;
+                r.n++;
+                continue;
+            }
+        }
+        runs.push_back(attn_run{(int32_t)i, 1, 0});
+    }
+    return runs;
+}
+
+void attention_plan_split(attn_plan &p, const struct attn_seq *seqs, int64_t n, int64_t queries)
+{
+    p.parts.assign((size_t)n, attn_parts{});
+    for (const attn_run &r : attention_runs(seqs, n, queries)) {
+        const int32_t shared = r.shared * KV_BLOCK;
+        int64_t table = (int64_t)p.tables.size();
+        for (int32_t i = r.first; i < r.first + r.n; i++) {
+            const struct attn_seq &s = seqs[i];
+            p.tables.insert(p.tables.end(), s.blocks, s.blocks + (s.pos + KV_BLOCK) / KV_BLOCK);
+        }
+        for (int32_t begin = 0; begin < shared; begin += SPLIT_KEYS) {
+            const int32_t end = shared < begin + SPLIT_KEYS ? shared : begin + SPLIT_KEYS;
+            p.tiles.push_back(attn_tile{r.first, r.n, begin, end, end, (int32_t)p.n_parts, table});
+            for (int32_t i = 0; i < r.n; i++) {
+                attn_parts &q = p.parts[(size_t)(r.first + i)];
+                if (begin == 0) q.first[0] = (int32_t)p.n_parts + i, q.stride[0] = r.n;
+                q.count[0]++;
+            }
+            p.n_parts += r.n;
+        }
+        for (int32_t i = r.first; i < r.first + r.n; i++) {
+            const int32_t keys = (int32_t)seqs[i].pos + 1;
+            attn_parts &q = p.parts[(size_t)i];
+            q.first[1] = (int32_t)p.n_parts, q.stride[1] = 1;
+            for (int32_t begin = shared; begin < keys; begin += SPLIT_KEYS) {
+                const int32_t end = keys < begin + SPLIT_KEYS ? keys : begin + SPLIT_KEYS;
+                p.tiles.push_back(attn_tile{i, 1, begin, end, end, (int32_t)p.n_parts, table});
+                q.count[1]++;
+                p.n_parts++;
+            }
+            table += (keys + KV_BLOCK - 1) / KV_BLOCK;
+        }
+    }
+}
+
+/* ---- the operation */
+
+/* The plan of the last attention on the device: every layer of a pass asks for the same one. */
+static struct plan_memo {
+    std::vector<attn_seq> seqs;
+    std::vector<int32_t> blocks;
+    int64_t queries = 0;
+    bool split = false;
+    unsigned char *device = nullptr;
+    int64_t bytes = 0, n_tiles = 0, n_parts = 0, tables_at = 0, parts_at = 0;
+} memo;
+
+static bool memo_holds(const struct attn_seq *seqs, int64_t n, int64_t queries, bool split)
+{
+    if (memo.seqs.size() != (size_t)n || memo.queries != queries || memo.split != split) return false;
+    size_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const attn_seq &a = memo.seqs[(size_t)i], &b = seqs[i];
+        const int64_t blocks = b.q_len > 0 ? (b.pos + b.q_len + KV_BLOCK - 1) / KV_BLOCK : 0;
+        if (a.q_begin != b.q_begin || a.q_len != b.q_len || a.pos != b.pos) return false;
+        for (int64_t j = 0; j < blocks; j++)
+            if (memo.blocks[at++] != b.blocks[j]) return false;
+    }
+    return true;
+}
+
+static int64_t piece(int64_t *total, int64_t bytes)
+{
+    const int64_t at = *total;
+    *total += (bytes + 255) / 256 * 256;
+    return at;
+}
+
+static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t n, int64_t queries, bool split)
+{
+    attn_plan plan;
+    if (split)
+        attention_plan_split(plan, seqs, n, queries);
+    else
+        attention_plan_whole(plan, seqs, n, queries);
+    memo.seqs.clear();
+    memo.blocks.clear();
+    int64_t bytes = 0;
+    piece(&bytes, (int64_t)(plan.tiles.size() * sizeof(attn_tile)));
+    memo.tables_at = piece(&bytes, (int64_t)(plan.tables.size() * sizeof(int32_t)));
+    memo.parts_at = piece(&bytes, (int64_t)(plan.parts.size() * sizeof(attn_parts)));
+    if (bytes > memo.bytes) {
+        void *p = nullptr;
+        if (memo.device) cudaFree(memo.device);
+        memo.device = nullptr, memo.bytes = 0;
+        if (!CUDA_TRY(c, cudaMalloc(&p, (size_t)(2 * bytes)))) return;
+        memo.device = static_cast<unsigned char *>(p), memo.bytes = 2 * bytes;
+    }
+    std::vector<unsigned char> host((size_t)bytes);
+    memcpy(host.data(), plan.tiles.data(), plan.tiles.size() * sizeof(attn_tile));
+    memcpy(host.data() + memo.tables_at, plan.tables.data(), plan.tables.size() * sizeof(int32_t));
+    if (!plan.parts.empty()) memcpy(host.data() + memo.parts_at, plan.parts.data(), plan.parts.size() * sizeof(attn_parts));
+    if (!CUDA_TRY(c, cudaMemcpyAsync(memo.device, host.data(), (size_t)bytes, cudaMemcpyHostToDevice, cuda_stream(c)))) return;
+    memo.seqs.assign(seqs, seqs + n);
+    for (int64_t i = 0; i < n; i++)
+        if (seqs[i].q_len > 0)
+            memo.blocks.insert(memo.blocks.end(), seqs[i].blocks,
+                               seqs[i].blocks + (seqs[i].pos + seqs[i].q_len + KV_BLOCK - 1) / KV_BLOCK);
+    memo.queries = queries, memo.split = split;
+    memo.n_tiles = (int64_t)plan.tiles.size(), memo.n_parts = plan.n_parts;
+}
+
+static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape s, int64_t n_tiles, int rows, const attn_parts *parts,
+                          int64_t n_queries)
+{
+    if (parts) {
+        const int64_t results = s.kv_heads * a.n_parts * (s.heads / s.kv_heads);
+        a.part = static_cast<float *>(cuda_scratch(c, results * (s.head_dim + 2) * (int64_t)sizeof(float)));
+        if (!a.part) return;
+        a.part_stats = a.part + results * s.head_dim;
+    }
+    if (attention_mma_fits(s))
+        attention_mma_launch(c, a, n_tiles, rows);
+    else
+        attention_plain_launch(c, a, n_tiles, s.dtype);
+    if (parts) attention_combine_launch(c, a, parts, n_queries);
+}
+
+void cuda_attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
+                    const struct attn_seq *seqs, int64_t n_seqs)
+{
+    CUDA_OP(c, "attention", "heads kv_heads head_dim sequences", s.heads, s.kv_heads, s.head_dim, n_seqs);
+    attn_args a = {};
+    a.out = out, a.stats = stats, a.qkv = qkv, a.k = kv.k, a.v = kv.v, a.stride = s.stride, a.scale = s.scale;
+    a.heads = (int)s.heads, a.kv_heads = (int)s.kv_heads, a.dim = (int)s.head_dim;
+    const int64_t group = s.heads / s.kv_heads, mma_rows = 128;
+    if (const decode_view *d = decode_current()) {
+        a.tiles = d->tiles, a.tables = d->tables, a.n_parts = d->n_parts;
+        attention_run(c, a, s, d->n_tiles, 64, d->parts, d->rows);
+        return;
+    }
+    if (n_seqs <= 0) return;
+    const bool split = attention_plan_decodes(seqs, n_seqs) && !c->batch_invariant;
+    const int64_t rows = split ? 64 : mma_rows, queries = rows / group > 0 ? rows / group : 1;
+    if (!memo_holds(seqs, n_seqs, queries, split)) memo_make(c, seqs, n_seqs, queries, split);
+    if (kernel_faulted(c) || !memo.n_tiles) return;
+    a.tiles = reinterpret_cast<const attn_tile *>(memo.device);
+    a.tables = reinterpret_cast<const int32_t *>(memo.device + memo.tables_at);
+    a.n_parts = memo.n_parts;
+    attention_run(c, a, s, memo.n_tiles, (int)rows, split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr,
+                  n_seqs);
+}

@@ -1,0 +1,80 @@
+/* What the attention kernels share: the tiles that blocks work on, and tiles of bf16 rows in shared memory.
+ *
+ * A tile is n queries that see the same keys (their own limits apart), times the `group` = H/J query heads that share a key/value head: its rows
+ * are (query, head) pairs, query by query. Blocks are (tile, key/value head). The cache is [n_blocks, J, 16, D] in shape.dtype, k and v alike.
+ */
+#ifndef TARE_CUDA_ATTENTION_CUH
+#define TARE_CUDA_ATTENTION_CUH
+
+#include "mma.cuh"
+
+struct attn_tile {
+    int32_t row, n;     /* rows row .. row+n-1 of the batch; n 0: nothing to do */
+    int32_t begin, end; /* keys begin .. end-1, from the block table at `table` */
+    int32_t limit;      /* query i sees keys below limit + i */
+    int32_t part;       /* -1: the result goes to out; else: the first of the n partial results (of `group` rows each), combined by a kernel of its own */
+    int64_t table;
+};
+
+/* Partial results of a query: those of two runs of tiles, keys ascending. That of tile i of run u is first[u] + i * stride[u]. */
+struct attn_parts {
+    int32_t first[2], stride[2], count[2];
+};
+
+struct attn_args {
+    float *out, *stats; /* [T, H, D]; [T, H, 2] or NULL */
+    const float *qkv;
+    const void *k, *v;
+    const struct attn_tile *tiles;
+    const int32_t *tables;
+    float *part, *part_stats; /* [J, n_parts, H/J, D], [J, n_parts, H/J, 2]: sums not divided by l; m, l */
+    int64_t n_parts;
+    int64_t stride;           /* of qkv */
+    int heads, kv_heads, dim;
+    float scale;
+};
+
+enum { SPLIT_KEYS = 256 /* keys of a tile in split decoding */, TILE_KEYS = 64 /* keys that go through the tensor cores together */ };
+
+#define LOG2E 1.44269504088896341f
+
+/* A tile of bf16 rows of D in shared memory: 16-byte chunks of a row change places by row, so that the eight rows of an 8x8 matrix lie in
+ * different banks. Column must be a multiple of 8. */
+template <int D> __device__ inline __nv_bfloat16 *tile_at(__nv_bfloat16 *tile, int row, int column)
+{
+    return tile + row * D + ((column / 8) ^ (row % 8)) * 8;
+}
+
+/* Rows of fp32 to a tile in bf16. */
+template <int D> __device__ inline void tile_store4(__nv_bfloat16 *tile, int row, int column, float4 x)
+{
+    uint2 *to = reinterpret_cast<uint2 *>(tile_at<D>(tile, row, column & ~7) + (column & 4));
+    *to = make_uint2(bf16_pair(x.x, x.y), bf16_pair(x.z, x.w));
+}
+
+__device__ inline float quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ inline float quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+/* Where row r of the tile goes: its place in out (or among the partial results) in units of D, and in stats in units of 2. */
+__device__ inline int64_t attention_result_at(const struct attn_args &a, const struct attn_tile &t, int head, int group, int row)
+{
+    if (t.part >= 0) return (head * a.n_parts + t.part) * group + row;
+    return (int64_t)(t.row + row / group) * a.heads + head * group + row % group;
+}
+
+/* Launchers. tiles on the device; attention_mma_fits: dtype and shape have a tensor-core kernel. */
+bool attention_mma_fits(struct attn_shape s);
+void attention_mma_launch(const struct kctx *c, const struct attn_args &a, int64_t n_tiles, int rows);
+void attention_plain_launch(const struct kctx *c, const struct attn_args &a, int64_t n_tiles, enum dtype dtype);
+void attention_combine_launch(const struct kctx *c, const struct attn_args &a, const struct attn_parts *parts, int64_t n_queries);
+
+#endif
