@@ -8,10 +8,16 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum log_level least = LOG_INFO;
 static char status_line[400];
+static char prefix[32];
 
 void log_set_level(enum log_level level)
 {
     least = level;
+}
+
+void log_set_prefix(const char *text)
+{
+    snprintf(prefix, sizeof prefix, "%s", text);
 }
 
 enum log_level log_level(void)
@@ -30,7 +36,7 @@ void log_message(enum log_level level, const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&lock);
     if (status_line[0]) fputs("\r\033[K", stderr);
-    fprintf(stderr, "tare: %s%s\n", NAME[level], text);
+    fprintf(stderr, "tare: %s%s%s\n", prefix, NAME[level], text);
     if (status_line[0]) fputs(status_line, stderr);
     fflush(stderr);
     pthread_mutex_unlock(&lock);

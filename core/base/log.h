@@ -8,6 +8,8 @@ enum log_level { LOG_DEBUG = 0, LOG_INFO = 1, LOG_WARN = 2, LOG_ERROR = 3, LOG_N
 
 void log_set_level(enum log_level level);
 enum log_level log_level(void);
+/* Stands in front of every message of this process ("rank 3: "); at most 31 bytes. */
+void log_set_prefix(const char *prefix);
 void log_message(enum log_level level, const char *format, ...) ERR_PRINTF(2, 3);
 void log_error(const struct err *e); /* "tare: message", with -v the frames */
 

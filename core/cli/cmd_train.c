@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "dist/ranks.h"
 #include "loop/run.h"
 
 #include <stdio.h>
@@ -30,11 +31,17 @@ int cmd_train(int argc, char **argv)
             return fputs(USAGE, stderr), 2;
     }
     if (!file) return fputs(USAGE, stderr), 2;
-    tare_status status = config_load(&c, file, overrides, n, &e);
-    if (!status) {
-        status = train_run(&c, resume, &e);
-        config_free(&c);
-    }
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    signals_catch();
+    const bool loaded = !config_load(&c, file, overrides, n, &e);
+    bool done;
+    tare_status status = loaded ? TARE_OK : e.code;
+    status = ranks_start(&(struct ranks_options){.ranks = loaded ? c.dist.ranks : 0,
+                                                 .where = loaded ? config_where(&c, "dist", "ranks") : "",
+                                                 .timeout_s = loaded ? c.dist.timeout_s : 60,
+                                                 .library = loaded ? c.dist.communicator : "auto",
+                                                 .device_memory = loaded && !strcmp(c.run.device, "cuda")},
+                         status, &done, &e);
+    if (!status && !done) status = train_run(&c, resume, &e);
+    if (loaded) config_free(&c);
+    return ranks_end(status, &e);
 }

@@ -107,6 +107,8 @@ struct sft_config {
 
 struct dist_config {
     int64_t ranks;
+    const char *communicator; /* auto, mpi, nccl */
+    double timeout_s;
 };
 
 struct eval_config {

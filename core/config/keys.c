@@ -219,7 +219,15 @@ const struct config_key CONFIG_KEYS[] = {
 
     INT(dist, ranks, "0", 0, 100000,
         "Ranks of the job. 0: as many as the launcher (mpirun, srun) started, 1 without one. A number that differs from the "
-        "launcher's is refused."),
+        "launcher's is refused. Without a launcher a number above 1 starts that many on this machine, through mpirun."),
+    CHOICE(dist, communicator, "auto", "auto mpi nccl",
+           "What carries data between ranks: mpi between processes; nccl between GPUs (with mpi for the rest). auto: nccl with "
+           "run.device "
+           "= cuda where this build has it, else mpi."),
+    REAL(
+        dist, timeout_s, "1800", 0, 1e6, 0,
+        "A rank that keeps the others waiting in a collective for more than so many seconds hangs: the job ends with an error that "
+        "names it. Longer than the slowest step's slowest rank is behind the fastest. 0: wait forever."),
 
     INT(eval, every, "0", 0, MANY, "Evaluate on data.eval every so many steps. 0: not in between."),
     INT(eval, samples, "1", 1, 100000, "Completions of a question (k of avg@k and pass@k)."),

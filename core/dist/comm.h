@@ -22,6 +22,7 @@ struct comm {
     int rank, size;
     const char *kind; /* "self", "thread", "mpi", "nccl" */
     void *self;
+    int threads; /* cores that are this rank's, where run.threads = 0; 0: all that it may use */
 
     /* ---- host memory, any bytes */
     /* out[r] of out_bytes[r] bytes back to back in rank order; every rank gives in of n = out_bytes[rank] bytes and gets all. in may be its
@@ -62,7 +63,7 @@ struct comm {
 enum { COMM_PENDING = 4 };
 
 tare_status comm_self(struct comm *out, struct err *e);
-/* ranks: dist.ranks. More than one needs a communicator that this build may lack: the error says what to install. */
+/* The communicator of this process: that of ranks_start (ranks.h), else a job of one rank. ranks: dist.ranks. */
 tare_status comm_open(int64_t ranks, struct comm *out, struct err *e);
 
 /* Runs fn(comm, ctx, e) in `ranks` threads that are the ranks of one job; returns when all have. The error is that of the first rank to
@@ -72,8 +73,8 @@ tare_status comm_threads(int ranks, double timeout_s, tare_status (*fn)(struct c
 
 /* sizes[R] <- each rank's n. */
 tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e);
-/* All ranks leave with the same status: OK if every rank gave OK, else the code and message of the lowest rank that failed ("rank 2: ...";
- * TARE_E_CANCELLED only when nothing worse happened). For places where a rank can fail alone and the others would go on to a collective:
+/* All ranks leave with the same status: OK if every rank gave OK, else the code and message of the lowest rank that failed ("rank 2: ...", but
+ * without that when all failed alike; TARE_E_CANCELLED only when nothing worse happened). For places where a rank can fail alone and the others would go on to a collective:
  * the ends of stages. Costs one gather of a few bytes. */
 tare_status comm_agree(struct comm *c, tare_status status, struct err *e);
 /* Something that must be the same on all ranks: a configuration key, a plugin's file. name and value are text without newlines. */

@@ -1,7 +1,116 @@
-#include "dist/comm.h"
+/* The communicator of this process. */
+#include "base/log.h"
+#include "dist/launch.h"
+#include "dist/process.h"
+#include "dist/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct comm job; /* size 0: not started */
+static bool launched;   /* this process has run the job's mpirun */
+static int launched_status;
+
+static bool number_of(const char *name, int *out)
+{
+    const char *text = getenv(name);
+    if (!text || !*text) return false;
+    *out = atoi(text);
+    return true;
+}
+
+int ranks_launched(int *rank)
+{
+    /* mpirun of Open MPI; of MPICH; srun, which says which step a process belongs to (a batch script alone is no step) */
+    const char *const names[][3] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                    {"PMI_SIZE", "PMI_RANK", "PMI_SIZE"},
+                                    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_ID"}};
+    int ignored, size = 0;
+    if (!rank) rank = &ignored;
+    *rank = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i][2]) && number_of(names[i][0], &size) && number_of(names[i][1], rank)) return size;
+    return 0;
+}
+
+/* Before ranks can talk to each other: every rank meets the same error, one says it. */
+static tare_status check_number(const struct ranks_options *o, int size, struct err *e)
+{
+    if (size && o->ranks && o->ranks != size)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: dist.ranks = %lld, but the launcher (mpirun, srun) started %d; leave dist.ranks out, or give both the same",
+             o->where, (long long)o->ranks, size);
+    return TARE_OK;
+}
+
+static tare_status join(const struct ranks_options *o, int rank, struct err *e)
+{
+    tare_status status = comm_mpi(o->timeout_s, &job, e);
+    if (status) {
+        job = (struct comm){0};
+        return status;
+    }
+    if (rank != job.rank) log_debug("the launcher calls this rank %d, MPI %d", rank, job.rank);
+    if (job.rank) {
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "rank %d: ", job.rank);
+        log_set_prefix(prefix);
+        if (log_level() > LOG_DEBUG) log_set_level(LOG_ERROR);
+        if (!freopen("/dev/null", "w", stdout)) FAIL(e, TARE_E_IO, "/dev/null cannot be opened");
+    }
+    return TARE_OK;
+}
+
+tare_status ranks_start(const struct ranks_options *o, tare_status status, bool *done, struct err *e)
+{
+    int rank;
+    const int size = ranks_launched(&rank);
+    *done = false;
+    if (!status) status = check_number(o, size, e);
+    if (size > 1) {
+        struct err why = {0};
+        const tare_status joined = join(o, rank, &why);
+        if (joined && !status) *e = why;
+        if (joined) return status ? status : joined;
+        status = comm_agree(&job, status, e);
+        return status;
+    }
+    if (status || o->ranks <= 1) return status;
+    TRY(comm_mpi_about(&(char){0}, 1, e));
+    TRY(launch_ranks(o->ranks, &launched_status, e));
+    *done = launched = true;
+    return TARE_OK;
+}
+
+int ranks_end(tare_status status, const struct err *e)
+{
+    int rank;
+    ranks_launched(&rank);
+    if (launched) return launched_status;
+    if (job.size && status) job.abort(&job, e); /* does not return */
+    if (job.size) {
+        job.free(&job);
+        job = (struct comm){0};
+    } else if (status && rank == 0) {
+        log_error(e);
+    }
+    return err_exit_code(status);
+}
+
+static void keep(struct comm *c)
+{
+    (void)c; /* ranks_end ends it */
+}
 
 tare_status comm_open(int64_t ranks, struct comm *out, struct err *e)
 {
-    if (ranks > 1) FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld: this build runs one rank only; set dist.ranks = 1", (long long)ranks);
+    if (job.size) {
+        *out = job;
+        out->free = keep;
+        return TARE_OK;
+    }
+    if (ranks > 1)
+        FAIL(e, TARE_E_STATE, "dist.ranks = %lld, but this command runs in one process; set dist.ranks = 1", (long long)ranks);
     return comm_self(out, e);
 }

@@ -1,0 +1,38 @@
+#include "dist/deal.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+
+struct item {
+    int64_t cost, index;
+};
+
+static int dearest_first(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? 1 : -1;
+    return x->index < y->index ? -1 : 1;
+}
+
+tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, struct err *e)
+{
+    struct item *items = NULL;
+    int64_t *load = NULL;
+    tare_status status;
+    TRY_TO(status, done, mem_new(n * (int64_t)sizeof *items + 1, (void **)&items, e));
+    TRY_TO(status, done, mem_new(hands * (int64_t)sizeof *load, (void **)&load, e));
+    for (int64_t i = 0; i < n; i++) items[i] = (struct item){cost[i], i};
+    qsort(items, (size_t)n, sizeof *items, dearest_first);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t least = 0;
+        for (int64_t h = 1; h < hands; h++)
+            if (load[h] < load[least]) least = h;
+        load[least] += items[i].cost;
+        to[items[i].index] = least;
+    }
+done:
+    mem_free(items);
+    mem_free(load);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* Dealing items of known cost to ranks (or shards) so that each gets about as much: the dearest item first, each to whoever has least so far; ties
+ * go to the lower index (Graham 1969, longest processing time first: at most 4/3 of the best). The same on every rank. */
+#ifndef TARE_CORE_DEAL_H
+#define TARE_CORE_DEAL_H
+
+#include "base/err.h"
+
+/* to[i] in [0, hands): who gets item i of cost[i] >= 0. */
+tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, struct err *e);
+
+#endif

@@ -1,0 +1,110 @@
+#define _GNU_SOURCE
+#include "dist/launch.h"
+
+#include "base/arena.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile pid_t child;
+
+/* mpirun would kill the ranks on SIGINT and SIGTERM; SIGUSR1 it hands on, and the ranks stop behind a checkpoint. A third time means it. */
+static void hand_on(int signal_number)
+{
+    static volatile sig_atomic_t times;
+    (void)signal_number;
+    if (child > 0) kill(child, ++times > 2 ? SIGTERM : SIGUSR1);
+}
+
+static bool in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[FS_PATH];
+    while (path && *path) {
+        const size_t n = strcspn(path, ":");
+        snprintf(file, sizeof file, "%.*s/%s", (int)n, path, name);
+        if (!access(file, X_OK)) return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
+
+/* argv of mpirun: its options, this program's file, this process's arguments. Points into `text` (the NUL-separated command line). */
+static tare_status command(int64_t ranks, struct str *text, const char ***out, char *number, char *exe, struct err *e)
+{
+    const char *const head[] = {"mpirun", "--quiet", "--oversubscribe", "--bind-to", "none", "-n", number, "--allow-run-as-root"};
+    const int n_head = (int)(sizeof head / sizeof *head) - (geteuid() != 0);
+    int64_t arguments = 0, n = 0;
+    const ssize_t size = readlink("/proc/self/exe", exe, FS_PATH - 1);
+    if (size <= 0) FAIL(e, TARE_E_IO, "/proc/self/exe: %s", strerror(errno));
+    exe[size] = 0;
+    snprintf(number, 24, "%lld", (long long)ranks);
+    TRY(fs_read_all("/proc/self/cmdline", text, e));
+    for (int64_t i = 0; i < text->size; i++) arguments += !text->data[i];
+    TRY(mem_new((n_head + arguments + 2) * (int64_t)sizeof **out, (void **)out, e));
+    for (int i = 0; i < n_head; i++) (*out)[n++] = head[i];
+    (*out)[n++] = exe;
+    for (const char *at = text->data + strlen(text->data) + 1; at < text->data + text->size; at += strlen(at) + 1) (*out)[n++] = at;
+    return TARE_OK;
+}
+
+/* In the child: a process group of its own (the terminal's Ctrl-C goes to the parent alone), and an end with its parent. */
+static void become_mpirun(const char *const *argv, pid_t parent)
+{
+    char *const *arguments;
+    memcpy(&arguments, &argv, sizeof arguments);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) dup2(null, STDIN_FILENO);
+    execvp(arguments[0], arguments);
+    _exit(127);
+}
+
+static int wait_for(pid_t pid)
+{
+    int how;
+    while (waitpid(pid, &how, 0) < 0)
+        if (errno != EINTR) return 1;
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
+{
+    struct str text = {0};
+    const char **argv = NULL;
+    char number[24], exe[FS_PATH];
+    const struct sigaction a = {.sa_handler = hand_on};
+    const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+    struct sigaction old[4];
+    if (!in_path("mpirun"))
+        FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt install openmpi-bin", (long long)ranks);
+    tare_status status = command(ranks, &text, &argv, number, exe, e);
+    if (!status) {
+        const pid_t parent = getpid();
+        fflush(NULL);
+        for (int i = 0; i < 4; i++) sigaction(signals[i], &a, &old[i]);
+        child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
+            become_mpirun(argv, parent);
+        }
+        if (child < 0)
+            status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no process for mpirun: %s", strerror(errno));
+        else
+            *exit_status = wait_for(child);
+        for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
+    }
+    mem_free((void *)argv);
+    str_free(&text);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* Starting the ranks of a job on this machine. */
+#ifndef TARE_CORE_LAUNCH_H
+#define TARE_CORE_LAUNCH_H
+
+#include "base/err.h"
+
+/* Runs mpirun -n ranks with this process's own command line until it ends; *exit_status is its exit status. */
+tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e);
+
+#endif

@@ -1,0 +1,373 @@
+#define _GNU_SOURCE
+#include "dist/process.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "dist/transport.h"
+#include "dist/watch.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SLOT_CALL = 0,    /* and 1: blocking collectives */
+    SLOT_PENDING = 2, /* .. 2 + COMM_PENDING - 1 */
+    PIECE = 1 << 18,  /* floats of a piece that reduce_scatter works on at a time */
+    TAGS = 32768,
+};
+
+struct process {
+    struct transport *t;
+    struct watch *watch;
+    uint32_t calls;    /* gives the tag */
+    int begun, waited; /* halves of gathers, counted */
+    bool crowded;      /* more threads than cores: do not spin */
+    float *scratch;    /* [2, R, PIECE] of reduce_scatter */
+    int64_t scratch_size;
+    const float **pieces; /* [R] */
+};
+
+static tare_status broken(const struct comm *c, const char *what, struct err *e)
+{
+    const struct process *p = c->self;
+    FAIL(e, TARE_E_COMM, "%s: %s", what, p->t->error);
+}
+
+static int next_tag(struct process *p)
+{
+    return (int)(p->calls++ % TAGS);
+}
+
+/* Waits for a slot: a short while without leaving the core, then in small sleeps, so that ranks which share a core let each other run. */
+static tare_status wait_slot(struct comm *c, int slot, const char *what, struct err *e)
+{
+    struct process *p = c->self;
+    const double began = clock_seconds();
+    long pause = 20000;
+    for (bool done;;) {
+        if (p->t->poll(p->t, slot, &done)) return broken(c, what, e);
+        if (done) return TARE_OK;
+        const double waited = clock_seconds() - began;
+        if (!p->crowded && waited < 300e-6) continue;
+        if (waited < 1e-3) {
+            sched_yield();
+        } else {
+            const struct timespec t = {0, pause};
+            nanosleep(&t, NULL);
+            if (pause < 500000) pause += pause / 4;
+        }
+    }
+}
+
+static tare_status post(struct comm *c, int slot, bool send, int peer, int tag, const void *data, int64_t n, struct err *e)
+{
+    struct process *p = c->self;
+    void *memory;
+    memcpy(&memory, &data, sizeof memory); /* what is sent is only read */
+    if (p->t->post(p->t, slot, send, peer, tag, memory, n)) return broken(c, send ? "sending" : "receiving", e);
+    return TARE_OK;
+}
+
+/* Posts a gather: from every rank q of sizes[q] bytes (NULL: n each), to all the own n. Peers in the order r+1, r+2, ... so that not all ranks turn to
+ * one at a time. */
+static tare_status post_gather(struct comm *c, int slot, const void *in, int64_t n, void *out, const int64_t *sizes, struct err *e)
+{
+    const int tag = next_tag(c->self);
+    char *to = out;
+    int64_t offset = 0;
+    for (int q = 0; q < c->size; q++) {
+        const int64_t size = sizes ? sizes[q] : n;
+        if (q == c->rank) {
+            if (size && to + offset != (const char *)in) memcpy(to + offset, in, (size_t)size);
+        } else if (size) {
+            TRY(post(c, slot, false, q, tag, to + offset, size, e));
+        }
+        offset += size;
+    }
+    for (int i = 1; i < c->size && n; i++) TRY(post(c, slot, true, (c->rank + i) % c->size, tag, in, n, e));
+    return TARE_OK;
+}
+
+static tare_status gather_named(struct comm *c, const char *what, const void *in, int64_t n, void *out, const int64_t *sizes,
+                                struct err *e)
+{
+    struct process *p = c->self;
+    watch_enter(p->watch, what);
+    TRY(post_gather(c, SLOT_CALL, in, n, out, sizes, e));
+    TRY(wait_slot(c, SLOT_CALL, what, e));
+    watch_enter(p->watch, NULL);
+    return TARE_OK;
+}
+
+static tare_status process_gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e)
+{
+    if (out_bytes[c->rank] != n)
+        FAIL(e, TARE_E_COMM, "gather: %lld bytes given where %lld were announced", (long long)n, (long long)out_bytes[c->rank]);
+    return gather_named(c, "gather", in, n, out, out_bytes, e);
+}
+
+static tare_status process_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    return gather_named(c, "all_gather", in, bytes, out, NULL, e);
+}
+
+static tare_status process_barrier(struct comm *c, struct err *e)
+{
+    struct process *p = c->self;
+    char *all = NULL;
+    TRY(mem_new(c->size, (void **)&all, e));
+    (void)p;
+    const tare_status status = gather_named(c, "barrier", all + c->rank, 1, all, NULL, e);
+    mem_free(all);
+    return status;
+}
+
+/* A binomial tree from root: the rank at distance d receives from d without its lowest bit, and sends to d + 2^k for the bits below. */
+static tare_status process_broadcast(struct comm *c, void *data, int64_t n, int root, struct err *e)
+{
+    struct process *p = c->self;
+    if (root < 0 || root >= c->size) FAIL(e, TARE_E_COMM, "broadcast from rank %d in a job of %d ranks", root, c->size);
+    const int tag = next_tag(p), d = (c->rank - root + c->size) % c->size;
+    int low = 1;
+    if (!n) return TARE_OK;
+    watch_enter(p->watch, "broadcast");
+    while (low < c->size && !(d & low)) low *= 2;
+    if (d) {
+        TRY(post(c, SLOT_CALL, false, (d - low + root) % c->size, tag, data, n, e));
+        TRY(wait_slot(c, SLOT_CALL, "broadcast", e));
+    }
+    for (int bit = low / 2; bit > 0; bit /= 2)
+        if (d + bit < c->size) TRY(post(c, SLOT_CALL, true, (d + bit + root) % c->size, tag, data, n, e));
+    TRY(wait_slot(c, SLOT_CALL, "broadcast", e));
+    watch_enter(p->watch, NULL);
+    return TARE_OK;
+}
+
+static tare_status process_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct process *p = c->self;
+    const char *from = in;
+    char *to = out;
+    const int tag = next_tag(p);
+    if (!bytes) return TARE_OK;
+    watch_enter(p->watch, "all_to_all");
+    memcpy(to + c->rank * bytes, from + c->rank * bytes, (size_t)bytes);
+    for (int q = 0; q < c->size; q++)
+        if (q != c->rank) TRY(post(c, SLOT_CALL, false, q, tag, to + q * bytes, bytes, e));
+    for (int i = 1; i < c->size; i++) {
+        const int q = (c->rank + i) % c->size;
+        TRY(post(c, SLOT_CALL, true, q, tag, from + q * bytes, bytes, e));
+    }
+    TRY(wait_slot(c, SLOT_CALL, "all_to_all", e));
+    watch_enter(p->watch, NULL);
+    return TARE_OK;
+}
+
+/* ---- reduce_scatter: pieces of PIECE floats go to the rank that sums them, two at a time: one is summed while the next is on its way. */
+
+static tare_status post_piece(struct comm *c, int half, const float *in, int64_t n, int64_t at, struct err *e)
+{
+    struct process *p = c->self;
+    const int64_t m = n - at < PIECE ? n - at : PIECE;
+    const int tag = next_tag(p);
+    for (int q = 0; q < c->size; q++)
+        if (q != c->rank)
+            TRY(post(c, SLOT_CALL + half, false, q, tag, p->scratch + (half * c->size + q) * (int64_t)PIECE, m * 4, e));
+    for (int i = 1; i < c->size; i++) {
+        const int q = (c->rank + i) % c->size;
+        TRY(post(c, SLOT_CALL + half, true, q, tag, in + q * n + at, m * 4, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status process_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
+{
+    struct process *p = c->self;
+    if (!n) return TARE_OK;
+    TRY(mem_grow((void **)&p->scratch, &p->scratch_size, 2 * (int64_t)c->size * PIECE, (int64_t)sizeof(float), e));
+    watch_enter(p->watch, "reduce_scatter");
+    TRY(post_piece(c, 0, in, n, 0, e));
+    for (int64_t at = 0, half = 0; at < n; at += PIECE, half = !half) {
+        const int64_t m = n - at < PIECE ? n - at : PIECE;
+        if (at + PIECE < n) TRY(post_piece(c, (int)!half, in, n, at + PIECE, e));
+        TRY(wait_slot(c, SLOT_CALL + (int)half, "reduce_scatter", e));
+        for (int q = 0; q < c->size; q++) p->pieces[q] = q == c->rank ? in + q * n + at : p->scratch + (half * c->size + q) * PIECE;
+        comm_tree_sum(p->pieces, c->size, m, out + at);
+    }
+    watch_enter(p->watch, NULL);
+    return TARE_OK;
+}
+
+/* ---- gathers in two halves */
+
+static tare_status process_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct process *p = c->self;
+    if (p->begun - p->waited >= COMM_PENDING) FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
+    const int slot = SLOT_PENDING + p->begun++ % COMM_PENDING;
+    return post_gather(c, slot, in, bytes, out, NULL, e);
+}
+
+static tare_status process_gather_wait(struct comm *c, struct err *e)
+{
+    struct process *p = c->self;
+    if (p->begun == p->waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
+    watch_enter(p->watch, "all_gather");
+    TRY(wait_slot(c, SLOT_PENDING + p->waited++ % COMM_PENDING, "all_gather", e));
+    watch_enter(p->watch, NULL);
+    return TARE_OK;
+}
+
+/* ---- life */
+
+static void process_abort(struct comm *c, const struct err *e)
+{
+    watch_fail(((struct process *)c->self)->watch, e);
+}
+
+static void process_note(struct comm *c)
+{
+    watch_stage(((struct process *)c->self)->watch, c->stage, c->step);
+}
+
+static void process_free(struct comm *c)
+{
+    struct process *p = c->self;
+    struct err e = {0};
+    if (process_barrier(c, &e)) process_abort(c, &e);
+    watch_farewell(p->watch);
+    if (p->t->finish(p->t)) log_warn("%s", p->t->error);
+    watch_free(p->watch);
+    mem_free(p->scratch);
+    mem_free((void *)p->pieces);
+    mem_free(p);
+    c->self = NULL;
+}
+
+/* Beside the program, where it is installed, or where the loader looks. */
+static void *open_library(char *why, size_t room)
+{
+    char exe[3800] = "", path[4096];
+    const char *const places[] = {"%s/libtare_mpi.so", "%s/../lib/tare/libtare_mpi.so"};
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *slash = n > 0 ? strrchr(exe, '/') : NULL;
+    snprintf(why, room, "libtare_mpi.so is not beside the program");
+    if (!slash) return NULL;
+    *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, i ? places[1] : places[0], exe);
+        if (access(path, R_OK)) continue;
+        /* global: MPI's own plugins look for its symbols */
+        void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (handle) return handle;
+        snprintf(why, room, "%s", dlerror());
+        return NULL;
+    }
+    return NULL;
+}
+
+static tare_status load(struct transport **out, struct err *e)
+{
+    char why[600];
+    void *handle = open_library(why, sizeof why);
+    struct transport *t = handle ? dlsym(handle, TRANSPORT_SYMBOL) : NULL;
+    if (!t)
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "there is no MPI for several ranks (%s); install it (apt install libopenmpi-dev openmpi-bin) and build again", why);
+    if (t->abi != TRANSPORT_ABI)
+        FAIL(e, TARE_E_VERSION, "libtare_mpi.so is of another build (interface %d, this program's is %d); build again", t->abi,
+             TRANSPORT_ABI);
+    *out = t;
+    return TARE_OK;
+}
+
+tare_status comm_mpi_about(char *text, int64_t room, struct err *e)
+{
+    struct transport *t;
+    TRY(load(&t, e));
+    snprintf(text, (size_t)room, "%s", t->about);
+    return TARE_OK;
+}
+
+/* Rank 0 tells the others where it listens; then all connect. Until the watch runs an error of one rank cannot be told to the others: they
+ * learn it here, from the address ("!..." when rank 0 has none) and, if one cannot connect, from rank 0 that waits for it. */
+static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
+{
+    struct process *p = c->self;
+    char address[WATCH_ADDRESS] = "!";
+    tare_status status = TARE_OK;
+    if (c->rank == 0) status = watch_listen(c->size, address, &p->watch, e);
+    const int tag = next_tag(p);
+    for (int q = 1; q < c->size && c->rank == 0; q++) TRY(post(c, SLOT_CALL, true, q, tag, address, sizeof address, e));
+    if (c->rank) TRY(post(c, SLOT_CALL, false, 0, tag, address, sizeof address, e));
+    TRY(wait_slot(c, SLOT_CALL, "start", e));
+    TRY(status);
+    if (c->rank) {
+        address[sizeof address - 1] = 0;
+        TRY(watch_connect(c->rank, c->size, address, &p->watch, e));
+    }
+    return watch_start(p->watch, timeout_s, e);
+}
+
+/* Cores for this rank: those it may run on, shared with the ranks of this host that may run on the same. */
+static tare_status share_cores(struct comm *c, struct err *e)
+{
+    struct place {
+        char host[64];
+        cpu_set_t cores;
+        ino_t net;
+    } *all = NULL, mine = {0};
+    tare_status status;
+    int sharing = 0, cores;
+    gethostname(mine.host, sizeof mine.host - 1);
+    if (sched_getaffinity(0, sizeof mine.cores, &mine.cores)) CPU_SET(0, &mine.cores);
+    cores = CPU_COUNT(&mine.cores);
+    TRY(mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
+    TRY_TO(status, done, gather_named(c, "gather", &mine, sizeof mine, all, NULL, e));
+    for (int r = 0; r < c->size; r++) {
+        cpu_set_t both;
+        CPU_AND(&both, &mine.cores, &all[r].cores);
+        sharing += !strcmp(mine.host, all[r].host) && CPU_COUNT(&both) > 0;
+    }
+    c->threads = cores / sharing > 1 ? cores / sharing : 1;
+    ((struct process *)c->self)->crowded = sharing > cores;
+done:
+    mem_free(all);
+    return status;
+}
+
+tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
+{
+    struct transport *t;
+    struct process *p;
+    TRY(load(&t, e));
+    if (t->start(t)) FAIL(e, TARE_E_COMM, "MPI does not start: %s", t->error);
+    TRY(mem_new((int64_t)sizeof *p, (void **)&p, e));
+    p->t = t;
+    p->crowded = true;
+    TRY(mem_new(t->size * (int64_t)sizeof *p->pieces, (void **)&p->pieces, e));
+    *out = (struct comm){.rank = t->rank,
+                         .size = t->size,
+                         .kind = "mpi",
+                         .self = p,
+                         .gather = process_gather,
+                         .broadcast = process_broadcast,
+                         .barrier = process_barrier,
+                         .all_gather = process_all_gather,
+                         .reduce_scatter = process_reduce_scatter,
+                         .all_to_all = process_all_to_all,
+                         .gather_begin = process_gather_begin,
+                         .gather_wait = process_gather_wait,
+                         .timeout_s = timeout_s,
+                         .abort = process_abort,
+                         .note = process_note,
+                         .free = process_free};
+    TRY(begin_watch(out, timeout_s, e));
+    return share_cores(out, e);
+}

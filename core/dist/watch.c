@@ -1,0 +1,542 @@
+#include "dist/watch.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "dist/watch_net.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TICK 0.25     /* seconds between signs of life */
+#define COLLECT 0.25  /* seconds that rank 0 waits for the other ranks' errors behind the first */
+#define LAST_WORD 3.0 /* seconds that a rank which has to leave waits for rank 0 to say so */
+
+struct peer { /* what is known of a rank */
+    struct connection connection;
+    struct packet state;
+    double heard;
+    bool bye, failed, gone;
+    struct err error;
+};
+
+struct watch {
+    int rank, size, listener, wake[2];
+    uint64_t token;
+    pid_t parent;
+    double timeout_s, left_at; /* left_at: of the last collective, or entered */
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock; /* of self, of `mine`, of sending */
+    struct packet mine;
+    struct peer *peers; /* [size]; other ranks than 0 use only [0] */
+    bool stop, farewell, failing, orphan;
+    struct err failure; /* of this rank */
+    double first_error, leave_at;
+};
+
+static struct watch *watched; /* for the signal handler */
+static volatile sig_atomic_t crashed;
+
+/* ---- what a rank says about itself */
+
+static void fill_state(struct watch *w, uint32_t kind)
+{
+    w->mine.kind = kind;
+    w->mine.since = clock_seconds() - w->left_at;
+}
+
+/* Under the lock: to rank 0, or from rank 0 to everybody. */
+static void send_mine(struct watch *w, uint32_t kind)
+{
+    fill_state(w, kind);
+    const int n = w->rank ? 1 : w->size;
+    for (int r = w->rank ? 0 : 1; r < n; r++)
+        if (w->peers[r].connection.fd >= 0 && !w->peers[r].gone) net_send(w->peers[r].connection.fd, &w->mine);
+}
+
+static void wake(struct watch *w)
+{
+    const char one = 1;
+    if (write(w->wake[1], &one, 1) < 0) return; /* full: it is awake */
+}
+
+void watch_stage(struct watch *w, const char *stage, int64_t step)
+{
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->mine.stage, sizeof w->mine.stage, "%s", stage);
+    w->mine.step = step;
+    send_mine(w, PACKET_STATE);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void watch_enter(struct watch *w, const char *collective)
+{
+    pthread_mutex_lock(&w->lock);
+    w->mine.inside = collective != NULL;
+    w->mine.calls += collective != NULL;
+    if (collective) snprintf(w->mine.what, sizeof w->mine.what, "%s", collective);
+    w->left_at = clock_seconds();
+    pthread_mutex_unlock(&w->lock);
+}
+
+void watch_fail(struct watch *w, const struct err *e)
+{
+    pthread_mutex_lock(&w->lock);
+    w->failure = *e;
+    w->failing = true;
+    pthread_mutex_unlock(&w->lock);
+    wake(w);
+    for (int i = 0; i < 80; i++) { /* the watching thread ends the process */
+        const struct timespec t = {0, 100000000};
+        nanosleep(&t, NULL);
+    }
+    log_error(e);
+    _exit(err_exit_code(e->code));
+}
+
+/* ---- sentences */
+
+static void where(const struct packet *p, char *text, size_t room)
+{
+    if (p->stage[0])
+        snprintf(text, room, "%s of step %lld", p->stage, (long long)p->step);
+    else
+        snprintf(text, room, "the start");
+}
+
+static void name_rank(int rank, const struct packet *p, char *text, size_t room)
+{
+    snprintf(text, room, "rank %d (host %s, process %d)", rank, p->host[0] ? p->host : "?", (int)p->pid);
+}
+
+static void explain(struct err *e, int rank, const struct packet *p, const char *format, const char *detail)
+{
+    char who[128], at[64], what[500];
+    name_rank(rank, p, who, sizeof who);
+    where(p, at, sizeof at);
+    snprintf(what, sizeof what, "%s%s", format, detail);
+    err_set(e, TARE_E_COMM, __FILE__, __LINE__,
+            "%s failed in %s: %s; the job ends on all ranks, --resume goes on from the last checkpoint", who, at, what);
+}
+
+/* ---- the end */
+
+/* Rank 0: says it to the user and to everybody, gives them a moment, leaves. */
+static void end_job(struct watch *w, const struct err *e) __attribute__((noreturn));
+static void end_job(struct watch *w, const struct err *e)
+{
+    struct packet end = {.magic = PACKET_MAGIC, .kind = PACKET_END, .code = err_exit_code(e->code)};
+    log_error(e);
+    for (int r = 1; r < w->size; r++)
+        if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) net_send(w->peers[r].connection.fd, &end);
+    const double until = clock_seconds() + 1.5;
+    for (int r = 1; r < w->size; r++)
+        while (!w->peers[r].gone && w->peers[r].connection.fd >= 0 && clock_seconds() < until) {
+            struct pollfd p = {.fd = w->peers[r].connection.fd, .events = POLLIN};
+            poll(&p, 1, 50);
+            int got;
+            while ((got = net_receive(&w->peers[r].connection)) > 0) {
+            }
+            w->peers[r].gone = got < 0;
+        }
+    _exit(end.code);
+}
+
+/* Another rank: rank 0 has gone without a word. Rank 1 speaks for all. */
+static void end_without_hub(struct watch *w, const char *why) __attribute__((noreturn));
+static void end_without_hub(struct watch *w, const char *why)
+{
+    struct err e = {0};
+    explain(&e, 0, &w->peers[0].state, why, "");
+    if (w->rank == 1) log_error(&e);
+    _exit(1);
+}
+
+/* ---- rank 0 decides */
+
+/* The errors that ranks reported: the lowest rank's, one that is not just the echo of another rank's end before one that is. The same
+ * from all ranks: nobody's in particular. */
+static void end_with_errors(struct watch *w) __attribute__((noreturn));
+static void end_with_errors(struct watch *w)
+{
+    int best = -1, same = 0;
+    for (int r = 0; r < w->size; r++) {
+        const struct peer *p = &w->peers[r];
+        if (!p->failed) continue;
+        const bool echo = p->error.code == TARE_E_COMM, best_echo = best >= 0 && w->peers[best].error.code == TARE_E_COMM;
+        if (best < 0 || (best_echo && !echo)) best = r;
+    }
+    struct err e = w->peers[best].error;
+    for (int r = 0; r < w->size; r++) same += w->peers[r].failed && !strcmp(w->peers[r].error.message, e.message);
+    if (same < w->size && strncmp(e.message, "rank ", 5)) {
+        char who[128], at[64];
+        const struct packet *p = best ? &w->peers[best].state : &w->mine;
+        name_rank(best, p, who, sizeof who);
+        where(p, at, sizeof at);
+        if (p->stage[0])
+            err_prefix(&e, "%s failed in %s", who, at);
+        else
+            err_prefix(&e, "%s failed", who);
+    }
+    end_job(w, &e);
+}
+
+static void list_ranks(const struct watch *w, int64_t below, char *text, size_t room)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int r = 0; r < w->size && at + 12 < room; r++) {
+        const struct packet *p = r ? &w->peers[r].state : &w->mine;
+        if (p->calls < below) at += (size_t)snprintf(text + at, room - at, "%s%d", at ? ", " : "", r);
+    }
+}
+
+/* Somebody waits for longer than is allowed: whose fault? Those who have not entered that collective. */
+static void check_timeouts(struct watch *w)
+{
+    const struct packet *waits = NULL, *late = NULL;
+    int who = -1;
+    if (w->timeout_s <= 0) return;
+    for (int r = 0; r < w->size; r++) {
+        const struct packet *p = r ? &w->peers[r].state : &w->mine;
+        const double age = r ? clock_seconds() - w->peers[r].heard : 0;
+        if (p->inside && p->since + age > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
+        if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) late = p, who = r;
+    }
+    if (!waits) return;
+    struct err e = {0};
+    char detail[300], ranks[100];
+    if (late->calls < waits->calls) {
+        list_ranks(w, waits->calls, ranks, sizeof ranks);
+        snprintf(detail, sizeof detail, "it hangs; rank %d has waited for it in %s for %g s (dist.timeout_s = %g; missing: %s)",
+                 (int)waits->rank, waits->what, waits->since, w->timeout_s, ranks);
+    } else {
+        who = waits->rank;
+        snprintf(detail, sizeof detail, "%s has taken %g s although all ranks are in it (dist.timeout_s = %g); is the network up?",
+                 waits->what, waits->since, w->timeout_s);
+        late = waits;
+    }
+    explain(&e, who, late, detail, "");
+    end_job(w, &e);
+}
+
+static void check_silence(struct watch *w)
+{
+    const double now = clock_seconds();
+    for (int r = 1; r < w->size; r++) {
+        struct peer *p = &w->peers[r];
+        if (p->bye || p->gone || now - p->heard < WATCH_SILENCE) continue;
+        struct err e = {0};
+        char detail[100];
+        snprintf(detail, sizeof detail, "nothing has been heard from it for %d s (is its host up? was it stopped?)", WATCH_SILENCE);
+        explain(&e, r, &p->state, detail, "");
+        end_job(w, &e);
+    }
+}
+
+/* A packet of rank r at rank 0. */
+static void take_report(struct watch *w, int r)
+{
+    struct peer *p = &w->peers[r];
+    const struct packet *in = &p->connection.in;
+    struct err e = {0};
+    p->heard = clock_seconds();
+    p->state = *in;
+    switch (in->kind) {
+    case PACKET_BYE:
+        p->bye = true;
+        break;
+    case PACKET_ERROR:
+        p->failed = true;
+        p->error.code = in->code;
+        snprintf(p->error.message, sizeof p->error.message, "%s", in->text);
+        if (!w->first_error) w->first_error = clock_seconds();
+        break;
+    case PACKET_SIGNAL:
+        explain(&e, r, in, "it crashed with ", strsignal(in->code));
+        end_job(w, &e);
+    default:
+        break;
+    }
+}
+
+static void hear_peer(struct watch *w, int r)
+{
+    struct peer *p = &w->peers[r];
+    int got;
+    while ((got = net_receive(&p->connection)) > 0) {
+        if (w->rank == 0) {
+            take_report(w, r);
+        } else {
+            p->heard = clock_seconds();
+            if (p->connection.in.kind == PACKET_END) _exit(p->connection.in.code);
+            if (p->connection.in.kind == PACKET_BYE) p->bye = true;
+            p->state = p->connection.in;
+        }
+    }
+    if (got == 0) return;
+    p->gone = true;
+    if (p->bye) return;
+    if (w->rank) end_without_hub(w, "its process is gone (killed, crashed, or out of memory)");
+    struct err e = {0};
+    explain(&e, r, &p->state, "its process is gone (killed, crashed, or out of memory)", "");
+    end_job(w, &e);
+}
+
+/* ---- the watching thread */
+
+static void wait_for_news(struct watch *w)
+{
+    struct pollfd fds[1 + 64], *list = fds;
+    const int n = w->rank ? 1 : w->size;
+    if (n > 64 && !(list = calloc((size_t)n + 1, sizeof *list))) return;
+    list[0] = (struct pollfd){.fd = w->wake[0], .events = POLLIN};
+    for (int r = 0; r < n; r++) /* poll passes over -1 */
+        list[1 + r] = (struct pollfd){.fd = w->peers[r].gone ? -1 : w->peers[r].connection.fd, .events = POLLIN};
+    poll(list, (nfds_t)n + 1, (int)(TICK * 1000));
+    if (list[0].revents) {
+        char junk[64];
+        if (read(w->wake[0], junk, sizeof junk) < 0) junk[0] = 0;
+    }
+    for (int r = 0; r < n; r++)
+        if (list[1 + r].revents) hear_peer(w, r);
+    if (list != fds) free(list);
+}
+
+/* This rank's own trouble: an error of the main thread, a crash in rank 0, a launcher that has gone. */
+static void look_at_self(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const double now = clock_seconds();
+    if (getppid() != w->parent && !w->failing && !w->farewell) {
+        err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) is gone");
+        w->failing = w->orphan = true;
+    }
+    if (w->failing && !w->leave_at) {
+        w->leave_at = now + LAST_WORD;
+        if (w->rank) {
+            w->mine.code = w->failure.code;
+            snprintf(w->mine.text, sizeof w->mine.text, "%.*s", (int)sizeof w->mine.text - 1, w->failure.message);
+            send_mine(w, PACKET_ERROR);
+        } else {
+            w->peers[0].failed = true;
+            w->peers[0].error = w->failure;
+            if (!w->first_error) w->first_error = now;
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (w->rank == 0 && crashed) {
+        struct err e = {0};
+        explain(&e, 0, &w->mine, "it crashed with ", strsignal(crashed));
+        end_job(w, &e);
+    }
+    if (w->rank && w->leave_at && now > w->leave_at) _exit(err_exit_code(w->failure.code));
+}
+
+static bool all_failed(const struct watch *w)
+{
+    for (int r = 0; r < w->size; r++)
+        if (!w->peers[r].failed) return false;
+    return true;
+}
+
+static void decide(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    fill_state(w, PACKET_STATE);
+    pthread_mutex_unlock(&w->lock);
+    if (w->rank) {
+        if (!w->peers[0].bye && clock_seconds() - w->peers[0].heard > WATCH_SILENCE)
+            end_without_hub(w, "nothing has been heard from it for 30 s (is its host up? was it stopped?)");
+        return;
+    }
+    if (w->first_error && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
+    if (w->first_error || w->farewell) return;
+    check_timeouts(w);
+    check_silence(w);
+}
+
+static void *watch_main(void *arg)
+{
+    struct watch *w = arg;
+    double sent = 0;
+    for (;;) {
+        wait_for_news(w);
+        pthread_mutex_lock(&w->lock);
+        const bool stop = w->stop;
+        if (!stop && clock_seconds() - sent > TICK) {
+            send_mine(w, PACKET_STATE);
+            sent = clock_seconds();
+        }
+        pthread_mutex_unlock(&w->lock);
+        if (stop) return NULL;
+        look_at_self(w);
+        decide(w);
+    }
+}
+
+/* ---- crashes */
+
+static void on_crash(int signal_number)
+{
+    struct watch *w = watched;
+    signal(signal_number, SIG_DFL);
+    if (w && getpid() == w->mine.pid) { /* not in a forked child */
+        if (w->rank) {
+            struct packet p = w->mine;
+            p.kind = PACKET_SIGNAL;
+            p.code = signal_number;
+            net_send(w->peers[0].connection.fd, &p);
+        } else if (!pthread_equal(pthread_self(), w->thread)) {
+            const struct timespec t = {3, 0};
+            crashed = signal_number;
+            wake(w);
+            nanosleep(&t, NULL); /* the watching thread ends the process */
+        }
+    }
+    raise(signal_number);
+}
+
+/* Where nobody else (a sanitizer) wants them. */
+static void catch_crashes(void)
+{
+    const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction old, a = {.sa_handler = on_crash, .sa_flags = SA_NODEFER};
+        sigemptyset(&a.sa_mask);
+        if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL) sigaction(signals[i], &a, NULL);
+    }
+}
+
+/* ---- life */
+
+static tare_status new_watch(int rank, int size, struct watch **out, struct err *e)
+{
+    struct watch *w;
+    TRY(mem_new((int64_t)sizeof *w, (void **)out, e));
+    w = *out;
+    w->rank = rank;
+    w->size = size;
+    w->listener = w->wake[0] = w->wake[1] = -1;
+    w->parent = getppid();
+    w->left_at = clock_seconds();
+    pthread_mutex_init(&w->lock, NULL);
+    w->mine = (struct packet){.magic = PACKET_MAGIC, .rank = rank, .pid = (int32_t)getpid()};
+    gethostname(w->mine.host, sizeof w->mine.host - 1);
+    TRY(mem_new((rank ? 1 : size) * (int64_t)sizeof *w->peers, (void **)&w->peers, e));
+    for (int r = 0; r < (rank ? 1 : size); r++) {
+        w->peers[r].connection.fd = -1;
+        w->peers[r].state = (struct packet){.rank = r};
+    }
+    if (pipe(w->wake)) FAIL(e, TARE_E_COMM, "no pipe for the watching thread");
+    for (int i = 0; i < 2; i++) {
+        fcntl(w->wake[i], F_SETFD, FD_CLOEXEC);
+        fcntl(w->wake[i], F_SETFL, O_NONBLOCK);
+    }
+    return TARE_OK;
+}
+
+tare_status watch_listen(int size, char *address, struct watch **out, struct err *e)
+{
+    *out = NULL;
+    tare_status status = new_watch(0, size, out, e);
+    if (!status) status = net_listen(address, &(*out)->token, &(*out)->listener, e);
+    if (status) {
+        watch_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+tare_status watch_connect(int rank, int size, const char *address, struct watch **out, struct err *e)
+{
+    *out = NULL;
+    tare_status status = new_watch(rank, size, out, e);
+    if (!status) status = net_connect(address, &(*out)->mine, &(*out)->peers[0].connection.fd, e);
+    if (status) {
+        watch_free(*out);
+        *out = NULL;
+    } else {
+        (*out)->mine.calls = 0;
+    }
+    return status;
+}
+
+static tare_status accept_all(struct watch *w, struct err *e)
+{
+    const double until = clock_seconds() + WATCH_SILENCE;
+    for (int missing = w->size - 1; missing > 0;) {
+        struct pollfd p = {.fd = w->listener, .events = POLLIN};
+        struct packet hello = {0};
+        int fd = -1;
+        if (clock_seconds() > until)
+            FAIL(e, TARE_E_COMM, "%d rank%s could not reach rank 0 over TCP; let the hosts of a job connect to each other", missing,
+                 missing > 1 ? "s" : "");
+        if (poll(&p, 1, 200) == 1) net_accept(w->listener, w->token, &fd, &hello);
+        if (fd < 0) continue;
+        if (hello.rank < 1 || hello.rank >= w->size || w->peers[hello.rank].connection.fd >= 0) {
+            close(fd);
+            continue;
+        }
+        hello.calls = 0;
+        w->peers[hello.rank].connection.fd = fd;
+        w->peers[hello.rank].state = hello;
+        missing--;
+    }
+    close(w->listener);
+    w->listener = -1;
+    return TARE_OK;
+}
+
+tare_status watch_start(struct watch *w, double timeout_s, struct err *e)
+{
+    w->timeout_s = timeout_s;
+    if (w->rank == 0) TRY(accept_all(w, e));
+    for (int r = 0; r < (w->rank ? 1 : w->size); r++) w->peers[r].heard = clock_seconds();
+    sigset_t all, old;
+    sigfillset(&all); /* signals are the main thread's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int code = pthread_create(&w->thread, NULL, watch_main, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (code) FAIL(e, TARE_E_NOMEM, "no thread to watch over the ranks");
+    w->running = true;
+    watched = w;
+    catch_crashes();
+    return TARE_OK;
+}
+
+void watch_farewell(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->farewell = true;
+    send_mine(w, PACKET_BYE);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void watch_free(struct watch *w)
+{
+    if (!w) return;
+    if (w->running) {
+        pthread_mutex_lock(&w->lock);
+        w->stop = true;
+        pthread_mutex_unlock(&w->lock);
+        wake(w);
+        pthread_join(w->thread, NULL);
+    }
+    watched = NULL;
+    for (int r = 0; w->peers && r < (w->rank ? 1 : w->size); r++)
+        if (w->peers[r].connection.fd >= 0) close(w->peers[r].connection.fd);
+    if (w->listener >= 0) close(w->listener);
+    for (int i = 0; i < 2; i++)
+        if (w->wake[i] >= 0) close(w->wake[i]);
+    pthread_mutex_destroy(&w->lock);
+    mem_free(w->peers);
+    mem_free(w);
+}

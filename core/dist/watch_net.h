@@ -1,0 +1,45 @@
+/* Packets over TCP between a rank and rank 0. */
+#ifndef TARE_CORE_WATCH_NET_H
+#define TARE_CORE_WATCH_NET_H
+
+#include "dist/watch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum packet_kind {
+    PACKET_HELLO = 1, /* who connects; calls: the token */
+    PACKET_STATE,     /* a sign of life, and where the rank is */
+    PACKET_ERROR,     /* code and text: why this rank fails */
+    PACKET_SIGNAL,    /* code: the signal that ends this rank */
+    PACKET_BYE,       /* a regular end */
+    PACKET_END        /* from rank 0: leave with exit status `code` */
+};
+
+struct packet { /* all processes run the same binary on the same kind of machine: sent as it is */
+    uint32_t magic, kind;
+    int32_t rank, code, pid, inside; /* inside: in a collective */
+    int64_t calls, step;             /* collectives entered */
+    double since;                    /* seconds in this collective, or since the last one */
+    char stage[32], what[24], host[64];
+    char text[1400];
+};
+
+#define PACKET_MAGIC 0x74617265u
+
+struct connection {
+    int fd; /* -1: none */
+    int64_t got;
+    struct packet in;
+};
+
+/* A listening socket on every interface; address: "token port ip ip ...". */
+tare_status net_listen(char *address, uint64_t *token, int *fd, struct err *e);
+tare_status net_connect(const char *address, struct packet *hello, int *fd, struct err *e);
+/* Accepts one connection that shows the token; -1 in *fd when what came was not one of ours. */
+void net_accept(int listener, uint64_t token, int *fd, struct packet *hello);
+bool net_send(int fd, const struct packet *p);
+/* Reads what has come. 1: a whole packet is in c->in (call again), 0: not yet, -1: the other side has closed or sent rubbish. */
+int net_receive(struct connection *c);
+
+#endif
