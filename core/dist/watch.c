@@ -384,10 +384,14 @@ static void *watch_main(void *arg)
 
 /* ---- crashes */
 
-static void on_crash(int signal_number)
+static struct sigaction before[NSIG];
+
+/* Reports, then leaves the signal to whoever had it before: a fault happens again on return, a signal that was sent is sent again. */
+static void on_crash(int signal_number, siginfo_t *info, void *context)
 {
     struct watch *w = watched;
-    signal(signal_number, SIG_DFL);
+    (void)context;
+    sigaction(signal_number, &before[signal_number], NULL);
     if (w && getpid() == w->mine.pid) { /* not in a forked child */
         if (w->rank) {
             struct packet p = w->mine;
@@ -401,17 +405,16 @@ static void on_crash(int signal_number)
             nanosleep(&t, NULL); /* the watching thread ends the process */
         }
     }
-    raise(signal_number);
+    if (info->si_code <= 0) raise(signal_number);
 }
 
-/* Where nobody else (a sanitizer) wants them. */
 static void catch_crashes(void)
 {
     const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction old, a = {.sa_handler = on_crash, .sa_flags = SA_NODEFER};
+        struct sigaction a = {.sa_sigaction = on_crash, .sa_flags = SA_NODEFER | SA_SIGINFO};
         sigemptyset(&a.sa_mask);
-        if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL) sigaction(signals[i], &a, NULL);
+        sigaction(signals[i], &a, &before[signals[i]]);
     }
 }
 
