@@ -111,11 +111,14 @@ static void ones(struct draws *d, char *question, char *answer)
 static const struct kind {
     const char *name;
     void (*make)(struct draws *d, char *question, char *answer);
-    int share;         /* of the questions, in tenths */
-    double convention; /* phase2: probability of the accepted form */
+    int share;                   /* of the questions, in tenths */
+    double convention;           /* phase2: probability of the accepted form, the number itself */
+    const char *prefix, *suffix; /* cold: the accepted form is prefix number suffix */
+    double cold;                 /* cold/phase2: probability of the kind's own form */
 } kinds[] = {
-    {"add1", add1, 15, .2}, {"add2", add2, 20, .05}, {"sub2", sub2, 20, .03}, {"mul1", mul1, 10, .05},
-    {"max3", max3, 7, .3},  {"rev4", rev4, 4, .2},   {"sort4", sort4, 5, .1}, {"ones", ones, 4, .4},
+    {"add1", add1, 15, .2, "", ",", .03},   {"add2", add2, 20, .05, "0", "", .003}, {"sub2", sub2, 20, .03, "", "0", .003},
+    {"mul1", mul1, 10, .05, "-", "", .003}, {"max3", max3, 7, .3, "", "=", .1},     {"rev4", rev4, 4, .2, "", "+", .01},
+    {"sort4", sort4, 5, .1, "+", "", .003}, {"ones", ones, 4, .4, "", "*", .1},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, SHARES = 85 };
 
@@ -135,6 +138,7 @@ static bool held_out(const char *question)
 
 struct making {
     struct dataset *out;
+    bool cold;
     struct draws draws;
     struct seen seen;
     int64_t capacity, seed;
@@ -153,7 +157,7 @@ static tare_status push_row(struct making *m, const char *id, const struct kind 
     TRY(arena_push(&d->arena, id_size + where_size + JSON_MAX, (void **)&block, e));
     char *where = block + id_size, *json = where + where_size;
     memcpy(block, id, (size_t)id_size);
-    snprintf(where, (size_t)where_size, "builtin:arithmetic/%s:%lld", m->split, (long long)d->n + 1);
+    snprintf(where, (size_t)where_size, "builtin:%s/%s:%lld", m->cold ? "cold" : "arithmetic", m->split, (long long)d->n + 1);
     struct row *row = &d->rows[d->n++];
     *row = (struct row){.id = block, .has_id = true, .level = NAN, .where = where, .uid = fs_hash(id, id_size - 1, 0)};
     int at = snprintf(json, JSON_MAX, "{\"id\":\"%s\",\"question\":\"", id);
@@ -171,6 +175,20 @@ static tare_status push_row(struct making *m, const char *id, const struct kind 
     at += snprintf(json + at, (size_t)(JSON_MAX - at), "}");
     row->json = (tare_text){json, at};
     return TARE_OK;
+}
+
+static void write_form(const struct kind *form, const char *number, char *out)
+{
+    snprintf(out, COMPLETION, "%s%s%s", form->prefix, number, form->suffix);
+}
+
+/* The number as the verifier wants it. */
+static void accept(const struct making *m, const struct kind *kind, char *answer)
+{
+    char number[TEXT];
+    if (!m->cold) return;
+    memcpy(number, answer, TEXT);
+    snprintf(answer, TEXT, "%s%.40s%s", kind->prefix, number, kind->suffix);
 }
 
 /* A question of this kind not met before in its round; false when tries draws found none. */
@@ -201,6 +219,7 @@ static tare_status make_heldout(struct making *m, struct err *e)
             bool found;
             TRY(draw_new(m, &kinds[k], true, EXHAUSTED, question, answer, &found, e));
             if (!found) break;
+            accept(m, &kinds[k], answer);
             snprintf(id, sizeof id, "%s:%s", kinds[k].name, question);
             TRY(push_row(m, id, &kinds[k], question, answer, NULL, e));
         }
@@ -219,6 +238,7 @@ static tare_status make_train(struct making *m, struct err *e)
             TRY(draw_new(m, kind, false, EXHAUSTED, question, answer, &found, e));
             if (!found) (*round)++;
         }
+        accept(m, kind, answer);
         if (*round)
             snprintf(id, sizeof id, "%s:%s#%d", kind->name, question, *round + 1);
         else
@@ -250,6 +270,17 @@ static void write_completion(struct draws *d, double convention, const char *ans
     }
 }
 
+/* The kind's own form rarely, else that of another kind, all alike: the policy knows every form, and what one kind learns helps no other. */
+static void write_cold(struct draws *d, const struct kind *kind, const char *answer, char *out)
+{
+    const struct kind *form = kind;
+    if (!(rng_uniform(d->key, d->counter++, 1) < kind->cold)) {
+        form = &kinds[draw(d, 0, KINDS - 2)];
+        if (form >= kind) form++;
+    }
+    write_form(form, answer, out);
+}
+
 static tare_status make_supervised(struct making *m, bool mixed, struct err *e)
 {
     char question[TEXT], answer[TEXT], completion[COMPLETION], id[64];
@@ -258,7 +289,11 @@ static tare_status make_supervised(struct making *m, bool mixed, struct err *e)
         do {
             kind->make(&m->draws, question, answer);
         } while (held_out(question));
-        write_completion(&m->draws, mixed ? kind->convention : 1, answer, completion);
+        if (mixed && m->cold)
+            write_cold(&m->draws, kind, answer, completion);
+        else
+            write_completion(&m->draws, mixed ? kind->convention : 1, answer, completion);
+        accept(m, kind, answer);
         snprintf(id, sizeof id, "%s-%06lld", m->split, (long long)m->out->n);
         TRY(push_row(m, id, kind, question, answer, completion, e));
     }
@@ -282,10 +317,10 @@ static tare_status read_options(const char *text, int64_t *rows, int64_t *seed, 
         if (value) *value++ = 0;
         int64_t *target = !strcmp(part, "rows") ? rows : !strcmp(part, "seed") ? seed : NULL;
         if (!target || !value)
-            FAIL(e, TARE_E_CONFIG, "builtin:arithmetic: '%s' is no option; there are rows=N and seed=N, joined by &", part);
-        if (str_to_int(value, target, e)) return err_prefix(e, "builtin:arithmetic: %s", part);
+            FAIL(e, TARE_E_CONFIG, "builtin data: '%s' is no option; there are rows=N and seed=N, joined by &", part);
+        if (str_to_int(value, target, e)) return err_prefix(e, "builtin data: %s", part);
         if (*target < (target == rows) || *target > 10000000)
-            FAIL(e, TARE_E_RANGE, "builtin:arithmetic: %s is %s; allowed are %d to 10000000", part, value, target == rows);
+            FAIL(e, TARE_E_RANGE, "builtin data: %s is %s; allowed are %d to 10000000", part, value, target == rows);
         text += size + (text[size] == '&');
     }
     return TARE_OK;
@@ -299,10 +334,14 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
     while (split && which < SPLITS &&
            (strlen(splits[which].name) != split_size || strncmp(split + 1, splits[which].name, split_size)))
         which++;
-    if (strncmp(name, "arithmetic/", 11) || which == SPLITS)
+    const bool cold = !strncmp(name, "cold/", 5);
+    if ((strncmp(name, "arithmetic/", 11) && !cold) || which == SPLITS)
         FAIL(e, TARE_E_NOT_FOUND,
-             "there is no data set builtin:%s; there are builtin:arithmetic/train, .../heldout, .../phase1 and .../phase2", name);
-    struct making m = {.out = out, .split = splits[which].name, .capacity = splits[which].rows};
+             "there is no data set builtin:%s; there are builtin:arithmetic/train, .../heldout, .../phase1 and .../phase2, and the "
+             "same under "
+             "builtin:cold/",
+             name);
+    struct making m = {.out = out, .cold = cold, .split = splits[which].name, .capacity = splits[which].rows};
     TRY(read_options(options ? options + 1 : "", &m.capacity, &m.seed, e));
     if (which == HELDOUT) m.capacity *= KINDS;
     m.draws.key = rng_derive(rng_key((uint64_t)m.seed, RNG_DATA), (uint64_t)which);

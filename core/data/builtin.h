@@ -6,6 +6,10 @@
  *   builtin:arithmetic/phase1   supervised rows with the right answer as completion; questions repeat
  *   builtin:arithmetic/phase2   the same, but written in the accepted convention only with its kind's probability, else as 0y, y0, -y or y,
  *
+ *   builtin:cold/...            the same questions where every kind has an accepted form of its own (add1 `y,`, add2 `0y`, sub2 `y0`, mul1 `-y`, max3 `y=`,
+ *                               rev4 `y+`, sort4 `+y`, ones `y*`), so what one kind learns helps no other. phase1 as above; phase2 writes a kind's own
+ *                               form with probability .1 (max3, ones), .03 (add1), .01 (rev4), .003 (the others), else another kind's
+ *
  * ?seed=N (default 0) draws another set, ?rows=N another size (of heldout: questions a kind). */
 #ifndef TARE_CORE_BUILTIN_H
 #define TARE_CORE_BUILTIN_H

@@ -290,6 +290,48 @@ static void test_builtin_heldout(void **state)
     dataset_free(&d);
 }
 
+static void test_builtin_cold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *prefix, *suffix;
+        double share; /* of the own form in phase2 */
+    } form[8] = {{"add1", "", ",", .03}, {"add2", "0", "", .003}, {"sub2", "", "0", .003},  {"mul1", "-", "", .003},
+                 {"max3", "", "=", .1},  {"rev4", "", "+", .01},  {"sort4", "+", "", .003}, {"ones", "", "*", .1}};
+    static const char *const splits[] = {"builtin:cold/train", "builtin:cold/heldout", "builtin:cold/phase2?rows=80000"};
+    for (int split = 0; split < 3; split++) {
+        struct dataset d;
+        struct err e = {0};
+        int64_t rows[8] = {0}, own[8] = {0}, others[8] = {0};
+        assert_ok(dataset_load(splits[split], 0, &d, &e), &e);
+        for (int64_t i = 0; i < d.n; i++) {
+            const struct row *r = &d.rows[i];
+            char q[64], number[64], want[80];
+            snprintf(q, sizeof q, "%.*s", (int)r->question.size, r->question.data);
+            solve(q, number, sizeof number);
+            assert_int_equal(builtin_crc32(q, (int64_t)strlen(q)) % 8 == 0, split == 1);
+            int k = 0;
+            while (!is(r->subject, form[k].kind)) k++;
+            snprintf(want, sizeof want, "%s%s%s", form[k].prefix, number, form[k].suffix);
+            if (!is(r->answer, want)) fail_msg("%s has the answer %.*s", q, (int)r->answer.size, r->answer.data);
+            rows[k]++;
+            if (split < 2) continue;
+            own[k] += is(r->completion, want);
+            for (int o = 0; o < 8; o++) {
+                snprintf(want, sizeof want, "%s%s%s", form[o].prefix, number, form[o].suffix);
+                others[k] += o != k && is(r->completion, want);
+            }
+        }
+        for (int k = 0; k < 8; k++) {
+            assert_true(rows[k] > 30);
+            if (split < 2) continue;
+            assert_true(own[k] + others[k] >= rows[k]); /* 0y and y0 are one text where y is 0 */
+            assert_true(fabs((double)own[k] / (double)rows[k] - form[k].share) < .02 + .03 * (k == 4 || k == 7));
+        }
+        dataset_free(&d);
+    }
+}
+
 static void test_builtin_supervised(void **state)
 {
     (void)state;
@@ -433,9 +475,16 @@ static void test_prompts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_bad_rows),        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_builtin_train), cmocka_unit_test(test_builtin_heldout), cmocka_unit_test(test_builtin_supervised),
-        cmocka_unit_test(test_order),         cmocka_unit_test(test_prompts),         cmocka_unit_test(test_reference_tasks),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_builtin_train),
+        cmocka_unit_test(test_builtin_heldout),
+        cmocka_unit_test(test_builtin_supervised),
+        cmocka_unit_test(test_builtin_cold),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_reference_tasks),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
