@@ -83,6 +83,7 @@ struct plan {
     struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
     int64_t kv_tokens, kv_wanted, kv_sequences,
         kv_token_bytes;                /* capacity; for all sequences at once; full-length ones that fit; bytes */
+    bool kv_for_eval;                  /* evaluation inside training is what makes the cache this large */
     int64_t kv_room;                   /* tokens it could have in the memory that is left */
     int64_t micro_rows, micro_targets; /* of the largest micro-batch */
     double budget, need;               /* of a device, or of a host with all its ranks */
@@ -101,7 +102,8 @@ tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape
 tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e);
 
 /* ---- plan_memory.c */
-/* Rows and targets of the largest micro-batch: groups of G completions of T tokens behind P, cut at train.micro_tokens. */
+/* Rows and targets that the largest micro-batch of `groups` groups can have, whatever the lengths up to P and T: as many as there are, or
+ * train.micro_tokens, or one rollout that is longer. */
 void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets);
 /* Bytes of the activations of `rows` rows and `targets` targets, all of the forward and the backward pass. */
 int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t targets, bool recompute);
@@ -112,7 +114,7 @@ tare_status plan_memory(struct plan *out, struct err *e);
 void plan_time(struct plan *out);
 
 /* ---- plan_machine.c */
-/* A device of the table by name ("h100"); TARE_E_NOT_FOUND names all of them. */
+/* A device of the table by name ("h100"); TARE_E_CONFIG names all of them. */
 tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, struct err *e);
 /* "80GB", "1.5e9", "40GiB", "312T" */
 tare_status plan_quantity(const char *text, double *out, struct err *e);

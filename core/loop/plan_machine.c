@@ -34,7 +34,7 @@ tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, s
     }
     for (int i = 0; i < N_DEVICES; i++) TRY(str_addf(&known, e, " %s", DEVICES[i].name));
     const tare_status status = err_set(
-        e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+        e, TARE_E_CONFIG, __FILE__, __LINE__,
         "plan.device = %s is not known; known:%s; or give plan.memory, plan.flops, plan.bandwidth and plan.link", name, known.data);
     str_free(&known);
     return status;

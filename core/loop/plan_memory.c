@@ -86,15 +86,10 @@ static tare_status measure(const struct plan_input *in, struct sizes *out, struc
 
 void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets)
 {
-    const int64_t most = c->train.micro_tokens, G = c->rollout.group_size;
-    *rows = *targets = 0;
-    for (int64_t g = 0; g < groups; g++)
-        for (int64_t i = 0; i < G; i++) {
-            const int64_t cost = t - 1 + (i && c->train.prompt_sharing ? 0 : p);
-            if (*rows && *rows + cost > most) return;
-            *rows += cost;
-            *targets += t;
-        }
+    const int64_t rollouts = groups * c->rollout.group_size, prompts = c->train.prompt_sharing ? groups : rollouts;
+    const int64_t most = larger(c->train.micro_tokens, p + t - 1);
+    *rows = smaller(prompts * p + rollouts * (t - 1), most);
+    *targets = smaller(rollouts * t, *rows + rollouts); /* the last token of a completion is a target and no row */
 }
 
 /* Floats of a row in one layer: n1, qkv, attention, x2, gate | up, act; the backward pass also wants n2, both rms, the softmax's m and l, and
@@ -115,11 +110,18 @@ int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t
     return F32 * (rows * (forward + backward) + targets * head);
 }
 
-/* Keys and values of `rows` tokens in `layers` layers, with the quarter more that the update reserves. */
-static int64_t pass_cache(const struct model_shape *s, int64_t layers, int64_t rows)
+/* Keys and values are fp32 on the CPU; a GPU keeps them in the precision of its products. */
+static int64_t token_bytes(const struct plan_input *in, int64_t layers)
+{
+    const bool half = in->machine.gpu && !strcmp(in->config->model.dtype, "bf16");
+    return layers * 2 * in->shape.kv_heads * in->shape.head_dim * (half ? 2 : F32);
+}
+
+/* The cache of `rows` tokens in `layers` layers, with the quarter more that the update reserves. */
+static int64_t pass_cache(const struct plan_input *in, int64_t layers, int64_t rows)
 {
     const int64_t blocks = kv_blocks_for(rows);
-    return (blocks + blocks / 4) * KV_BLOCK * layers * 2 * s->kv_heads * s->head_dim * F32;
+    return (blocks + blocks / 4) * KV_BLOCK * token_bytes(in, layers);
 }
 
 static bool exact_kl(const struct config *c)
@@ -139,7 +141,7 @@ static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
     const struct config *c = p->in.config;
     const struct model_shape *s = &p->in.shape;
     const bool forward_only = c->loss.kl_coef > 0 || !strcmp(c->loss.old_logprobs, "recompute");
-    int64_t bytes = forward_only ? pass_cache(s, s->layers, p->micro_rows) : 0;
+    int64_t bytes = forward_only ? pass_cache(&p->in, s->layers, p->micro_rows) : 0;
     if (c->loss.kl_coef > 0) bytes += z->params * F32 + z->packed;
     if (exact_kl(c)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
     return bytes;
@@ -189,10 +191,9 @@ static int64_t cache_blocks(const struct plan *p, int64_t wanted, int64_t alone)
 static tare_status plan_cache(struct plan *p, struct err *e)
 {
     const struct config *c = p->in.config;
-    const struct model_shape *s = &p->in.shape;
     const int64_t G = c->rollout.group_size, groups = larger(prompts_of(&p->in, 0), 1);
     int64_t wanted, alone;
-    p->kv_token_bytes = s->layers * 2 * s->kv_heads * s->head_dim * F32;
+    p->kv_token_bytes = token_bytes(&p->in, p->in.shape.layers);
     TRY(wanted_blocks(p, groups, G, p->new_tokens, &wanted, &alone, e));
     int64_t blocks = cache_blocks(p, wanted, alone);
     p->kv_wanted = wanted * KV_BLOCK;
@@ -201,7 +202,9 @@ static tare_status plan_cache(struct plan *p, struct err *e)
         const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS ? c->eval.rows : EVAL_ROWS;
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
         TRY(wanted_blocks(p, (rows + p->in.ranks - 1) / p->in.ranks, c->eval.samples, longest, &wanted, &alone, e));
-        if (wanted > blocks) blocks = larger(blocks, cache_blocks(p, wanted, alone));
+        const int64_t more = wanted > blocks ? cache_blocks(p, wanted, alone) : blocks;
+        p->kv_for_eval = more > blocks;
+        if (p->kv_for_eval) blocks = more;
     }
     p->kv_tokens = blocks * KV_BLOCK;
     const int64_t group = prefix + G * own, rest = blocks % group;
@@ -237,7 +240,7 @@ static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank,
     b[PLAN_REFERENCE] = reference_bytes(p, z);
     b[PLAN_KV] = p->kv_tokens * p->kv_token_bytes;
     b[PLAN_ACTIVATIONS] =
-        plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) + pass_cache(&in->shape, 1, p->micro_rows);
+        plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) + pass_cache(in, 1, p->micro_rows);
     b[PLAN_LOGITS] = logits_bytes(in);
     b[PLAN_PREFILL] = prefill_bytes(p, groups);
     b[PLAN_STAGING] = F32 * z->largest_tensor + TOKEN_BYTES * tokens;

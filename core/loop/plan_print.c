@@ -51,10 +51,11 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
 {
     const struct plan_input *in = &p->in;
     const struct model_shape *s = &in->shape;
-    char a[32], b[32];
-    TRY(str_addf(out, e, "model    %s, %s parameters: L %lld, C %lld, H %lld, J %lld, D %lld, F %lld, V %lld, head %s, %s\n",
-                 ARCH_NAMES[s->arch], amount(a, (double)p->params, ""), LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads),
-                 LL(s->head_dim), LL(s->intermediate), LL(s->vocab), s->tied ? "tied" : "untied", in->config->model.dtype));
+    char b[32];
+    TRY(str_addf(out, e, "model    %s, %.4g %s parameters: L %lld, C %lld, H %lld, J %lld, D %lld, F %lld, V %lld, head %s, %s\n",
+                 ARCH_NAMES[s->arch], (double)p->params / (p->params < 1e9 ? 1e6 : 1e9), p->params < 1e9 ? "million" : "billion",
+                 LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads), LL(s->head_dim), LL(s->intermediate), LL(s->vocab),
+                 s->tied ? "tied" : "untied", in->config->model.dtype));
     TRY(str_addf(out, e, "ranks    %lld, sharding %s, %s%s%s%s\n", LL(in->ranks), SHARD_NAMES[in->ranks > 1 ? in->shard : 0],
                  in->machine.gpu ? "each on "
                  : in->hosts > 1 ? "on several hosts: "
@@ -69,15 +70,16 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
 {
     const bool differ = p->first.total != p->last.total;
     char a[32], b[32];
-    TRY(str_addf(out, e, "memory of a rank %10s%s\n", differ ? "rank 0" : "each", differ ? "     rank R-1" : ""));
+    TRY(str_addf(out, e, "memory            %9s%s\n", differ ? "rank 0" : "each rank", differ ? "    last rank" : ""));
     for (int i = 0; i < PLAN_CLASSES; i++) {
         if (!p->first.bytes[i]) continue;
         TRY(str_addf(out, e, "  %-12s %12s", PLAN_CLASS_NAMES[i], amount(a, (double)p->first.bytes[i], "B")));
         if (differ) TRY(str_addf(out, e, " %12s", amount(b, (double)p->last.bytes[i], "B")));
         TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
         if (i == PLAN_KV)
-            TRY(str_addf(out, e, "%lld tokens, %lld bytes each; %lld full-length completions at once, all want %lld tokens",
-                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), LL(p->kv_wanted)));
+            TRY(str_addf(out, e, "%lld tokens, %lld bytes each; %lld full-length completions at once, a step's want %lld tokens%s",
+                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), LL(p->kv_wanted),
+                         p->kv_for_eval ? ", evaluation more" : ""));
         if (i == PLAN_ACTIVATIONS)
             TRY(str_addf(out, e, "micro-batch of %lld rows, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
                          p->in.config->train.recompute));
@@ -119,7 +121,10 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
     for (int i = 0; i < p->n_advice; i++)
         TRY(str_addf(out, e, "  %s=%s saves %s\n", p->advice[i].key, p->advice[i].value, amount(a, p->advice[i].saves, "B")));
     if (p->fits_with_advice) return str_add(out, p->n_advice > 1 ? "with these it fits\n" : "with this it fits\n", -1, e);
-    TRY(str_addf(out, e, "%s it does not fit either; ", p->n_advice ? "with these" : "with smaller caches and micro-batches"));
+    TRY(str_addf(out, e, "%s it does not fit; ",
+                 p->n_advice > 1 ? "even with these"
+                 : p->n_advice   ? "even with this"
+                                 : "with smaller caches and micro-batches"));
     if (p->ranks_needed)
         return str_addf(out, e, "on %lld ranks it does (or give shorter rollout.max_new_tokens)\n", LL(p->ranks_needed));
     return str_add(out, "give more memory a rank, a smaller model, or shorter rollout.max_new_tokens\n", -1, e);

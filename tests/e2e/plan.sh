@@ -1,0 +1,83 @@
+# tare plan: verdicts for the paper's recipe, exit statuses, nothing allocated, refusals; and what it says against what runs record.
+. "$SOURCE/tests/e2e/common.inc"
+CONFIG=$SOURCE/configs/qwen2.5-math-7b-bv-blend.ini
+SHAPES=$SOURCE/configs/models
+field() { python3 -c "import json,sys; o=json.load(open(sys.argv[1])); print(eval(sys.argv[2],{'o':o}))" "$1" "$2"; }
+expect() { # STATUS PATTERN COMMAND...
+    local status=$1 pattern=$2 got=0
+    shift 2
+    "$@" > out 2>&1 || got=$?
+    if [ $got = "$status" ] && grep -qe "$pattern" out; then ok; else
+        bad "$* (status $got, expected $status with '$pattern'): $(head -3 out)"
+    fi
+}
+plan() { "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" "$@"; }
+
+expect 0 '^fits: a device needs' plan plan.memory=96GB
+expect 0 '^fits: a device needs' plan plan.device=h100
+expect 0 '7.616 billion parameters' plan plan.memory=96GB
+expect 1 '^does not fit: a device needs' plan plan.memory=40GB
+expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB
+expect 1 '^even with these it does not fit; on [0-9]* ranks it does' plan device_memory=40GB
+expect 0 'give plan.memory to know' plan
+expect 0 '^fits' plan plan.memory=96GB dist.ranks=64
+expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
+expect 0 'rollout .* s .*memory' plan plan.device=h200 plan.response_tokens=1500
+expect 3 "plan.device = tpu is not known; known: a100" plan plan.device=tpu
+expect 3 "plan.memory: '8 gigs' is not a quantity" plan "plan.memory=8 gigs"
+expect 3 'no plan.colour' plan plan.colour=red
+expect 3 'plan.hosts = 0: a whole number' plan plan.hosts=0
+expect 3 '9 hosts' plan plan.hosts=9
+expect 3 'no key' plan rollout.promts=3
+expect 3 'config.json is not there; .tare plan. needs' "$TARE" plan "$CONFIG" model.path=none
+expect 3 'for a GPU give plan.device' plan --measure
+expect 2 '^usage: tare plan' "$TARE" plan
+expect 2 '^usage: tare plan' "$TARE" plan --what
+expect 0 '^usage: tare plan' "$TARE" plan --help
+for name in Qwen2.5-7B-Instruct Qwen2.5-Math-1.5B Qwen2.5-1.5B Llama-3.1-8B-Instruct; do
+    expect 0 'billion parameters' "$TARE" plan "$CONFIG" model.path="$SHAPES/$name"
+done
+
+# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers reserve terabytes; then this says nothing.
+if ! grep -q __asan_init "$TARE"; then
+    (ulimit -v 400000 && plan plan.memory=96GB > /dev/null) && ok || bad "a plan takes more than 400 MB"
+fi
+
+# The same numbers as JSON: classes add up, pieces of 8 ranks.
+plan plan.memory=80GB --json > plan.json && ok || bad "plan --json"
+[ "$(field plan.json "len(o['ranks'])")" = 8 ] && ok || bad "not 8 ranks"
+[ "$(field plan.json "all(sum(r['bytes'].values()) == r['total'] == r['device'] + r['host'] for r in o['ranks'])")" = True ] && ok ||
+    bad "classes do not add up"
+[ "$(field plan.json "all(abs(8 * r['bytes']['moments'] / 8 / o['parameters'] - 1) < 0.01 for r in o['ranks'])")" = True ] && ok ||
+    bad "moments are not 8 bytes a parameter over 8 ranks"
+[ "$(field plan.json "o['fits'] and o['kv_cache']['sequences'] >= 16")" = True ] && ok || bad "80 GB do not hold a step's completions"
+
+# A model that does not exist yet: the warm start's shape.
+(cd "$SOURCE" && "$TARE" plan configs/quickstart.ini run.seed=987 --json) > plan.json && ok || bad "the plan of a warm start"
+[ "$(field plan.json "o['parameters']")" = 624640 ] && ok || bad "parameters of the quickstart (by hand 624640): $(field plan.json "o['parameters']")"
+
+# Measured peaks fill every stage.
+tiny_config
+"$TARE" -q sft sft.ini > /dev/null
+"$TARE" plan tiny.ini --measure --json > plan.json && ok || bad "plan --measure"
+[ "$(field plan.json "all(v is not None for v in [o['stages']['step_seconds'], o['stages']['run_seconds']])")" = True ] && ok ||
+    bad "a stage has no time"
+ls -a | grep -q '\.tare-plan' && bad "--measure leaves a file" || ok
+
+# What runs record (memory/...), against the plan.
+compare() { # RANKS
+    "$TARE" plan tiny.ini dist.ranks="$1" --json > plan.json
+    python3 - "$1" << 'PY' && ok || bad "the plan for $1 ranks is not what the run took"
+import json, sys
+plan = json.load(open('plan.json'))['ranks'][0]['bytes']
+run = json.loads(open('run/metrics.jsonl').readlines()[-1])
+names = {'memory/parameters': ['weights'], 'memory/gradients': ['gradients'], 'memory/moments': ['moments'], 'memory/sampler': ['sampler']}
+for name, classes in names.items():
+    got, want = run[name], sum(plan[c] for c in classes)
+    print(f'{sys.argv[1]} ranks: {name} {got:.0f}, planned {want}')
+    if abs(want - got) > 0.1 * got: sys.exit(1)
+PY
+}
+"$TARE" -q train tiny.ini train.steps=1 eval.before=false eval.after=false > /dev/null
+if grep -q memory/parameters run/metrics.jsonl; then compare 1; else echo "SKIP: this build records no memory/parameters"; fi
+done_
