@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+#ifdef TARE_CUDA_SHIM
+int mma_host_eager;
+#endif
+
 void attention_plan_whole(attn_plan &p, const struct attn_seq *seqs, int64_t n, int64_t queries)
 {
     for (int64_t i = 0; i < n; i++) {

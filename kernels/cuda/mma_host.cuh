@@ -1,10 +1,42 @@
-/* The instructions of mma.cuh on the host, lane by lane as the PTX ISA describes them. A copy of cp.async is made when its group is waited for
- * and not before, so that a missing wait reads what was there. */
+/* The instructions of mma.cuh on the host, lane by lane as the PTX ISA describes them. A copy of cp.async may be made at any time between its issue
+ * and the wait for its group: mma_host_eager decides which of the two, so that tests see a missing wait and a place that is still read. */
 #ifndef TARE_CUDA_MMA_HOST_CUH
 #define TARE_CUDA_MMA_HOST_CUH
 
 #include <math.h>
 #include <string.h>
+
+#include <deque>
+#include <vector>
+
+extern int mma_host_eager; /* 1: copies are made at once; 0: as late as allowed (attention.cu) */
+
+struct mma_host_copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+};
+struct mma_host_copies { /* of one thread of the block that runs */
+    int64_t block = -1;
+    std::vector<mma_host_copy> open;
+    std::deque<std::vector<mma_host_copy>> groups;
+};
+
+inline mma_host_copies &mma_host_mine(void)
+{
+    static mma_host_copies all[1024];
+    mma_host_copies &m = all[shim_thread()];
+    if (m.block != shim_block_serial()) {
+        m.block = shim_block_serial();
+        m.open.clear();
+        m.groups.clear();
+    }
+    return m;
+}
+
+inline void mma_host_do(const mma_host_copy &c)
+{
+    for (int i = 0; i < 4; i++) static_cast<uint32_t *>(c.to)[i] = c.from ? static_cast<const uint32_t *>(c.from)[i] : 0;
+}
 
 inline float mma_host_value(uint32_t pair, int high)
 {
@@ -56,11 +88,26 @@ inline void ldmatrix_trans(uint32_t r[4], const void *row) { ldmatrix_host(r, ro
 inline void cp_async16(void *to, const void *from, bool valid)
 {
     if ((uintptr_t)to % 16 || (valid && (uintptr_t)from % 16)) shim_fail("cp.async: an address is not a multiple of 16");
-    shim_copy_later(to, valid ? from : nullptr, 16);
+    const mma_host_copy copy = {to, valid ? from : nullptr};
+    if (mma_host_eager)
+        mma_host_do(copy);
+    else
+        mma_host_mine().open.push_back(copy);
 }
 
-inline void cp_async_commit() { shim_copy_commit(); }
-template <int N> inline void cp_async_wait() { shim_copy_wait(N); }
+inline void cp_async_commit()
+{
+    mma_host_copies &m = mma_host_mine();
+    m.groups.push_back(std::move(m.open));
+    m.open.clear();
+}
+
+template <int N> inline void cp_async_wait()
+{
+    mma_host_copies &m = mma_host_mine();
+    for (; m.groups.size() > N; m.groups.pop_front())
+        for (const mma_host_copy &c : m.groups.front()) mma_host_do(c);
+}
 
 inline uint32_t bf16_host(float x)
 {

@@ -1,0 +1,43 @@
+/* What the kernels of attention's gradient share (definition: ref/attention.c). By rows of the batch, not by the cache:
+ *
+ *   P = exp(scale Q K^T - m) / l      dP = dO V^T      dS = scale P (dP - delta),  delta = dO . O
+ *   dQ = dS K                         dK = dS^T Q      dV = P^T dO
+ *
+ * dQ and (dK, dV) are kernels of their own, so that each sum has one owner and one order and no atomics: a block owns queries and walks their keys, or
+ * owns keys and walks, segment by segment in the order of the array, the queries that see them.
+ */
+#ifndef TARE_CUDA_ATTENTION_GRAD_CUH
+#define TARE_CUDA_ATTENTION_GRAD_CUH
+
+#include "attention.cuh"
+
+struct grad_queries { /* n queries from batch row `row`; they see rows prefix .. +prefix_len-1 and own .. themselves */
+    int32_t row, n, prefix, prefix_len, own;
+};
+
+struct grad_keys { /* n keys from batch row `row`; jobs first .. last-1 */
+    int32_t row, n, first, last;
+};
+
+struct grad_job { /* queries from .. to-1, of a segment that sees rows prefix .. prefix_end-1 and own .. the query */
+    int32_t from, to, prefix, prefix_end, own;
+};
+
+struct grad_args {
+    float *dqkv;
+    const float *qkv, *dout, *stats; /* fp32 */
+    const __nv_bfloat16 *qkv16, *dout16;
+    const float *delta; /* [T, H] */
+    const struct grad_queries *queries;
+    const struct grad_keys *keys;
+    const struct grad_job *jobs;
+    int64_t stride;
+    int heads, kv_heads, dim;
+    float scale;
+};
+
+void attention_grad_mma_launch(const struct kctx *c, const struct grad_args &a, int64_t n_queries, int64_t n_keys);
+void attention_grad_plain_launch(const struct kctx *c, const struct grad_args &a, int64_t n_queries, int64_t n_keys);
+enum { GRAD_MMA_ROWS = 128, GRAD_MMA_KEYS = 128, GRAD_PLAIN_ROWS = 16, GRAD_PLAIN_KEYS = 16 };
+
+#endif
