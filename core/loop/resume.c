@@ -113,8 +113,7 @@ static tare_status read_state(struct run *r, const struct state_reader *s, const
     TRY(state_view(s, "cluster", &cluster, &n, e));
     TRY(cluster_resume(&r->cluster, cluster, n, folder, e));
     TRY(read_weights(r->model, folder, s, e));
-    model_refresh(r->model);
-    return TARE_OK;
+    return model_refresh(r->model, e);
 }
 
 tare_status run_restore(struct run *r, const char *folder, struct err *e)

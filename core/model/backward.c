@@ -1,6 +1,8 @@
 /* The backward pass, layer by layer from the last. Letters as in layer.h; d before a name is the loss's gradient with respect to it.
- * Every gradient of a parameter is added to what the flat buffer holds. */
+ * w and dw are the layer's unit: its fp32 weights, and the window of its gradient. */
+#include "model/grads.h"
 #include "model/layer.h"
+#include "model/shards.h"
 
 struct train_pass {
     struct forward_batch batch;
@@ -47,15 +49,14 @@ tare_status model_train_forward(struct model *m, struct kv_cache *cache, const s
     p->segs = segs, p->n_segs = n_segs;
     p->cache = cache;
     TRY(arena_new_raw(acts, float, b->n_out *C, hidden, e));
-    m->k->embed(&m->ctx, p->x[0], m->weights + m->embed, b->ids, b->t, C);
+    m->k->embed(&m->ctx, p->x[0], m->table, b->ids, b->t, C);
     for (int64_t l = 0; l < L; l++) layer_forward(m, l, p->x[l], p->x[l + 1], &p->acts[l], cache->layers[0], b);
     m->k->gather_rows(&m->ctx, p->last, p->x[L], b->out_rows, b->n_out, C);
-    m->k->rmsnorm(&m->ctx, *hidden, C, p->last_rms, p->last, C, m->weights + m->final_norm, b->n_out, 1, C,
-                  (float)m->shape.rms_eps);
+    m->k->rmsnorm(&m->ctx, *hidden, C, p->last_rms, p->last, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
     return TARE_OK;
 }
 
-struct gradients {               /* one layer's, reused for all */
+struct row_grads {               /* one layer's, reused for all */
     float *dx;                   /* [T, C] of the residual stream: comes in for the layer's output, leaves for its input */
     float *norm, *wide, *narrow; /* [T, C], [T, max(2F, (H+2J)D)], [T, max(F, HD, (H+2J)D for Qwen3)] */
 };
@@ -65,7 +66,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static tare_status gradients_new(const struct model *m, int64_t t, struct arena *a, struct gradients *g, struct err *e)
+static tare_status row_grads_new(const struct model *m, int64_t t, struct arena *a, struct row_grads *g, struct err *e)
 {
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, q = s->heads * s->head_dim;
@@ -76,38 +77,40 @@ static tare_status gradients_new(const struct model *m, int64_t t, struct arena 
 }
 
 /* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
-static void mlp_backward(const struct model *m, int64_t l, const struct layer_acts *a, struct gradients *g, int64_t t, float *grads)
+static void mlp_backward(const struct model *m, int64_t l, const struct layer_acts *a, struct row_grads *g, int64_t t,
+                         const float *w, float *dw)
 {
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
     const struct layer_offsets *o = &m->layers[l];
     const int64_t C = m->shape.hidden, F = m->shape.intermediate;
-    const float *w = m->weights;
     float *dact = g->narrow, *dgu = g->wide, *dnorm = g->norm;
-    k->matmul_dw(c, grads + o->down, NULL, g->dx, a->act, t, C, F, m->dtype);
+    k->matmul_dw(c, dw + o->down, NULL, g->dx, a->act, t, C, F, m->dtype);
     k->matmul_dx(c, dact, g->dx, w + o->down, t, C, F, 0, m->dtype);
     k->swiglu_grad(c, dgu, dact, a->gate_up, t, F);
-    k->matmul_dw(c, grads + o->gate_up, NULL, dgu, a->norm2, t, 2 * F, C, m->dtype);
+    k->matmul_dw(c, dw + o->gate_up, NULL, dgu, a->norm2, t, 2 * F, C, m->dtype);
     k->matmul_dx(c, dnorm, dgu, w + o->gate_up, t, 2 * F, C, 0, m->dtype);
-    k->rmsnorm_grad(c, g->dx, C, grads + o->norm2, dnorm, C, a->mid, C, w + o->norm2, a->rms2, t, 1, C, 1);
+    k->rmsnorm_grad(c, g->dx, C, dw + o->norm2, dnorm, C, a->mid, C, m->vectors[l].norm2, a->rms2, t, 1, C, 1);
 }
 
 /* Through the per-head norms of q and k; v passes. */
-static void qk_norm_backward(const struct model *m, const struct layer_offsets *o, const struct layer_acts *a, float *dqkv,
-                             float *copy, int64_t t, float *grads)
+static void qk_norm_backward(const struct model *m, int64_t l, const struct layer_acts *a, float *dqkv, float *copy, int64_t t,
+                             float *dw)
 {
+    const struct layer_offsets *o = &m->layers[l];
+    const struct layer_vectors *v = &m->vectors[l];
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, D = s->head_dim, at = s->heads * D;
     m->k->zero(&m->ctx, copy, t * stride * 4);
     m->k->add(&m->ctx, copy, dqkv, t * stride);
-    m->k->rmsnorm_grad(&m->ctx, dqkv, stride, grads + o->q_norm, copy, stride, a->raw, stride, m->weights + o->q_norm, a->rms_q, t,
-                       s->heads, D, 0);
-    m->k->rmsnorm_grad(&m->ctx, dqkv + at, stride, grads + o->k_norm, copy + at, stride, a->raw + at, stride,
-                       m->weights + o->k_norm, a->rms_k, t, s->kv_heads, D, 0);
+    m->k->rmsnorm_grad(&m->ctx, dqkv, stride, dw + o->q_norm, copy, stride, a->raw, stride, v->q_norm, a->rms_q, t, s->heads, D, 0);
+    m->k->rmsnorm_grad(&m->ctx, dqkv + at, stride, dw + o->k_norm, copy + at, stride, a->raw + at, stride, v->k_norm, a->rms_k, t,
+                       s->kv_heads, D, 0);
 }
 
 /* x2 = x + attention(qkv) Wo^T,  qkv = rms(x) Wqkv^T + b, q and k normed (Qwen3) and turned */
-static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct gradients *g, float *grads)
+static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g, const float *w,
+                               float *dw)
 {
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
@@ -115,41 +118,88 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     const struct layer_acts *a = &p->acts[l];
     const struct attn_shape as = model_attn_shape(m);
     const int64_t t = p->batch.t, C = m->shape.hidden, q = as.heads * as.head_dim;
-    const float *w = m->weights;
     float *datt = g->narrow, *dqkv = g->wide, *dnorm = g->norm;
-    k->matmul_dw(c, grads + o->o, NULL, g->dx, a->att, t, C, q, m->dtype);
+    k->matmul_dw(c, dw + o->o, NULL, g->dx, a->att, t, C, q, m->dtype);
     k->matmul_dx(c, datt, g->dx, w + o->o, t, C, q, 0, m->dtype);
     k->attention_grad(c, dqkv, datt, a->att, a->stats, a->qkv, as, p->segs, p->n_segs, t);
     k->rope(c, dqkv, as.stride, m->rope, p->batch.pos, t, as.heads + as.kv_heads, as.head_dim, 1);
-    if (m->shape.qk_norm) qk_norm_backward(m, o, a, dqkv, g->narrow, t, grads);
-    k->matmul_dw(c, grads + o->qkv, m->shape.qkv_bias ? grads + o->qkv_bias : NULL, dqkv, a->norm1, t, as.stride, C, m->dtype);
+    if (m->shape.qk_norm) qk_norm_backward(m, l, a, dqkv, g->narrow, t, dw);
+    k->matmul_dw(c, dw + o->qkv, m->shape.qkv_bias ? dw + o->qkv_bias : NULL, dqkv, a->norm1, t, as.stride, C, m->dtype);
     k->matmul_dx(c, dnorm, dqkv, w + o->qkv, t, as.stride, C, 0, m->dtype);
-    k->rmsnorm_grad(c, g->dx, C, grads + o->norm1, dnorm, C, p->x[l], C, w + o->norm1, a->rms1, t, 1, C, 1);
+    k->rmsnorm_grad(c, g->dx, C, dw + o->norm1, dnorm, C, p->x[l], C, m->vectors[l].norm1, a->rms1, t, 1, C, 1);
 }
 
-tare_status model_backward(struct model *m, struct train_pass *p, const float *dhidden, float *grads, struct err *e)
+/* ---- units, in the same order on ranks with and without a micro-batch */
+
+tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e)
 {
-    const struct forward_batch *b = &p->batch;
-    const int64_t C = m->shape.hidden, L = m->shape.layers;
-    struct gradients g;
-    float *dlast;
-    TRY(gradients_new(m, b->t, p->arena, &g, e));
-    TRY(arena_new_raw(p->arena, float, b->n_out *C, &dlast, e));
-    m->k->rmsnorm_grad(&m->ctx, dlast, C, grads + m->final_norm, dhidden, C, p->last, C, m->weights + m->final_norm, p->last_rms,
-                       b->n_out, 1, C, 0);
-    m->k->scatter_add_rows(&m->ctx, g.dx, dlast, b->out_rows, b->n_out, C);
-    for (int64_t l = L - 1; l >= 0; l--) {
-        if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], NULL, &p->acts[l], p->cache->layers[0], b);
-        mlp_backward(m, l, &p->acts[l], &g, b->t, grads);
-        attention_backward(m, l, p, &g, grads);
-    }
-    m->k->embed_grad(&m->ctx, grads + m->embed, g.dx, b->ids, b->t, C);
+    const float *w;
+    TRY(unit_weights(m, model_head_unit(m), &w, e));
+    grads_begin(g, model_head_unit(m));
     return TARE_OK;
 }
 
-void model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden, float *grads)
+tare_status model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden,
+                              struct grads *g, struct err *e)
 {
-    const int64_t V = m->shape.vocab, C = m->shape.hidden;
-    m->k->matmul_dx(&m->ctx, dhidden, dlogits, m->weights + m->head, n, V, C, 0, m->dtype);
-    m->k->matmul_dw(&m->ctx, grads + m->head, NULL, dlogits, hidden, n, V, C, m->dtype);
+    const int64_t V = m->shape.vocab, C = m->shape.hidden, u = model_head_unit(m), at = m->head - m->unit_begin[u];
+    const float *w;
+    TRY(unit_weights(m, u, &w, e)); /* model_backward_begin has brought it */
+    m->k->matmul_dx(&m->ctx, dhidden, dlogits, w + at, n, V, C, 0, m->dtype);
+    m->k->matmul_dw(&m->ctx, grads_head(g) + at, NULL, dlogits, hidden, n, V, C, m->dtype);
+    return TARE_OK;
+}
+
+/* The unit of layer l, and the next one on its way. */
+static tare_status layer_weights(struct model *m, int64_t l, const float **w, struct err *e)
+{
+    TRY(unit_weights(m, l + 1, w, e));
+    return l ? unit_prefetch(m, l, e) : TARE_OK;
+}
+
+static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,
+                                       struct grads *g, struct err *e)
+{
+    const struct forward_batch *b = &p->batch;
+    const int64_t C = m->shape.hidden, u = m->shape.layers + 1;
+    float *dlast, *dw = m->shape.tied ? grads_begin(g, u) : grads_head(g);
+    TRY(arena_new_raw(p->arena, float, b->n_out *C, &dlast, e));
+    m->k->rmsnorm_grad(&m->ctx, dlast, C, dw + m->final_norm - m->unit_begin[u], dhidden, C, p->last, C, m->final_norm_vector,
+                       p->last_rms, b->n_out, 1, C, 0);
+    m->k->scatter_add_rows(&m->ctx, d->dx, dlast, b->out_rows, b->n_out, C);
+    return grads_end(g, u, e);
+}
+
+tare_status model_backward(struct model *m, struct train_pass *p, const float *dhidden, struct grads *g, struct err *e)
+{
+    const struct forward_batch *b = &p->batch;
+    const int64_t C = m->shape.hidden, L = m->shape.layers;
+    struct row_grads d;
+    TRY(row_grads_new(m, b->t, p->arena, &d, e));
+    TRY(final_norm_backward(m, p, dhidden, &d, g, e));
+    for (int64_t l = L - 1; l >= 0; l--) {
+        const float *w;
+        TRY(layer_weights(m, l, &w, e));
+        float *dw = grads_begin(g, l + 1);
+        if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], NULL, &p->acts[l], p->cache->layers[0], b);
+        mlp_backward(m, l, &p->acts[l], &d, b->t, w, dw);
+        attention_backward(m, l, p, &d, w, dw);
+        TRY(grads_end(g, l + 1, e));
+    }
+    float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0);
+    m->k->embed_grad(&m->ctx, dtable + m->embed, d.dx, b->ids, b->t, C);
+    return grads_end(g, 0, e);
+}
+
+tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
+{
+    const int64_t L = m->shape.layers;
+    const float *w;
+    TRY(unit_weights(m, model_head_unit(m), &w, e));
+    TRY(grads_end(g, L + 1, e));
+    for (int64_t l = L - 1; l >= 0; l--) {
+        TRY(layer_weights(m, l, &w, e));
+        TRY(grads_end(g, l + 1, e));
+    }
+    return grads_end(g, 0, e);
 }

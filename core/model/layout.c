@@ -1,6 +1,8 @@
 /* The flat layout of the parameters; see model.h. */
 #include "model/layout.h"
 
+#include "model/shards.h"
+
 #include <stdio.h>
 
 enum { UNIT_ALIGN = 64, GROUP_ALIGN = 16 }; /* floats */
@@ -34,31 +36,39 @@ static void add_layer(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
     const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, C = s->hidden, F = s->intermediate;
+    const int64_t begin = *at;
     struct layer_offsets *o = &m->layers[l];
     *o = (struct layer_offsets){.qkv_bias = -1, .q_norm = -1, .k_norm = -1};
-    o->qkv = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", q, C, true);
+    o->qkv = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", q, C, true) - begin;
     add_layer_tensor(m, at, l, "self_attn.k_proj.weight", kv, C, false);
     add_layer_tensor(m, at, l, "self_attn.v_proj.weight", kv, C, false);
     if (s->qkv_bias) {
-        o->qkv_bias = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", 0, q, true);
+        o->qkv_bias = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", 0, q, true) - begin;
         add_layer_tensor(m, at, l, "self_attn.k_proj.bias", 0, kv, false);
         add_layer_tensor(m, at, l, "self_attn.v_proj.bias", 0, kv, false);
     }
-    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", C, q, true);
-    o->gate_up = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", F, C, true);
+    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", C, q, true) - begin;
+    o->gate_up = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", F, C, true) - begin;
     add_layer_tensor(m, at, l, "mlp.up_proj.weight", F, C, false);
-    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", C, F, true);
-    o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", 0, C, true);
-    o->norm2 = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", 0, C, true);
+    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", C, F, true) - begin;
+    o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", 0, C, true) - begin;
+    o->norm2 = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", 0, C, true) - begin;
     if (!s->qk_norm) return;
-    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", 0, s->head_dim, true);
-    o->k_norm = add_layer_tensor(m, at, l, "self_attn.k_norm.weight", 0, s->head_dim, true);
+    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", 0, s->head_dim, true) - begin;
+    o->k_norm = add_layer_tensor(m, at, l, "self_attn.k_norm.weight", 0, s->head_dim, true) - begin;
 }
 
-static void begin_unit(struct model *m, int64_t *at, int64_t unit)
+/* Ends unit u: its blocks, and the padding that makes R pieces of whole blocks. On one rank there is no padding. */
+static void end_unit(struct model *m, int64_t *at, int64_t u)
 {
     align(at, UNIT_ALIGN);
-    m->unit_begin[unit] = *at;
+    const int64_t size = *at - m->unit_begin[u],
+                  block = (size + UNIT_BLOCKS * UNIT_ALIGN - 1) / (UNIT_BLOCKS * UNIT_ALIGN) * UNIT_ALIGN;
+    const int64_t blocks = (size + block - 1) / block;
+    m->unit_size[u] = size;
+    m->unit_block[u] = block;
+    if (m->ranks > 1) *at = m->unit_begin[u] + (blocks + m->ranks - 1) / m->ranks * block * m->ranks;
+    m->unit_begin[u + 1] = *at;
 }
 
 /* Refuses shapes whose flat buffer could not be addressed, before anything is multiplied in 64 bits. */
@@ -79,17 +89,19 @@ tare_status layout_make(struct model *m, struct err *e)
     TRY(check_size(s, e));
     TRY(mem_new((14 * L + 3) * (int64_t)sizeof *m->tensors, (void **)&m->tensors, e));
     TRY(mem_new((L + 3) * 8, (void **)&m->unit_begin, e));
+    TRY(mem_new((L + 2) * 8, (void **)&m->unit_size, e));
+    TRY(mem_new((L + 2) * 8, (void **)&m->unit_block, e));
     TRY(mem_new(L * (int64_t)sizeof *m->layers, (void **)&m->layers, e));
-    begin_unit(m, &at, 0);
     m->embed = add(m, &at, "model.embed_tokens.weight", s->vocab, s->hidden, 0, true);
+    end_unit(m, &at, 0);
     for (int64_t l = 0; l < L; l++) {
-        begin_unit(m, &at, l + 1);
         add_layer(m, &at, l);
+        end_unit(m, &at, l + 1);
     }
-    begin_unit(m, &at, L + 1);
     m->final_norm = add(m, &at, "model.norm.weight", 0, s->hidden, (int)L + 1, true);
     m->head = s->tied ? m->embed : add(m, &at, "lm_head.weight", s->vocab, s->hidden, (int)L + 1, true);
-    begin_unit(m, &at, L + 2);
+    end_unit(m, &at, L + 1);
     m->n_params = at;
+    m->n_own = at / m->ranks;
     return TARE_OK;
 }

@@ -5,6 +5,7 @@
 #include "model/hf_config.h"
 #include "model/layout.h"
 #include "model/safetensors.h"
+#include "model/shards.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ static tare_status model_alloc(const struct kernels *k, struct pool *pool, struc
     arena_init(&m->kernel_scratch, "kernel scratch");
     m->k = k;
     m->ctx = (struct kctx){.pool = pool, .scratch = &m->kernel_scratch};
+    m->ranks = 1;
+    for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     return TARE_OK;
 }
 
@@ -30,60 +33,27 @@ static tare_status backend_new(const struct model *m, int64_t bytes, const char 
     return TARE_OK;
 }
 
-/* Product i of the packed ones (see packed in model.h): its place in weights and its size [n, k]. */
-static void product(const struct model *m, int64_t i, int64_t *offset, int64_t *n, int64_t *k)
-{
-    const struct model_shape *s = &m->shape;
-    const int64_t C = s->hidden, q = s->heads * s->head_dim;
-    if (i == 4 * s->layers) {
-        *offset = m->head, *n = s->vocab, *k = C;
-        return;
-    }
-    const struct layer_offsets *o = &m->layers[i / 4];
-    const int64_t offsets[4] = {o->qkv, o->o, o->gate_up, o->down},
-                  ns[4] = {q + 2 * s->kv_heads * s->head_dim, C, 2 * s->intermediate, C};
-    const int64_t ks[4] = {C, q, C, s->intermediate};
-    *offset = offsets[i % 4], *n = ns[i % 4], *k = ks[i % 4];
-}
-
-/* After the shape is known: layout, weights (zero), packed. */
+/* After the shape and the ranks are known: layout, weights (zero), windows, compute copy. */
 static tare_status make_buffers(struct model *m, struct err *e)
 {
     TRY(layout_make(m, e));
-    TRY(backend_new(m, m->n_params * 4, "the weights", &m->weights, e));
-    const int64_t n_products = 4 * m->shape.layers + 1;
-    TRY(mem_new(n_products * (int64_t)sizeof *m->packed, (void **)&m->packed, e));
-    for (int64_t i = 0; i < n_products; i++) {
-        int64_t offset, n, k;
-        product(m, i, &offset, &n, &k);
-        const int64_t bytes = m->k->packed_bytes(n, k, m->dtype);
-        if (bytes <= 0)
-            FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
-        TRY(backend_new(m, bytes, "the weights in compute precision", &m->packed[i], e));
-    }
-    return TARE_OK;
-}
-
-void model_refresh(struct model *m)
-{
-    for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
-        int64_t offset, n, k;
-        product(m, i, &offset, &n, &k);
-        m->k->pack(&m->ctx, m->packed[i], m->weights + offset, n, k, m->dtype);
-    }
+    m->memory.parameters = (model_is_whole(m) ? m->n_params : m->n_own) * (int64_t)sizeof(float);
+    TRY(backend_new(m, m->memory.parameters, "the weights", &m->weights, e));
+    TRY(shards_new(m, e));
+    return compute_copy_new(m, e);
 }
 
 void model_free(struct model *m)
 {
     if (!m) return;
-    if (m->packed)
-        for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++)
-            if (m->packed[i]) m->k->release(&m->ctx, m->packed[i]);
+    compute_copy_free(m);
+    shards_free(m);
     if (m->weights) m->k->release(&m->ctx, m->weights);
     if (m->rope) m->k->release(&m->ctx, m->rope);
-    mem_free(m->packed);
     mem_free(m->tensors);
     mem_free(m->unit_begin);
+    mem_free(m->unit_size);
+    mem_free(m->unit_block);
     mem_free(m->layers);
     free(m->config_json);
     arena_free(&m->kernel_scratch);
@@ -119,7 +89,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
         const struct tensor *t = &m->tensors[i];
         TRY_TO(status, done,
                safetensors_read(&file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, staging, e));
-        m->k->upload(&m->ctx, m->weights + t->offset, staging, t->rows * t->cols * 4);
+        shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
     m->file_dtype = dtype_of(safetensors_find(&file, "model.embed_tokens.weight"));
 done:
@@ -128,24 +98,42 @@ done:
     return status;
 }
 
-tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
-                       struct model **out, struct err *e)
+tare_status shard_from(const char *name, enum shard *out, struct err *e)
+{
+    static const char *const NAMES[] = {[SHARD_NONE] = "none", [SHARD_ZERO1] = "zero1", [SHARD_ZERO3] = "zero3"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, NAMES[i])) continue;
+        *out = (enum shard)i;
+        return TARE_OK;
+    }
+    FAIL(e, TARE_E_CONFIG, "dist.shard = %s; it has to be zero3, zero1 or none", name);
+}
+
+tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
+                               struct comm *comm, enum shard shard, struct model **out, struct err *e)
 {
     struct model *m;
     *out = NULL;
     if (!fs_is_dir(folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such model folder", folder);
     TRY(model_alloc(k, pool, &m, e));
     tare_status status = TARE_OK;
+    if (comm) m->comm = comm, m->ranks = comm->size, m->rank = comm->rank, m->shard = shard;
     TRY_TO(status, failed, set_dtype(m, c, e));
     TRY_TO(status, failed, hf_config_load(m, folder, c, e));
     TRY_TO(status, failed, make_buffers(m, e));
     TRY_TO(status, failed, model_read_weights(m, folder, e));
-    model_refresh(m);
+    TRY_TO(status, failed, model_refresh(m, e));
     *out = m;
     return TARE_OK;
 failed:
     model_free(m);
     return status;
+}
+
+tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
+                       struct model **out, struct err *e)
+{
+    return model_load_sharded(folder, c, k, pool, NULL, SHARD_NONE, out, e);
 }
 
 /* Norms 1, biases 0, products and embedding normal; what ends in the residual stream is scaled down so that its variance does not grow with L
@@ -180,7 +168,7 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
     for (int64_t i = 0; i < m->n_tensors; i++)
         init_tensor(m, i, c->init_std > 0 ? c->init_std : 0.02, seed, staging + m->tensors[i].offset);
     m->k->upload(&m->ctx, m->weights, staging, m->n_params * 4);
-    model_refresh(m);
+    status = model_refresh(m, e);
 done:
     mem_free(staging);
     if (status)
@@ -198,6 +186,7 @@ tare_status model_clone(const struct model *from, struct model **out, struct err
     TRY(model_alloc(from->k, from->ctx.pool, &m, e));
     m->ctx.stream = from->ctx.stream;
     m->shape = from->shape;
+    m->comm = from->comm, m->ranks = from->ranks, m->rank = from->rank, m->shard = from->shard;
     m->dtype = from->dtype, m->file_dtype = from->file_dtype;
     memcpy(m->eos, from->eos, sizeof m->eos);
     m->n_eos = from->n_eos;
@@ -205,8 +194,8 @@ tare_status model_clone(const struct model *from, struct model **out, struct err
     m->config_json = strdup(from->config_json);
     if (!m->config_json) FAIL_TO(status, failed, e, TARE_E_NOMEM, "no memory for a copy of the model");
     TRY_TO(status, failed, make_buffers(m, e));
-    memcpy(m->weights, from->weights, (size_t)m->n_params * 4);
-    model_refresh(m);
+    memcpy(m->weights, from->weights, (size_t)m->memory.parameters);
+    TRY_TO(status, failed, model_refresh(m, e));
     *out = m;
     return TARE_OK;
 failed:
@@ -228,20 +217,53 @@ static tare_status copy_tokenizer(const char *from, const char *to, struct err *
     return TARE_OK;
 }
 
-tare_status model_save(const struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e)
+/* The tensor's floats in host memory, from its unit, which is gathered when it is another than before. */
+struct saving {
+    struct model *m;
+    float *host; /* of a unit, where the backend's memory is not the host's */
+};
+
+static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct err *e)
 {
+    const struct saving *s = ctx;
+    const struct tensor *t = &s->m->tensors[i];
+    const float *unit;
+    TRY(unit_weights(s->m, t->unit, &unit, e));
+    *out = unit + t->offset - s->m->unit_begin[t->unit];
+    if (!s->m->k->device) return TARE_OK;
+    s->m->k->download(&s->m->ctx, s->host, *out, t->rows * t->cols * (int64_t)sizeof(float));
+    *out = s->host;
+    return TARE_OK;
+}
+
+static tare_status write_weights(struct saving *s, const char *folder, enum dtype dtype, struct err *e)
+{
+    const struct model *m = s->m;
     struct st_source *sources;
+    int64_t largest = 0;
     TRY(mem_new(m->n_tensors * (int64_t)sizeof *sources, (void **)&sources, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
-        sources[i] = (struct st_source){.name = t->name,
-                                        .rank = t->vector ? 1 : 2,
-                                        .shape = {t->vector ? t->cols : t->rows, t->cols},
-                                        .data = m->weights + t->offset};
+        sources[i] =
+            (struct st_source){.name = t->name, .rank = t->vector ? 1 : 2, .shape = {t->vector ? t->cols : t->rows, t->cols}};
+        if (t->rows * t->cols > largest) largest = t->rows * t->cols;
     }
-    tare_status status = safetensors_write_folder(folder, sources, m->n_tensors, dtype, SHARD_BYTES, e);
+    tare_status status = m->k->device ? mem_new(largest * (int64_t)sizeof(float), (void **)&s->host, e) : TARE_OK;
+    if (!status) status = safetensors_write_folder(folder, sources, m->n_tensors, fetch_tensor, s, dtype, SHARD_BYTES, e);
+    mem_free(s->host);
     mem_free(sources);
-    TRY(status);
+    return status;
+}
+
+tare_status model_save(struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e)
+{
+    struct saving s = {.m = m};
+    const float *unit;
+    if (m->rank) { /* rank 0 writes; the others lend their pieces */
+        for (int64_t u = 0; u < unit_count(m); u++) TRY(unit_weights(m, u, &unit, e));
+        return TARE_OK;
+    }
+    TRY(write_weights(&s, folder, dtype, e));
     TRY(hf_config_save(m, folder, dtype, e));
     return tokenizer_folder ? copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
 }
@@ -249,8 +271,9 @@ tare_status model_save(const struct model *m, const char *folder, enum dtype dty
 uint64_t model_hash(const struct model *m)
 {
     uint64_t h = 0;
-    for (int64_t u = 0; u < m->shape.layers + 2; u++)
-        h = fs_hash(m->weights + m->unit_begin[u], (m->unit_begin[u + 1] - m->unit_begin[u]) * 4, h);
+    if (m->ranks > 1) return m->hash;
+    for (int64_t u = 0; u < unit_count(m); u++)
+        h = backend_hash(m, m->weights + m->unit_begin[u], m->unit_size[u] * (int64_t)sizeof(float), h);
     return h;
 }
 

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/pool.h"
 #include "config/config.h"
+#include "dist/comm.h"
 #include "kernels.h"
 
 #include <stdbool.h>
@@ -43,9 +44,26 @@ struct tensor {
 };
 
 /* The flat layout in order: embedding | layer 0: q k v (and biases) o, gate up down, norms | ... | final norm, head when untied.
- * q, k, v are adjacent (one [(H+2J)D, C] product), gate and up too ([2F, C]). Units start at multiples of 64 floats. */
-struct layer_offsets {
+ * q, k, v are adjacent (one [(H+2J)D, C] product), gate and up too ([2F, C]). Units start at multiples of 64 floats; on R ranks each is padded
+ * to R equal pieces (shards.h). */
+struct layer_offsets {                                                     /* from the start of the layer's unit */
     int64_t qkv, qkv_bias, o, gate_up, down, norm1, norm2, q_norm, k_norm; /* -1: absent */
+};
+struct layer_vectors { /* what the forward pass reads beside the packed products; NULL: absent */
+    const float *qkv_bias, *norm1, *norm2, *q_norm, *k_norm;
+};
+
+/* dist.shard: what of the masters, and of the moments, a rank holds: all (NONE), all masters and its piece of the moments (ZERO1), its piece of both. */
+enum shard { SHARD_NONE, SHARD_ZERO1, SHARD_ZERO3 };
+struct unit_window { /* shards.h */
+    float *data;
+    int64_t unit, version;
+    bool pending;
+};
+struct model_memory {   /* bytes of the backend's memory on this rank */
+    int64_t parameters; /* fp32 masters */
+    int64_t sampler;    /* the compute copy: packed products, and with zero3 embedding, norms, biases */
+    int64_t windows;    /* units gathered for the moment */
 };
 
 struct model {
@@ -56,13 +74,27 @@ struct model {
     enum dtype dtype; /* compute precision of products */
     struct tensor *tensors;
     int64_t n_tensors;
+    struct comm *comm; /* the job's; NULL: one rank */
+    int ranks, rank;
+    enum shard shard;
     int64_t n_params;                /* floats in a flat buffer, padding included */
+    int64_t n_own;                   /* n_params / ranks: floats in a buffer of own pieces */
     int64_t *unit_begin;             /* [L+3] */
+    int64_t *unit_size, *unit_block; /* [L+2] floats without the padding for ranks; of a block (shards.h) */
     int64_t embed, final_norm, head; /* offsets; head == embed when tied */
     struct layer_offsets *layers;    /* [L] */
-    float *weights;                  /* [n_params] fp32 masters */
-    void **packed;                   /* [4 L + 1]: qkv, o, gate_up, down of each layer, then the head; refreshed by model_refresh */
-    float *rope;                     /* [max positions used, D] cos | sin */
+    float *weights;                  /* fp32 masters: [n_params], or [n_own] with zero3 on several ranks */
+    /* the compute copy, which every rank has whole; made by model_refresh */
+    void **packed;                 /* [4 L + 1]: qkv, o, gate_up, down of each layer, then the head */
+    const float *table;            /* [V, C] the embedding */
+    struct layer_vectors *vectors; /* [L] */
+    const float *final_norm_vector;
+    float *vector_copy; /* with zero3: where they lie; else they point into the weights */
+    struct unit_window window[4];
+    int64_t version; /* of the weights; counts refreshes */
+    uint64_t hash;   /* model_hash of that version, on several ranks */
+    struct model_memory memory;
+    float *rope; /* [max positions used, D] cos | sin */
     int64_t rope_positions;
     int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
     int64_t n_eos;
@@ -75,20 +107,25 @@ struct model {
 /* Reads config.json and the weights. Overrides of c (rope_theta, max_position_embeddings, dtype) apply. The caller keeps pool. */
 tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
                        struct model **out, struct err *e);
+/* The same on the ranks of comm, which must outlive the model; each reads what it holds. Collective. */
+tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
+                               struct comm *comm, enum shard shard, struct model **out, struct err *e);
+tare_status shard_from(const char *name, enum shard *out, struct err *e); /* "zero3", "zero1", "none" */
 /* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
 tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
                       const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
 /* A frozen copy with the same shape (the reference policy). */
 tare_status model_clone(const struct model *m, struct model **out, struct err *e);
 /* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
- * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. */
-tare_status model_save(const struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);
+ * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. Collective; rank 0 writes. */
+tare_status model_save(struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);
 /* Weights of another folder of the same shape into m; model_refresh comes after. */
 tare_status model_read_weights(struct model *m, const char *folder, struct err *e);
-/* Rebuilds the compute copies from weights; after every change of them. */
-void model_refresh(struct model *m);
+/* Makes the compute copy again from the weights; after every change of them. On several ranks collective, and proven: what every rank samples from
+ * has the hash of what the owners trained, else TARE_E_CORRUPT. */
+tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
-/* XXH3 of the weights as bytes, unit by unit. */
+/* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 uint64_t model_hash(const struct model *m);
 /* The position table grows to n positions; more than max_position is an error that names both. */
 tare_status model_positions(struct model *m, int64_t n, struct err *e);
@@ -123,14 +160,20 @@ void model_logits(struct model *m, const float *hidden, int64_t n, float *logits
 
 /* ---- backward.c. A training forward keeps what the backward pass needs in `acts` (an arena of its own, reset by the caller). */
 struct train_pass;
+struct grads;
 /* segs: the same sequences by rows (kernels.h). recompute: keep only each layer's input and run the layer again in the backward pass.
  * The cache needs one layer with enough blocks. */
 tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
                                 int64_t n_segs, bool recompute, struct arena *acts, struct train_pass **pass, float **hidden,
                                 struct err *e);
-/* dhidden: [n_out, C]. Adds to grads [n_params]. */
-tare_status model_backward(struct model *m, struct train_pass *pass, const float *dhidden, float *grads, struct err *e);
-/* From dlogits[n, V]: dhidden[n, C] (overwritten), grads += */
-void model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden, float *grads);
+/* A micro-batch: model_backward_begin, model_logits_grad for the head rows (in any number of calls), model_backward; its gradient is then in the sums of
+ * g (grads.h). All three are collective; a rank without a micro-batch calls model_backward_idle in their place. */
+tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e);
+/* From dlogits[n, V]: dhidden[n, C] (overwritten), the head's gradient */
+tare_status model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden,
+                              struct grads *g, struct err *e);
+/* dhidden: [n_out, C] */
+tare_status model_backward(struct model *m, struct train_pass *pass, const float *dhidden, struct grads *g, struct err *e);
+tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e);
 
 #endif

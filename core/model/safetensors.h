@@ -58,13 +58,16 @@ tare_status safetensors_read(const struct safetensors *s, const char *name, int6
 struct st_source {
     const char *name;
     int64_t rank, shape[2];
-    const float *data;
+    const float *data; /* NULL: asked for when it is written */
 };
+/* The floats of tensor i, valid until the next call. Tensors are asked for in their order, once each. */
+typedef tare_status (*st_fetch)(void *ctx, int64_t i, const float **data, struct err *e);
 /* A file of these tensors, converted to dtype (F32, or BF16 to nearest even), written beside, synced, renamed. */
 tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e);
-/* model.safetensors, or shards of at most shard_bytes of tensor data each (one tensor may be larger) and their index. */
-tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, enum dtype dtype,
-                                     int64_t shard_bytes, struct err *e);
+/* model.safetensors, or shards of at most shard_bytes of tensor data each (one tensor may be larger) and their index. fetch: for tensors
+ * without data; may be NULL. */
+tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, st_fetch fetch, void *ctx,
+                                     enum dtype dtype, int64_t shard_bytes, struct err *e);
 
 /* ---- conversions */
 uint16_t st_bf16(float x); /* nearest even; NaN stays NaN */

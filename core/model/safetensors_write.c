@@ -58,8 +58,29 @@ static void write_data(FILE *f, const float *x, int64_t n, enum dtype dtype, uin
     }
 }
 
-tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e)
+/* What is written, and where floats come from that are not there yet. */
+struct writing {
+    const struct st_source *tensors;
+    st_fetch fetch;
+    void *ctx;
+    enum dtype dtype;
+};
+
+static tare_status write_tensors(FILE *f, const struct writing *w, int64_t first, int64_t end, uint16_t *buffer, struct err *e)
 {
+    for (int64_t i = first; i < end && !ferror(f); i++) {
+        const struct st_source *t = &w->tensors[i];
+        const float *data = t->data;
+        if (!data) TRY(w->fetch(w->ctx, i, &data, e));
+        write_data(f, data, t->shape[0] * (t->rank == 2 ? t->shape[1] : 1), w->dtype, buffer);
+    }
+    return TARE_OK;
+}
+
+/* Tensors first .. end-1. */
+static tare_status write_file(const char *path, const struct writing *w, int64_t first, int64_t end, struct err *e)
+{
+    const enum dtype dtype = w->dtype;
     char beside[FS_PATH], dir[FS_PATH];
     struct str header = {0};
     uint16_t *buffer = NULL;
@@ -68,16 +89,18 @@ tare_status safetensors_write(const char *path, const struct st_source *tensors,
     if (dtype == DTYPE_F16) FAIL(e, TARE_E_UNSUPPORTED, "%s: weights are written as f32 or bf16, not f16", path);
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     TRY_TO(status, done, mem_new(CHUNK * 2, (void **)&buffer, e));
-    TRY_TO(status, done, make_header(tensors, n, dtype, &header, e));
+    TRY_TO(status, done, make_header(w->tensors + first, end - first, dtype, &header, e));
     f = fopen(beside, "wb");
     if (!f) FAIL_TO(status, done, e, TARE_E_IO, "%s: %s", beside, strerror(errno));
     unsigned char length[8];
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.size >> (8 * i));
     fwrite(length, 1, 8, f);
     fwrite(header.data, 1, (size_t)header.size, f);
-    for (int64_t i = 0; i < n && !ferror(f); i++)
-        write_data(f, tensors[i].data, tensors[i].shape[0] * (tensors[i].rank == 2 ? tensors[i].shape[1] : 1), dtype, buffer);
-    status = fs_close_synced(f, beside, e);
+    status = write_tensors(f, w, first, end, buffer, e);
+    if (status)
+        fclose(f);
+    else
+        status = fs_close_synced(f, beside, e);
     if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
     if (status) {
         unlink(beside);
@@ -89,6 +112,11 @@ done:
     mem_free(buffer);
     str_free(&header);
     return status;
+}
+
+tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e)
+{
+    return write_file(path, &(struct writing){.tensors = tensors, .dtype = dtype}, 0, n, e);
 }
 
 /* first[i]: index of shard i's first tensor; first has room for n + 1. Returns the number of shards. */
@@ -107,8 +135,8 @@ static int64_t cut(const struct st_source *tensors, int64_t n, enum dtype dtype,
     return shards;
 }
 
-static tare_status write_shards(const char *folder, const struct st_source *tensors, enum dtype dtype, const int64_t *first,
-                                int64_t shards, json_t *index, struct err *e)
+static tare_status write_shards(const char *folder, const struct writing *w, const int64_t *first, int64_t shards, json_t *index,
+                                struct err *e)
 {
     json_t *map = json_object_get(index, "weight_map");
     json_int_t total = 0;
@@ -116,10 +144,10 @@ static tare_status write_shards(const char *folder, const struct st_source *tens
         char name[64], path[FS_PATH];
         snprintf(name, sizeof name, "model-%05lld-of-%05lld.safetensors", (long long)(s + 1), (long long)shards);
         TRY(fs_join(path, folder, name, e));
-        TRY(safetensors_write(path, tensors + first[s], first[s + 1] - first[s], dtype, e));
+        TRY(write_file(path, w, first[s], first[s + 1], e));
         for (int64_t i = first[s]; i < first[s + 1]; i++) {
-            total += source_bytes(&tensors[i], dtype);
-            if (json_object_set_new(map, tensors[i].name, json_string(name)))
+            total += source_bytes(&w->tensors[i], w->dtype);
+            if (json_object_set_new(map, w->tensors[i].name, json_string(name)))
                 FAIL(e, TARE_E_NOMEM, "no memory for the index of %s", folder);
         }
     }
@@ -128,9 +156,10 @@ static tare_status write_shards(const char *folder, const struct st_source *tens
     return TARE_OK;
 }
 
-tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, enum dtype dtype,
-                                     int64_t shard_bytes, struct err *e)
+tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, st_fetch fetch, void *ctx,
+                                     enum dtype dtype, int64_t shard_bytes, struct err *e)
 {
+    const struct writing w = {.tensors = tensors, .fetch = fetch, .ctx = ctx, .dtype = dtype};
     char path[FS_PATH];
     int64_t *first = NULL;
     json_t *index = NULL;
@@ -140,12 +169,12 @@ tare_status safetensors_write_folder(const char *folder, const struct st_source 
     const int64_t shards = cut(tensors, n, dtype, shard_bytes, first);
     if (shards <= 1) {
         TRY_TO(status, done, fs_join(path, folder, "model.safetensors", e));
-        TRY_TO(status, done, safetensors_write(path, tensors, n, dtype, e));
+        TRY_TO(status, done, write_file(path, &w, 0, n, e));
         goto done;
     }
     index = json_pack("{s:{}, s:{}}", "metadata", "weight_map");
     if (!index) FAIL_TO(status, done, e, TARE_E_NOMEM, "no memory for the index of %s", folder);
-    TRY_TO(status, done, write_shards(folder, tensors, dtype, first, shards, index, e));
+    TRY_TO(status, done, write_shards(folder, &w, first, shards, index, e));
     TRY_TO(status, done, json_print(index, &text, e));
     TRY_TO(status, done, fs_join(path, folder, "model.safetensors.index.json", e));
     TRY_TO(status, done, fs_write_atomic(path, text.data, text.size, e));

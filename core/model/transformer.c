@@ -73,7 +73,7 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
     return arena_new_raw(a, float, t * s->kv_heads, &out->rms_k, e);
 }
 
-static void norm_q_and_k(const struct model *m, const struct layer_offsets *o, const struct layer_acts *a, int64_t t)
+static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
 {
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, D = s->head_dim;
@@ -82,8 +82,8 @@ static void norm_q_and_k(const struct model *m, const struct layer_offsets *o, c
         m->k->zero(&m->ctx, a->raw, t * stride * 4);
         m->k->add(&m->ctx, a->raw, a->qkv, t * stride);
     }
-    m->k->rmsnorm(&m->ctx, a->qkv, stride, a->rms_q, a->qkv, stride, m->weights + o->q_norm, t, s->heads, D, (float)s->rms_eps);
-    m->k->rmsnorm(&m->ctx, k, stride, a->rms_k, k, stride, m->weights + o->k_norm, t, s->kv_heads, D, (float)s->rms_eps);
+    m->k->rmsnorm(&m->ctx, a->qkv, stride, a->rms_q, a->qkv, stride, v->q_norm, t, s->heads, D, (float)s->rms_eps);
+    m->k->rmsnorm(&m->ctx, k, stride, a->rms_k, k, stride, v->k_norm, t, s->kv_heads, D, (float)s->rms_eps);
 }
 
 void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
@@ -92,20 +92,20 @@ void layer_forward(const struct model *m, int64_t l, const float *x, float *out,
     const struct model_shape *s = &m->shape;
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
-    const struct layer_offsets *o = &m->layers[l];
+    const struct layer_vectors *v = &m->vectors[l];
     const struct attn_shape as = model_attn_shape(m);
     const int64_t T = b->t, C = s->hidden, F = s->intermediate;
-    const float eps = (float)s->rms_eps, *w = m->weights;
+    const float eps = (float)s->rms_eps;
     void *const *packed = m->packed + 4 * l;
 
-    k->rmsnorm(c, a->norm1, C, a->rms1, x, C, w + o->norm1, T, 1, C, eps);
-    k->matmul(c, a->qkv, as.stride, a->norm1, packed[0], s->qkv_bias ? w + o->qkv_bias : NULL, NULL, T, as.stride, C, m->dtype);
-    if (s->qk_norm) norm_q_and_k(m, o, a, T);
+    k->rmsnorm(c, a->norm1, C, a->rms1, x, C, v->norm1, T, 1, C, eps);
+    k->matmul(c, a->qkv, as.stride, a->norm1, packed[0], v->qkv_bias, NULL, T, as.stride, C, m->dtype);
+    if (s->qk_norm) norm_q_and_k(m, v, a, T);
     k->rope(c, a->qkv, as.stride, m->rope, b->pos, T, s->heads + s->kv_heads, s->head_dim, 0);
     k->kv_write(c, kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes);
     k->attention(c, a->att, a->stats, a->qkv, kv, as, b->seqs, b->n_seqs);
     k->matmul(c, a->mid, C, a->att, packed[1], NULL, x, T, C, s->heads * s->head_dim, m->dtype);
-    k->rmsnorm(c, a->norm2, C, a->rms2, a->mid, C, w + o->norm2, T, 1, C, eps);
+    k->rmsnorm(c, a->norm2, C, a->rms2, a->mid, C, v->norm2, T, 1, C, eps);
     k->matmul(c, a->gate_up, 2 * F, a->norm2, packed[2], NULL, NULL, T, 2 * F, C, m->dtype);
     k->swiglu(c, a->act, a->gate_up, T, F);
     if (out) k->matmul(c, out, C, a->act, packed[3], NULL, a->mid, T, C, F, m->dtype);
@@ -161,10 +161,10 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     TRY(arena_new_raw(scratch, float, b->n_out *C, hidden, e));
     TRY(arena_new_raw(scratch, float, b->t *C, &x, e));
     TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
-    m->k->embed(&m->ctx, x, m->weights + m->embed, b->ids, b->t, C);
+    m->k->embed(&m->ctx, x, m->table, b->ids, b->t, C);
     for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, &acts, cache->layers[l], b);
     m->k->gather_rows(&m->ctx, *hidden, x, b->out_rows, b->n_out, C);
-    m->k->rmsnorm(&m->ctx, *hidden, C, NULL, *hidden, C, m->weights + m->final_norm, b->n_out, 1, C, (float)m->shape.rms_eps);
+    m->k->rmsnorm(&m->ctx, *hidden, C, NULL, *hidden, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
     return TARE_OK;
 }
 

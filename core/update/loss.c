@@ -26,7 +26,6 @@ struct policy_loss {
     const double *weight; /* [T] c_t */
     const int64_t *owner; /* [T] rollout of a token */
     bool first;           /* the weights are still those that sampled: measure the mismatch */
-    double loss, entropy, clipped, kl_old, kl_ref, tokens, ratio_max, mismatch;
 };
 
 struct term {
@@ -63,9 +62,9 @@ static struct term shaped(double gamma, double logp, double advantage)
 }
 
 static tare_status policy_token_loss(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
-                                     const float *kl, struct head_grad_row *coef, struct err *e)
+                                     const float *kl, struct head_grad_row *coef, struct tally *tally, struct err *e)
 {
-    struct policy_loss *p = ctx;
+    const struct policy_loss *p = ctx;
     const struct batch *b = p->b;
     for (int64_t i = 0; i < n; i++) {
         const int64_t t = token[i];
@@ -90,14 +89,14 @@ static tare_status policy_token_loss(void *ctx, const int64_t *token, int64_t n,
         const double beta = p->c->kl_coef, lambda = p->c->entropy_coef;
         coef[i] = (struct head_grad_row){(float)(w * (s.dlogp + (kl ? 0 : beta * k.dlogp))), (float)(-w * lambda),
                                          kl ? (float)(w * beta) : 0};
-        p->loss += w * (s.value + beta * k.value - lambda * (double)entropy[i]);
-        p->entropy += entropy[i];
-        p->clipped += clipped;
-        p->kl_old += off ? 0 : (ratio - 1) - (logp - old); /* k3 of KL(old || pi) */
-        p->kl_ref += k.value;
-        p->tokens++;
-        p->ratio_max = fmax(p->ratio_max, ratio);
-        if (p->first && !off) p->mismatch = fmax(p->mismatch, fabs(logp - (double)b->logprob[t]));
+        tally->loss += w * (s.value + beta * k.value - lambda * (double)entropy[i]);
+        tally->entropy += entropy[i];
+        tally->clipped += clipped;
+        tally->kl_old += off ? 0 : (ratio - 1) - (logp - old); /* k3 of KL(old || pi) */
+        tally->kl_ref += k.value;
+        tally->tokens++;
+        tally->ratio_max = fmax(tally->ratio_max, ratio);
+        if (p->first && !off) tally->mismatch = fmax(tally->mismatch, fabs(logp - (double)b->logprob[t]));
     }
     return TARE_OK;
 }
@@ -189,10 +188,10 @@ static int64_t longest(const struct batch *b)
 }
 
 static tare_status run_minibatches(struct trainer *t, const struct batch *b, struct work *w, struct policy_loss *p,
-                                   struct update_report *r, struct err *e)
+                                   struct tally *total, struct update_report *r, struct err *e)
 {
     const struct loss_config *c = t->loss;
-    double grad_norm = 0, loss = 0;
+    double grad_norm = 0;
     for (int64_t epoch = 0; epoch < t->train->epochs; epoch++) {
         const int64_t n = cut_minibatches(t, b, epoch, w->order, w->end);
         for (int64_t k = 0, begin = 0; k < n; begin = w->end[k], k++) {
@@ -200,7 +199,6 @@ static tare_status run_minibatches(struct trainer *t, const struct batch *b, str
             bool skipped = false;
             double norm = 0;
             p->first = r->optimizer_steps == 0;
-            p->loss = 0;
             if (any_weight(b, groups, count)) {
                 TRY(token_weights(b, c, groups, count, longest(b), w->weight, e));
                 TRY(microbatch_run(t,
@@ -211,18 +209,18 @@ static tare_status run_minibatches(struct trainer *t, const struct batch *b, str
                                                             .m = t->m,
                                                             .exact_kl = c->kl_coef > 0 && !strcmp(c->kl, "exact"),
                                                             .loss = policy_token_loss,
-                                                            .ctx = p},
+                                                            .ctx = p,
+                                                            .tally = total},
                                    e));
             }
             TRY(optimizer_step(t, &norm, &r->lr, &skipped, e));
             r->optimizer_steps++;
             r->skipped += skipped;
             grad_norm += norm;
-            loss += p->loss;
         }
     }
     r->grad_norm = grad_norm / (double)r->optimizer_steps;
-    r->loss = loss / (double)r->optimizer_steps;
+    r->loss = total->loss / (double)r->optimizer_steps;
     return TARE_OK;
 }
 
@@ -234,19 +232,20 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     arena_reset(&t->work);
     TRY(work_new(&t->work, b, &w, e));
     tare_status status = TARE_OK;
+    struct tally sum = {0};
     struct policy_loss p = {.b = b, .c = t->loss, .old = b->logprob, .weight = w.weight, .owner = w.owner};
     if (!strcmp(t->loss->old_logprobs, "recompute")) {
         status = update_logprobs(t, t->m, b, w.old, NULL, e);
         p.old = w.old;
         if (!strcmp(t->loss->rollout_is, "tis")) p.sampled = b->logprob;
     }
-    if (!status) status = run_minibatches(t, b, &w, &p, r, e);
-    r->entropy = p.entropy / p.tokens;
-    r->clip_fraction = p.clipped / p.tokens;
-    r->approx_kl = p.kl_old / p.tokens;
-    r->reference_kl = p.kl_ref / p.tokens;
-    r->ratio_max = p.ratio_max;
-    r->mismatch = p.mismatch;
-    r->tokens = (int64_t)p.tokens;
+    if (!status) status = run_minibatches(t, b, &w, &p, &sum, r, e);
+    r->entropy = sum.entropy / sum.tokens;
+    r->clip_fraction = sum.clipped / sum.tokens;
+    r->approx_kl = sum.kl_old / sum.tokens;
+    r->reference_kl = sum.kl_ref / sum.tokens;
+    r->ratio_max = sum.ratio_max;
+    r->mismatch = sum.mismatch;
+    r->tokens = (int64_t)sum.tokens;
     return status;
 }

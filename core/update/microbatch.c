@@ -2,8 +2,10 @@
  * never exist for more than a chunk. A chunk's loss gradient is known as soon as its logprobs are, so the head is run once. */
 #include "update/update.h"
 
+#include "dist/deal.h"
 #include "model/pack.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,52 +31,125 @@ static int64_t rows_of(const struct batch *b, int64_t rollout)
     return b->token_begin[rollout + 1] - b->token_begin[rollout] - 1;
 }
 
-/* Walks groups and rollouts; a cursor, so that the next micro-batch goes on where this one stopped. */
-struct cursor {
-    int64_t group, rollout; /* group: index into job->groups; rollout: absolute, or -1: the group's first */
+/* ---------------------------------------------------------------- the cut into micro-batches */
+
+/* Groups are dealt to shards, each shard is cut into micro-batches of train.micro_tokens rows, and the first micro-batches of all shards come before the
+ * second ones. The order, and with it every sum of gradients, does not depend on the number of ranks; neighbours are about equally long, and micro-batch i
+ * goes to rank i mod R. */
+struct micro {
+    int64_t begin, end; /* of cut.rollout */
+    int64_t round;      /* how many of its shard come before */
 };
 
-/* Takes rollouts until the next would exceed the budget (at least one). A group cut in two has its prompt computed in both. */
-static tare_status plan_next(struct trainer *t, const struct microbatch_job *j, struct cursor *at, struct plan *p, struct err *e)
+struct cut {
+    int64_t *rollout, *group; /* [n_rollouts] those that take part, and their groups */
+    struct micro *micro;
+    int64_t n;
+};
+
+static int64_t prompt_of(const struct batch *b, int64_t group)
+{
+    return b->prompt_begin[group + 1] - b->prompt_begin[group];
+}
+
+static tare_status deal_groups(struct trainer *t, const struct microbatch_job *j, int64_t shards, int64_t *shard_of, struct err *e)
+{
+    const struct batch *b = j->b;
+    int64_t *cost;
+    TRY(arena_new(&t->work, int64_t, j->n_groups, &cost, e));
+    for (int64_t k = 0; k < j->n_groups; k++) {
+        const int64_t g = j->groups[k];
+        for (int64_t i = b->group_begin[g]; i < b->group_begin[g + 1]; i++)
+            if (takes_part(j, i)) cost[k] += rows_of(b, i) + (cost[k] && t->train->prompt_sharing ? 0 : prompt_of(b, g));
+    }
+    return deal(cost, j->n_groups, shards, shard_of, e);
+}
+
+/* Rollouts until the next would exceed the budget, at least one. A group cut in two has its prompt computed in both. */
+static void cut_shard(const struct trainer *t, const struct microbatch_job *j, const int64_t *shard_of, int64_t shard,
+                      struct cut *c, int64_t *taken)
+{
+    const struct batch *b = j->b;
+    struct micro *m = NULL;
+    int64_t rows = 0, round = 0;
+    for (int64_t k = 0; k < j->n_groups; k++) {
+        const int64_t g = j->groups[k];
+        bool open = false; /* the group's prompt is in m */
+        for (int64_t i = b->group_begin[g]; shard_of[k] == shard && i < b->group_begin[g + 1]; i++) {
+            if (!takes_part(j, i)) continue;
+            int64_t cost = rows_of(b, i) + (open && t->train->prompt_sharing ? 0 : prompt_of(b, g));
+            if (!m || rows + cost > t->train->micro_tokens) {
+                m = &c->micro[c->n++];
+                *m = (struct micro){.begin = *taken, .round = round++};
+                cost = rows_of(b, i) + prompt_of(b, g);
+                rows = 0;
+            }
+            rows += cost;
+            open = true;
+            c->rollout[*taken] = i;
+            c->group[*taken] = g;
+            m->end = ++*taken;
+        }
+    }
+}
+
+static tare_status cut_job(struct trainer *t, const struct microbatch_job *j, int64_t shards, struct cut *out, struct err *e)
+{
+    const int64_t most = j->b->n_rollouts;
+    struct cut c = {0};
+    int64_t *shard_of, taken = 0, rounds = 0;
+    *out = (struct cut){0};
+    TRY(arena_new(&t->work, int64_t, j->n_groups, &shard_of, e));
+    TRY(arena_new(&t->work, int64_t, most, &c.rollout, e));
+    TRY(arena_new(&t->work, int64_t, most, &c.group, e));
+    TRY(arena_new(&t->work, struct micro, most, &c.micro, e));
+    TRY(arena_new(&t->work, struct micro, most, &out->micro, e));
+    TRY(deal_groups(t, j, shards, shard_of, e));
+    for (int64_t s = 0; s < shards; s++) cut_shard(t, j, shard_of, s, &c, &taken);
+    for (int64_t i = 0; i < c.n; i++)
+        if (c.micro[i].round >= rounds) rounds = c.micro[i].round + 1;
+    for (int64_t r = 0; r < rounds; r++)
+        for (int64_t i = 0; i < c.n; i++)
+            if (c.micro[i].round == r) out->micro[out->n++] = c.micro[i];
+    out->rollout = c.rollout, out->group = c.group;
+    return TARE_OK;
+}
+
+static tare_status plan_micro(struct trainer *t, const struct microbatch_job *j, const struct cut *c, const struct micro *m,
+                              struct plan *p, struct err *e)
 {
     const struct batch *b = j->b;
     struct arena *a = &t->pack;
+    const int64_t n = m->end - m->begin;
+    const int32_t **completion;
+    int64_t *length, tokens = 0;
+    struct pack_group *piece = NULL;
     arena_reset(a);
     *p = (struct plan){0};
-    TRY(arena_new(a, struct pack_group, j->n_groups, &p->pieces, e));
-    int64_t rows = 0, taken = 0, most_tokens = 0;
-    const int32_t **completion;
-    int64_t *length;
-    TRY(arena_new(a, const int32_t *, b->n_rollouts, &completion, e));
-    TRY(arena_new(a, int64_t, b->n_rollouts, &length, e));
-    for (int64_t i = 0; i < b->n_rollouts; i++) most_tokens += b->token_begin[i + 1] - b->token_begin[i];
-    TRY(arena_new_raw(a, int64_t, most_tokens, &p->token, e));
-    for (; at->group < j->n_groups; at->group++, at->rollout = -1) {
-        const int64_t g = j->groups[at->group], end = b->group_begin[g + 1];
-        if (at->rollout < 0) at->rollout = b->group_begin[g];
-        const int64_t prompt = b->prompt_begin[g + 1] - b->prompt_begin[g];
-        struct pack_group *piece = NULL;
-        for (; at->rollout < end; at->rollout++) {
-            const int64_t i = at->rollout;
-            if (!takes_part(j, i)) continue;
-            const int64_t cost = rows_of(b, i) + (piece && t->train->prompt_sharing ? 0 : prompt);
-            if (taken && rows + cost > t->train->micro_tokens) return TARE_OK;
-            if (!piece) {
-                piece = &p->pieces[p->n_pieces++];
-                *piece = (struct pack_group){.prompt = b->prompt_ids + b->prompt_begin[g],
-                                             .prompt_len = prompt,
-                                             .completion = completion + taken,
-                                             .completion_len = length + taken};
-            }
-            piece->n++;
-            completion[taken] = b->ids + b->token_begin[i];
-            length[taken++] = b->token_begin[i + 1] - b->token_begin[i];
-            rows += cost;
-            for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++) p->token[p->n_tokens++] = k;
+    TRY(arena_new(a, struct pack_group, n, &p->pieces, e));
+    TRY(arena_new(a, const int32_t *, n, &completion, e));
+    TRY(arena_new(a, int64_t, n, &length, e));
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t i = c->rollout[m->begin + k], g = c->group[m->begin + k];
+        if (!k || g != c->group[m->begin + k - 1]) {
+            piece = &p->pieces[p->n_pieces++];
+            *piece = (struct pack_group){.prompt = b->prompt_ids + b->prompt_begin[g],
+                                         .prompt_len = prompt_of(b, g),
+                                         .completion = completion + k,
+                                         .completion_len = length + k};
         }
+        piece->n++;
+        completion[k] = b->ids + b->token_begin[i];
+        length[k] = b->token_begin[i + 1] - b->token_begin[i];
+        tokens += length[k];
     }
+    TRY(arena_new_raw(a, int64_t, tokens, &p->token, e));
+    for (int64_t k = m->begin; k < m->end; k++)
+        for (int64_t i = b->token_begin[c->rollout[k]]; i < b->token_begin[c->rollout[k] + 1]; i++) p->token[p->n_tokens++] = i;
     return TARE_OK;
 }
+
+/* ---------------------------------------------------------------- one micro-batch */
 
 static tare_status reserve_cache(const struct model *m, struct kv_cache *c, int64_t layers, int64_t blocks, struct err *e)
 {
@@ -111,7 +186,7 @@ static tare_status chunk_new(struct arena *a, int64_t vocab, bool reference, str
 
 /* The head over all targets. dhidden [n, C] is filled when there is a loss. */
 static tare_status run_head(struct trainer *t, const struct microbatch_job *j, const struct plan *p, const float *hidden,
-                            const float *ref_hidden, float *dhidden, struct err *e)
+                            const float *ref_hidden, float *dhidden, struct tally *tally, struct err *e)
 {
     struct model *m = j->m;
     const struct kernels *k = m->k;
@@ -134,15 +209,15 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
             if (j->entropy) j->entropy[p->token[begin + i]] = c.entropy[i];
         }
         if (!j->loss) continue;
-        TRY(j->loss(j->ctx, p->token + begin, n, c.logprob, c.entropy, c.kl, c.coef, e));
+        TRY(j->loss(j->ctx, p->token + begin, n, c.logprob, c.entropy, c.kl, c.coef, tally, e));
         k->head_grad(&m->ctx, c.logits, vocab, target, c.lse, c.entropy, c.ref_logits, c.ref_lse, c.kl, c.coef, temperature, n,
                      vocab);
-        model_logits_grad(m, c.logits, hidden + begin * width, n, dhidden + begin * width, t->grads);
+        TRY(model_logits_grad(m, c.logits, hidden + begin * width, n, dhidden + begin * width, &t->grads, e));
     }
     return TARE_OK;
 }
 
-static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, struct plan *p, struct err *e)
+static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, struct plan *p, struct tally *tally, struct err *e)
 {
     struct model *m = j->m;
     TRY(pack_groups(p->pieces, p->n_pieces, t->train->prompt_sharing, &t->pack, &p->packed, e));
@@ -156,37 +231,140 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
     if (!j->loss) {
         TRY(reserve_cache(m, &t->ref_cache, m->shape.layers, p->packed.n_blocks, e));
         TRY(model_forward(m, &t->ref_cache, &p->packed.forward, &t->acts, &hidden, e));
-        return run_head(t, j, p, hidden, NULL, NULL, e);
+        return run_head(t, j, p, hidden, NULL, NULL, tally, e);
     }
     struct train_pass *pass;
     TRY(reserve_cache(m, &t->cache, 1, p->packed.n_blocks, e));
     TRY(model_train_forward(m, &t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs,
                             !strcmp(t->train->recompute, "layer"), &t->acts, &pass, &hidden, e));
     TRY(arena_new_raw(&t->acts, float, p->n_tokens * m->shape.hidden, &dhidden, e));
-    TRY(run_head(t, j, p, hidden, ref_hidden, dhidden, e));
-    return model_backward(m, pass, dhidden, t->grads, e);
+    TRY(model_backward_begin(m, &t->grads, e));
+    TRY(run_head(t, j, p, hidden, ref_hidden, dhidden, tally, e));
+    return model_backward(m, pass, dhidden, &t->grads, e);
 }
 
-tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, struct err *e)
+/* ---------------------------------------------------------------- all of them, on all ranks */
+
+static void add_tally(struct tally *to, const struct tally *x)
+{
+    to->loss += x->loss;
+    to->entropy += x->entropy;
+    to->clipped += x->clipped;
+    to->kl_old += x->kl_old;
+    to->kl_ref += x->kl_ref;
+    to->tokens += x->tokens;
+    to->ratio_max = fmax(to->ratio_max, x->ratio_max);
+    to->mismatch = fmax(to->mismatch, x->mismatch);
+}
+
+/* Bytes that each rank gives when micro-batch i gives bytes[i]. */
+static void sizes_of(const struct cut *c, int ranks, const int64_t *bytes, int64_t *sizes)
+{
+    memset(sizes, 0, (size_t)ranks * sizeof *sizes);
+    for (int64_t i = 0; i < c->n; i++) sizes[i % ranks] += bytes[i];
+}
+
+/* What the ranks made of their micro-batches: in[] of this rank's, one behind the other, becomes out[] of rank 0's, then rank 1's ... */
+static tare_status gather_micros(struct trainer *t, const struct cut *c, const int64_t *bytes, const void *in, void *out,
+                                 struct err *e)
+{
+    const struct model *m = t->m;
+    int64_t *sizes;
+    TRY(arena_new(&t->work, int64_t, m->ranks, &sizes, e));
+    sizes_of(c, m->ranks, bytes, sizes);
+    return m->comm->gather(m->comm, in, sizes[m->rank], out, sizes, e);
+}
+
+static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, struct tally *total, struct err *e)
+{
+    const int64_t ranks = t->m->ranks;
+    const struct tally *all = mine;
+    if (ranks > 1) {
+        struct tally *gathered;
+        int64_t *bytes;
+        TRY(arena_new(&t->work, struct tally, c->n, &gathered, e));
+        TRY(arena_new(&t->work, int64_t, c->n, &bytes, e));
+        for (int64_t i = 0; i < c->n; i++) bytes[i] = (int64_t)sizeof *mine;
+        TRY(gather_micros(t, c, bytes, mine, gathered, e));
+        all = gathered;
+    }
+    for (int64_t i = 0; i < c->n; i++) {
+        int64_t before = i / ranks; /* micro-batches of this rank and of those in front of it */
+        for (int64_t r = 0; r < i % ranks; r++) before += (c->n - r + ranks - 1) / ranks;
+        add_tally(total, &all[before]);
+    }
+    return TARE_OK;
+}
+
+/* Numbers of the completion tokens of one micro-batch, from x to the buffer or back. */
+static float *copy_tokens(const struct batch *b, const struct cut *c, int64_t i, float *x, float *buffer, bool back)
+{
+    for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++) {
+        float *at = x + b->token_begin[c->rollout[k]];
+        const int64_t n = b->token_begin[c->rollout[k] + 1] - b->token_begin[c->rollout[k]];
+        memcpy(back ? at : buffer, back ? buffer : at, (size_t)n * sizeof *at);
+        buffer += n;
+    }
+    return buffer;
+}
+
+static tare_status gather_tokens(struct trainer *t, const struct batch *b, const struct cut *c, float *x, struct err *e)
+{
+    const struct model *m = t->m;
+    float *mine, *all, *at;
+    int64_t *bytes;
+    if (!x || m->ranks == 1) return TARE_OK;
+    TRY(arena_new(&t->work, float, b->n_tokens, &mine, e));
+    TRY(arena_new(&t->work, float, b->n_tokens, &all, e));
+    TRY(arena_new(&t->work, int64_t, c->n, &bytes, e));
+    at = mine;
+    for (int64_t i = m->rank; i < c->n; i += m->ranks) at = copy_tokens(b, c, i, x, at, false);
+    for (int64_t i = 0; i < c->n; i++)
+        for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++)
+            bytes[i] += (b->token_begin[c->rollout[k] + 1] - b->token_begin[c->rollout[k]]) * (int64_t)sizeof(float);
+    TRY(gather_micros(t, c, bytes, mine, all, e));
+    at = all;
+    for (int r = 0; r < m->ranks; r++)
+        for (int64_t i = r; i < c->n; i += m->ranks) at = copy_tokens(b, c, i, x, at, true);
+    return TARE_OK;
+}
+
+static tare_status reserve_positions(struct trainer *t, const struct microbatch_job *j, struct err *e)
 {
     int64_t longest = 0;
     for (int64_t g = 0; g < j->n_groups; g++) {
         const int64_t id = j->groups[g];
         for (int64_t i = j->b->group_begin[id]; i < j->b->group_begin[id + 1]; i++) {
-            const int64_t n = j->b->prompt_begin[id + 1] - j->b->prompt_begin[id] + rows_of(j->b, i);
+            const int64_t n = prompt_of(j->b, id) + rows_of(j->b, i);
             if (n > longest) longest = n;
         }
     }
     TRY(model_positions(j->m, longest, e));
-    if (j->exact_kl) TRY(model_positions(t->reference, longest, e));
-    struct cursor at = {0, -1};
-    while (at.group < j->n_groups) {
-        struct plan p;
-        TRY(plan_next(t, j, &at, &p, e));
-        if (!p.n_pieces) break;
-        TRY(run_plan(t, j, &p, e));
+    return j->exact_kl ? model_positions(t->reference, longest, e) : TARE_OK;
+}
+
+tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, struct err *e)
+{
+    const int64_t ranks = t->m->ranks, rank = t->m->rank;
+    struct cut c;
+    struct tally *tally;
+    TRY(reserve_positions(t, j, e));
+    TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c, e)); /* a forward pass gives the same numbers however it is cut */
+    TRY(arena_new(&t->work, struct tally, c.n / ranks + 1, &tally, e));
+    for (int64_t first = 0; first < c.n; first += ranks) {
+        const int64_t left = c.n - first;
+        t->grads.active = (int)(left < ranks ? left : ranks);
+        if (rank < left) {
+            struct plan p;
+            TRY(plan_micro(t, j, &c, &c.micro[first + rank], &p, e));
+            TRY(run_plan(t, j, &p, &tally[first / ranks], e));
+        } else if (j->loss) {
+            TRY(model_backward_idle(t->m, &t->grads, e));
+        }
     }
-    return TARE_OK;
+    if (j->loss) return add_tallies(t, &c, tally, j->tally, e);
+    TRY(gather_tokens(t, j->b, &c, j->logprob, e));
+    return gather_tokens(t, j->b, &c, j->entropy, e);
 }
 
 tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy,
@@ -203,18 +381,14 @@ tare_status update_logprobs(struct trainer *t, struct model *m, const struct bat
 
 /* ---------------------------------------------------------------- supervised training: L = -1/T sum_t log p(t) */
 
-struct sft_loss {
-    double weight, loss;
-};
-
 static tare_status sft_token_loss(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
-                                  const float *kl, struct head_grad_row *coef, struct err *e)
+                                  const float *kl, struct head_grad_row *coef, struct tally *tally, struct err *e)
 {
     (void)token, (void)entropy, (void)kl, (void)e;
-    struct sft_loss *s = ctx;
+    const double *weight = ctx;
     for (int64_t i = 0; i < n; i++) {
-        coef[i] = (struct head_grad_row){.logprob = (float)-s->weight};
-        s->loss -= s->weight * (double)logprob[i];
+        coef[i] = (struct head_grad_row){.logprob = (float)-*weight};
+        tally->loss -= *weight * (double)logprob[i];
     }
     return TARE_OK;
 }
@@ -225,12 +399,14 @@ tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, dou
     arena_reset(&t->work);
     TRY(arena_new(&t->work, int64_t, b->n_groups, &groups, e));
     for (int64_t g = 0; g < b->n_groups; g++) groups[g] = g;
-    struct sft_loss s = {.weight = 1 / (double)b->n_tokens};
+    double weight = 1 / (double)b->n_tokens;
+    struct tally sum = {0};
     TRY(microbatch_run(
         t,
-        &(struct microbatch_job){.b = b, .groups = groups, .n_groups = b->n_groups, .m = t->m, .loss = sft_token_loss, .ctx = &s},
+        &(struct microbatch_job){
+            .b = b, .groups = groups, .n_groups = b->n_groups, .m = t->m, .loss = sft_token_loss, .ctx = &weight, .tally = &sum},
         e));
-    *loss = s.loss;
+    *loss = sum.loss;
     bool skipped;
     return optimizer_step(t, grad_norm, lr, &skipped, e);
 }

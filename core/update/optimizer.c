@@ -6,9 +6,74 @@
 #include "update/update.h"
 
 #include "base/log.h"
+#include "model/shards.h"
 
 #include <math.h>
 #include <string.h>
+
+/* The sums of squares of this rank's blocks, unit by unit. A rank's last blocks may be padding: zero. */
+static void own_squares(const struct trainer *t, double *out)
+{
+    const struct model *m = t->m;
+    for (int64_t u = 0; u < unit_count(m); u++) {
+        const int64_t piece = unit_piece(m, u), block = m->unit_block[u];
+        for (int64_t at = 0; at < piece; at += block) {
+            const int64_t left = piece - at;
+            *out++ = m->k->sum_squares(&m->ctx, t->grads.sum + unit_own(m, u) + at, left < block ? left : block);
+        }
+    }
+}
+
+static int64_t own_blocks(const struct model *m)
+{
+    int64_t n = 0;
+    for (int64_t u = 0; u < unit_count(m); u++) n += (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
+    return n;
+}
+
+/* |g|: squares are added in blocks of the layout, block by block, so that the sum does not depend on the number of ranks. */
+static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
+{
+    const struct model *m = t->m;
+    const int64_t n = own_blocks(m);
+    double *mine, *all, sum = 0;
+    int64_t *sizes;
+    TRY(arena_new(&t->work, double, n, &mine, e));
+    TRY(arena_new(&t->work, double, n * m->ranks, &all, e));
+    TRY(arena_new(&t->work, int64_t, m->ranks, &sizes, e));
+    own_squares(t, mine);
+    for (int r = 0; r < m->ranks; r++) sizes[r] = n * (int64_t)sizeof(double);
+    if (m->ranks > 1)
+        TRY(m->comm->gather(m->comm, mine, sizes[0], all, sizes, e));
+    else
+        all = mine;
+    for (int64_t u = 0, first = 0, blocks; u < unit_count(m); u++, first += blocks) {
+        blocks = (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
+        for (int r = 0; r < m->ranks; r++)
+            for (int64_t b = 0; b < blocks; b++) sum += all[r * n + first + b];
+    }
+    *norm = sqrt(sum);
+    return TARE_OK;
+}
+
+/* AdamW on what this rank trains: its pieces, or with dist.shard = none everything, from gradients gathered unit by unit. */
+static tare_status train_units(struct trainer *t, double scale, double lr, struct err *e)
+{
+    const struct train_config *c = t->train;
+    struct model *m = t->m;
+    const double step = (double)(t->optimizer_steps + 1);
+    const bool all = m->ranks > 1 && m->shard == SHARD_NONE;
+    for (int64_t u = 0; u < unit_count(m); u++) {
+        const int64_t piece = unit_piece(m, u), moments = all ? m->unit_begin[u] : unit_own(m, u);
+        const float *g = t->grads.sum + unit_own(m, u);
+        if (all) TRY(m->comm->all_gather(m->comm, g, piece * (int64_t)sizeof(float), t->grads.received, e));
+        m->k->adamw(&m->ctx, m->weights + (all ? m->unit_begin[u] : unit_own_weights(m, u)), all ? t->grads.received : g,
+                    t->moment1 + moments, t->moment2 + moments, all ? m->ranks * piece : piece, (float)scale, (float)lr,
+                    (float)c->beta1, (float)c->beta2, (float)c->eps, (float)c->weight_decay, 1 - pow(c->beta1, step),
+                    1 - pow(c->beta2, step));
+    }
+    return TARE_OK;
+}
 
 tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, bool *skipped, struct err *e)
 {
@@ -16,25 +81,22 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     struct model *m = t->m;
     *skipped = false;
     *lr = schedule_lr(c, t->optimizer_steps, t->total_steps);
-    *grad_norm = sqrt(m->k->sum_squares(&m->ctx, t->grads, m->n_params));
+    TRY(gradient_norm(t, grad_norm, e));
     if (!isfinite(*grad_norm)) {
         if (strcmp(c->on_nonfinite, "skip"))
             FAIL(e, TARE_E_NOT_FINITE,
                  "optimizer step %lld: the gradient's norm is not finite; lower train.lr, or set train.on_nonfinite = skip",
                  (long long)t->optimizer_steps);
         log_warn("optimizer step %lld: the gradient's norm is not finite, step skipped", (long long)t->optimizer_steps);
-        m->k->zero(&m->ctx, t->grads, m->n_params * (int64_t)sizeof(float));
+        m->k->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
         t->optimizer_steps++;
         *skipped = true;
         return TARE_OK;
     }
     double scale = 1;
     if (c->max_grad_norm > 0) scale = fmin(1, c->max_grad_norm / (*grad_norm + 1e-6));
-    const double step = (double)(t->optimizer_steps + 1);
-    m->k->adamw(&m->ctx, m->weights, t->grads, t->moment1, t->moment2, m->n_params, (float)scale, (float)*lr, (float)c->beta1,
-                (float)c->beta2, (float)c->eps, (float)c->weight_decay, 1 - pow(c->beta1, step), 1 - pow(c->beta2, step));
-    m->k->zero(&m->ctx, t->grads, m->n_params * (int64_t)sizeof(float));
+    TRY(train_units(t, scale, *lr, e));
+    m->k->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
     t->optimizer_steps++;
-    model_refresh(m);
-    return TARE_OK;
+    return model_refresh(m, e);
 }

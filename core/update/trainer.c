@@ -19,13 +19,16 @@ tare_status trainer_new(struct model *m, struct model *reference, const struct t
     arena_init(&t->acts, "activations");
     arena_init(&t->head, "logits");
     arena_init(&t->work, "update");
-    const int64_t bytes = m->n_params * (int64_t)sizeof(float);
-    t->grads = m->k->alloc(&m->ctx, bytes);
-    t->moment1 = m->k->alloc(&m->ctx, bytes);
-    t->moment2 = m->k->alloc(&m->ctx, bytes);
-    if (!t->grads || !t->moment1 || !t->moment2) {
+    t->gradient_shards = 1;
+    t->moment_bytes = 2 * (m->shard == SHARD_NONE ? m->n_params : m->n_own) * (int64_t)sizeof(float);
+    const tare_status status = grads_new(m, &t->grads, e);
+    if (!status) t->moment1 = m->k->alloc(&m->ctx, t->moment_bytes / 2);
+    if (!status) t->moment2 = m->k->alloc(&m->ctx, t->moment_bytes / 2);
+    if (status || !t->moment1 || !t->moment2) {
+        const long long mib = t->moment_bytes >> 20;
         trainer_free(t);
-        FAIL(e, TARE_E_NOMEM, "no memory for gradients and moments: 3 x %lld MiB", (long long)(bytes >> 20));
+        if (status) return status;
+        FAIL(e, TARE_E_NOMEM, "no memory for the moments: %lld MiB", mib);
     }
     *out = t;
     return TARE_OK;
@@ -35,9 +38,9 @@ void trainer_free(struct trainer *t)
 {
     if (!t) return;
     struct model *m = t->m;
-    m->k->release(&m->ctx, t->grads);
-    m->k->release(&m->ctx, t->moment1);
-    m->k->release(&m->ctx, t->moment2);
+    if (t->grads.m) grads_free(&t->grads);
+    if (t->moment1) m->k->release(&m->ctx, t->moment1);
+    if (t->moment2) m->k->release(&m->ctx, t->moment2);
     kv_cache_free(m, &t->cache);
     kv_cache_free(m, &t->ref_cache);
     arena_free(&t->pack);

@@ -7,12 +7,16 @@
  *
  * One trainer serves reinforcement learning and supervised training: both hand microbatch_run a function that turns a token's logprob,
  * entropy and KL into the three coefficients of its gradient (struct head_grad_row).
+ *
+ * On the ranks of the model's job all functions are collective and get the same batch; micro-batches are dealt out (microbatch.c), and weights,
+ * moments and figures have the same bits for every number of ranks up to gradient_shards.
  */
 #ifndef TARE_CORE_UPDATE_H
 #define TARE_CORE_UPDATE_H
 
 #include "config/config.h"
 #include "data/batch.h"
+#include "model/grads.h"
 #include "model/model.h"
 
 struct trainer {
@@ -24,7 +28,10 @@ struct trainer {
     uint64_t seed;
     int64_t total_steps;                 /* optimizer steps of the whole run, for the schedule */
     int64_t optimizer_steps;             /* done; saved */
-    float *grads, *moment1, *moment2;    /* [n_params] */
+    int64_t gradient_shards;             /* dist.gradient_shards; 1 unless set */
+    struct grads grads;                  /* sums of this optimizer step */
+    float *moment1, *moment2;            /* [n_own]; with dist.shard = none [n_params] */
+    int64_t moment_bytes;                /* of both */
     struct kv_cache cache;               /* one layer, grown as needed */
     struct kv_cache ref_cache;           /* all layers of the reference */
     struct arena pack, acts, head, work; /* a micro-batch's plan, activations, logits; an iteration's arrays */
@@ -53,11 +60,16 @@ tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, dou
 double schedule_lr(const struct train_config *c, int64_t s, int64_t total);
 
 /* ---- microbatch.c */
-/* A token of a micro-batch is known by its index into batch->ids. Fills coef for n tokens; kl is NULL unless exact KL was asked for. */
+/* What is counted over tokens; micro-batches' tallies are added in the order of the micro-batches. */
+struct tally {
+    double loss, entropy, clipped, kl_old, kl_ref, tokens; /* sums */
+    double ratio_max, mismatch;                            /* maxima */
+};
+/* A token of a micro-batch is known by its index into batch->ids. Fills coef for n tokens and counts; kl is NULL unless exact KL was asked for. */
 typedef tare_status (*token_loss)(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
-                                  const float *kl, struct head_grad_row *coef, struct err *e);
-/* Forward and backward over the given groups of b, cut into micro-batches; gradients are added to t->grads. rollout_on[N] or NULL: which take part.
- * loss NULL: forward only. The frozen reference is run when exact_kl. */
+                                  const float *kl, struct head_grad_row *coef, struct tally *tally, struct err *e);
+/* Forward and backward over the given groups of b, cut into micro-batches; gradients are added to t->grads. loss NULL: forward only. The frozen
+ * reference is run when exact_kl. */
 struct microbatch_job {
     const struct batch *b;
     const int64_t *groups; /* [n_groups] */
@@ -67,11 +79,12 @@ struct microbatch_job {
     bool exact_kl;
     token_loss loss;
     void *ctx;
+    struct tally *tally;      /* with a loss: added to */
     float *logprob, *entropy; /* [T] outputs, may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);
 
-/* ---- optimizer.c: clips by global norm, AdamW on every parameter, refreshes the compute copies, zeroes the gradients. */
+/* ---- optimizer.c: clips by global norm, AdamW on every parameter, makes the compute copy again, zeroes the gradients. */
 tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, bool *skipped, struct err *e);
 
 #endif

@@ -36,7 +36,7 @@ static inline struct model *small_model(const char *arch, bool tied, struct pool
             *w = t->vector ? *w + 0.1f * (float)sin((double)(i + 3 * j)) : *w * (t->offset == m->embed ? 20.0f : 10.0f);
         }
     }
-    model_refresh(m);
+    model_refresh(m, NULL);
     return m;
 }
 

@@ -1,6 +1,7 @@
 /* The gradient of every tensor against central differences of the loss, on models that need no files. */
 #include "small.h"
 
+#include "model/grads.h"
 #include "model/pack.h"
 
 enum { VOCAB = 97, TARGETS = 64 };
@@ -37,7 +38,7 @@ static void problem_free(struct problem *q)
 }
 
 /* L = sum_i a_i logp_i + b_i H_i; grads NULL: forward only. */
-static double loss(struct problem *q, float *grads)
+static double loss(struct problem *q, struct grads *grads)
 {
     struct err e = {0};
     struct train_pass *pass;
@@ -59,7 +60,8 @@ static double loss(struct problem *q, float *grads)
     if (!grads) return sum;
     m->k->head_grad(&m->ctx, logits, VOCAB, q->p.target, lse, entropy, NULL, NULL, NULL, coef, 0.8f, n, VOCAB);
     assert_ok(arena_new(&q->acts, float, n * m->shape.hidden, &dhidden, &e), &e);
-    model_logits_grad(m, logits, hidden, n, dhidden, grads);
+    assert_ok(model_backward_begin(m, grads, &e), &e);
+    assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, grads, &e), &e);
     assert_ok(model_backward(m, pass, dhidden, grads, &e), &e);
     return sum;
 }
@@ -74,11 +76,11 @@ static double slope(struct problem *q, const struct tensor *t, const float *g, d
     memcpy(keep, w, (size_t)n * 4);
     for (int i = 0; i < 4; i++) {
         for (int64_t j = 0; j < n; j++) w[j] = (float)((double)keep[j] + at[i] * step * (double)g[j] / norm);
-        model_refresh(q->m);
+        model_refresh(q->m, NULL);
         sum += weight[i] * loss(q, NULL);
     }
     memcpy(w, keep, (size_t)n * 4);
-    model_refresh(q->m);
+    model_refresh(q->m, NULL);
     free(keep);
     return sum / (12 * step);
 }
@@ -89,12 +91,14 @@ static void gradients_match_differences(void **state)
     for (int arch = 0; arch < 6; arch++) {
         struct problem q;
         problem_new(&q, SMALL_ARCHS[arch % 3], arch < 3);
-        float *grads = calloc((size_t)q.m->n_params, 4);
+        struct err e = {0};
+        struct grads grads;
         double worst = 0;
-        loss(&q, grads);
+        assert_ok(grads_new(q.m, &grads, &e), &e);
+        loss(&q, &grads);
         for (int64_t i = 0; i < q.m->n_tensors; i++) {
             const struct tensor *t = &q.m->tensors[i];
-            const float *g = grads + t->offset;
+            const float *g = grads.sum + t->offset;
             double norm = 0;
             for (int64_t j = 0; j < t->rows * t->cols; j++) norm += (double)g[j] * (double)g[j];
             norm = sqrt(norm);
@@ -107,7 +111,7 @@ static void gradients_match_differences(void **state)
                 fail_msg("%s: %s: the slope differs by %g of the gradient's norm %g", SMALL_ARCHS[arch % 3], t->name, d, norm);
         }
         printf("%s: worst relative difference %.1e\n", SMALL_ARCHS[arch % 3], worst);
-        free(grads);
+        grads_free(&grads);
         problem_free(&q);
     }
 }
@@ -118,16 +122,20 @@ static void gradients_accumulate(void **state)
     struct problem q;
     problem_new(&q, "qwen3", true);
     const int64_t n = q.m->n_params;
-    float *once = calloc((size_t)n, 4), *twice = calloc((size_t)n, 4);
+    struct err e = {0};
+    struct grads first, second;
+    assert_ok(grads_new(q.m, &first, &e), &e);
+    assert_ok(grads_new(q.m, &second, &e), &e);
+    const float *once = first.sum, *twice = second.sum;
     double d = 0, s = 0;
-    loss(&q, once);
-    loss(&q, twice);
+    loss(&q, &first);
+    loss(&q, &second);
     assert_memory_equal(once, twice, (size_t)n * 4);
-    loss(&q, twice);
+    loss(&q, &second);
     for (int64_t i = 0; i < n; i++) d += pow((double)twice[i] - 2 * (double)once[i], 2), s += pow(2 * (double)once[i], 2);
     assert_true(sqrt(d / s) < 1e-5);
-    free(once);
-    free(twice);
+    grads_free(&first);
+    grads_free(&second);
     problem_free(&q);
 }
 

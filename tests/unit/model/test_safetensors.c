@@ -154,7 +154,7 @@ static void shards(void **state)
     char folder[FS_PATH], path[FS_PATH];
     snprintf(folder, sizeof folder, "%s", in_dir("sharded"));
     assert_ok(fs_mkdirs(folder, &e), &e);
-    assert_ok(safetensors_write_folder(folder, SOURCES, 3, DTYPE_F32, 24, &e), &e);
+    assert_ok(safetensors_write_folder(folder, SOURCES, 3, NULL, NULL, DTYPE_F32, 24, &e), &e);
     assert_false(fs_exists(in_dir("sharded/model.safetensors")));
     assert_true(fs_exists(in_dir("sharded/model-00002-of-00002.safetensors")));
     assert_ok(safetensors_open_folder(folder, &s, &e), &e);

@@ -291,7 +291,7 @@ static void test_not_finite(void **state)
     (void)state;
     rig_new(&r, "qwen2", "f32", 1, 1);
     for (int64_t i = 0; i < 48; i++) r.m->weights[r.m->final_norm + i] = NAN;
-    model_refresh(r.m);
+    model_refresh(r.m, NULL);
     assert_ok(sampler_new(r.m, 0, 0, &s, &e), &e);
     const struct sample_params p = rig_params(1, 8);
     assert_int_equal(sampler_run(s, &p, rng_key(5, RNG_TRAIN), rig_requests(250), 1, NULL, &r.arena, &out, &e), TARE_E_NOT_FINITE);

@@ -88,7 +88,7 @@ static void test_shaped(void **state)
     double side[2];
     for (int s = 0; s < 2; s++) {
         for (int64_t i = 0; i < m->n_params; i++) m->weights[i] += (float)((s ? -2 : 1) * h * (double)t->moment1[i] / norm);
-        model_refresh(m);
+        model_refresh(m, NULL);
         side[s] = loss_of(m, &b, NULL);
     }
     const double slope = (side[0] - side[1]) / (2 * h), gradient = norm / 0.1;

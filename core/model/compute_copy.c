@@ -1,0 +1,176 @@
+/* The compute copy of the weights: what forward passes read, in sampling and in training alike. Every rank has it whole. */
+#include "model/layout.h"
+#include "model/shards.h"
+
+#include <string.h>
+
+enum { ALIGN = 16 }; /* floats */
+
+/* Product i of the packed ones (see packed in model.h): its unit, its place there and its size [n, k]. */
+struct product {
+    int64_t unit, offset, n, k;
+};
+
+static struct product product_of(const struct model *m, int64_t i)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden, q = s->heads * s->head_dim;
+    if (i == 4 * s->layers) {
+        const int64_t u = model_head_unit(m);
+        return (struct product){u, m->head - m->unit_begin[u], s->vocab, C};
+    }
+    const struct layer_offsets *o = &m->layers[i / 4];
+    const int64_t u = i / 4 + 1;
+    switch (i % 4) {
+    case 0:
+        return (struct product){u, o->qkv, q + 2 * s->kv_heads * s->head_dim, C};
+    case 1:
+        return (struct product){u, o->o, C, q};
+    case 2:
+        return (struct product){u, o->gate_up, 2 * s->intermediate, C};
+    default:
+        return (struct product){u, o->down, C, s->intermediate};
+    }
+}
+
+/* Vectors behind each other as in the layout; what is adjacent there stays so (the biases of q, k, v). Returns where tensor i starts. */
+static int64_t vector_place(const struct model *m, int64_t i)
+{
+    int64_t at = 0, end = -1;
+    for (int64_t j = 0;; j++) {
+        const struct tensor *t = &m->tensors[j];
+        if (t->vector && t->offset != end) at = (at + ALIGN - 1) / ALIGN * ALIGN;
+        if (j == i) return at;
+        if (!t->vector) continue;
+        at += t->cols;
+        end = t->offset + t->cols;
+    }
+}
+
+static const float *vector_at(const struct model *m, int64_t offset)
+{
+    if (model_is_whole(m)) return m->weights + offset;
+    for (int64_t i = 0;; i++)
+        if (m->tensors[i].offset == offset) return m->vector_copy + vector_place(m, i);
+}
+
+static void point_to_vectors(struct model *m)
+{
+    for (int64_t l = 0; l < m->shape.layers; l++) {
+        const struct layer_offsets *o = &m->layers[l];
+        const int64_t at = m->unit_begin[l + 1];
+        m->vectors[l] = (struct layer_vectors){.qkv_bias = o->qkv_bias < 0 ? NULL : vector_at(m, at + o->qkv_bias),
+                                               .norm1 = vector_at(m, at + o->norm1),
+                                               .norm2 = vector_at(m, at + o->norm2),
+                                               .q_norm = o->q_norm < 0 ? NULL : vector_at(m, at + o->q_norm),
+                                               .k_norm = o->k_norm < 0 ? NULL : vector_at(m, at + o->k_norm)};
+    }
+    m->final_norm_vector = vector_at(m, m->final_norm);
+}
+
+static int64_t vector_floats(const struct model *m)
+{
+    int64_t i = m->n_tensors - 1;
+    while (!m->tensors[i].vector) i--;
+    return vector_place(m, i) + m->tensors[i].cols;
+}
+
+static tare_status take(struct model *m, int64_t bytes, void *out, struct err *e)
+{
+    void *p = m->k->alloc(&m->ctx, bytes);
+    if (!p) FAIL(e, TARE_E_NOMEM, "no memory for the weights in compute precision: %.1f MiB", (double)bytes / 1048576);
+    memcpy(out, &p, sizeof p);
+    m->memory.sampler += bytes;
+    return TARE_OK;
+}
+
+tare_status compute_copy_new(struct model *m, struct err *e)
+{
+    const int64_t n_products = 4 * m->shape.layers + 1;
+    TRY(mem_new(n_products * (int64_t)sizeof *m->packed, (void **)&m->packed, e));
+    TRY(mem_new(m->shape.layers * (int64_t)sizeof *m->vectors, (void **)&m->vectors, e));
+    for (int64_t i = 0; i < n_products; i++) {
+        const struct product p = product_of(m, i);
+        const int64_t bytes = m->k->packed_bytes(p.n, p.k, m->dtype);
+        if (bytes <= 0)
+            FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
+        TRY(take(m, bytes, &m->packed[i], e));
+    }
+    if (!model_is_whole(m)) TRY(take(m, vector_floats(m) * (int64_t)sizeof(float), &m->vector_copy, e));
+    m->table = model_is_whole(m) ? m->weights + m->embed : m->window[3].data;
+    point_to_vectors(m);
+    return TARE_OK;
+}
+
+void compute_copy_free(struct model *m)
+{
+    for (int64_t i = 0; m->packed && i < 4 * m->shape.layers + 1; i++)
+        if (m->packed[i]) m->k->release(&m->ctx, m->packed[i]);
+    if (m->vector_copy) m->k->release(&m->ctx, m->vector_copy);
+    mem_free(m->packed);
+    mem_free(m->vectors);
+}
+
+static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, struct err *e)
+{
+    float *host = NULL;
+    if (model_is_whole(m)) return TARE_OK;
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        if (!t->vector || t->unit != u) continue;
+        const int64_t bytes = t->cols * (int64_t)sizeof(float);
+        TRY(mem_new(bytes, (void **)&host, e));
+        m->k->download(&m->ctx, host, whole + t->offset - m->unit_begin[u], bytes);
+        m->k->upload(&m->ctx, m->vector_copy + vector_place(m, i), host, bytes);
+        mem_free(host);
+    }
+    return TARE_OK;
+}
+
+static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
+{
+    for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
+        const struct product p = product_of(m, i);
+        if (p.unit != u) continue;
+        m->k->pack(&m->ctx, m->packed[i], whole + p.offset, p.n, p.k, m->dtype);
+        refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype));
+    }
+}
+
+/* With zero1 every rank has trained its pieces of weights that lie whole everywhere. */
+static tare_status exchange_pieces(struct model *m, struct err *e)
+{
+    for (int64_t u = 0; m->ranks > 1 && m->shard == SHARD_ZERO1 && u < unit_count(m); u++)
+        TRY(m->comm->all_gather(m->comm, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float),
+                                m->weights + m->unit_begin[u], e));
+    return TARE_OK;
+}
+
+static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
+{
+    uint64_t hash = 0;
+    for (int64_t u = 0; u < unit_count(m); u++) {
+        const float *whole;
+        TRY(unit_weights(m, u, &whole, e));
+        if (u + 1 < unit_count(m)) TRY(unit_prefetch(m, u + 1, e));
+        TRY(refresh_unit(m, proof, u, whole, e));
+        TRY(copy_vectors(m, u, whole, e));
+        pack_unit(m, proof, u, whole);
+        if (m->ranks > 1) hash = backend_hash(m, whole, m->unit_size[u] * (int64_t)sizeof(float), hash);
+    }
+    m->hash = hash;
+    if (m->vector_copy) refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float));
+    return TARE_OK;
+}
+
+tare_status model_refresh(struct model *m, struct err *e)
+{
+    struct refresh_proof proof;
+    m->version++;
+    TRY(refresh_begin(m, &proof, e));
+    tare_status status = exchange_pieces(m, e);
+    if (!status) status = refresh_units(m, &proof, e);
+    if (!status) return refresh_end(m, &proof, e);
+    mem_free(proof.owners);
+    return status;
+}

@@ -1,0 +1,194 @@
+#include "model/shards.h"
+
+#include "base/fs.h"
+#include "dist/comm.h"
+
+#include <string.h>
+
+bool model_is_whole(const struct model *m)
+{
+    return m->ranks == 1 || m->shard != SHARD_ZERO3;
+}
+
+int64_t unit_count(const struct model *m)
+{
+    return m->shape.layers + 2;
+}
+
+int64_t model_head_unit(const struct model *m)
+{
+    return m->shape.tied ? 0 : m->shape.layers + 1;
+}
+
+int64_t unit_piece(const struct model *m, int64_t u)
+{
+    return (m->unit_begin[u + 1] - m->unit_begin[u]) / m->ranks;
+}
+
+int64_t unit_own(const struct model *m, int64_t u)
+{
+    return m->unit_begin[u] / m->ranks;
+}
+
+int64_t unit_own_weights(const struct model *m, int64_t u)
+{
+    return model_is_whole(m) ? m->unit_begin[u] + m->rank * unit_piece(m, u) : unit_own(m, u);
+}
+
+/* ---------------------------------------------------------------- windows */
+
+/* Neighbouring layers have windows of their own, so that the next one can be on its way. The embedding's is the table that forward passes read. */
+static struct unit_window *window_of(struct model *m, int64_t u)
+{
+    return &m->window[u == 0 ? 3 : u == m->shape.layers + 1 ? 2 : u & 1];
+}
+
+tare_status shards_new(struct model *m, struct err *e)
+{
+    int64_t size[4] = {0};
+    for (int i = 0; i < 4; i++) m->window[i].unit = -1;
+    if (model_is_whole(m)) return TARE_OK;
+    for (int64_t u = 0; u < unit_count(m); u++) {
+        const int64_t i = window_of(m, u) - m->window, n = m->unit_begin[u + 1] - m->unit_begin[u];
+        if (n > size[i]) size[i] = n;
+    }
+    for (int i = 0; i < 4; i++) {
+        const int64_t bytes = size[i] * (int64_t)sizeof(float);
+        m->window[i].data = m->k->alloc(&m->ctx, bytes);
+        if (!m->window[i].data)
+            FAIL(e, TARE_E_NOMEM, "no memory for a gathered unit of the weights: %.1f MiB", (double)bytes / 1048576);
+        *(i == 3 ? &m->memory.sampler : &m->memory.windows) += bytes;
+    }
+    return TARE_OK;
+}
+
+void shards_free(struct model *m)
+{
+    for (int i = 0; i < 4; i++)
+        if (m->window[i].data) m->k->release(&m->ctx, m->window[i].data);
+}
+
+static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
+{
+    struct unit_window *w = window_of(m, u);
+    struct comm *c = m->comm;
+    const int64_t bytes = unit_piece(m, u) * (int64_t)sizeof(float);
+    if (m->k->finish) m->k->finish(&m->ctx); /* nothing still writes the piece or reads the window */
+    w->unit = -1;
+    TRY((wait ? c->all_gather : c->gather_begin)(c, m->weights + unit_own(m, u), bytes, w->data, e));
+    *w = (struct unit_window){.data = w->data, .unit = u, .version = m->version, .pending = !wait};
+    return TARE_OK;
+}
+
+static bool is_there(struct model *m, int64_t u)
+{
+    const struct unit_window *w = window_of(m, u);
+    return w->unit == u && w->version == m->version;
+}
+
+tare_status unit_weights(struct model *m, int64_t u, const float **out, struct err *e)
+{
+    struct unit_window *w = window_of(m, u);
+    *out = m->weights + m->unit_begin[u];
+    if (model_is_whole(m)) return TARE_OK;
+    if (!is_there(m, u)) TRY(gather(m, u, true, e));
+    if (w->pending) TRY(m->comm->gather_wait(m->comm, e));
+    w->pending = false;
+    *out = w->data;
+    return TARE_OK;
+}
+
+tare_status unit_prefetch(struct model *m, int64_t u, struct err *e)
+{
+    return model_is_whole(m) || is_there(m, u) ? TARE_OK : gather(m, u, false, e);
+}
+
+void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n)
+{
+    int64_t u = 0;
+    if (model_is_whole(m)) {
+        m->k->upload(&m->ctx, m->weights + offset, host, n * (int64_t)sizeof(float));
+        return;
+    }
+    while (m->unit_begin[u + 1] <= offset) u++; /* a tensor lies in one unit */
+    const int64_t piece = unit_piece(m, u), first = m->unit_begin[u] + m->rank * piece;
+    const int64_t from = offset > first ? offset : first, to = offset + n < first + piece ? offset + n : first + piece;
+    if (from < to)
+        m->k->upload(&m->ctx, m->weights + unit_own(m, u) + from - first, host + from - offset,
+                     (to - from) * (int64_t)sizeof(float));
+}
+
+/* ---------------------------------------------------------------- the proof of a refresh */
+
+uint64_t backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t seed)
+{
+    enum { CHUNK = 1 << 20 };
+    void *host;
+    if (!m->k->device) return fs_hash(data, bytes, seed);
+    if (mem_new(CHUNK, &host, NULL)) return 0;
+    for (int64_t at = 0; at < bytes; at += CHUNK) {
+        const int64_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
+        m->k->download(&m->ctx, host, (const char *)data + at, n);
+        seed = fs_hash(host, n, seed);
+    }
+    mem_free(host);
+    return seed;
+}
+
+tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *e)
+{
+    const int64_t n = unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
+    uint64_t *mine = NULL;
+    int64_t *sizes = NULL;
+    tare_status status = TARE_OK;
+    *p = (struct refresh_proof){0};
+    if (m->ranks == 1) return TARE_OK;
+    TRY_TO(status, done, mem_new(m->ranks * bytes, (void **)&p->owners, e));
+    TRY_TO(status, done, mem_new(bytes, (void **)&mine, e));
+    TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
+    for (int r = 0; r < m->ranks; r++) sizes[r] = bytes;
+    for (int64_t u = 0; u < n; u++)
+        mine[u] = backend_hash(m, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float), 0);
+    status = m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
+done:
+    mem_free(mine);
+    mem_free(sizes);
+    if (status) mem_free(p->owners);
+    return status;
+}
+
+tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, const float *whole, struct err *e)
+{
+    const int64_t piece = unit_piece(m, u);
+    for (int r = 0; p->owners && r < m->ranks; r++) {
+        const uint64_t got = backend_hash(m, whole + r * piece, piece * (int64_t)sizeof(float), 0);
+        if (got != p->owners[r * unit_count(m) + u])
+            FAIL(e, TARE_E_CORRUPT, "unit %lld of the weights arrived with hash %016llx, rank %d trained %016llx", (long long)u,
+                 (unsigned long long)got, r, (unsigned long long)p->owners[r * unit_count(m) + u]);
+    }
+    return TARE_OK;
+}
+
+void refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes)
+{
+    if (p->owners) p->sampled = backend_hash(m, copy, bytes, p->sampled);
+}
+
+tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e)
+{
+    int64_t *all = NULL;
+    tare_status status = TARE_OK;
+    if (!p->owners) return TARE_OK;
+    TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *all, (void **)&all, e));
+    TRY_TO(status, done, comm_gather_sizes(m->comm, (int64_t)p->sampled, all, e));
+    for (int r = 1; r < m->ranks; r++)
+        if (all[r] != all[0])
+            FAIL_TO(status, done, e, TARE_E_CORRUPT,
+                    "the weights that rank %d samples from (hash %016llx) are not those of rank 0 (%016llx)", r,
+                    (unsigned long long)all[r], (unsigned long long)all[0]);
+done:
+    mem_free(all);
+    mem_free(p->owners);
+    *p = (struct refresh_proof){0};
+    return status;
+}

@@ -1,0 +1,54 @@
+/* The fp32 masters cut over the ranks of a job, as ZeRO-3 does it (Rajbhandari et al. 2020, arXiv 1910.02054; FSDP's flat units, Zhao et al. 2023,
+ * arXiv 2304.11277).
+ *
+ * A unit (embedding, each layer, final norm and head) is one flat buffer; R ranks hold R equal pieces of it, padded with zeros. The own pieces of all
+ * units lie behind each other in buffers of n_own floats: weights, sums of gradients, moments. A unit is gathered whole into a window before it
+ * is used and is gone when the window takes the next one. On one rank, and with zero1 and none, a unit lies whole in the weights and nothing is
+ * copied.
+ *
+ * Forward passes need no gathering: they run on the compute copy (packed products, norms, biases, embedding), which every rank has whole for
+ * sampling. So the fp32 units are gathered twice an optimizer step and micro-batch at most: in the backward pass, and when the compute copy is made again.
+ *
+ * A piece is a whole number of the unit's blocks (UNIT_BLOCKS of them), so that sums over blocks are the same numbers for every R.
+ *
+ * Functions that return a status are collective where the model is sharded: all ranks call them in the same order. */
+#ifndef TARE_CORE_SHARDS_H
+#define TARE_CORE_SHARDS_H
+
+#include "model/model.h"
+
+enum { UNIT_BLOCKS = 240 }; /* divisible by 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 20, 24, 30 */
+
+/* The masters lie whole on this rank. */
+bool model_is_whole(const struct model *m);
+int64_t unit_count(const struct model *m);            /* L + 2 */
+int64_t model_head_unit(const struct model *m);       /* the unit that holds the head: 0 when tied, else L + 1 */
+int64_t unit_piece(const struct model *m, int64_t u); /* floats of a piece */
+/* Where this rank's piece of unit u starts: in a buffer of own pieces; in the weights. */
+int64_t unit_own(const struct model *m, int64_t u);
+int64_t unit_own_weights(const struct model *m, int64_t u);
+
+/* The windows, where the model is sharded; layout_make comes before. */
+tare_status shards_new(struct model *m, struct err *e);
+void shards_free(struct model *m);
+/* Unit u whole. Layers: valid until the layer after the next is asked for; the others: until the weights change. */
+tare_status unit_weights(struct model *m, int64_t u, const float **out, struct err *e);
+/* Starts to bring unit u for the next unit_weights. */
+tare_status unit_prefetch(struct model *m, int64_t u, struct err *e);
+/* Copies what of n floats at `offset` of the flat layout lies on this rank from host memory into the weights. */
+void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n);
+
+/* Proof of a refresh. begin: the hashes of all pieces as their owners hold them; unit: this rank's whole unit u consists of those pieces;
+ * end: all ranks made the same compute copy of them. Nothing on one rank. */
+struct refresh_proof {
+    uint64_t *owners; /* [R, L+2] */
+    uint64_t sampled; /* of this rank's compute copy so far */
+};
+tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *e);
+tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, const float *whole, struct err *e);
+void refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes);
+tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e);
+/* XXH3 of bytes in the backend's memory. */
+uint64_t backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t seed);
+
+#endif
