@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "data/choices.h"
+#include "loop/hello.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static tare_status open_model(struct run *r, struct err *e)
         FAIL(e, TARE_E_CONFIG, "%s: run.device = %s: this build has no GPU backend; set run.device = cpu",
              config_where(c, "run", "device"), c->run.device);
     TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &r->kernels, e));
-    TRY(pool_new((int)c->run.threads, &r->pool, e));
+    TRY(pool_new(c->run.threads ? (int)c->run.threads : r->comm.threads, &r->pool, e));
     if (!fs_is_dir(c->model.path))
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or model.warm_start to make one",
              config_where(c, "model", "path"), c->model.path);
@@ -168,6 +169,7 @@ tare_status run_open(struct run *r, const struct config *c, bool resume, struct 
     arena_init(&r->lasting, "run");
     TRY(run_lock_check(c->run.dir, resume, e));
     TRY(comm_open(c->dist.ranks, &r->comm, e));
+    TRY(hello_program(&r->comm, c, e));
     TRY(open_parts(r, e));
     if (resume) {
         TRY(checkpoint_latest(c->run.dir, folder, &step, e));
@@ -176,6 +178,7 @@ tare_status run_open(struct run *r, const struct config *c, bool resume, struct 
         else
             log_warn("%s has no complete checkpoint: starting from the beginning", c->run.dir);
     }
+    TRY(hello_parts(r, step, e));
     TRY(open_observe(r, resume, step < 0 ? -1 : step, e));
     return checkpoint_clean(c->run.dir, step, e);
 }
