@@ -11,20 +11,21 @@
 
 enum { AUTO_BATCH = 256, BATCHES = 4 }; /* input is read until that many batches of completions are due */
 
-static const char USAGE[] = "usage: tare generate MODEL [key=value ...]\n\n"
-                            "Reads one prompt a line: {\"id\",\"question\"} or {\"id\",\"messages\"} (rendered as data.prompt "
-                            "says), {\"id\",\"text\"} (encoded as\n"
-                            "it is), or {\"id\",\"ids\"} (no tokenizer needed; completion is then null). With several of them, "
-                            "ids, text, messages, question is\n"
-                            "the order. Writes rollout.group_size lines for each: "
-                            "{\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, in input\n"
-                            "order; finish is stop or length. A completion depends on the model, the prompt, its id and the seed, "
-                            "not on the lines around it;\n"
-                            "an id that comes again draws anew. MODEL is a Hugging Face folder.\n\n"
-                            "Keys, the section may be left out: "
-                            "rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,batch,kv_tokens,\n"
-                            "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,rope_theta,max_position_embeddings},\n"
-                            "data.{prompt,chat_template,system,suffix}; `tare config docs` explains them.\n";
+static const char USAGE[] =
+    "usage: tare generate MODEL [key=value ...]\n\n"
+    "Reads one prompt a line: {\"id\",\"question\"} or {\"id\",\"messages\"} (rendered as data.prompt "
+    "says), {\"id\",\"text\"} (encoded as\n"
+    "it is), or {\"id\",\"ids\"} (no tokenizer needed; completion is then null). With several of them, "
+    "ids, text, messages, question is\n"
+    "the order. Writes rollout.group_size lines for each: "
+    "{\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, in input\n"
+    "order; finish is stop or length. A completion depends on the model, the prompt, its id and the seed, "
+    "not on the lines around it;\n"
+    "an id that comes again draws anew. MODEL is a Hugging Face folder.\n\n"
+    "Keys, the section may be left out: "
+    "rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,\n"
+    "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,rope_theta,max_position_embeddings},\n"
+    "data.{prompt,chat_template,system,suffix}; `tare config docs` explains them.\n";
 
 struct generator {
     struct config config;
@@ -232,6 +233,7 @@ static const struct {
     {"rollout", "top_k"},
     {"rollout", "min_p"},
     {"rollout", "stop_ids"},
+    {"rollout", "ignore_eos"},
     {"rollout", "batch"},
     {"rollout", "kv_tokens"},
     {"rollout", "max_prompt_tokens"},

@@ -52,6 +52,7 @@ struct rollout_config {
     double temperature, top_p, min_p;
     int64_t top_k;
     const char *stop_ids; /* extra ids, separated by commas */
+    bool ignore_eos;      /* completions run to max_new_tokens */
     bool off_policy;      /* a row's completion takes the place of its group's last rollout */
 };
 

@@ -126,6 +126,8 @@ const struct config_key CONFIG_KEYS[] = {
     INT(rollout, top_k, "0", 0, MANY, "Sample from the k likeliest tokens. 0: off."),
     BOOL(rollout, off_policy, "false",
          "Mix off-policy traces into the groups (LUFFY): the \"completion\" of a row takes the place of its group's last rollout."),
+    BOOL(rollout, ignore_eos, "false",
+         "Let every completion run to rollout.max_new_tokens, through end-of-sequence tokens: equal work for measurements."),
     TEXT(rollout, stop_ids, "", "Token ids that end a completion besides the model's end-of-sequence tokens, separated by commas."),
 
     TEXT(verifier, plugins, "math",

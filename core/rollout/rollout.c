@@ -12,7 +12,8 @@ tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, co
                                   .top_p = c->top_p,
                                   .min_p = c->min_p,
                                   .top_k = c->top_k,
-                                  .max_new_tokens = c->max_new_tokens};
+                                  .max_new_tokens = c->max_new_tokens,
+                                  .ignore_eos = c->ignore_eos};
     TRY(arena_new(arena, int32_t, strlen(text) / 2 + 1, &stop, e));
     out->stop = stop;
     for (const char *at = text + strspn(text, ", "); *at;) {
