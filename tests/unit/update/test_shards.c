@@ -1,0 +1,250 @@
+/* The update on ranks (threads): weights, moments and figures have the same bits on 1, 2, 3, 4 and 8 ranks, whatever a rank holds; memory falls as 1/R;
+ * a damaged refresh is noticed. */
+#include "check.h"
+
+#include "../model/small.h"
+#include "base/fs.h"
+#include "base/rng.h"
+#include "dist/comm.h"
+#include "model/shards.h"
+#include "update/update.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { M = 11, G = 4, STEPS = 3, LONGEST = 14 };
+
+static struct train_config train = {.minibatch = 6 * G,
+                                    .epochs = 2,
+                                    .micro_tokens = 30, /* shards are cut in several micro-batches */
+                                    .lr = 1e-2,
+                                    .schedule = "constant",
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.999,
+                                    .eps = 1e-8,
+                                    .weight_decay = 0.01,
+                                    .max_grad_norm = 0.5,
+                                    .recompute = "none",
+                                    .on_nonfinite = "stop",
+                                    .prompt_sharing = true};
+static const struct loss_config LOSS = {.aggregation = "sequence",
+                                        .clip = 0.2,
+                                        .entropy_coef = 0.01,
+                                        .kl = "k3",
+                                        .old_logprobs = "recompute",
+                                        .rollout_is = "tis",
+                                        .rollout_is_cap = 2};
+static const struct model_config MODEL = {.dtype = "f32", .save_dtype = "auto"};
+
+static struct batch batch;
+
+static void make_batch(struct arena *a)
+{
+    struct err e = {0};
+    struct batch *b = &batch;
+    const struct rng_key key = rng_key(3, RNG_TRAIN);
+    uint64_t n = 0;
+    *b = (struct batch){.n_groups = M, .n_rollouts = M * G};
+    assert_ok(arena_new(a, int64_t, M + 1, &b->group_begin, &e), &e);
+    assert_ok(arena_new(a, int64_t, M + 1, &b->prompt_begin, &e), &e);
+    assert_ok(arena_new(a, int64_t, M * G + 1, &b->token_begin, &e), &e);
+    assert_ok(arena_new(a, int32_t, M * LONGEST, &b->prompt_ids, &e), &e);
+    assert_ok(arena_new(a, int32_t, M * G * LONGEST, &b->ids, &e), &e);
+    assert_ok(arena_new(a, float, M *G *LONGEST, &b->logprob, &e), &e);
+    assert_ok(arena_new(a, double, M *G, &b->advantage, &e), &e);
+    assert_ok(arena_new(a, double, M *G, &b->row_weight, &e), &e);
+    for (int64_t m = 0; m < M; m++) {
+        const int64_t prompt = 1 + (int64_t)(rng_uniform(key, n++, 0) * LONGEST);
+        b->group_begin[m + 1] = (m + 1) * G;
+        b->prompt_begin[m + 1] = b->prompt_begin[m] + prompt;
+        for (int64_t i = b->prompt_begin[m]; i < b->prompt_begin[m + 1]; i++)
+            b->prompt_ids[i] = (int32_t)(rng_uniform(key, n++, 0) * 97);
+        for (int64_t i = m * G; i < (m + 1) * G; i++) {
+            const int64_t length = 1 + (int64_t)(rng_uniform(key, n++, 0) * LONGEST);
+            b->token_begin[i + 1] = b->token_begin[i] + length;
+            b->advantage[i] = rng_normal(key, n++);
+            b->row_weight[i] = m == 4 ? 0 : i % 7 != 2; /* a group and some rollouts are out */
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
+                b->ids[t] = (int32_t)(rng_uniform(key, n++, 0) * 97);
+                b->logprob[t] = (float)(-3 + 0.1 * rng_normal(key, n++));
+            }
+        }
+    }
+    b->n_tokens = b->token_begin[M * G];
+}
+
+struct job {
+    const char *folder;
+    const struct kernels *k;
+    enum shard shard;
+    int64_t shards;
+    struct result {
+        uint64_t weights, moments;
+        struct update_report report[STEPS];
+        int64_t parameters, gradients, moment_bytes, n_params;
+    } result[8]; /* of each rank */
+};
+
+/* The first moment without the padding, hashed unit by unit: with pieces gathered on every rank. */
+static tare_status hash_moments(const struct trainer *t, uint64_t *out, struct err *e)
+{
+    const struct model *m = t->m;
+    *out = 0;
+    for (int64_t u = 0; u < unit_count(m); u++) {
+        const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
+        const bool whole = m->shard == SHARD_NONE;
+        float *all;
+        TRY(mem_new(bytes * m->ranks, (void **)&all, e));
+        const float *mine = t->moment1 + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
+        const tare_status status = m->comm->all_gather(m->comm, mine, bytes, all, e);
+        *out = fs_hash(all, m->unit_size[u] * (int64_t)sizeof(float), *out);
+        mem_free(all);
+        TRY(status);
+    }
+    return TARE_OK;
+}
+
+static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
+{
+    struct job *j = ctx;
+    struct result *r = &j->result[c->rank];
+    struct model *m = NULL;
+    struct trainer *t = NULL;
+    tare_status status;
+    TRY_TO(status, done, model_load_sharded(j->folder, &MODEL, j->k, NULL, c, j->shard, &m, e));
+    TRY_TO(status, done, trainer_new(m, NULL, &train, &LOSS, 0.9, 1, 10, &t, e));
+    t->gradient_shards = j->shards;
+    struct batch b = batch;
+    for (int s = 0; s < STEPS; s++) {
+        b.step = s;
+        TRY_TO(status, done, update_run(t, &b, &r->report[s], e));
+    }
+    r->weights = model_hash(m);
+    r->parameters = m->memory.parameters, r->gradients = t->grads.sum_bytes, r->moment_bytes = t->moment_bytes;
+    r->n_params = m->n_params;
+    status = hash_moments(t, &r->moments, e);
+done:
+    trainer_free(t);
+    model_free(m);
+    return status;
+}
+
+static char folder[64];
+
+static void save_model(const char *arch, bool tied)
+{
+    struct err e = {0};
+    struct model *m = small_model(arch, tied, NULL);
+    snprintf(folder, sizeof folder, "/tmp/test_shards-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
+    model_free(m);
+}
+
+static struct job run_ranks(int ranks, enum shard shard, int64_t shards)
+{
+    struct err e = {0};
+    struct job j = {.folder = folder, .shard = shard, .shards = shards};
+    assert_ok(kernels_cpu(NULL, &j.k, &e), &e);
+    assert_ok(comm_threads(ranks, 30, train_rank, &j, &e), &e);
+    return j;
+}
+
+static void same_result(const struct result *a, const struct result *b)
+{
+    assert_true(a->weights == b->weights);
+    assert_true(a->moments == b->moments);
+    for (int s = 0; s < STEPS; s++) assert_memory_equal(&a->report[s], &b->report[s], sizeof a->report[s]);
+}
+
+static void same_bits_on_every_number_of_ranks(void **state)
+{
+    (void)state;
+    static const int RANKS[] = {1, 2, 3, 4, 8};
+    static const enum shard SHARDS[] = {SHARD_ZERO3, SHARD_ZERO1, SHARD_NONE};
+    for (int arch = 0; arch < 3; arch++) {
+        save_model(SMALL_ARCHS[arch], arch != 1);
+        const struct job one = run_ranks(1, SHARD_ZERO3, 8);
+        assert_true(one.result[0].report[0].grad_norm > 0.5); /* so that clipping takes part */
+        for (int i = 1; i < 5; i++)
+            for (int s = 0; s < 3; s++) {
+                if (RANKS[i] != 4 && s && arch) continue;
+                const struct job j = run_ranks(RANKS[i], SHARDS[s], 8);
+                for (int r = 0; r < RANKS[i]; r++) same_result(&one.result[0], &j.result[r]);
+            }
+        train.recompute = "layer";
+        const struct job again = run_ranks(2, SHARD_ZERO3, 8);
+        same_result(&one.result[0], &again.result[0]);
+        train.recompute = "none";
+        const struct job other = run_ranks(2, SHARD_ZERO3, 2); /* another number of shards: another order of sums */
+        assert_true(other.result[0].weights != one.result[0].weights);
+        assert_true(fabs(other.result[0].report[2].loss - one.result[0].report[2].loss) < 1e-4);
+        fs_remove_tree(folder, NULL);
+    }
+}
+
+static void memory_falls_with_ranks(void **state)
+{
+    (void)state;
+    save_model("qwen2", true);
+    const struct job one = run_ranks(1, SHARD_ZERO3, 8);
+    const double all = (double)(one.result[0].parameters + one.result[0].gradients + one.result[0].moment_bytes);
+    assert_true(all == 16.0 * (double)one.result[0].n_params);
+    for (int ranks = 2; ranks <= 8; ranks *= 2) {
+        const struct job j = run_ranks(ranks, SHARD_ZERO3, 8);
+        for (int r = 0; r < ranks; r++) {
+            const double mine = (double)(j.result[r].parameters + j.result[r].gradients + j.result[r].moment_bytes);
+            if (fabs(mine * ranks / all - 1) > 0.05) fail_msg("%d ranks: %.0f bytes a rank, %.0f on one", ranks, mine, all);
+        }
+    }
+    fs_remove_tree(folder, NULL);
+}
+
+/* A rank whose copy was changed behind the collective's back. */
+static tare_status damaged_rank(struct comm *c, void *ctx, struct err *e)
+{
+    const struct job *j = ctx;
+    struct model *m = NULL;
+    struct refresh_proof p;
+    const float *unit;
+    tare_status status;
+    TRY_TO(status, done, model_load_sharded(j->folder, &MODEL, j->k, NULL, c, SHARD_ZERO3, &m, e));
+    TRY_TO(status, done, refresh_begin(m, &p, e));
+    TRY_TO(status, done, unit_weights(m, 2, &unit, e));
+    assert_true(!refresh_unit(m, &p, 2, unit, e));
+    if (c->rank == 1) m->window[0].data[unit_piece(m, 2) + 3] += 1e-6f;
+    struct err why = {0};
+    const tare_status got = refresh_unit(m, &p, 2, unit, &why);
+    assert_true(got == (c->rank == 1 ? TARE_E_CORRUPT : TARE_OK));
+    if (got) assert_non_null(strstr(why.message, "unit 2"));
+    p.sampled = c->rank == 1 ? 5 : 4;
+    status = refresh_end(m, &p, &why);
+    assert_true(status == TARE_E_CORRUPT && strstr(why.message, "rank 1 samples from"));
+    status = TARE_OK;
+done:
+    model_free(m);
+    return status;
+}
+
+static void a_damaged_refresh_is_an_error(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    save_model("qwen3", true);
+    struct job j = {.folder = folder};
+    assert_ok(kernels_cpu(NULL, &j.k, &e), &e);
+    assert_ok(comm_threads(2, 30, damaged_rank, &j, &e), &e);
+    fs_remove_tree(folder, NULL);
+}
+
+int main(void)
+{
+    struct arena a;
+    arena_init(&a, "batch");
+    make_batch(&a);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_on_every_number_of_ranks),
+                                       cmocka_unit_test(memory_falls_with_ranks), cmocka_unit_test(a_damaged_refresh_is_an_error)};
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    arena_free(&a);
+    return failed;
+}
