@@ -20,9 +20,30 @@ struct bench_case {
 /* Calls visit for every case; stops when it returns nonzero, and returns that. */
 int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg);
 
+/* Seconds: of this thread's CPU time when the pool has one thread (others on the machine count less), of the clock otherwise. */
+double bench_clock(struct pool *pool);
+
 /* Fused multiply-add peak of all threads, 10^9 operations a second (2 an fma), with the widest vectors that `isa` has. */
 double bench_peak_flops(struct pool *pool, const char *isa);
 /* Reading memory far larger than the caches, all threads, 10^9 bytes a second; 0 when there is no memory for it. */
 double bench_peak_read(struct pool *pool);
+
+/* ---- whole stages: bench_profile.c, bench_stage.c */
+struct bench_op {
+    int64_t calls;
+    double seconds, flops, bytes; /* as in bench_case, summed over calls */
+};
+enum { BENCH_OPS = 27 };
+struct bench_profile {
+    struct bench_op op[BENCH_OPS];
+};
+const char *bench_op_name(int op);
+/* k with every operation timed. One table at a time, and no call before bench_profile_into. */
+const struct kernels *bench_profile_wrap(const struct kernels *k);
+/* Where operations are added from now on. vocab: products of that many columns are the head's. */
+void bench_profile_into(struct bench_profile *p, int64_t vocab);
+
+/* `tare bench step|train|generate`; argv[1] is that word. */
+int bench_stage(int argc, char **argv);
 
 #endif

@@ -288,11 +288,11 @@ static void rows(struct visitor *v, const struct model *m, int64_t t)
 
 int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg)
 {
-    static const int64_t batch[] = {1, 8, 32, 128, 1024};
+    static const int64_t batch[] = {1, 8, 32, 128, 1024, 2048};
     struct visitor v = {visit, arg, 0};
     for (int i = 0; i < 2; i++) {
         const struct model *m = &MODELS[i];
-        for (int j = 0; j < 5; j++) products(&v, m, batch[j]);
+        for (int j = 0; j < 6; j++) products(&v, m, batch[j]);
         attentions(&v, m, i);
         rows(&v, m, 1);
         rows(&v, m, 32);

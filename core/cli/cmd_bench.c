@@ -11,11 +11,13 @@
 
 static const char USAGE[] =
     "usage: tare bench [PATTERN] [--isa NAME|all] [--threads N]\n"
+    "       tare bench step|train|generate MODEL [--json] [key=value ...]   whole stages; tare bench step --help\n"
     "  PATTERN      only cases whose name contains it, e.g. \"matmul\", \"smollm2\", \"T=1024\"\n"
     "  --isa NAME   ref, avx2 or avx512 in place of the fastest; all: every one this machine has\n"
     "  --threads N  0 or absent: one for each core\n"
     "A line a case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
-    "(fused multiply-add; reading memory - above 100 % the data came from a cache).\n";
+    "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, "
+    "several by the clock.\n";
 
 enum { RUNS = 15 };
 #define RUN_SECONDS 0.0015 /* shorter than a time slice: the best of many is then undisturbed */
@@ -39,9 +41,9 @@ static int ascending(const void *a, const void *b)
 
 static double seconds(struct bench_case *b, int64_t runs)
 {
-    const double start = clock_seconds();
+    const double start = bench_clock(b->c->pool);
     for (int64_t i = 0; i < runs; i++) b->run(b);
-    return (clock_seconds() - start) / (double)runs;
+    return (bench_clock(b->c->pool) - start) / (double)runs;
 }
 
 static void measure(struct bench_case *b, const struct bench *s)
@@ -135,6 +137,8 @@ static int arguments(struct bench *s, int argc, char **argv)
 
 int cmd_bench(int argc, char **argv)
 {
+    if (argc > 1 && (!strcmp(argv[1], "step") || !strcmp(argv[1], "train") || !strcmp(argv[1], "generate")))
+        return bench_stage(argc, argv);
     struct bench s = {0};
     struct err e;
     const int stop = arguments(&s, argc, argv);

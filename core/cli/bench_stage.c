@@ -1,0 +1,367 @@
+/* tare bench step|train|generate: a whole stage on a model, every kernel of it timed and set beside what the machine can do. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "bench.h"
+#include "cli.h"
+#include "config/config.h"
+#include "rollout/rollout.h"
+#include "update/update.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const char USAGE[] = "usage: tare bench step|train|generate MODEL [--json] [key=value ...]\n"
+                            "  step      sampling and policy update: rollout.prompts x rollout.group_size, `prompt` random tokens "
+                            "and rollout.max_new_tokens new ones each\n"
+                            "  train     one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
+                            "  generate  rollout.prompts completions of one prompt each\n"
+                            "  MODEL     a Hugging Face folder, or `tiny`, `smollm2`: new models of that shape\n"
+                            "  prompt=64 tokens of a prompt; rounds=3 rounds behind the first, of which the median is shown; all "
+                            "other keys are the configuration's\n"
+                            "  --json    one JSON object in place of the tables\n";
+
+enum { PHASES = 2, MAX_ROUNDS = 64 };
+struct phase { /* one stage of a round */
+    const char *name;
+    double seconds;
+    int64_t tokens;
+    struct bench_profile profile;
+};
+struct round {
+    struct phase phase[PHASES];
+    double seconds;
+    int64_t grown; /* arenas and caches that took memory in this round */
+};
+
+struct stage {
+    const char *kind, *model;
+    bool json;
+    int64_t prompt, rounds;
+    struct config config;
+    const struct kernels *k;
+    struct pool *pool;
+    struct model *m;
+    struct sampler *sampler;
+    struct trainer *trainer;
+    struct arena arena, batch;
+    struct sample_request *requests;
+    int64_t n_requests;
+    struct round round[MAX_ROUNDS];
+};
+
+/* ---- what runs */
+
+static tare_status open_model(struct stage *s, struct err *e)
+{
+    const struct config *c = &s->config;
+    const bool tiny = !strcmp(s->model, "tiny");
+    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &s->k, e));
+    TRY(pool_new((int)c->run.threads, &s->pool, e));
+    const struct kernels *k = bench_profile_wrap(s->k);
+    bench_profile_into(&s->round[0].phase[0].profile, -1);
+    if (!tiny && strcmp(s->model, "smollm2") != 0) return model_load(s->model, &c->model, k, s->pool, &s->m, e);
+    struct model_config shape = {.dtype = c->model.dtype,
+                                 .init = tiny ? "qwen2" : "llama",
+                                 .hidden_size = tiny ? 128 : 576,
+                                 .layers = tiny ? 4 : 30,
+                                 .heads = tiny ? 4 : 9,
+                                 .kv_heads = tiny ? 2 : 3,
+                                 .head_dim = tiny ? 32 : 64,
+                                 .intermediate_size = tiny ? 512 : 1536,
+                                 .context = 4096,
+                                 .tie_embeddings = true};
+    return model_new(&shape, tiny ? 512 : 49152, NULL, 0, 1, k, s->pool, &s->m, e);
+}
+
+static tare_status make_requests(struct stage *s, struct err *e)
+{
+    const int64_t n = s->config.rollout.prompts;
+    const struct rng_key key = rng_key(1, RNG_DATA);
+    int32_t *ids;
+    s->n_requests = n;
+    TRY(arena_new(&s->arena, struct sample_request, n, &s->requests, e));
+    TRY(arena_new(&s->arena, int32_t, n * s->prompt, &ids, e));
+    for (int64_t i = 0; i < n * s->prompt; i++) ids[i] = (int32_t)rng_below(key, (uint64_t)i, (uint64_t)s->m->shape.vocab);
+    for (int64_t i = 0; i < n; i++)
+        s->requests[i] = (struct sample_request){.prompt = ids + i * s->prompt,
+                                                 .prompt_len = s->prompt,
+                                                 .n_samples = !strcmp(s->kind, "step") ? s->config.rollout.group_size : 1,
+                                                 .prompt_uid = (uint64_t)i};
+    return TARE_OK;
+}
+
+static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round, struct sample_output *out, struct err *e)
+{
+    const struct rollout_config *r = &s->config.rollout;
+    const struct sample_params p = {.temperature = r->temperature,
+                                    .top_p = r->top_p,
+                                    .min_p = r->min_p,
+                                    .top_k = r->top_k,
+                                    .max_new_tokens = max_new,
+                                    .ignore_eos = true};
+    return sampler_run(s->sampler, &p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL,
+                       &s->batch, out, e);
+}
+
+/* Groups of `size` rollouts over the prompts; advantages +1 and -1 in turn. */
+static tare_status make_batch(struct stage *s, int64_t groups, int64_t size, int64_t prompt, const struct sample_output *o,
+                              struct batch *b, struct err *e)
+{
+    *b = (struct batch){.n_groups = groups,
+                        .n_rollouts = o->n,
+                        .n_tokens = o->n_tokens,
+                        .token_begin = o->token_begin,
+                        .ids = o->ids,
+                        .logprob = o->logprob,
+                        .entropy = o->entropy,
+                        .finish = o->finish};
+    TRY(arena_new(&s->batch, int64_t, groups + 1, &b->prompt_begin, e));
+    TRY(arena_new(&s->batch, int64_t, groups + 1, &b->group_begin, e));
+    TRY(arena_new(&s->batch, int32_t, groups * prompt, &b->prompt_ids, e));
+    TRY(arena_new(&s->batch, double, o->n, &b->advantage, e));
+    TRY(arena_new(&s->batch, double, o->n, &b->row_weight, e));
+    for (int64_t i = 0; i < o->n; i++) b->advantage[i] = i % 2 ? -1 : 1, b->row_weight[i] = 1;
+    for (int64_t g = 0; g <= groups; g++) b->prompt_begin[g] = g * prompt, b->group_begin[g] = g * size;
+    for (int64_t g = 0; g < groups && s->requests; g++)
+        memcpy(b->prompt_ids + g * prompt, s->requests[g].prompt, (size_t)prompt * sizeof(int32_t));
+    return TARE_OK;
+}
+
+static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct err *e)
+{
+    struct sample_output out;
+    struct batch b;
+    struct update_report report;
+    const double start = clock_seconds();
+    bench_profile_into(&r->phase[0].profile, s->m->shape.vocab);
+    TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
+    TRY(make_batch(s, s->n_requests, s->config.rollout.group_size, s->prompt, &out, &b, e));
+    const double middle = clock_seconds();
+    bench_profile_into(&r->phase[1].profile, s->m->shape.vocab);
+    b.step = i;
+    TRY(update_run(s->trainer, &b, &report, e));
+    if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "the update's logprobs differ from the sampler's by %g", report.mismatch);
+    const double end = clock_seconds();
+    r->phase[0].name = "rollout", r->phase[0].seconds = middle - start, r->phase[0].tokens = out.n_tokens;
+    r->phase[1].name = "update", r->phase[1].seconds = end - middle;
+    r->phase[1].tokens = out.n_tokens;
+    return TARE_OK;
+}
+
+static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct err *e)
+{
+    const int64_t rows = s->config.sft.batch, length = s->config.rollout.max_new_tokens;
+    struct sample_output o = {.n = rows, .n_tokens = rows * length};
+    struct batch b;
+    double loss, norm, lr;
+    (void)i;
+    TRY(arena_new(&s->batch, int64_t, rows + 1, &o.token_begin, e));
+    TRY(arena_new(&s->batch, int32_t, rows * length, &o.ids, e));
+    for (int64_t k = 0; k <= rows; k++) o.token_begin[k] = k * length;
+    for (int64_t k = 0; k < rows * length; k++)
+        o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->m->shape.vocab);
+    TRY(make_batch(s, rows, 1, 1, &o, &b, e));
+    const double start = clock_seconds();
+    bench_profile_into(&r->phase[0].profile, s->m->shape.vocab);
+    TRY(sft_step(s->trainer, &b, &loss, &norm, &lr, e));
+    r->phase[0].name = "train", r->phase[0].seconds = clock_seconds() - start, r->phase[0].tokens = o.n_tokens;
+    return TARE_OK;
+}
+
+/* The time up to the first tokens comes from a run that stops there. */
+static tare_status run_generate(struct stage *s, int64_t i, struct round *r, struct err *e)
+{
+    struct sample_output out;
+    const double start = clock_seconds();
+    bench_profile_into(&r->phase[0].profile, s->m->shape.vocab);
+    TRY(sample_tokens(s, 1, i, &out, e));
+    const double middle = clock_seconds();
+    bench_profile_into(&r->phase[1].profile, s->m->shape.vocab);
+    TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
+    r->phase[0].name = "prefill", r->phase[0].seconds = middle - start, r->phase[0].tokens = s->n_requests * s->prompt;
+    r->phase[1].name = "decode", r->phase[1].seconds = clock_seconds() - middle - r->phase[0].seconds;
+    r->phase[1].tokens = out.n_tokens - s->n_requests;
+    for (int o = 0; o < BENCH_OPS; o++) {
+        struct bench_op *all = &r->phase[1].profile.op[o];
+        const struct bench_op *first = &r->phase[0].profile.op[o];
+        all->calls -= first->calls, all->seconds -= first->seconds, all->flops -= first->flops, all->bytes -= first->bytes;
+    }
+    return TARE_OK;
+}
+
+static int64_t memory_taken(const struct stage *s)
+{
+    const struct trainer *t = s->trainer;
+    return s->m->kernel_scratch.grown + s->batch.grown + (s->sampler ? sampler_stats(s->sampler).grown : 0) +
+           (t ? t->pack.grown + t->acts.grown + t->head.grown + t->work.grown : 0);
+}
+
+static tare_status run_rounds(struct stage *s, struct err *e)
+{
+    for (int64_t i = 0; i <= s->rounds; i++) {
+        struct round *r = &s->round[i];
+        const int64_t before = memory_taken(s);
+        *r = (struct round){0};
+        arena_reset(&s->batch);
+        if (!strcmp(s->kind, "step"))
+            TRY(run_step(s, i, r, e));
+        else if (!strcmp(s->kind, "train"))
+            TRY(run_train(s, i, r, e));
+        else
+            TRY(run_generate(s, i, r, e));
+        r->seconds = r->phase[0].seconds + r->phase[1].seconds;
+        r->grown = memory_taken(s) - before;
+    }
+    return TARE_OK;
+}
+
+/* ---- what is shown */
+
+static int faster(const void *a, const void *b)
+{
+    const double x = ((const struct round *)a)->seconds, y = ((const struct round *)b)->seconds;
+    return x < y ? -1 : x > y;
+}
+
+static int64_t peak_kib(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (int64_t)u.ru_maxrss;
+}
+
+static void print_phase(const struct phase *p, double round, double flops, double read)
+{
+    double kernels = 0, work = 0;
+    for (int i = 0; i < BENCH_OPS; i++) kernels += p->profile.op[i].seconds, work += p->profile.op[i].flops;
+    printf("\n%-8s %9.4f s  %5.1f %% of the round  %9.1f tok/s  %7.1f GFLOP/s %4.0f %%  outside of kernels %.1f %%\n", p->name,
+           p->seconds, 100 * p->seconds / round, (double)p->tokens / p->seconds, work / p->seconds * 1e-9,
+           100e-9 * work / p->seconds / flops, 100 * (1 - kernels / p->seconds));
+    printf("  %-15s %8s %10s %7s %17s %17s\n", "kernel", "calls", "ms", "share", "GFLOP/s of peak", "GB/s of reading");
+    for (int i = 0; i < BENCH_OPS; i++) {
+        const struct bench_op *o = &p->profile.op[i];
+        if (o->calls <= 0 || o->seconds <= 0) continue;
+        printf("  %-15s %8lld %10.2f %5.1f %% %9.1f %5.0f %% %9.1f %5.0f %%\n", bench_op_name(i), (long long)o->calls,
+               o->seconds * 1e3, 100 * o->seconds / p->seconds, o->flops / o->seconds * 1e-9,
+               100e-9 * o->flops / o->seconds / flops, o->bytes / o->seconds * 1e-9, 100e-9 * o->bytes / o->seconds / read);
+    }
+}
+
+static void print_json(const struct stage *s, const struct round *r, double flops, double read)
+{
+    printf("{\"kind\":\"%s\",\"model\":\"%s\",\"dtype\":\"%s\",\"kernels\":\"%s\",\"threads\":%d,\"prompts\":%lld,\"samples\":%lld,"
+           "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"rss_mib\":%.1f,\"grown\":%lld",
+           s->kind, s->model, s->config.model.dtype, s->k->name, pool_threads(s->pool), (long long)s->config.rollout.prompts,
+           (long long)s->config.rollout.group_size, (long long)s->prompt, (long long)s->config.rollout.max_new_tokens, r->seconds,
+           flops, read, (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
+    for (int i = 0; i < PHASES && r->phase[i].name; i++) {
+        const struct phase *p = &r->phase[i];
+        printf(",\"%s\":{\"seconds\":%.6f,\"tokens\":%lld,\"kernels\":{", p->name, p->seconds, (long long)p->tokens);
+        const char *comma = "";
+        for (int o = 0; o < BENCH_OPS; o++) {
+            const struct bench_op *op = &p->profile.op[o];
+            if (op->calls <= 0) continue;
+            printf("%s\"%s\":{\"seconds\":%.6f,\"flops\":%.6g,\"bytes\":%.6g}", comma, bench_op_name(o), op->seconds, op->flops,
+                   op->bytes);
+            comma = ",";
+        }
+        printf("}}");
+    }
+    printf("}\n");
+}
+
+static void report(struct stage *s)
+{
+    const int64_t grown = s->round[s->rounds].grown; /* of the last */
+    const double flops = bench_peak_flops(s->pool, s->k->name), read = bench_peak_read(s->pool);
+    qsort(s->round + 1, (size_t)s->rounds, sizeof *s->round, faster);
+    const struct round *r = &s->round[1 + (s->rounds - 1) / 2];
+    if (s->json) {
+        print_json(s, r, flops, read);
+        return;
+    }
+    printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model, s->config.model.dtype,
+           s->k->name, pool_threads(s->pool), flops, read);
+    printf("# round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld times\n", r->seconds,
+           s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024, (long long)grown);
+    for (int i = 0; i < PHASES && r->phase[i].name; i++) print_phase(&r->phase[i], r->seconds, flops, read);
+}
+
+/* ---- the command */
+
+static tare_status whole(const char *text, const char *key, int64_t low, int64_t high, int64_t *out, struct err *e)
+{
+    char *end;
+    const long long n = strtoll(text, &end, 10);
+    if (*end || end == text || n < low || n > high)
+        FAIL(e, TARE_E_CONFIG, "%s = %s is not in %lld..%lld", key, text, (long long)low, (long long)high);
+    *out = n;
+    return TARE_OK;
+}
+
+static tare_status settings(struct stage *s, int argc, char **argv, struct err *e)
+{
+    const char *overrides[64];
+    int n = 0;
+    for (int i = 3; i < argc; i++) {
+        if (!strcmp(argv[i], "--json"))
+            s->json = true;
+        else if (!strncmp(argv[i], "prompt=", 7))
+            TRY(whole(argv[i] + 7, "prompt", 1, 1 << 20, &s->prompt, e));
+        else if (!strncmp(argv[i], "rounds=", 7))
+            TRY(whole(argv[i] + 7, "rounds", 1, MAX_ROUNDS - 1, &s->rounds, e));
+        else if (n == 64)
+            FAIL(e, TARE_E_CONFIG, "more than 64 keys");
+        else
+            overrides[n++] = argv[i];
+    }
+    return config_load(&s->config, NULL, overrides, n, e);
+}
+
+static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
+{
+    TRY(settings(s, argc, argv, e));
+    TRY(open_model(s, e));
+    if (strcmp(s->kind, "train") != 0) {
+        TRY(make_requests(s, e));
+        TRY(sampler_new(s->m, s->config.rollout.batch, s->config.rollout.kv_tokens, &s->sampler, e));
+    }
+    if (strcmp(s->kind, "generate") != 0)
+        TRY(trainer_new(s->m, NULL, &s->config.train, &s->config.loss, s->config.rollout.temperature, 1, MAX_ROUNDS, &s->trainer,
+                        e));
+    TRY(run_rounds(s, e));
+    report(s);
+    if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
+}
+
+int bench_stage(int argc, char **argv)
+{
+    struct err e = {0};
+    struct stage *s;
+    if (argc < 3 || !strcmp(argv[2], "--help")) {
+        fputs(USAGE, argc < 3 ? stderr : stdout);
+        return argc < 3 ? 2 : 0;
+    }
+    if (mem_new((int64_t)sizeof *s, (void **)&s, &e)) {
+        log_error(&e);
+        return 1;
+    }
+    s->kind = argv[1], s->model = argv[2];
+    s->prompt = 64, s->rounds = 3;
+    arena_init(&s->arena, "bench");
+    arena_init(&s->batch, "bench batch");
+    const tare_status status = run(s, argc, argv, &e);
+    if (status) log_error(&e);
+    trainer_free(s->trainer);
+    sampler_free(s->sampler);
+    model_free(s->m);
+    pool_free(s->pool);
+    arena_free(&s->arena);
+    arena_free(&s->batch);
+    config_free(&s->config);
+    mem_free(s);
+    return status ? err_exit_code(status) : 0;
+}
