@@ -3,16 +3,21 @@
  *   C[i,j] = chain over k of A(i,k) B(k,j),  i < m, j < n        A(i,k) = a[i a_row + k a_col]
  *
  * B comes in panels of NR columns, [n/NR][k][NR], the last one padded with zeros: weights are kept so (fp32 or bf16); for the backward
- * products panels are made on the way from a row-major B, KC x NC at a time. A is laid out once by tiles, [tile][k][rows of the tile],
- * unless it has so few rows that this does not pay. Blocking over k stores the partial chain and takes it up again, so no blocking, no
- * tile height and no thread changes a bit.
+ * products panels are made from a row-major B. With many rows a task is a block of rows against a group of panels, KC steps at a time: its part
+ * of A lies in the second cache, a panel's part in the first. Blocking over k stores the partial chain and takes it up again, so no
+ * blocking, no tile height and no thread changes a bit.
  */
-enum { KC = 512, NC = 64, MC = 1536, CHUNK = 4 << 20 /* floats of A laid out at a time */, LAYOUT_TILES = 16 };
+enum {
+    KC = 288,                   /* steps: a panel's part and two tiles of A fill the first cache */
+    MC_TILES = MR < 8 ? 16 : 8, /* tiles of a block of rows */
+    NC = 384,                   /* columns of a group, at most */
+    PACKED = 4 << 20            /* floats of B made into panels at a time */
+};
 
 struct gemm {
     int64_t m, n, k;
     const float *a;
-    int64_t a_row, a_col;
+    int64_t a_row, a_col; /* one of them 1 */
     int round_a, round_b; /* to bf16 */
     const void *panels;   /* B in panels, or NULL: */
     enum dtype panels_dtype;
@@ -31,6 +36,8 @@ struct gemm_tile {
     const float *start; /* partial sums, NULL: 0 */
     int64_t start_row;
     const float *bias, *residual;
+    const char *ahead; /* fetched meanwhile, so many bytes every four steps */
+    int64_t ahead_step;
 };
 
 INLINE vf gemm_load(const float *p, int64_t columns)
@@ -60,27 +67,66 @@ INLINE void gemm_finish(const struct gemm_tile *t, int64_t row, int64_t column, 
     gemm_store(t->c + row * t->c_row + column, x, left);
 }
 
-/* rows x (panels * NR): k steps. A element (r,k) at a[k a_col + r] when laid out by tiles (tiled), else at a[r a_row + k]. */
-INLINE void gemm_micro(const int rows, const int panels, const int tiled, const int bf16, int64_t k, const float *a, int64_t a_row,
-                       const void *b, int64_t panel_size, const struct gemm_tile *t)
+INLINE void gemm_begin(vf acc[][4 * NRV], const int rows, const int width, const struct gemm_tile *t)
+{
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) acc[r][v] =
+        t->start ? gemm_load(t->start + r * t->start_row + v * LANES, t->columns - v * LANES) : v_zero();
+}
+
+INLINE void gemm_end(vf acc[][4 * NRV], const int rows, const int width, const struct gemm_tile *t)
+{
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) gemm_finish(t, r, v * LANES, acc[r][v]);
+}
+
+/* rows x (panels * NR) straight from the rows of x: a[r a_row + k]. Weights come from memory. */
+INLINE void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row, const void *b,
+                        int64_t panel_size, const struct gemm_tile *t)
 {
     vf acc[MR][4 * NRV];
     const int width = panels * NRV;
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) acc[r][v] =
-        t->start ? gemm_load(t->start + r * t->start_row + v * LANES, t->columns - v * LANES) : v_zero();
+    gemm_begin(acc, rows, width, t);
     for (int64_t i = 0; i < k; i++) {
         vf w[4 * NRV];
         UNROLL for (int v = 0; v < width; v++) w[v] = gemm_panel_load(b, v / NRV * panel_size + i * NR + v % NRV * LANES, bf16);
-        if (!tiled && panels > 1)
+        if (panels > 1)
             UNROLL for (int v = 0; v < panels; v++)
                 _mm_prefetch((const char *)b + (v * panel_size + (i + (bf16 ? 32 : 16)) * NR) * (bf16 ? 2 : 4), _MM_HINT_T0);
         UNROLL for (int r = 0; r < rows; r++)
         {
-            const vf x = v_set(tiled ? a[i * rows + r] : a[r * a_row + i]);
+            const vf x = v_set(a[r * a_row + i]);
             UNROLL for (int v = 0; v < width; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) gemm_finish(t, r, v * LANES, acc[r][v]);
+    gemm_end(acc, rows, width, t);
+}
+
+INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int tiled, const float *a, int64_t a_row, const float *b)
+{
+    vf w[NRV];
+    UNROLL for (int v = 0; v < NRV; v++) w[v] = v_load(b + v * LANES);
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        const vf x = v_set(tiled ? a[r] : a[r * a_row]);
+        UNROLL for (int v = 0; v < NRV; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
+    }
+}
+
+/* rows x NR, everything in the caches. A(r,k): a[k MR + r] (tiled) or a[r a_row + k]. */
+INLINE void gemm_micro(const int rows, const int tiled, int64_t k, const float *a, int64_t a_row, const float *b,
+                       const struct gemm_tile *t)
+{
+    enum { STEPS = 4 };
+    vf acc[MR][4 * NRV];
+    const int64_t a_step = tiled ? MR : 1;
+    const char *ahead = t->ahead;
+    int64_t i = 0;
+    gemm_begin(acc, rows, NRV, t);
+    for (; i + STEPS <= k; i += STEPS, ahead += t->ahead_step) {
+        _mm_prefetch(ahead, _MM_HINT_T0);
+        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, tiled, a + (i + j) * a_step, a_row, b + (i + j) * NR);
+    }
+    for (; i < k; i++) gemm_step(acc, rows, tiled, a + i * a_step, a_row, b + i * NR);
+    gemm_end(acc, rows, NRV, t);
 }
 
 #define TILE_CASES(X) X(1) X(2) X(3) X(4) X(5) X(6) TILE_CASES_WIDE(X)
@@ -90,29 +136,30 @@ INLINE void gemm_micro(const int rows, const int panels, const int tiled, const 
 #define TILE_CASES_WIDE(X)
 #endif
 
-/* A tile whose A is laid out, against one fp32 panel. */
-static void gemm_tiled(int rows, int64_t k, const float *a, const float *b, const struct gemm_tile *t)
+static void gemm_cached(int rows, int tiled, int64_t k, const float *a, int64_t a_row, const float *b, const struct gemm_tile *t)
 {
     switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
-        gemm_micro(R, 1, 1, 0, k, a, 0, b, 0, t);                                                                                  \
+        if (tiled)                                                                                                                 \
+            gemm_micro(R, 1, k, a, 0, b, t);                                                                                       \
+        else                                                                                                                       \
+            gemm_micro(R, 0, k, a, a_row, b, t);                                                                                   \
         break;
         TILE_CASES(TILE)
 #undef TILE
     }
 }
 
-/* A tile straight from the rows of x, one panel: chains of at most a few rows. */
 static void gemm_rows(int rows, int bf16, int64_t k, const float *a, int64_t a_row, const void *b, const struct gemm_tile *t)
 {
     switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
         if (bf16)                                                                                                                  \
-            gemm_micro(R, 1, 0, 1, k, a, a_row, b, 0, t);                                                                          \
+            gemm_stream(R, 1, 1, k, a, a_row, b, 0, t);                                                                            \
         else                                                                                                                       \
-            gemm_micro(R, 1, 0, 0, k, a, a_row, b, 0, t);                                                                          \
+            gemm_stream(R, 1, 0, k, a, a_row, b, 0, t);                                                                            \
         break;
         TILE_CASES(TILE)
 #undef TILE
@@ -130,22 +177,22 @@ static void gemm_streamed(int rows, int bf16, int64_t k, const float *a, int64_t
     const int64_t size = k * NR;
     switch (rows * 2 + bf16) {
     case 2:
-        gemm_micro(1, 4, 0, 0, k, a, a_row, b, size, t);
+        gemm_stream(1, 4, 0, k, a, a_row, b, size, t);
         break;
     case 3:
-        gemm_micro(1, 4, 0, 1, k, a, a_row, b, size, t);
+        gemm_stream(1, 4, 1, k, a, a_row, b, size, t);
         break;
     case 4:
-        gemm_micro(2, 3, 0, 0, k, a, a_row, b, size, t);
+        gemm_stream(2, 3, 0, k, a, a_row, b, size, t);
         break;
     case 5:
-        gemm_micro(2, 3, 0, 1, k, a, a_row, b, size, t);
+        gemm_stream(2, 3, 1, k, a, a_row, b, size, t);
         break;
     case 6:
-        gemm_micro(3, 2, 0, 0, k, a, a_row, b, size, t);
+        gemm_stream(3, 2, 0, k, a, a_row, b, size, t);
         break;
     case 7:
-        gemm_micro(3, 2, 0, 1, k, a, a_row, b, size, t);
+        gemm_stream(3, 2, 1, k, a, a_row, b, size, t);
         break;
     }
 }
@@ -200,75 +247,107 @@ static void gemm_skinny(const struct kctx *c, const struct gemm *g)
 }
 
 /* ---- many rows */
-struct gemm_block {
-    const struct gemm *g;
-    int64_t row, rows, k, ks;    /* the part of A that is laid out: rows row.., inner index k.. */
-    int64_t row_blocks, columns; /* of a task */
-    float *tiles, *b;            /* laid out A; KC x NC of B a thread, and beside it a C tile for the partial sums */
-    float *partial;
-    int first, last;
+enum {
+    A_ROW = KC + LANES,       /* floats from row to row: an odd number of cache lines */
+    A_TILE = KC * MR + LANES, /* a tile of columns, [KC][MR], and room for a vector's end */
+    OWN_A = MC_TILES * MR * A_ROW + LANES,
+    OWN_SUMS = MC_TILES * MR * NC,
+    OWN = OWN_A + OWN_SUMS + KC * NR
 };
 
-/* The rows of A as they are serve when a row is contiguous and not to be rounded. */
-static int gemm_direct(const struct gemm *g)
+struct gemm_block {
+    const struct gemm *g;
+    int64_t k, ks;                     /* inner index k .. k+ks-1 */
+    int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
+    float *b;                          /* B's panels for these k; NULL: g->panels */
+    float *own;                        /* [threads, OWN]: part of A, partial sums, a panel made fp32 */
+};
+
+/* A task's share, and its memory. */
+struct gemm_share {
+    int64_t tile, tile_end, panel, panel_end, row;
+    float *a, *sums, *wide;
+};
+
+static int64_t gemm_size(const struct gemm *g)
 {
-    return g->a_col == 1 && !g->round_a;
+    return g->panels && g->panels_dtype == DTYPE_BF16 ? 2 : 4;
 }
 
-static void gemm_layout_tile(const struct gemm_block *s, int64_t from, int64_t rows)
+static void gemm_round(float *x, int64_t n)
 {
-    const struct gemm *g = s->g;
-    const float *a = g->a + (s->row + from) * g->a_row + s->k * g->a_col;
-    float *to = s->tiles + from * s->ks;
-    for (int64_t i = 0; i < s->ks; i++)
-        for (int64_t r = 0; r < rows; r++) to[i * rows + r] = a[r * g->a_row + i * g->a_col];
+    for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
 
-/* A's columns are contiguous: neighbouring tiles take their parts of a line together. */
-static void gemm_layout_columns(const struct gemm_block *s, int64_t tile, int64_t tile_end, int64_t tiles)
+static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
+{
+    return tile * s->g->m / s->tiles;
+}
+
+/* A's rows are contiguous. They are copied because rows whole pages apart would meet in one set of the cache. */
+static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *o, int64_t k, int64_t kc)
 {
     const struct gemm *g = s->g;
-    for (int64_t i = 0; i < s->ks; i++) {
-        const float *a = g->a + s->row + (s->k + i) * g->a_col;
-        for (int64_t t = tile; t < tile_end; t++) {
-            const int64_t from = t * s->rows / tiles, rows = (t + 1) * s->rows / tiles - from;
-            float *to = s->tiles + from * s->ks + i * rows;
-            for (int64_t r = 0; r < rows; r++) to[r] = a[from + r];
-        }
+    const int64_t end = gemm_tile_row(s, o->tile_end);
+    for (int64_t r = o->row; r < end; r++) {
+        float *to = o->a + (r - o->row) * A_ROW;
+        memcpy(to, g->a + r * g->a_row + k, (size_t)kc * sizeof *to);
+        if (g->round_a) gemm_round(to, kc);
     }
 }
 
-static void gemm_layout_task(void *arg, int64_t task, int thread)
+/* A's columns are contiguous: tiles as [k][MR]. Whole vectors are copied; the next step writes over what is too much. */
+static void gemm_take_columns(const struct gemm_block *s, const struct gemm_share *o, int64_t k, int64_t kc)
 {
-    (void)thread;
-    const struct gemm_block *s = arg;
-    const int64_t tiles = gemm_tiles(s->rows), tile = task * LAYOUT_TILES,
-                  end = tile + LAYOUT_TILES < tiles ? tile + LAYOUT_TILES : tiles;
-    if (s->g->a_row == 1)
-        gemm_layout_columns(s, tile, end, tiles);
-    else
-        for (int64_t t = tile; t < end; t++)
-            gemm_layout_tile(s, t * s->rows / tiles, (t + 1) * s->rows / tiles - t * s->rows / tiles);
-    if (!s->g->round_a) return;
-    for (int64_t i = tile * s->rows / tiles * s->ks; i < end * s->rows / tiles * s->ks; i++) s->tiles[i] = bf16_round(s->tiles[i]);
+    enum { WIDTH = MR <= 8 ? 8 : 16, AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
+    const struct gemm *g = s->g;
+    for (int64_t i = 0; i < kc; i++) {
+        const float *a = g->a + (k + i) * g->a_col;
+        for (int64_t t = o->tile; t < o->tile_end; t++) {
+            const int64_t from = gemm_tile_row(s, t);
+            float *to = o->a + (t - o->tile) * A_TILE + i * MR;
+            if (i + AHEAD < kc) _mm_prefetch((const char *)(a + AHEAD * g->a_col + from), _MM_HINT_T0);
+            if (g->m - from < WIDTH)
+                v_store(to, v_load_n(a + from, g->m - from));
+            else if (WIDTH == 8)
+                _mm256_storeu_ps(to, _mm256_loadu_ps(a + from));
+            else
+                v_store(to, v_load(a + from));
+        }
+    }
+    if (g->round_a) gemm_round(o->a, (o->tile_end - o->tile) * A_TILE);
 }
 
-/* kc x columns of B into panels of fp32. */
-static void gemm_panels(const struct gemm *g, float *to, int64_t k, int64_t kc, int64_t column, int64_t columns)
+static void gemm_fetch(const float *p, int64_t row, int64_t rows)
 {
-    enum { AHEAD = 8 }; /* rows are pages apart: nobody else fetches them in time */
-    for (int64_t i = 0; i < kc; i++)
-        for (int64_t j = 0; j < columns; j += LANES) {
-            if (i + AHEAD < kc) _mm_prefetch((const char *)(g->b + (k + i + AHEAD) * g->b_row + column + j), _MM_HINT_T0);
-            float *p = to + j / NR * kc * NR + i * NR + j % NR;
-            v_store(p, gemm_load(g->b + (k + i) * g->b_row + column + j, columns - j));
-        }
-    if (columns % NR) /* the last panel's padding beyond whole vectors */
-        for (int64_t i = 0; i < kc; i++)
-            for (int64_t j = (columns + LANES - 1) / LANES * LANES; j % NR; j += LANES)
-                v_store(to + j / NR * kc * NR + i * NR + j % NR, v_zero());
-    if (g->round_b)
-        for (int64_t i = 0; i < (columns + NR - 1) / NR * kc * NR; i++) to[i] = bf16_round(to[i]);
+    for (int64_t r = 0; r < rows; r++) _mm_prefetch((const char *)(p + r * row), _MM_HINT_T0);
+}
+
+/* All tiles of a share against kc steps of one panel: the first, the last of their chains or neither. */
+static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, const float *panel, const void *next,
+                       int64_t kc, int first, int last)
+{
+    const struct gemm *g = s->g;
+    const int64_t column = p * NR, tiles = o->tile_end - o->tile, share = (kc * NR * gemm_size(g) + tiles - 1) / tiles;
+    const int continues = first && (g->continues || s->k > 0), ends = last && s->k + s->ks == g->k, tiled = g->a_col != 1;
+    for (int64_t i = 0, from = o->row, end; i < tiles; i++, from = end) {
+        end = gemm_tile_row(s, o->tile + i + 1);
+        float *c = g->c + from * g->c_row + column, *sums = o->sums + (from - o->row) * NC + (p - o->panel) * NR;
+        const struct gemm_tile t = {.c = last ? c : sums,
+                                    .c_row = last ? g->c_row : NC,
+                                    .columns = g->n - column < NR ? g->n - column : NR,
+                                    .start = continues ? c
+                                             : first   ? NULL
+                                                       : sums,
+                                    .start_row = continues ? g->c_row : NC,
+                                    .bias = ends && g->bias ? g->bias + column : NULL,
+                                    .residual = ends && g->residual ? g->residual + from * g->c_row + column : NULL,
+                                    .ahead = (const char *)next + i * share,
+                                    .ahead_step = (share + kc / 4) / (kc / 4 + 1)};
+        if (continues && i + 1 < tiles) gemm_fetch(c + (end - from) * g->c_row, g->c_row, MR);
+        if (t.residual) gemm_fetch(t.residual, g->c_row, end - from);
+        gemm_cached((int)(end - from), tiled, kc, o->a + (tiled ? i * A_TILE : (from - o->row) * A_ROW), A_ROW, panel, &t);
+    }
 }
 
 static void gemm_widen(float *to, const uint16_t *from, int64_t n)
@@ -276,71 +355,76 @@ static void gemm_widen(float *to, const uint16_t *from, int64_t n)
     for (int64_t i = 0; i < n; i += LANES) v_store(to + i, v_load_bf16(from + i));
 }
 
-/* All tiles of a row block against the panels of one column block, for kc steps from k (counted inside the laid out part). */
-static void gemm_block_step(const struct gemm_block *s, int64_t tile, int64_t tile_end, int64_t column, int64_t columns, int64_t k,
-                            int64_t kc, float *b, float *partial)
+static void gemm_block_task(void *arg, int64_t task, int thread)
 {
+    const struct gemm_block *s = arg;
     const struct gemm *g = s->g;
-    const int64_t tiles = gemm_tiles(s->rows);
-    const int starts = k > 0 || !s->first || g->continues, ends = s->last && k + kc == s->ks;
-    if (!g->panels) gemm_panels(g, b, s->k + k, kc, column, columns);
-    for (int64_t j = 0; j < columns; j += NR) {
-        const int64_t whole = (column + j) * g->k + (s->k + k) * NR; /* in weights kept as panels */
-        const float *panel = b + j * kc;
-        if (g->panels && g->panels_dtype == DTYPE_F32) panel = (const float *)g->panels + whole;
-        if (g->panels && g->panels_dtype == DTYPE_BF16) gemm_widen(b, (const uint16_t *)g->panels + whole, kc * NR), panel = b;
-        for (int64_t i = tile; i < tile_end; i++) {
-            const int64_t from = i * s->rows / tiles, rows = (i + 1) * s->rows / tiles - from, first = tile * s->rows / tiles;
-            float *c = g->c + (s->row + from) * g->c_row + column + j, *hold = partial ? partial + (from - first) * NC + j : c;
-            const int64_t hold_row = partial ? NC : g->c_row;
-            const struct gemm_tile t = {.c = ends ? c : hold,
-                                        .c_row = ends ? g->c_row : hold_row,
-                                        .columns = columns - j < NR ? columns - j : NR,
-                                        .start = starts ? hold : NULL,
-                                        .start_row = hold_row,
-                                        .bias = ends && g->bias ? g->bias + column + j : NULL,
-                                        .residual =
-                                            ends && g->residual ? g->residual + (s->row + from) * g->c_row + column + j : NULL};
-            if (s->tiles)
-                gemm_tiled((int)rows, kc, s->tiles + from * s->ks + k * rows, panel, &t);
-            else
-                gemm_rows((int)rows, 0, kc, g->a + (s->row + from) * g->a_row + s->k + k, g->a_row, panel, &t);
+    const int64_t block = task % s->row_blocks, group = task / s->row_blocks, panels = (g->n + NR - 1) / NR, size = gemm_size(g);
+    const int64_t chunks = (s->ks + KC - 1) / KC, stride = (s->b ? s->ks : g->k) * NR * size;
+    const char *b = s->b ? (const char *)s->b : (const char *)g->panels;
+    struct gemm_share o = {.tile = block * s->tiles / s->row_blocks,
+                           .tile_end = (block + 1) * s->tiles / s->row_blocks,
+                           .panel = group * panels / s->groups,
+                           .panel_end = (group + 1) * panels / s->groups,
+                           .a = s->own + thread * OWN};
+    o.row = gemm_tile_row(s, o.tile), o.sums = o.a + OWN_A, o.wide = o.sums + OWN_SUMS;
+    for (int64_t c = 0; c < chunks; c++) {
+        const int64_t k = c * s->ks / chunks, kc = (c + 1) * s->ks / chunks - k;
+        if (g->a_col != 1)
+            gemm_take_columns(s, &o, s->k + k, kc);
+        else
+            gemm_take_rows(s, &o, s->k + k, kc);
+        for (int64_t p = o.panel; p < o.panel_end; p++) {
+            const char *panel = b + p * stride + k * NR * size, *next = p + 1 < o.panel_end ? panel + stride : panel;
+            if (size == 2) gemm_widen(o.wide, (const uint16_t *)(const void *)panel, kc * NR);
+            gemm_panel(s, &o, p, size == 2 ? o.wide : (const float *)(const void *)panel, next, kc, c == 0, c + 1 == chunks);
         }
     }
 }
 
-static void gemm_block_task(void *arg, int64_t task, int thread)
+/* Steps of B into panels. */
+enum { PACK_STEPS = 16 };
+static void gemm_pack_task(void *arg, int64_t task, int thread)
 {
+    (void)thread;
     const struct gemm_block *s = arg;
-    const int64_t column = task / s->row_blocks * s->columns, block = task % s->row_blocks, tiles = gemm_tiles(s->rows);
-    const int64_t columns = s->g->n - column < s->columns ? s->g->n - column : s->columns;
-    const int64_t tile = block * tiles / s->row_blocks, tile_end = (block + 1) * tiles / s->row_blocks;
-    float *b = s->b + (int64_t)thread * KC * NC, *partial = s->partial ? s->partial + (int64_t)thread * (MC + MR) * NC : NULL;
-    for (int64_t k = 0; k < s->ks; k += KC)
-        gemm_block_step(s, tile, tile_end, column, columns, k, s->ks - k < KC ? s->ks - k : KC, b, partial);
+    const struct gemm *g = s->g;
+    const int64_t begin = task * PACK_STEPS, end = begin + PACK_STEPS < s->ks ? begin + PACK_STEPS : s->ks;
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t j = 0; j < g->n; j += LANES)
+            v_store(s->b + j / NR * s->ks * NR + i * NR + j % NR, gemm_load(g->b + (s->k + i) * g->b_row + j, g->n - j));
+    if (g->n % NR && g->n % NR <= NR - LANES) /* the last panel's vectors without a column */
+        for (int64_t i = begin; i < end; i++) v_store(s->b + g->n / NR * s->ks * NR + i * NR + NR - LANES, v_zero());
+    if (g->round_b)
+        for (int64_t p = 0; p * NR < g->n; p++) gemm_round(s->b + (p * s->ks + begin) * NR, (end - begin) * NR);
+}
+
+/* Tasks down and across: enough for the threads, but A is copied once for every group, which is cheap only while it stays in the cache. */
+static void gemm_cut(struct gemm_block *s, int64_t threads)
+{
+    const int64_t panels = (s->g->n + NR - 1) / NR, least = 6;
+    s->tiles = gemm_tiles(s->g->m);
+    s->row_blocks = (s->tiles + MC_TILES - 1) / MC_TILES;
+    s->row_blocks = (s->row_blocks + threads - 1) / threads * threads;
+    if (s->row_blocks > s->tiles) s->row_blocks = s->tiles;
+    s->groups = (panels * NR + NC - 1) / NC;
+    while (s->groups * NC < (panels + s->groups - 1) / s->groups * s->groups * NR) s->groups++;
+    int64_t wanted = (threads * (s->g->m * s->ks <= 1 << 20 ? 4 : 2) + s->row_blocks - 1) / s->row_blocks;
+    if (wanted * least > panels) wanted = panels / least;
+    if (threads > 1 && s->groups < wanted) s->groups = wanted;
 }
 
 static void gemm_blocked(const struct kctx *c, const struct gemm *g)
 {
-    const int64_t threads = pool_threads(c->pool);
-    const int64_t m_step = g->m < 8192 ? g->m : 8192;
-    int64_t k_step = CHUNK / m_step / KC * KC;
-    if (k_step < KC) k_step = KC;
-    if (g->residual || k_step > g->k) k_step = g->k; /* with a residual the partial sums live only within a task */
-    struct gemm_block s = {.g = g};
-    if (!gemm_direct(g)) s.tiles = scratch(c, m_step * k_step);
-    s.b = scratch(c, threads * KC * NC);
-    if (g->residual && g->k > KC) s.partial = scratch(c, threads * (MC + MR) * NC);
-    for (s.row = 0; s.row < g->m; s.row += m_step)
-        for (s.k = 0; s.k < g->k; s.k += k_step) {
-            s.rows = g->m - s.row < m_step ? g->m - s.row : m_step;
-            s.ks = g->k - s.k < k_step ? g->k - s.k : k_step;
-            s.first = s.k == 0, s.last = s.k + s.ks == g->k;
-            s.row_blocks = (gemm_tiles(s.rows) * MR + MC - 1) / MC;
-            s.columns = g->n / (threads * 4) / NR * NR; /* enough tasks to share, wide enough to reuse what is packed */
-            if (s.columns > NC) s.columns = NC;
-            if (s.columns < (g->panels ? NR : 2 * NR)) s.columns = g->panels ? NR : 2 * NR;
-            if (s.tiles) pool_run(c->pool, (gemm_tiles(s.rows) + LAYOUT_TILES - 1) / LAYOUT_TILES, gemm_layout_task, &s);
-            pool_run(c->pool, (g->n + s.columns - 1) / s.columns * s.row_blocks, gemm_block_task, &s);
-        }
+    const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR;
+    int64_t k_step = g->k;
+    if (!g->panels && padded * g->k > PACKED) k_step = PACKED / padded > KC ? PACKED / padded / KC * KC : KC;
+    struct gemm_block s = {.g = g, .own = scratch(c, threads * OWN)};
+    if (!g->panels) s.b = scratch(c, padded * (k_step < g->k ? k_step : g->k));
+    for (s.k = 0; s.k < g->k; s.k += k_step) {
+        s.ks = g->k - s.k < k_step ? g->k - s.k : k_step;
+        gemm_cut(&s, threads);
+        if (s.b) pool_run(c->pool, (s.ks + PACK_STEPS - 1) / PACK_STEPS, gemm_pack_task, &s);
+        pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);
+    }
 }

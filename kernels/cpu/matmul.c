@@ -37,8 +37,8 @@ static void matmul_pack(const struct kctx *c, void *packed, const float *w, int6
     pool_run(c->pool, (n + NR - 1) / NR, pack_task, &s);
 }
 
-/* Weights kept as fp32 panels need no blocking while a panel of K fits the second cache; panels of bf16 are worth widening once for many rows. */
-enum { FEW_ROWS = 4 * MR, WHOLE_K = 2048 };
+/* So few rows that weights come from memory faster than a part of them is used again. */
+enum { FEW_ROWS = 2 * MR };
 
 static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
                    const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
@@ -57,16 +57,16 @@ static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, 
                      .bias = bias,
                      .residual = residual,
                      .round_a = dtype == DTYPE_BF16};
-    const int whole = t <= FEW_ROWS || k <= 0 || (dtype == DTYPE_F32 && k <= WHOLE_K);
-    if (whole && dtype == DTYPE_BF16) {
-        float *rounded = scratch(c, t * k);
-        for (int64_t i = 0; i < t * k; i++) rounded[i] = bf16_round(x[i]);
-        g.a = rounded;
-    }
-    if (whole)
-        gemm_skinny(c, &g);
-    else
+    if (t > FEW_ROWS && k > 1) {
         gemm_blocked(c, &g);
+    } else {
+        if (g.round_a) {
+            float *rounded = scratch(c, t * k);
+            for (int64_t i = 0; i < t * k; i++) rounded[i] = bf16_round(x[i]);
+            g.a = rounded;
+        }
+        gemm_skinny(c, &g);
+    }
     arena_reset(c->scratch);
 }
 
