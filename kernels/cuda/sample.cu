@@ -254,7 +254,7 @@ static __device__ int64_t sample_pick_id(const struct sample_shared *s, const fl
 static __device__ int64_t sample_draw(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m, int64_t v)
 {
     const sample_cut cut = sample_truncate(s, z, row, scale, m, v);
-    const int64_t tile_ids = v <= (int64_t)TILE * TILES_MOST ? TILE : (v + TILES_MOST * 32 - 1) / (TILES_MOST * 32) * 32;
+    const int64_t tile_ids = v <= (int64_t)TILE * TILES_MOST ? (int64_t)TILE : (v + TILES_MOST * 32 - 1) / (TILES_MOST * 32) * 32;
     __syncthreads();
     sample_tiles(s, z, cut, scale, m, v, tile_ids);
     __syncthreads();

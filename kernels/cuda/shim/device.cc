@@ -1,0 +1,79 @@
+/* The runtime library of the shim: device memory is host memory that kernels alone may touch, between unwritten zones. */
+#include "internal.h"
+
+#include "../cuda.h"
+
+enum { ZONE = 4096 };
+
+cudaError_t shim_malloc(void **p, size_t bytes)
+{
+    const size_t n = (bytes + 255) / 256 * 256;
+    unsigned char *base = (unsigned char *)aligned_alloc(256, n + 2 * ZONE + 256);
+    *p = NULL;
+    if (!base) return cudaErrorMemoryAllocation;
+    memcpy(base, &bytes, sizeof bytes);
+    memset(base + ZONE, 0xff, n); /* what is not written is NaN */
+    watch_add(base + ZONE, bytes);
+    *p = base + ZONE;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *p)
+{
+    if (!p) return cudaSuccess;
+    watch_remove(p);
+    free((unsigned char *)p - ZONE);
+    return cudaSuccess;
+}
+
+cudaError_t shim_malloc_host(void **p, size_t bytes)
+{
+    *p = malloc(bytes);
+    return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind, cudaStream_t)
+{
+    memmove(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
+{
+    memset(p, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t status)
+{
+    return status == cudaErrorMemoryAllocation ? "out of memory" : "an error";
+}
+
+const char *cudaGetErrorName(cudaError_t status)
+{
+    return status == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+}
+
+const struct kernels *kernels_shim(void)
+{
+    static struct kernels table;
+    cuda_table(&table);
+    table.name = "shim";
+    return &table;
+}

@@ -1,0 +1,26 @@
+/* Between the files of the shim. */
+#ifndef TARE_SHIM_INTERNAL_H
+#define TARE_SHIM_INTERNAL_H
+
+#include "shim.h"
+
+/* run.cc: what runs now */
+struct shim_block_view {
+    bool running;                  /* a kernel's thread runs */
+    const char *kernel;
+    int thread;                    /* linear index */
+    uint32_t warp_syncs;           /* of the thread's warp in this block */
+    uintptr_t stack_begin, stack_end, args_begin, args_end; /* the thread's stack; the launch's arguments */
+    uintptr_t shared_begin, shared_end, shared_all_begin, shared_all_end; /* dynamic shared memory: the launch's, and what there is */
+};
+extern struct shim_block_view shim_view;
+void shim_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* watch.cc */
+void watch_launch(void);
+void watch_block(void);
+void watch_barrier(void);
+void watch_add(void *p, size_t bytes); /* device memory */
+void watch_remove(void *p);
+
+#endif

@@ -1,0 +1,289 @@
+/* CUDA C on the host, for tests: a launch runs its blocks one after the other, a block's threads as fibers that give way at barriers and warp
+ * operations. Built by a C++ compiler from the same .cu files (TARE_CUDA_SHIM).
+ *
+ * Every memory access of a kernel is watched (watch.cc), so that a test finds
+ *   - races: two threads of a block on one word between two barriers, or two blocks of a launch, one of them writing;
+ *   - accesses outside of every device allocation and of the launch's dynamic shared memory, and host code that touches device memory;
+ *   - threads of a block at different barriers, or waiting for each other for ever.
+ * Shared memory holds NaN when a block begins. A finding becomes the context's fault at the end of the launch and counts in shim_found.
+ *
+ * Not here: tensor cores (mma_host.cuh has them), partial warp masks, streams that overlap, memory order between blocks. */
+#ifndef TARE_CUDA_SHIM_H
+#define TARE_CUDA_SHIM_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "kernels.h"
+
+/* ---- for tests */
+extern "C" {
+extern int64_t shim_found;       /* findings so far, in all launches */
+extern char shim_first[400];     /* the first one since shim_forget */
+void shim_forget(void);          /* back to none */
+void shim_schedule(uint32_t seed); /* in which order a block's threads run; 0: by index */
+int shim_watches(void);          /* 0: built without watching accesses (a sanitizer's build) */
+const struct kernels *kernels_shim(void);
+}
+
+/* ---- what a thread is */
+struct uint3 {
+    unsigned x, y, z;
+};
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+struct shim_launch_state {
+    struct uint3 thread, block;
+    struct dim3 block_dim, grid_dim;
+};
+extern struct shim_launch_state shim_now;
+#define threadIdx (shim_now.thread)
+#define blockIdx (shim_now.block)
+#define blockDim (shim_now.block_dim)
+#define gridDim (shim_now.grid_dim)
+enum { warpSize = 32 };
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(N) __attribute__((aligned(N)))
+#define __shared__ static
+#define __constant__ static const
+
+/* ---- in a block */
+void shim_barrier(const char *file, int line);
+void shim_warp_sync(void);
+int shim_lane(void);
+int shim_thread(void);            /* linear index in the block */
+int64_t shim_block_serial(void);  /* another one for every block that runs */
+void shim_fail(const char *what); /* a finding of a kernel's own */
+/* Every lane of the warp gives `bytes` (at most 64) and gets those of all 32 lanes, 32 * bytes. A lane that has ended gives what its last exchange
+ * left. */
+void shim_warp_exchange(const void *mine, int bytes, void *all);
+void *shim_dynamic_shared(void);
+void shim_atomic_begin(void *p, int bytes);
+
+#define __syncthreads() shim_barrier(__FILE__, __LINE__)
+static inline void shim_mask(unsigned mask)
+{
+    if (mask != 0xffffffffu) shim_fail("a warp operation with a partial mask, which the shim does not have");
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+    shim_mask(mask);
+    shim_warp_sync();
+}
+static inline void __threadfence(void) {}
+static inline void __threadfence_block(void) {}
+
+template <class T> static inline T shim_shuffle(T x, int from)
+{
+    static_assert(sizeof(T) <= 64, "");
+    T all[32];
+    shim_warp_exchange(&x, (int)sizeof x, all);
+    return from >= 0 && from < 32 ? all[from] : x;
+}
+template <class T> static inline T __shfl_sync(unsigned mask, T x, int lane, int width = 32)
+{
+    shim_mask(mask);
+    const int base = shim_lane() / width * width;
+    return shim_shuffle(x, base + lane % width);
+}
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T x, int bits, int width = 32)
+{
+    shim_mask(mask);
+    const int to = shim_lane() ^ bits;
+    return shim_shuffle(x, to / width <= shim_lane() / width ? to : -1);
+}
+template <class T> static inline T __shfl_down_sync(unsigned mask, T x, unsigned by, int width = 32)
+{
+    shim_mask(mask);
+    const int to = shim_lane() + (int)by;
+    return shim_shuffle(x, to / width == shim_lane() / width ? to : -1);
+}
+template <class T> static inline T __shfl_up_sync(unsigned mask, T x, unsigned by, int width = 32)
+{
+    shim_mask(mask);
+    const int to = shim_lane() - (int)by;
+    return shim_shuffle(x, to >= shim_lane() / width * width ? to : -1);
+}
+unsigned shim_ballot(int predicate); /* ended lanes give 0 */
+int shim_live_lanes(unsigned *mask);
+static inline unsigned __ballot_sync(unsigned mask, int predicate)
+{
+    shim_mask(mask);
+    return shim_ballot(predicate);
+}
+static inline int __any_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, !predicate) == 0;
+}
+
+template <class T> static inline T atomicAdd(T *p, T x)
+{
+    static_assert(std::is_integral<T>::value, "no atomics on floating point: their order is not fixed");
+    shim_atomic_begin(p, (int)sizeof *p);
+    T *volatile at = p;
+    const T old = *at;
+    *at = (T)(old + x);
+    shim_atomic_begin(NULL, 0);
+    return old;
+}
+
+/* ---- arithmetic */
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+static inline int __clz(int x)
+{
+    return x ? __builtin_clz((unsigned)x) : 32;
+}
+static inline uint64_t __umul64hi(uint64_t a, uint64_t b)
+{
+    return (uint64_t)((unsigned __int128)a * b >> 64);
+}
+template <class A, class B> static inline typename std::common_type<A, B>::type min(A a, B b)
+{
+    return b < a ? b : a;
+}
+template <class A, class B> static inline typename std::common_type<A, B>::type max(A a, B b)
+{
+    return a < b ? b : a;
+}
+template <class T> static inline T __ldg(const T *p)
+{
+    return *p;
+}
+static inline unsigned __float_as_uint(float x)
+{
+    unsigned u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+static inline float __uint_as_float(unsigned u)
+{
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(8) int2 {
+    int x, y;
+};
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+static inline float2 make_float2(float x, float y)
+{
+    return float2{x, y};
+}
+static inline float4 make_float4(float x, float y, float z, float w)
+{
+    return float4{x, y, z, w};
+}
+static inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return uint2{x, y};
+}
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+    return uint4{x, y, z, w};
+}
+static inline int4 make_int4(int x, int y, int z, int w)
+{
+    return int4{x, y, z, w};
+}
+
+/* ---- the runtime library, as much as the backend calls */
+typedef int cudaError_t;
+typedef struct shim_stream *cudaStream_t;
+typedef struct shim_event *cudaEvent_t;
+enum {
+    cudaSuccess = 0,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchFailure,
+    cudaErrorMisalignedAddress,
+    cudaErrorAssert,
+    cudaErrorLaunchTimeout,
+    cudaErrorECCUncorrectable,
+    cudaErrorIllegalInstruction,
+    cudaErrorHardwareStackError,
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+cudaError_t shim_malloc(void **p, size_t bytes);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s);
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+const char *cudaGetErrorString(cudaError_t status);
+const char *cudaGetErrorName(cudaError_t status);
+cudaError_t shim_malloc_host(void **p, size_t bytes);
+template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes)
+{
+    return shim_malloc((void **)p, bytes);
+}
+template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
+{
+    return shim_malloc_host((void **)p, bytes);
+}
+
+/* ---- launching */
+void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct dim3 block, size_t shared, void (*thread)(void *),
+              void *args, size_t args_bytes);
+
+template <class... P> struct shim_call {
+    void (*kernel)(P...);
+    std::tuple<P...> args;
+    template <size_t... I> void spread(std::index_sequence<I...>) { kernel(std::get<I>(args)...); }
+    static void thread(void *self) { ((shim_call *)self)->spread(std::index_sequence_for<P...>()); }
+};
+template <class... P, class... A>
+static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid, struct dim3 block, size_t shared, void (*kernel)(P...),
+                        A... args)
+{
+    shim_call<P...> call = {kernel, std::tuple<P...>(args...)};
+    shim_run(c, name, grid, block, shared, shim_call<P...>::thread, &call, sizeof call);
+}
+
+#define CUDA_LAUNCH(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                           \
+    do {                                                                                                                           \
+        if (kernel_faulted(C)) break;                                                                                              \
+        shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                         \
+    } while (0)
+#define CUDA_SHARED(TYPE, NAME) TYPE *NAME = static_cast<TYPE *>(shim_dynamic_shared())
+
+#endif

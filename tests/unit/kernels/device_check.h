@@ -1,0 +1,134 @@
+/* Checks of backends whose memory the host does not touch: the CUDA kernels as fibers on the host ("shim", kernels/cuda/shim/shim.h) and on a GPU
+ * ("cuda", skipped with the reason where there is none). Inputs lie on the host, a copy between guard zones on the device; results are brought
+ * back and compared with ref.
+ *
+ *   static void add(const struct kernels *k, const struct kctx *c)
+ *   {
+ *       float *y = randoms(n, 0, 1), *x = randoms(n, 0, 1), *dy = on_device(k, c, y, n * 4), *dx = on_device(k, c, x, n * 4);
+ *       k->add(c, dy, dx, n);
+ *       ref->add(&contexts[0], y, x, n);
+ *       assert_bits("add", from_device(k, c, dy, n * 4), y, n);
+ *       device_end(k, c);                                                the guards, the fault, everything freed
+ *   }
+ *   DEVICE_TEST(add)     ... device_test(add) in main's list */
+#ifndef DEVICE_CHECK_H
+#define DEVICE_CHECK_H
+
+#include "kernel_check.h"
+
+#ifdef TARE_CUDA_SHIM
+extern int64_t shim_found;
+extern char shim_first[400];
+void shim_forget(void);
+void shim_schedule(uint32_t seed);
+int shim_watches(void);
+const struct kernels *kernels_shim(void);
+#endif
+
+enum { DEVICE_GUARD = 256 };
+struct device_piece {
+    char *base;
+    int64_t bytes;
+};
+static struct device_piece pieces[MOST_BUFFERS];
+static int n_pieces;
+static struct kernel_fault device_fault;
+static struct kctx device_context = {.fault = &device_fault};
+
+static inline void assert_no_fault(const struct kernels *k, const struct kctx *c)
+{
+    struct err e = {0};
+    if (kernels_finish(k, c, &e)) {
+        device_fault = (struct kernel_fault){.layer = -1};
+        fail_msg("%s", e.message);
+    }
+}
+
+/* bytes of memory of the backend, host NULL: full of a pattern that is NaN. */
+static inline void *on_device(const struct kernels *k, const struct kctx *c, const void *host, int64_t bytes)
+{
+    const int64_t all = bytes + 2 * DEVICE_GUARD;
+    char *staging = malloc((size_t)all), *base = k->alloc(c, all);
+    assert_non_null(staging);
+    if (!base) fail_msg("%s: no memory for %lld bytes", k->name, (long long)all);
+    assert_true(n_pieces < MOST_BUFFERS);
+    memset(staging, 0xff, (size_t)all);
+    if (host && bytes) memcpy(staging + DEVICE_GUARD, host, (size_t)bytes);
+    k->upload(c, base, staging, all);
+    pieces[n_pieces++] = (struct device_piece){base, bytes};
+    free(staging);
+    return base + DEVICE_GUARD;
+}
+
+/* Into a buffer of kernel_check.h, freed by device_end. */
+static inline float *from_device(const struct kernels *k, const struct kctx *c, const void *device, int64_t bytes)
+{
+    float *host = floats((bytes + 3) / 4, 0);
+    assert_no_fault(k, c);
+    k->download(c, host, device, bytes);
+    return host;
+}
+
+static inline void device_end(const struct kernels *k, const struct kctx *c)
+{
+    assert_no_fault(k, c);
+    for (int i = 0; i < n_pieces; i++) {
+        const struct device_piece *p = &pieces[i];
+        unsigned char guard[2][DEVICE_GUARD];
+        k->download(c, guard[0], p->base, DEVICE_GUARD);
+        k->download(c, guard[1], p->base + DEVICE_GUARD + p->bytes, DEVICE_GUARD);
+        for (int j = 0; j < 2 * DEVICE_GUARD; j++)
+            if (guard[j / DEVICE_GUARD][j % DEVICE_GUARD] != 0xff)
+                fail_msg("%s: a byte %s a piece of %lld bytes was written", k->name, j < DEVICE_GUARD ? "in front of" : "behind",
+                         (long long)p->bytes);
+        k->release(c, p->base);
+    }
+    n_pieces = 0;
+    assert_no_fault(k, c);
+    buffers_end();
+}
+
+typedef void (*device_test_body)(const struct kernels *k, const struct kctx *c);
+
+static inline void device_run_shim(device_test_body body)
+{
+#ifdef TARE_CUDA_SHIM
+    device_fault = (struct kernel_fault){.layer = -1};
+    n_pieces = 0;
+    shim_forget();
+    body(kernels_shim(), &device_context);
+    if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
+#else
+    (void)body;
+    printf("SKIP: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
+    skip();
+#endif
+}
+
+static inline void device_run_cuda(device_test_body body)
+{
+    const struct kernels *k;
+    struct err e;
+    if (kernels_cuda(0, &k, &e)) {
+        printf("SKIP: %s\n", e.message);
+        skip();
+    }
+    device_fault = (struct kernel_fault){.layer = -1};
+    n_pieces = 0;
+    body(k, &device_context);
+}
+
+#define DEVICE_TEST(NAME)                                                                                                          \
+    static void test_##NAME##_on_shim(void **state)                                                                                \
+    {                                                                                                                              \
+        (void)state;                                                                                                               \
+        device_run_shim(NAME);                                                                                                     \
+    }                                                                                                                              \
+    static void test_##NAME##_on_cuda(void **state)                                                                                \
+    {                                                                                                                              \
+        (void)state;                                                                                                               \
+        device_run_cuda(NAME);                                                                                                     \
+    }
+#define device_test(NAME) cmocka_unit_test(test_##NAME##_on_shim), cmocka_unit_test(test_##NAME##_on_cuda)
+
+#endif

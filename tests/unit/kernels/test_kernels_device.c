@@ -1,0 +1,302 @@
+/* The CUDA kernels that need no tensor core against ref. Element-wise operations and sums over rows in order have ref's bits; reductions along a
+ * row have an order of their own. */
+#include "device_check.h"
+
+static const int64_t WIDTHS[] = {1, 2, 31, 33, 64, 128, 255, 257, 576, 1030};
+enum { N_WIDTHS = sizeof WIDTHS / sizeof *WIDTHS };
+
+#define ROW_TOLERANCE 2e-6
+
+static void norm(const struct kernels *k, const struct kctx *c)
+{
+    for (int i = 0; i < N_WIDTHS; i++)
+        for (int64_t t = 0; t < 200; t = t * 11 + 1) {
+            const int64_t width = WIDTHS[i], heads = 1 + i % 3, ld = heads * width + i % 4, n = t * ld;
+            if (n > 30000) continue;
+            float *x = randoms(n, 0, 3), *w = randoms(width, 0, 1), *y = randoms(n, 0, 1), *rms = floats(t * heads, 0),
+                  *dy = randoms(n, 0, 1), *dw = randoms(width, 0, 1);
+            float *gx = on_device(k, c, x, 4 * n), *gw = on_device(k, c, w, 4 * width), *gy = on_device(k, c, y, 4 * n),
+                  *grms = on_device(k, c, NULL, 4 * t * heads), *gdy = on_device(k, c, dy, 4 * n),
+                  *gdw = on_device(k, c, dw, 4 * width);
+            k->rmsnorm(c, gy, ld, grms, gx, ld, gw, t, heads, width, 1e-5f);
+            ref->rmsnorm(&contexts[0], y, ld, rms, x, ld, w, t, heads, width, 1e-5f);
+            assert_near("rmsnorm", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
+            assert_near("rms", from_device(k, c, grms, 4 * t * heads), rms, t * heads, ROW_TOLERANCE);
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
+                k->rmsnorm_grad(c, gy, ld, gdw, gdy, ld, gx, ld, gw, grms, t, heads, width, accumulate);
+                ref->rmsnorm_grad(&contexts[0], y, ld, dw, dy, ld, x, ld, w, rms, t, heads, width, accumulate);
+                assert_near("dx", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
+                assert_near("dw", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
+            }
+            k->rmsnorm_grad(c, gdy, ld, gdw, gdy, ld, gx, ld, gw, grms, t, heads, width, 0); /* dx is dy */
+            ref->rmsnorm_grad(&contexts[0], dy, ld, dw, dy, ld, x, ld, w, rms, t, heads, width, 0);
+            assert_near("dx in place", from_device(k, c, gdy, 4 * n), dy, n, ROW_TOLERANCE);
+            assert_near("dw beside it", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
+            k->rmsnorm(c, gx, ld, NULL, gx, ld, gw, t, heads, width, 1e-5f); /* in place, no rms */
+            ref->rmsnorm(&contexts[0], x, ld, NULL, x, ld, w, t, heads, width, 1e-5f);
+            assert_near("in place", from_device(k, c, gx, 4 * n), x, n, ROW_TOLERANCE);
+            device_end(k, c);
+        }
+}
+DEVICE_TEST(norm)
+
+/* A row's result does not depend on how many rows there are. */
+static void norm_alone(const struct kernels *k, const struct kctx *c)
+{
+    enum { T = 9, C = 300 };
+    float *x = randoms(T * C, 0, 2), *w = randoms(C, 0, 1);
+    float *gx = on_device(k, c, x, 4 * T * C), *gw = on_device(k, c, w, 4 * C), *gy = on_device(k, c, NULL, 4 * T * C),
+          *one = on_device(k, c, NULL, 4 * C);
+    k->rmsnorm(c, gy, C, NULL, gx, C, gw, T, 1, C, 1e-6f);
+    float *all = from_device(k, c, gy, 4 * T * C);
+    for (int64_t i = 0; i < T; i++) {
+        k->rmsnorm(c, one, C, NULL, gx + i * C, C, gw, 1, 1, C, 1e-6f);
+        assert_bits("a row alone", from_device(k, c, one, 4 * C), all + i * C, C);
+    }
+    device_end(k, c);
+}
+DEVICE_TEST(norm_alone)
+
+static void rope(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t dims[] = {2, 8, 30, 64, 128};
+    for (int i = 0; i < 5; i++) {
+        const int64_t dim = dims[i], t = 1 + 9 * i, heads = 3, ld = heads * dim + 5, n = t * ld;
+        float *x = randoms(n, 0, 1), *table = randoms(50 * dim, 0, 1);
+        int32_t pos[64];
+        for (int64_t j = 0; j < t; j++) pos[j] = (int32_t)(j * 7 % 50);
+        float *gx = on_device(k, c, x, 4 * n), *gtable = on_device(k, c, table, 200 * dim);
+        int32_t *gpos = on_device(k, c, pos, 4 * t);
+        for (int inverse = 0; inverse < 2; inverse++) {
+            k->rope(c, gx, ld, gtable, gpos, t, heads, dim, inverse);
+            ref->rope(&contexts[0], x, ld, table, pos, t, heads, dim, inverse);
+            assert_bits("rope", from_device(k, c, gx, 4 * n), x, n);
+        }
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(rope)
+
+static void swiglu(const struct kernels *k, const struct kctx *c)
+{
+    for (int i = 0; i < N_WIDTHS; i++)
+        for (int64_t t = 0; t < 20; t = t * 4 + 1) {
+            const int64_t f = WIDTHS[i], n = t * f;
+            float *gu = randoms(2 * n, 0, 20), *act = floats(n, 0), *d = randoms(n, 0, 1), *dgu = floats(2 * n, 0);
+            if (t) gu[0] = -0.0f, gu[2 * n - 1] = 300;
+            if (t > 1) gu[2 * f] = -300;
+            float *ggu = on_device(k, c, gu, 8 * n), *gact = on_device(k, c, NULL, 4 * n), *gd = on_device(k, c, d, 4 * n),
+                  *gdgu = on_device(k, c, NULL, 8 * n);
+            k->swiglu(c, gact, ggu, t, f);
+            ref->swiglu(&contexts[0], act, gu, t, f);
+            assert_bits("swiglu", from_device(k, c, gact, 4 * n), act, n);
+            k->swiglu_grad(c, gdgu, gd, ggu, t, f);
+            ref->swiglu_grad(&contexts[0], dgu, d, gu, t, f);
+            assert_bits("swiglu_grad", from_device(k, c, gdgu, 8 * n), dgu, 2 * n);
+            device_end(k, c);
+        }
+}
+DEVICE_TEST(swiglu)
+
+static void head(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t sizes[] = {1, 5, 33, 511, 513, 2049, 3000};
+    for (int i = 0; i < 7; i++)
+        for (int64_t r = 0; r < 12; r = r * 4 + 1) {
+            const int64_t v = sizes[i], ld = v + i % 3, n = r * ld;
+            const float temperature = i % 2 ? 0.7f : 1.0f;
+            float *z = randoms(n, 0, 15), *q = randoms(n, 0, 15), *lp = floats(r, 0), *h = floats(r, 0), *lse = floats(2 * r, 0),
+                  *kl = floats(r, 0), *rl = floats(2 * r, 0);
+            int32_t target[16];
+            struct head_grad_row coef[16];
+            for (int64_t j = 0; j < r; j++)
+                target[j] = (int32_t)(j * 13 % v), coef[j] = (struct head_grad_row){0.5f - (float)j, 0.01f, 0.3f};
+            if (r && v > 4) z[2] = -INFINITY, z[3] = -500;
+            float *gz = on_device(k, c, z, 4 * n), *gq = on_device(k, c, q, 4 * n), *glp = on_device(k, c, NULL, 4 * r),
+                  *gh = on_device(k, c, NULL, 4 * r), *glse = on_device(k, c, NULL, 8 * r), *gkl = on_device(k, c, NULL, 4 * r),
+                  *grl = on_device(k, c, NULL, 8 * r);
+            int32_t *gtarget = on_device(k, c, target, 4 * r);
+            struct head_grad_row *gcoef = on_device(k, c, coef, (int64_t)sizeof *coef * r);
+            k->head_stats(c, glp, gh, glse, gz, ld, gtarget, temperature, r, v);
+            ref->head_stats(&contexts[0], lp, h, lse, z, ld, target, temperature, r, v);
+            assert_near("logprob", from_device(k, c, glp, 4 * r), lp, r, ROW_TOLERANCE);
+            assert_near("lse", from_device(k, c, glse, 8 * r), lse, 2 * r, ROW_TOLERANCE);
+            assert_near("entropy", from_device(k, c, gh, 4 * r), h, r, 1e-5);
+            k->head_stats(c, glp, NULL, grl, gq, ld, gtarget, temperature, r, v);
+            ref->head_stats(&contexts[0], lp, NULL, rl, q, ld, target, temperature, r, v);
+            k->head_kl(c, gkl, gz, glse, gq, grl, ld, temperature, r, v);
+            ref->head_kl(&contexts[0], kl, z, lse, q, rl, ld, temperature, r, v);
+            assert_near("kl", from_device(k, c, gkl, 4 * r), kl, r, 1e-5);
+            /* given the same statistics, the gradient has ref's bits */
+            k->upload(c, glse, lse, 8 * r);
+            k->upload(c, grl, rl, 8 * r);
+            k->upload(c, gh, h, 4 * r);
+            k->upload(c, gkl, kl, 4 * r);
+            const int exact_kl = i % 2, entropy = i % 3 > 0;
+            k->head_grad(c, gz, ld, gtarget, glse, entropy ? gh : NULL, exact_kl ? gq : NULL, exact_kl ? grl : NULL,
+                         exact_kl ? gkl : NULL, gcoef, temperature, r, v);
+            ref->head_grad(&contexts[0], z, ld, target, lse, entropy ? h : NULL, exact_kl ? q : NULL, exact_kl ? rl : NULL,
+                           exact_kl ? kl : NULL, coef, temperature, r, v);
+            assert_bits("head_grad", from_device(k, c, gz, 4 * n), z, n);
+            device_end(k, c);
+        }
+}
+DEVICE_TEST(head)
+
+static void rows(const struct kernels *k, const struct kctx *c)
+{
+    for (int i = 0; i < N_WIDTHS; i++)
+        for (int64_t t = 0; t < 400; t = t * 7 + 1) {
+            const int64_t width = WIDTHS[i], n = t * width;
+            if (n > 50000) continue;
+            float *table = randoms(20 * width, 0, 1), *x = floats(n, 0);
+            int32_t ids[400];
+            int64_t at[400];
+            for (int64_t j = 0; j < t; j++) at[j] = j * j % 20, ids[j] = (int32_t)at[j];
+            float *gtable = on_device(k, c, table, 80 * width), *gx = on_device(k, c, NULL, 4 * n),
+                  *gy = on_device(k, c, NULL, 4 * n);
+            int32_t *gids = on_device(k, c, ids, 4 * t);
+            int64_t *gat = on_device(k, c, at, 8 * t);
+            k->embed(c, gx, gtable, gids, t, width);
+            ref->embed(&contexts[0], x, table, ids, t, width);
+            assert_bits("embed", from_device(k, c, gx, 4 * n), x, n);
+            k->gather_rows(c, gy, gtable, gat, t, width);
+            assert_bits("gather_rows", from_device(k, c, gy, 4 * n), x, n);
+            k->embed_grad(c, gtable, gx, gids, t, width);
+            ref->embed_grad(&contexts[0], table, x, ids, t, width);
+            assert_bits("embed_grad", from_device(k, c, gtable, 80 * width), table, 20 * width);
+            k->scatter_add_rows(c, gtable, gx, gat, t, width);
+            ref->scatter_add_rows(&contexts[0], table, x, at, t, width);
+            assert_bits("scatter_add_rows", from_device(k, c, gtable, 80 * width), table, 20 * width);
+            k->add(c, gx, gy, n);
+            ref->add(&contexts[0], x, x, n);
+            assert_bits("add", from_device(k, c, gx, 4 * n), x, n);
+            k->zero(c, gx, 4 * n);
+            memset(x, 0, (size_t)n * sizeof *x);
+            assert_bits("zero", from_device(k, c, gx, 4 * n), x, n);
+            device_end(k, c);
+        }
+}
+DEVICE_TEST(rows)
+
+static void optimizer(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t sizes[] = {0, 1, 7, 9, 4095, 4096, 4097, 20003};
+    for (int i = 0; i < 8; i++) {
+        const int64_t n = sizes[i];
+        float *p = randoms(n, 0, 1), *g = randoms(n, 0, 1), *m = randoms(n, 0, 1), *v = floats(n, 0);
+        for (int64_t j = 0; j < n; j++) v[j] = g[j] * g[j];
+        float *gp = on_device(k, c, p, 4 * n), *gg = on_device(k, c, g, 4 * n), *gm = on_device(k, c, m, 4 * n),
+              *gv = on_device(k, c, v, 4 * n);
+        const double sum = k->sum_squares(c, gg, n), expected = ref->sum_squares(&contexts[0], g, n);
+        assert_memory_equal(&sum, &expected, sizeof sum);
+        k->adamw(c, gp, gg, gm, gv, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
+        ref->adamw(&contexts[0], p, g, m, v, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
+        assert_bits("p", from_device(k, c, gp, 4 * n), p, n);
+        assert_bits("m", from_device(k, c, gm, 4 * n), m, n);
+        assert_bits("v", from_device(k, c, gv, 4 * n), v, n);
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(optimizer)
+
+/* Keys and values to slots of [n_blocks, J, 16, D], rows with a slot below 0 nowhere; then copies of blocks. */
+static void cache(const struct kernels *k, const struct kctx *c)
+{
+    enum { H = 3, J = 2, D = 10, T = 7, BLOCKS = 5, STRIDE = (H + 2 * J) * D, BLOCK = J * KV_BLOCK * D };
+    const int64_t at[T] = {0, 2, 2, 6, 5, 1, 3}, slots[T] = {3, 17, 33, 63, -1, 16, 79};
+    const int32_t to[2] = {2, 4}, from[2] = {1, 0};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const struct attn_shape s = {
+            .heads = H, .kv_heads = J, .head_dim = D, .stride = STRIDE, .scale = 1, .dtype = bf16 ? DTYPE_BF16 : DTYPE_F32};
+        const int64_t bytes = k->kv_bytes(s, BLOCKS), n = BLOCKS * BLOCK;
+        assert_int_equal(bytes, n * (bf16 ? 2 : 4));
+        float *qkv = randoms(T * STRIDE, 0, 1), expected[2][BLOCKS * BLOCK];
+        memset(expected, 0, sizeof expected);
+        for (int64_t i = 0; i < T; i++)
+            for (int64_t j = 0; j < J * D && slots[i] >= 0; j++)
+                for (int v = 0; v < 2; v++)
+                    expected[v][slots[i] / 16 * BLOCK + j / D * 16 * D + slots[i] % 16 * D + j % D] =
+                        qkv[at[i] * STRIDE + (H + v * J) * D + j];
+        for (int i = 0; i < 2; i++)
+            for (int v = 0; v < 2; v++) memcpy(&expected[v][to[i] * BLOCK], &expected[v][from[i] * BLOCK], BLOCK * sizeof(float));
+        char *zero = calloc(1, (size_t)bytes);
+        assert_non_null(zero);
+        const struct kv_layer kv = {.k = on_device(k, c, zero, bytes), .v = on_device(k, c, zero, bytes)};
+        free(zero);
+        k->kv_write(c, kv, on_device(k, c, qkv, 4 * T * STRIDE), s, on_device(k, c, at, sizeof at),
+                    on_device(k, c, slots, sizeof slots), T);
+        k->kv_copy(c, kv, s, on_device(k, c, to, sizeof to), on_device(k, c, from, sizeof from), 2);
+        for (int v = 0; v < 2; v++) {
+            const float *got = from_device(k, c, v ? kv.v : kv.k, bytes);
+            const uint16_t *half = (const uint16_t *)(const void *)got;
+            for (int64_t i = 0; i < n; i++) {
+                const float x = bf16 ? bf16_to_f32(half[i]) : got[i], want = bf16 ? bf16_round(expected[v][i]) : expected[v][i];
+                if (memcmp(&x, &want, sizeof x))
+                    fail_msg("%s element %lld is %g, not %g", v ? "value" : "key", (long long)i, (double)x, (double)want);
+            }
+        }
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(cache)
+
+enum { ROWS = 24 };
+
+/* The choice is ref's for equal logits: truncated or not, with ties, with what is not finite. */
+static void sample(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t sizes[] = {1, 2, 31, 33, 1023, 1025, 2048, 5000};
+    for (int i = 0; i < 8; i++) {
+        const int64_t v = sizes[i], ld = v + 3, n = ROWS * ld;
+        float *z = randoms(n, 0, i % 2 ? 3 : 12), *lp = floats(ROWS, 0), *h = floats(ROWS, 0);
+        struct sample_row rows[ROWS];
+        int32_t token[ROWS];
+        for (int64_t j = 0; j < n; j += 5) z[j] = floorf(z[j]); /* ties */
+        for (int64_t j = 0; j < v; j++) z[22 * ld + j] = 1;     /* nothing but ties */
+        if (v > 100) {
+            z[1] = NAN, z[ld + 2] = -INFINITY, z[5 * ld] = NAN;
+            for (int64_t j = 0; j < v; j++) z[23 * ld + j] = j == 7 ? NAN : -INFINITY;
+        }
+        for (int j = 0; j < ROWS; j++)
+            rows[j] = (struct sample_row){{11, 22},
+                                          (uint64_t)(100 * i + j),
+                                          j % 5 ? 0.5f + 0.1f * (float)j : 0,
+                                          j % 4 == 2 ? 0.03f * (float)j : 1,
+                                          j % 7 == 3 ? 0.05f : 0,
+                                          j % 3 == 1 ? 1 + j * 7 : 0};
+        float *gz = on_device(k, c, z, 4 * n), *glp = on_device(k, c, NULL, 4 * ROWS), *gh = on_device(k, c, NULL, 4 * ROWS);
+        int32_t *gtoken = on_device(k, c, NULL, 4 * ROWS);
+        struct sample_row *grows = on_device(k, c, rows, sizeof rows);
+        k->sample(c, gtoken, glp, gh, gz, ld, grows, ROWS, v);
+        ref->sample(&contexts[0], token, lp, h, z, ld, rows, ROWS, v);
+        const float *got = from_device(k, c, gtoken, sizeof token);
+        int32_t chosen[ROWS];
+        memcpy(chosen, got, sizeof chosen);
+        for (int j = 0; j < ROWS; j++)
+            if (chosen[j] != token[j]) fail_msg("vocabulary %lld, row %d: token %d, not %d", (long long)v, j, chosen[j], token[j]);
+        const float *glp_host = from_device(k, c, glp, 4 * ROWS), *gh_host = from_device(k, c, gh, 4 * ROWS);
+        for (int j = 0; j < ROWS; j++) {
+            if (isnan(lp[j])) {
+                assert_true(isnan(glp_host[j]));
+                continue;
+            }
+            if (isinf(lp[j]) || fabs((double)lp[j] - (double)glp_host[j]) > 2e-5 || fabs((double)h[j] - (double)gh_host[j]) > 2e-5)
+                fail_msg("vocabulary %lld, row %d: logprob %g, not %g; entropy %g, not %g", (long long)v, j, (double)glp_host[j],
+                         (double)lp[j], (double)gh_host[j], (double)h[j]);
+        }
+        k->sample(c, gtoken, glp, NULL, gz + 3 * ld, 0, grows, 5, v); /* several draws from one row of logits */
+        ref->sample(&contexts[0], token, lp, NULL, z + 3 * ld, 0, rows, 5, v);
+        assert_memory_equal(from_device(k, c, gtoken, 20), token, 20);
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(sample)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {device_test(norm),      device_test(norm_alone), device_test(rope),
+                                       device_test(swiglu),    device_test(head),       device_test(rows),
+                                       device_test(optimizer), device_test(cache),      device_test(sample)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
