@@ -1,0 +1,128 @@
+/* Kernels with one mistake each, for the test that the shim finds it, and sound ones that it must not complain about. */
+#include "cuda.h"
+
+enum { THREADS = 64 };
+
+/* y[0] = sum of x[0 .. 63]; `barrier` 0: the second half is read while the first is still being written */
+static __global__ void tree_kernel(float *y, const float *x, int barrier)
+{
+    __shared__ float part[THREADS];
+    part[threadIdx.x] = x[threadIdx.x];
+    if (barrier) __syncthreads();
+    for (int n = THREADS / 2; n; n >>= 1) {
+        if ((int)threadIdx.x < n) part[threadIdx.x] += part[threadIdx.x + n];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) y[0] = part[0];
+}
+
+/* Both warps write the word that all read. */
+static __global__ void broadcast_kernel(float *y, const float *x, int sound)
+{
+    __shared__ float word;
+    if (threadIdx.x == 0 || (!sound && threadIdx.x == 32)) word = x[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = word;
+}
+
+/* Blocks pass a word on through device memory. */
+static __global__ void relay_kernel(float *y)
+{
+    if (threadIdx.x == 0) y[0] = y[0] + 1;
+}
+
+static __global__ void count_kernel(unsigned *y)
+{
+    atomicAdd(y, 1u);
+}
+
+/* `beyond`: one element too many */
+static __global__ void copy_kernel(float *y, const float *x, int n, int beyond)
+{
+    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n + beyond) y[i] = beyond ? 1 : x[i];
+}
+
+static __global__ void read_kernel(float *y, const float *x, int n)
+{
+    const int i = (int)threadIdx.x;
+    if (i < n) y[i] = x[i - 1];
+}
+
+static __global__ void index_kernel(float *y, int n)
+{
+    __shared__ float part[THREADS];
+    part[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) part[n] = 1;
+    __syncthreads();
+    y[threadIdx.x] = part[threadIdx.x];
+}
+
+static __global__ void dynamic_kernel(float *y, int n)
+{
+    CUDA_SHARED(float, part);
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) part[i] = 1;
+    __syncthreads();
+    y[threadIdx.x] = part[threadIdx.x];
+}
+
+/* Half of the block waits where the other half does not come by. */
+static __global__ void apart_kernel(float *y)
+{
+    if (threadIdx.x < 32) {
+        __syncthreads();
+        y[threadIdx.x] = 1;
+    } else {
+        __syncthreads();
+        y[threadIdx.x] = 2;
+    }
+}
+
+/* Lanes that skip a warp operation for which the others wait. */
+static __global__ void hang_kernel(float *y)
+{
+    float x = (float)threadIdx.x;
+    if (threadIdx.x % 2) x += __shfl_xor_sync(0xffffffffu, x, 2);
+    __syncthreads();
+    y[threadIdx.x] = x;
+}
+
+/* Lanes of a warp hand values over in shared memory, with and without __syncwarp. */
+static __global__ void warp_kernel(float *y, const float *x, int sound)
+{
+    __shared__ float part[THREADS];
+    part[threadIdx.x] = x[threadIdx.x];
+    if (sound) __syncwarp();
+    y[threadIdx.x] = part[threadIdx.x ^ 1];
+}
+
+/* Shared memory is not zero at first. */
+static __global__ void fresh_kernel(float *y)
+{
+    __shared__ float part[THREADS];
+    if (threadIdx.x < 32) part[threadIdx.x] = 1;
+    __syncthreads();
+    y[threadIdx.x] = part[threadIdx.x];
+}
+
+extern "C" void planted_run(const struct kctx *c, const char *what, float *y, const float *x, int64_t n)
+{
+    CUDA_OP(c, "planted", "n", n);
+    const auto is = [what](const char *name) { return !strcmp(what, name); };
+    if (is("tree") || is("tree without a barrier")) CUDA_LAUNCH(c, tree_kernel, 1, THREADS, 0, y, x, is("tree"));
+    if (is("broadcast") || is("two writers")) CUDA_LAUNCH(c, broadcast_kernel, 1, THREADS, 0, y, x, is("broadcast"));
+    if (is("relay")) CUDA_LAUNCH(c, relay_kernel, 2, THREADS, 0, y);
+    if (is("count")) CUDA_LAUNCH(c, count_kernel, 3, THREADS, 0, (unsigned *)(void *)y);
+    if (is("copy") || is("copy too much")) CUDA_LAUNCH(c, copy_kernel, 2, THREADS, 0, y, x, (int)n, is("copy too much"));
+    if (is("read in front")) CUDA_LAUNCH(c, read_kernel, 1, THREADS, 0, y, x, (int)n);
+    if (is("index")) CUDA_LAUNCH(c, index_kernel, 1, THREADS, 0, y, THREADS - 1);
+    if (is("index too large")) CUDA_LAUNCH(c, index_kernel, 1, THREADS, 0, y, THREADS);
+    if (is("dynamic")) CUDA_LAUNCH(c, dynamic_kernel, 1, THREADS, 4 * 100, y, 100);
+    if (is("dynamic too much")) CUDA_LAUNCH(c, dynamic_kernel, 1, THREADS, 4 * 100, y, 101);
+    if (is("different barriers")) CUDA_LAUNCH(c, apart_kernel, 1, THREADS, 0, y);
+    if (is("hang")) CUDA_LAUNCH(c, hang_kernel, 1, THREADS, 0, y);
+    if (is("warp") || is("warp without sync")) CUDA_LAUNCH(c, warp_kernel, 1, THREADS, 0, y, x, is("warp"));
+    if (is("fresh")) CUDA_LAUNCH(c, fresh_kernel, 1, THREADS, 0, y);
+    if (is("host touches")) y[0] = 1;
+}

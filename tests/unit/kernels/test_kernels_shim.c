@@ -1,0 +1,169 @@
+/* The shim itself: mistakes that are planted in kernels (planted.cu) are found, sound kernels are not accused. */
+#include "device_check.h"
+
+#ifdef TARE_CUDA_SHIM
+void planted_run(const struct kctx *c, const char *what, float *y, const float *x, int64_t n);
+
+enum { N = 64 };
+struct ran {
+    float y[2 * N];
+    struct kernel_fault fault;
+};
+
+/* Runs it on y[n], x[n] (x[i] = i); the threads of a block in another order for every seed. */
+static struct ran planted(const char *what, int64_t n, uint32_t seed)
+{
+    const struct kernels *k = kernels_shim();
+    struct ran r = {.fault = {.layer = -1}};
+    const struct kctx c = {.fault = &r.fault};
+    float x[2 * N], zero[2 * N] = {0};
+    for (int i = 0; i < 2 * N; i++) x[i] = (float)i;
+    float *gx = k->alloc(&c, 4 * n), *gy = k->alloc(&c, 4 * n);
+    k->upload(&c, gx, x, 4 * n);
+    k->upload(&c, gy, zero, 4 * n);
+    shim_forget();
+    shim_schedule(seed);
+    planted_run(&c, what, gy, gx, n);
+    shim_schedule(0);
+    const struct kernel_fault fault = r.fault;
+    r.fault.code = TARE_OK; /* so that memory can be had again */
+    k->download(&c, r.y, gy, 4 * n);
+    k->release(&c, gx);
+    k->release(&c, gy);
+    r.fault = fault;
+    return r;
+}
+
+static void sound(const char *what, int64_t n)
+{
+    for (uint32_t seed = 0; seed < 4; seed++) {
+        const struct ran r = planted(what, n, seed);
+        if (r.fault.code || shim_found) fail_msg("%s: %s", what, shim_first);
+    }
+}
+
+/* words: what its message has to say */
+static void found(const char *what, int64_t n, const char *words)
+{
+    if (!shim_watches()) {
+        printf("SKIP: the sanitizer's build does not watch accesses\n");
+        skip();
+    }
+    for (uint32_t seed = 0; seed < 4; seed++) {
+        const struct ran r = planted(what, n, seed);
+        if (!shim_found) fail_msg("%s is not found, order of threads %u", what, seed);
+        if (!strstr(shim_first, words)) fail_msg("%s: it says \"%s\"", what, shim_first);
+        if (strcmp(what, "host touches")) assert_int_equal(r.fault.code, TARE_E_DEVICE);
+    }
+}
+
+static void test_sound_kernels(void **state)
+{
+    (void)state;
+    sound("tree", N);
+    assert_true(planted("tree", N, 3).y[0] == 63 * 32);
+    sound("broadcast", N);
+    sound("count", N);
+    sound("copy", 2 * N);
+    sound("copy", N + 1);
+    sound("index", N);
+    sound("dynamic", N);
+    sound("warp", N);
+}
+
+static void test_races_are_found(void **state)
+{
+    (void)state;
+    found("tree without a barrier", N, "race");
+    found("two writers", N, "race");
+    found("relay", N, "another block");
+    found("warp without sync", N, "race");
+}
+
+static void test_accesses_outside_are_found(void **state)
+{
+    (void)state;
+    found("copy too much", N + 1, "writes 4 bytes, 260 bytes behind the beginning of an allocation of 260");
+    found("read in front", N, "in front of an allocation of 256");
+    found("index too large", N, "index 64 is beyond its array");
+    found("dynamic too much", N, "writes 4 bytes");
+    found("host touches", N, "host code touches device memory");
+}
+
+/* Zones around an allocation: what an uninstrumented build finds too. */
+static void test_guard_zones(void **state)
+{
+    (void)state;
+    const struct kernels *k = kernels_shim();
+    struct kernel_fault fault = {.layer = -1};
+    const struct kctx c = {.fault = &fault};
+    const float ones[N + 2] = {0};
+    float *gx = on_device(k, &c, ones, 4 * N), *gy = on_device(k, &c, ones, 4 * N);
+    unsigned char behind[DEVICE_GUARD];
+    planted_run(&c, "copy too much", gy, gx, N); /* inside of the allocation: its guards are */
+    fault.code = TARE_OK;
+    k->download(&c, behind, gy + N, sizeof behind);
+    assert_true(behind[0] != 0xff || behind[1] != 0xff || behind[2] != 0xff || behind[3] != 0xff);
+    for (int i = 0; i < n_pieces; i++) k->release(&c, pieces[i].base);
+    n_pieces = 0;
+}
+
+static void test_waiting_is_found(void **state)
+{
+    (void)state;
+    const struct ran r = planted("hang", N, 0);
+    assert_int_equal(r.fault.code, TARE_E_DEVICE);
+    assert_non_null(strstr(shim_first, "for each other for ever"));
+    planted("different barriers", N, 0);
+    assert_non_null(strstr(shim_first, "different barriers"));
+}
+
+static void test_shared_memory_is_not_zero(void **state)
+{
+    (void)state;
+    if (!shim_watches()) skip();
+    const struct ran r = planted("fresh", N, 0);
+    assert_true(r.y[0] == 1 && isnan(r.y[40]));
+}
+
+/* The first failure stays, with the operation and its shapes; nothing runs behind it. */
+static void test_the_first_fault_stays(void **state)
+{
+    (void)state;
+    const struct kernels *k = kernels_shim();
+    struct kernel_fault fault = {.layer = -1};
+    const struct kctx c = {.fault = &fault};
+    struct err e;
+    float *y = k->alloc(&c, 64), one = 1, got = 0;
+    k->upload(&c, y, &one, 4);
+    kernels_at(&c, "forward pass", 3);
+    k->upload(&c, y, &one, 4);
+    assert_int_equal(kernels_finish(k, &c, &e), TARE_OK);
+    planted_run(&c, "hang", y, y, 16);
+    k->zero(&c, y, 4);
+    assert_int_equal(kernels_finish(k, &c, &e), TARE_E_DEVICE);
+    assert_non_null(strstr(e.message, "forward pass, layer 3: hang_kernel"));
+    fault.code = TARE_OK;
+    k->download(&c, &got, y, 4);
+    assert_true(got == 1);
+    k->release(&c, y);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound_kernels),
+                                       cmocka_unit_test(test_races_are_found),
+                                       cmocka_unit_test(test_accesses_outside_are_found),
+                                       cmocka_unit_test(test_guard_zones),
+                                       cmocka_unit_test(test_waiting_is_found),
+                                       cmocka_unit_test(test_shared_memory_is_not_zero),
+                                       cmocka_unit_test(test_the_first_fault_stays)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
+#else
+int main(void)
+{
+    printf("SKIP all: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
+    return 0;
+}
+#endif
