@@ -128,6 +128,20 @@ static tare_status read_dump(const char *path, struct dump *d, struct err *e)
     return status;
 }
 
+/* A replay ends before the policy step, so tare.logprob/1 is there to be taken, and nobody asks it. */
+static tare_status no_policy_step(void *ctx, int64_t rollout, float *out, tare_error *error)
+{
+    (void)ctx, (void)rollout, (void)out, (void)error;
+    return TARE_E_STATE;
+}
+
+static const void *replay_extension(void *ctx, const char *id)
+{
+    static const tare_logprob_v1 LOGPROB = {.struct_size = sizeof LOGPROB, .logprob = no_policy_step};
+    (void)ctx;
+    return strcmp(id, "tare.logprob/1") ? NULL : &LOGPROB;
+}
+
 /* The estimator with the run's parameters, its state as it was before the step. */
 static tare_status open_replay(const char *run, int64_t number, struct filter *f, struct err *e)
 {
@@ -145,7 +159,7 @@ static tare_status open_replay(const char *run, int64_t number, struct filter *f
                                        .search = &search,
                                        .settings = config.params,
                                        .n_clusters = plugin_state_clusters(state.data, state.size),
-                                       .env = {.seed = (uint64_t)config.run.seed}};
+                                       .env = {.seed = (uint64_t)config.run.seed, .extension = replay_extension}};
     TRY_TO(status, done, estimate_open(&o, &f->est, e));
     status = estimate_load(f->est, state.data, state.size, path, e);
 done:

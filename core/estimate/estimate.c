@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    KNOWN_NEEDS =
-        TARE_NEED_ENTROPY | TARE_NEED_LOGPROB | TARE_NEED_REF_LOGPROB | TARE_NEED_COMPONENTS | TARE_NEED_CLUSTER | TARE_GIVES_TOKENS
+    KNOWN_NEEDS = TARE_NEED_ENTROPY | TARE_NEED_LOGPROB | TARE_NEED_REF_LOGPROB | TARE_NEED_COMPONENTS | TARE_NEED_CLUSTER |
+                  TARE_GIVES_TOKENS | TARE_WANTS_LOGPROB
 };
 
 struct estimator {
@@ -19,9 +19,35 @@ struct estimator {
     double *vector;                  /* one group's share: [max(prepare_size, collect_size)] */
     double *prepared, *collected;    /* sums over all groups of all ranks */
     struct sparse groups, per_group; /* this rank's vectors; reused */
+    struct records records;          /* of all groups of all ranks */
     struct estimate_metrics metrics;
+    struct plugin_env env; /* the caller's; the instance's goes through it */
+    bool late;             /* it took tare.logprob/1: collect and record run behind the policy step */
     bool ran;
+    tare_batch batch; /* of the last run, for a late collect */
 };
+
+/* ---------------------------------------------------------------- what the plugin asks of the engine */
+
+static void pass_metric(void *ctx, const char *name, double value)
+{
+    const struct plugin_env *env = &((const struct estimator *)ctx)->env;
+    if (env->metric) env->metric(env->ctx, name, value);
+}
+
+static int32_t pass_cancelled(void *ctx)
+{
+    const struct plugin_env *env = &((const struct estimator *)ctx)->env;
+    return env->cancelled ? env->cancelled(env->ctx) : 0;
+}
+
+static const void *pass_extension(void *ctx, const char *id)
+{
+    struct estimator *est = ctx;
+    const void *got = est->env.extension ? est->env.extension(est->env.ctx, id) : NULL;
+    if (got && !strcmp(id, "tare.logprob/1")) est->late = true;
+    return got;
+}
 
 /* ---------------------------------------------------------------- life */
 
@@ -49,13 +75,17 @@ void estimate_free(struct estimator *est)
     mem_free(est->collected);
     sparse_free(&est->groups);
     sparse_free(&est->per_group);
+    records_free(&est->records);
     mem_free(est);
 }
 
 static tare_status open_into(struct estimator *est, const struct estimate_options *o, struct err *e)
 {
     struct plugin_call c;
-    TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &o->env, &est->instance, e));
+    est->env = o->env;
+    const struct plugin_env env = {
+        .seed = o->env.seed, .ctx = est, .metric = pass_metric, .cancelled = pass_cancelled, .extension = pass_extension};
+    TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env, &est->instance, e));
     const struct plugin *p = est->instance->plugin;
     est->call = p->estimator;
     est->comm = o->comm;
@@ -65,11 +95,14 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
     plugin_enter(&c);
     if (est->call->prepare_size) est->prepare_size = est->call->prepare_size(est->instance->self);
     if (est->call->collect_size) est->collect_size = est->call->collect_size(est->instance->self);
+    if (est->call->record_size) est->records.size = est->call->record_size(est->instance->self);
     plugin_leave(&c, est->instance, "prepare_size", -1, TARE_OK, NULL);
     const int64_t most = 1 << 30;
     if (est->prepare_size < 0 || est->prepare_size > most || est->collect_size < 0 || est->collect_size > most)
         FAIL(e, TARE_E_PLUGIN, "estimator %s: wants sums of %lld and %lld numbers", p->desc.name, (long long)est->prepare_size,
              (long long)est->collect_size);
+    if (est->records.size < 0 || est->records.size > 1 << 20)
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: wants records of %lld numbers", p->desc.name, (long long)est->records.size);
     const int64_t larger = est->prepare_size > est->collect_size ? est->prepare_size : est->collect_size;
     TRY(mem_new(larger * 8 + 8, (void **)&est->vector, e));
     TRY(mem_new(est->prepare_size * 8 + 8, (void **)&est->prepared, e));
@@ -124,7 +157,7 @@ static tare_status view_batch(const struct estimator *est, const struct batch *b
                         .verdict = b->verdict,
                         .token_begin = b->token_begin,
                         .token_entropy = needs & TARE_NEED_ENTROPY ? b->entropy : NULL,
-                        .token_logprob = needs & TARE_NEED_LOGPROB ? b->logprob : NULL,
+                        .token_logprob = needs & (TARE_NEED_LOGPROB | TARE_WANTS_LOGPROB) ? b->logprob : NULL,
                         .token_ref_logprob = needs & TARE_NEED_REF_LOGPROB ? b->ref_logprob : NULL};
     return TARE_OK;
 }
@@ -149,6 +182,32 @@ static tare_status sum_groups(struct estimator *est, const tare_batch *batch, gr
     }
     memset(sum, 0, (size_t)size * sizeof(double));
     return sparse_sum(&est->groups, est->comm, sum, size, e);
+}
+
+/* A record of each group, and those of the other ranks. */
+static tare_status take_records(struct estimator *est, const tare_batch *batch, struct err *e)
+{
+    struct records *r = &est->records;
+    struct plugin_call c;
+    TRY(records_begin(r, batch->n_groups, e));
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        double *record = records_of(r, m, batch->prompt_uid[m]);
+        plugin_enter(&c);
+        TRY(plugin_leave(&c, est->instance, "record", batch->step,
+                         est->call->record(est->instance->self, batch, m, record, &c.error), e));
+        for (int64_t i = 0; i < r->size; i++)
+            if (!isfinite(record[i]))
+                FAIL(e, TARE_E_NOT_FINITE, "estimator %s: record, step %lld: number %lld of group %lld's record is %g",
+                     est->instance->plugin->desc.name, (long long)batch->step, (long long)i, (long long)m, record[i]);
+    }
+    return records_gather(r, est->comm, e);
+}
+
+/* What apply will be given. */
+static tare_status collect_all(struct estimator *est, const tare_batch *batch, struct err *e)
+{
+    if (est->call->collect) TRY(sum_groups(est, batch, est->call->collect, "collect", est->collect_size, est->collected, e));
+    return est->call->record ? take_records(est, batch, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- output */
@@ -284,7 +343,7 @@ static tare_status measure(struct estimator *est, const struct batch *b, int64_t
     TRY(gather_doubles(est->comm, est->per_group.data, 1, &all, &n, e));
     for (int64_t r = 0; r < n; r++) est->metrics.refill_groups += (int64_t)all[r];
     mem_free(all);
-    const struct plugin_env *env = &est->instance->env;
+    const struct plugin_env *env = &est->env;
     if (!env->metric) return TARE_OK;
     env->metric(env->ctx, "estimator/effective_signal_ratio", est->metrics.effective_signal_ratio);
     env->metric(env->ctx, "estimator/nonzero_advantage_ratio", est->metrics.nonzero_advantage_ratio);
@@ -311,7 +370,8 @@ tare_status estimate_run(struct estimator *est, struct batch *b, struct arena *a
     if (out.refill_groups < 0)
         FAIL(e, TARE_E_PLUGIN, "estimator %s: asks for %lld more groups", est->instance->plugin->desc.name,
              (long long)out.refill_groups);
-    if (est->call->collect) TRY(sum_groups(est, &batch, est->call->collect, "collect", est->collect_size, est->collected, e));
+    if (!est->late) TRY(collect_all(est, &batch, e));
+    est->batch = batch;
     TRY(measure(est, b, out.refill_groups, e));
     est->ran = true;
     return TARE_OK;
@@ -324,6 +384,14 @@ tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e)
         FAIL(e, TARE_E_STATE, "estimator %s: apply, step %lld: there is no step to apply", est->instance->plugin->desc.name,
              (long long)step);
     est->ran = false;
+    if (est->late) TRY(collect_all(est, &est->batch, e));
+    if (est->call->apply_records) {
+        const struct records *r = &est->records;
+        plugin_enter(&c);
+        return plugin_leave(&c, est->instance, "apply", step,
+                            est->call->apply_records(est->instance->self, step, est->collected, r->uid, r->record, r->n, &c.error),
+                            e);
+    }
     if (!est->call->apply) return TARE_OK;
     plugin_enter(&c);
     return plugin_leave(&c, est->instance, "apply", step, est->call->apply(est->instance->self, step, est->collected, &c.error), e);

@@ -5,7 +5,9 @@
  *
  * Reduction over ranks: prepare and collect are called once a group; the groups' vectors are gathered as they are (only their numbers
  * that are not zero) and added in global prompt order, in double. So a sum has the same bits for every number of ranks. Global prompt
- * order is rank 0's groups, then rank 1's, and so on. All ranks call these functions together. Not thread-safe. */
+ * order is rank 0's groups, then rank 1's, and so on. All ranks call these functions together. Not thread-safe.
+ *
+ * A plugin that took the extension tare.logprob/1 collects in estimate_apply: for it the batch's arrays have to live until then. */
 #ifndef TARE_CORE_ESTIMATE_H
 #define TARE_CORE_ESTIMATE_H
 

@@ -77,3 +77,45 @@ tare_status sparse_sum(const struct sparse *s, struct comm *comm, double *sum, i
     mem_free(all);
     return status;
 }
+
+/* ---------------------------------------------------------------- records */
+
+void records_free(struct records *r)
+{
+    mem_free(r->mine);
+    mem_free(r->uid);
+    mem_free(r->record);
+    *r = (struct records){0};
+}
+
+tare_status records_begin(struct records *r, int64_t n_groups, struct err *e)
+{
+    r->n_mine = n_groups;
+    return mem_grow((void **)&r->mine, &r->mine_capacity, n_groups * (1 + r->size) + 1, sizeof(double), e);
+}
+
+double *records_of(struct records *r, int64_t m, uint64_t uid)
+{
+    double *at = r->mine + m * (1 + r->size);
+    memset(at, 0, (size_t)(1 + r->size) * sizeof *at);
+    memcpy(at, &uid, sizeof uid);
+    return at + 1;
+}
+
+tare_status records_gather(struct records *r, struct comm *comm, struct err *e)
+{
+    double *all;
+    int64_t n;
+    tare_status status;
+    TRY(gather_doubles(comm, r->mine, r->n_mine * (1 + r->size), &all, &n, e));
+    r->n = n / (1 + r->size);
+    TRY_TO(status, done, mem_grow((void **)&r->uid, &r->uid_capacity, r->n + 1, sizeof *r->uid, e));
+    TRY_TO(status, done, mem_grow((void **)&r->record, &r->record_capacity, r->n * r->size + 1, sizeof *r->record, e));
+    for (int64_t m = 0; m < r->n; m++) {
+        memcpy(&r->uid[m], all + m * (1 + r->size), sizeof *r->uid);
+        if (r->size) memcpy(r->record + m * r->size, all + m * (1 + r->size) + 1, (size_t)r->size * sizeof *r->record);
+    }
+done:
+    mem_free(all);
+    return status;
+}

@@ -27,6 +27,12 @@ static const void *on_extension(void *ctx, const char *id)
     return !strcmp(id, "tare.embed/1") && r->embed ? embed_service_extension(r->embed) : NULL;
 }
 
+static const void *on_estimator_extension(void *ctx, const char *id)
+{
+    struct run *r = ctx;
+    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->logprob) : on_extension(ctx, id);
+}
+
 static struct plugin_env plugin_env(struct run *r)
 {
     return (struct plugin_env){
@@ -111,6 +117,8 @@ static tare_status open_parts(struct run *r, struct err *e)
     const struct config *c = r->config;
     const struct plugin_search search = {.config_dir = c->dir};
     const struct plugin_env env = plugin_env(r);
+    struct plugin_env estimator_env = env;
+    estimator_env.extension = on_estimator_extension;
     TRY(open_data(r, e));
     TRY(verify_open(c, &search, &env, &r->verify, e));
     TRY(open_model(r, e));
@@ -123,7 +131,7 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .search = &search,
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
-                                                 .env = env,
+                                                 .env = estimator_env,
                                                  .comm = &r->comm},
                       &r->estimator, e));
     TRY(off_policy_check(r, e));

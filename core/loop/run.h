@@ -17,6 +17,7 @@
 #include "dist/comm.h"
 #include "estimate/estimate.h"
 #include "loop/embed_service.h"
+#include "loop/logprob_service.h"
 #include "loop/stages.h"
 #include "model/model.h"
 #include "observe/observe.h"
@@ -48,7 +49,8 @@ struct run {
     struct model *model, *reference;
     struct sampler *sampler;
     struct verify *verify;
-    struct embed_service *embed; /* tare.embed/1, while the weights are the initial ones */
+    struct embed_service *embed;    /* tare.embed/1, while the weights are the initial ones */
+    struct logprob_service logprob; /* tare.logprob/1, for the estimator */
     struct cluster cluster;
     struct estimator *estimator;
     struct trainer *trainer;

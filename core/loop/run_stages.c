@@ -46,5 +46,8 @@ tare_status stage_apply(struct run *r, struct err *e)
         str_free(&state);
         TRY(status);
     }
-    return estimate_apply(r->estimator, r->batch.step, e);
+    TRY(logprob_service_fill(&r->logprob, r->trainer, r->model, &r->batch, &r->arena, e));
+    const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
+    logprob_service_clear(&r->logprob);
+    return status;
 }

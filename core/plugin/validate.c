@@ -18,7 +18,7 @@ struct member {
     const char *name;
     uint32_t offset;
     bool required;
-    const char *with; /* must be there when this one is */
+    const char *with; /* must be there when this one is; "a|b": one of them */
 };
 
 #define MEMBER(T, F, R, W)                                                                                                         \
@@ -33,9 +33,13 @@ static const struct member ESTIMATOR[] = {MEMBER(tare_estimator, create, true, N
                                           MEMBER(tare_estimator, collect_size, false, "collect"),
                                           MEMBER(tare_estimator, prepare, false, "prepare_size"),
                                           MEMBER(tare_estimator, compute, true, NULL),
-                                          MEMBER(tare_estimator, collect, false, "apply"),
+                                          MEMBER(tare_estimator, collect, false, "apply|apply_records"),
                                           MEMBER(tare_estimator, apply, false, "save"),
                                           MEMBER(tare_estimator, describe, false, NULL),
+                                          MEMBER(tare_estimator, record_size, false, "record"),
+                                          MEMBER(tare_estimator, record, false, "apply_records"),
+                                          MEMBER(tare_estimator, apply_records, false, "record_size"),
+                                          MEMBER(tare_estimator, apply_records, false, "save"),
                                           {0}};
 static const struct member VERIFIER[] = {MEMBER(tare_verifier, create, true, NULL),
                                          MEMBER(tare_verifier, destroy, true, NULL),
@@ -80,10 +84,15 @@ static bool is_set(const void *table, const struct member *m)
     return f != NULL;
 }
 
-static bool is_set_by_name(const void *table, const struct member *list, const char *name)
+/* names: of one member, or of several with a bar between them. */
+static bool any_is_set(const void *table, const struct member *list, const char *names)
 {
-    for (; list->name; list++)
-        if (!strcmp(list->name, name)) return is_set(table, list);
+    for (; list->name; list++) {
+        const char *at = strstr(names, list->name);
+        const size_t n = strlen(list->name);
+        const bool named = at && (at == names || at[-1] == '|') && (!at[n] || at[n] == '|');
+        if (named && is_set(table, list)) return true;
+    }
     return false;
 }
 
@@ -104,7 +113,7 @@ static tare_status copy_table(const struct subject *s, const struct kind *k, con
                  s->path, s->name, m->name, size, m->offset + (uint32_t)sizeof(void *));
         if (m->required && !is_set(copy, m))
             FAIL(e, TARE_E_PLUGIN, "%s: %s: the function %s is missing (NULL)", s->path, s->name, m->name);
-        if (m->with && is_set(copy, m) && !is_set_by_name(copy, k->members, m->with))
+        if (m->with && is_set(copy, m) && !any_is_set(copy, k->members, m->with))
             FAIL(e, TARE_E_PLUGIN, "%s: %s: it has the function %s but not %s, which belongs with it", s->path, s->name, m->name,
                  m->with);
     }

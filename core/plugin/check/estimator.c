@@ -11,8 +11,8 @@
 struct trial {
     tare_batch b;
     tare_advantages out;
-    int64_t prepare_size, collect_size;
-    double *prepared, *collected;
+    int64_t prepare_size, collect_size, record_size;
+    double *prepared, *collected, *records; /* records: [groups, record_size] */
 };
 
 enum shape { MIXED, EQUAL, SINGLES, UNCLUSTERED, EMPTY };
@@ -162,13 +162,39 @@ static tare_status sizes(const struct plugin_instance *i, struct trial *t, struc
     const tare_estimator *f = i->plugin->estimator;
     t->prepare_size = f->prepare_size ? f->prepare_size(i->self) : 0;
     t->collect_size = f->collect_size ? f->collect_size(i->self) : 0;
+    t->record_size = f->record_size ? f->record_size(i->self) : 0;
     if (t->prepare_size < 0 || t->collect_size < 0 || t->prepare_size > 1 << 26 || t->collect_size > 1 << 26)
         FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size makes no sense");
+    if (t->record_size < 0 || t->record_size > 1 << 20) FAIL(e, TARE_E_PLUGIN, "record_size makes no sense");
+    TRY(arena_new(&c->arena, double, t->b.n_groups * t->record_size + 1, &t->records, e));
     TRY(arena_new(&c->arena, double, t->prepare_size + 1, &t->prepared, e));
     return arena_new(&c->arena, double, t->collect_size + 1, &t->collected, e);
 }
 
-/* prepare, compute, collect on t->b; the outputs are checked. */
+/* A record of each group of t->b, between guards. */
+static tare_status take_records(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
+{
+    double *one;
+    TRY(arena_new(&c->arena, double, t->record_size + 2 * GUARD, &one, e));
+    c->batch = &t->b;
+    for (int64_t m = 0; m < t->b.n_groups; m++) {
+        struct plugin_call call;
+        for (int64_t k = 0; k < t->record_size + 2 * GUARD; k++)
+            one[k] = k >= GUARD && k < GUARD + t->record_size ? 0 : (double)NAN;
+        plugin_enter(&call);
+        TRY(plugin_leave(&call, i, "record", t->b.step, i->plugin->estimator->record(i->self, &t->b, m, one + GUARD, &call.error),
+                         e));
+        if (!guarded(one + GUARD, t->record_size)) FAIL(e, TARE_E_PLUGIN, "record wrote outside of its buffer");
+        for (int64_t k = 0; k < t->record_size; k++) {
+            if (!isfinite(one[GUARD + k]))
+                FAIL(e, TARE_E_PLUGIN, "number %lld of group %lld's record is %g", (long long)k, (long long)m, one[GUARD + k]);
+            t->records[m * t->record_size + k] = one[GUARD + k];
+        }
+    }
+    return TARE_OK;
+}
+
+/* prepare, compute, collect and record on t->b; the outputs are checked. */
 static tare_status run(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
 {
     const tare_estimator *f = i->plugin->estimator;
@@ -181,14 +207,22 @@ static tare_status run(struct check *c, const struct plugin_instance *i, struct 
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "compute", t->b.step, f->compute(i->self, &t->b, t->prepared, &t->out, &call.error), e));
     TRY(check_out(c, &t->b, &t->out, e));
+    c->batch = &t->b;
     if (f->collect) TRY(add_groups(i, &t->b, f->collect, "collect", t->collect_size, t->collected, one, e));
-    return TARE_OK;
+    return f->record ? take_records(c, i, t, e) : TARE_OK;
 }
 
 static tare_status apply(const struct plugin_instance *i, const struct trial *t, struct err *e)
 {
     struct plugin_call call;
-    if (!i->plugin->estimator->apply) return TARE_OK;
+    const tare_estimator *f = i->plugin->estimator;
+    if (f->apply_records) {
+        plugin_enter(&call);
+        return plugin_leave(
+            &call, i, "apply_records", t->b.step,
+            f->apply_records(i->self, t->b.step, t->collected, t->b.prompt_uid, t->records, t->b.n_groups, &call.error), e);
+    }
+    if (!f->apply) return TARE_OK;
     plugin_enter(&call);
     return plugin_leave(&call, i, "apply", t->b.step, i->plugin->estimator->apply(i->self, t->b.step, t->collected, &call.error),
                         e);
@@ -270,7 +304,8 @@ static tare_status reads_only(struct check *c, struct err *e)
     TRY_TO(status, done, run(c, i, &b, e));
     TRY_TO(status, done,
            same_doubles(a.out.advantage, b.out.advantage, a.b.n_rollouts, "compute again on the same batch: advantages", e));
-    status = same_doubles(a.collected, b.collected, a.collect_size, "collect again on the same batch", e);
+    TRY_TO(status, done, same_doubles(a.collected, b.collected, a.collect_size, "collect again on the same batch", e));
+    status = same_doubles(a.records, b.records, a.b.n_groups * a.record_size, "record again on the same batch", e);
 done:
     plugin_destroy(i);
     str_free(&before);
@@ -288,6 +323,7 @@ static tare_status adds(struct check *c, struct err *e)
     TRY_TO(status, done, with_history(c, binary, &i, e));
     TRY_TO(status, done, make_batch(c, MIXED, 8, binary, &t.b, e));
     TRY_TO(status, done, sizes(i, &t, c, e));
+    c->batch = &t.b;
     for (int phase = 0; phase < 2; phase++) {
         const group_function f = phase ? i->plugin->estimator->collect : i->plugin->estimator->prepare;
         const int64_t size = phase ? t.collect_size : t.prepare_size;
@@ -356,6 +392,7 @@ static tare_status ranks(struct check *c, struct err *e)
             int64_t begin[16], tokens[128];
             const int64_t first = r * 12 / R, last = (r + 1) * 12 / R;
             part.b = part_of(&whole.b, first, last, begin, tokens);
+            c->batch = &part.b;
             if (i->plugin->estimator->prepare)
                 TRY_TO(status, done,
                        add_groups(i, &part.b, i->plugin->estimator->prepare, "prepare", whole.prepare_size, prepared, one, e));
@@ -370,6 +407,12 @@ static tare_status ranks(struct check *c, struct err *e)
             TRY_TO(status, done,
                    same_doubles(whole.out.advantage + whole.b.group_begin[first], part.out.advantage, part.b.n_rollouts,
                                 "advantages of a rank", e));
+            if (!i->plugin->estimator->record) continue;
+            TRY_TO(status, done, sizes(i, &part, c, e));
+            TRY_TO(status, done, take_records(c, i, &part, e));
+            TRY_TO(status, done,
+                   same_doubles(whole.records + first * whole.record_size, part.records, part.b.n_groups * part.record_size,
+                                "records of a rank", e));
         }
         TRY_TO(status, done, same_doubles(whole.prepared, prepared, whole.prepare_size, "prepared sums over ranks", e));
         TRY_TO(status, done, same_doubles(whole.collected, collected, whole.collect_size, "collected sums over ranks", e));
@@ -511,7 +554,7 @@ done:
 const struct check_test CHECK_ESTIMATOR[] = {
     {"shapes", "mixed, equal, single, unclustered and no groups: whole, finite outputs inside their buffers", TARE_ESTIMATOR,
      shapes},
-    {"phases", "prepare, compute and collect leave the state alone, and repeat", TARE_ESTIMATOR, reads_only},
+    {"phases", "prepare, compute, collect and record leave the state alone, and repeat", TARE_ESTIMATOR, reads_only},
     {"sums", "prepare and collect add", TARE_ESTIMATOR, adds},
     {"ranks", "1, 2 and 4 ranks give the same bits", TARE_ESTIMATOR, ranks},
     {"order", "the order of groups does not matter", TARE_ESTIMATOR, order},

@@ -129,8 +129,9 @@ static tare_status make_and_drop(struct check *c, const tare_value *values, cons
 {
     struct plugin_instance *i;
     const struct surroundings before = look_around();
+    const struct plugin_env env = check_env(c);
     const tare_status status =
-        plugin_create(c->plugin, values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, NULL, &i, e);
+        plugin_create(c->plugin, values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, &i, e);
     if (status && (!may_refuse || status == TARE_E_PLUGIN)) return err_prefix(e, "with %s", what);
     if (status && strstr(e->message, "and no message")) FAIL(e, TARE_E_PLUGIN, "with %s create fails without a message", what);
     plugin_destroy(status ? NULL : i);
@@ -185,7 +186,7 @@ static tare_status instances(struct check *c, struct err *e)
 /* A host whose nth allocation fails. */
 struct stingy {
     tare_host host;
-    struct plugin_instance *instance;
+    struct plugin_env env;
     int64_t left, held;
 };
 
@@ -230,8 +231,8 @@ static int32_t stingy_cancelled(void *ctx)
 
 static const void *stingy_extension(void *ctx, const char *id)
 {
-    (void)ctx, (void)id;
-    return NULL;
+    const struct stingy *s = ctx;
+    return s->env.extension(s->env.ctx, id);
 }
 
 static tare_status create_raw(const struct plugin *p, const tare_host *host, const tare_value *v, void **self, tare_error *error)
@@ -272,7 +273,7 @@ static tare_status out_of_memory(struct check *c, struct err *e)
     TRY(check_instance(c, &plain, e));
     plugin_destroy(plain);
     for (int64_t n = 0; n < 64; n++) {
-        struct stingy s = {.host = plugin_host(NULL), .left = n};
+        struct stingy s = {.host = plugin_host(NULL), .env = check_env(c), .left = n};
         tare_host host = s.host;
         tare_error error = {.struct_size = sizeof error};
         void *self = NULL;

@@ -14,7 +14,9 @@ struct check {
     struct arena arena;          /* lives as long as the test */
     struct rng_key key;
     uint64_t drawn;
-    struct str note; /* told beside a pass */
+    struct str note;         /* told beside a pass */
+    const tare_batch *batch; /* what tare.logprob/1 is asked about */
+    tare_logprob_v1 extension;
 };
 
 typedef tare_status (*check_function)(struct check *c, struct err *e);
@@ -29,6 +31,8 @@ extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHE
 
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
+/* What the checking host offers: the seed, and tare.logprob/1 for estimators. */
+struct plugin_env check_env(struct check *c);
 /* A new instance with the test's parameters. */
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e);
 enum { CHECK_CLUSTERS = 5 };

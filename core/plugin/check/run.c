@@ -22,9 +22,32 @@ double check_uniform(struct check *c)
     return rng_uniform(c->key, c->drawn++, 1);
 }
 
+/* "tare.logprob/1": a policy step that has made every token of the batch likelier. */
+static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_error *error)
+{
+    const tare_batch *b = ((const struct check *)ctx)->batch;
+    (void)error;
+    if (!b || rollout < 0 || rollout >= b->n_rollouts) return TARE_E_STATE;
+    const int64_t first = b->token_begin[rollout];
+    for (int64_t t = first; t < b->token_begin[rollout + 1]; t++) out[t - first] = 0.9f * b->token_logprob[t];
+    return TARE_OK;
+}
+
+static const void *extension(void *ctx, const char *id)
+{
+    struct check *c = ctx;
+    c->extension = (tare_logprob_v1){.struct_size = sizeof c->extension, .ctx = c, .logprob = new_logprobs};
+    return strcmp(id, "tare.logprob/1") || (c->plugin && c->plugin->desc.kind != TARE_ESTIMATOR) ? NULL : &c->extension;
+}
+
+struct plugin_env check_env(struct check *c)
+{
+    return (struct plugin_env){.seed = c->options->seed, .ctx = c, .extension = extension};
+}
+
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
 {
-    const struct plugin_env env = {.seed = c->options->seed};
+    const struct plugin_env env = check_env(c);
     return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
 }
 

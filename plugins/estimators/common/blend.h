@@ -30,8 +30,9 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
 /* The function table of a plugin whose create calls blend_create. */
 #define BLEND_FUNCTIONS(CREATE)                                                                                                    \
     {                                                                                                                              \
-        sizeof(tare_estimator), 0, CREATE, blend_destroy, blend_save, blend_load, NULL, blend_collect_size, NULL, blend_compute,   \
-            blend_collect, blend_apply, blend_describe                                                                             \
+        .struct_size = sizeof(tare_estimator), .create = CREATE, .destroy = blend_destroy, .save = blend_save, .load = blend_load, \
+        .collect_size = blend_collect_size, .compute = blend_compute, .collect = blend_collect, .apply = blend_apply,              \
+        .describe = blend_describe                                                                                                 \
     }
 
 /* Rows of the parameter tables. */

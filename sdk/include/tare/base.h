@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 #define TARE_ABI_MAJOR 1
-#define TARE_ABI_MINOR 0
+#define TARE_ABI_MINOR 1
 #define TARE_EXPORT __attribute__((visibility("default")))
 
 /* True if member F of *P exists in the build of P's allocator and is set. For pointer and function members. */
@@ -143,7 +143,9 @@ typedef struct tare_embed_v1 {
 } tare_embed_v1;
 
 /* Extension "tare.logprob/1": logprobs of this step's completion tokens under the current weights, callable after the policy
- * step and before apply returns. out: [tokens of rollout i]. */
+ * step and before apply returns. rollout: an index into this rank's batch; out: [tokens of the rollout]. For estimators, which ask
+ * for it in create: collect and record of one that has asked are called after the policy step too, so that the host can add what
+ * they find over the ranks. */
 typedef struct tare_logprob_v1 {
     uint32_t struct_size, flags;
     void *ctx;

@@ -4,8 +4,10 @@
  *   prepare  for every group of every rank; the host adds the vectors in global prompt order, in double   (optional)
  *   compute  rewards -> advantages, from the state before the step and the prepared sums
  *   collect  for every group: what the state needs to know of it; the host adds again
+ *   record   the same, but not added: one record a group, with its prompt                                   (optional)
  *   ...the policy is updated...
- *   apply    the only function that changes the state; once a step, with the same bits on every rank
+ *   apply    the only function that changes the state; once a step, with the same bits on every rank. apply_records for a state
+ *            that is kept by prompt: with the records of all groups of all ranks, in global prompt order
  * The order is the paper's: confidence from pre-update moments, moments updated after the policy step. A plugin never calls a
  * collective; state is replicated, not sharded.
  */
@@ -25,7 +27,8 @@ enum {
     TARE_NEED_REF_LOGPROB = 4,
     TARE_NEED_COMPONENTS = 8,
     TARE_NEED_CLUSTER = 16,
-    TARE_GIVES_TOKENS = 32 /* writes token_advantage */
+    TARE_GIVES_TOKENS = 32, /* writes token_advantage */
+    TARE_WANTS_LOGPROB = 64 /* minor 1: token_logprob where the host has it, else NULL */
 };
 
 /* The rollouts of this rank; groups are whole; M and N may be 0. */
@@ -74,6 +77,13 @@ typedef struct tare_estimator {
     tare_status (*apply)(void *self, int64_t step, const double *collected, tare_error *error); /* the only writer */
     /* [const] the state as one JSON object, for people and `tare estimate`; NULL: {} */
     tare_status (*describe)(const void *self, const tare_stream *out, tare_error *error);
+    /* Since minor 1, all three or none; a plugin with them says abi_minor_needed = 1. */
+    int64_t (*record_size)(const void *self); /* doubles of a group's record */
+    /* [const] what apply_records has to know of the group; record[record_size] comes zeroed */
+    tare_status (*record)(const void *self, const tare_batch *batch, int64_t group, double *record, tare_error *error);
+    /* In the place of apply. prompt_uid: [n_groups]; a prompt may be there twice. record: [n_groups, record_size] */
+    tare_status (*apply_records)(void *self, int64_t step, const double *collected, const uint64_t *prompt_uid,
+                                 const double *record, int64_t n_groups, tare_error *error);
 } tare_estimator;
 
 #ifdef __cplusplus

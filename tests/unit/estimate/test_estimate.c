@@ -181,9 +181,12 @@ static void groups_text(int round, int first, int last, struct str *out)
 {
     str_add(out, "{\"groups\":[", -1, NULL);
     for (int m = first; m < last; m++) {
-        str_addf(out, NULL, "%s{\"cluster\":%d,\"rewards\":[", m > first ? "," : "", (m * 7 + round) % 3);
-        for (int i = 0; i < 5; i++)
-            str_addf(out, NULL, "%s%.17g", i ? "," : "", sin(1 + round * 977.0 + m * 31.0 + i * 5.0) * (m % 4 ? 1 : 1e-7));
+        str_addf(out, NULL, "%s{\"cluster\":%d,\"uid\":%d,\"rewards\":[", m > first ? "," : "", (m * 7 + round) % 3,
+                 (m * 5 + round) % 11);
+        for (int i = 0; i < 5; i++) {
+            const double x = sin(1 + round * 977.0 + m * 31.0 + i * 5.0) * (m % 4 ? 1 : 1e-7);
+            str_addf(out, NULL, "%s%.17g", i ? "," : "", strcmp(getenv("TEST_ESTIMATOR"), "spo") ? x : fabs(x));
+        }
         str_add(out, "]}", -1, NULL);
     }
     str_add(out, "]}", -1, NULL);
@@ -265,19 +268,22 @@ static void run_world(int size, struct str *out, double metrics[4])
 static void ranks__do_not_change_a_bit(void **state)
 {
     (void)state;
-    setenv("TEST_ESTIMATOR", "bv_blend", 1);
-    struct str one = {0};
-    double metrics[4], again[4];
-    run_world(1, &one, metrics);
-    assert_true(one.size > 1000 && metrics[2] > 0 && metrics[3] > 0);
-    for (int size = 2; size <= MAX_RANKS; size *= 2) {
-        struct str many = {0};
-        run_world(size, &many, again);
-        assert_string_equal(one.data, many.data);
-        assert_memory_equal(metrics, again, sizeof metrics);
-        str_free(&many);
+    static const char *const names[] = {"bv_blend", "spo"}; /* sums, and records by prompt */
+    for (int k = 0; k < 2; k++) {
+        struct str one = {0};
+        double metrics[4], again[4];
+        setenv("TEST_ESTIMATOR", names[k], 1);
+        run_world(1, &one, metrics);
+        assert_true(one.size > 1000 && (k || metrics[2] > 0) && metrics[3] > 0);
+        for (int size = 2; size <= MAX_RANKS; size *= 2) {
+            struct str many = {0};
+            run_world(size, &many, again);
+            assert_string_equal(one.data, many.data);
+            assert_memory_equal(metrics, again, sizeof metrics);
+            str_free(&many);
+        }
+        str_free(&one);
     }
-    str_free(&one);
 }
 
 static void parse__refuses(void **state)

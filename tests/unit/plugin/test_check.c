@@ -80,8 +80,8 @@ static void check__finds_what_is_wrong(void **state)
 static void check__passes_good_plugins(void **state)
 {
     (void)state;
-    static const char *const names[] = {"bv_blend", "grpo", "krpo", "passk", "rl_zvp"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const names[] = {"bv_blend", "grpo", "krpo", "passk", "rl_zvp", "spo"};
+    for (int i = 0; i < 6; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/estimators/%s.so", getenv("TARE_PLUGIN_PATH"), names[i]);
         const struct found f = check_file(path, NULL, 20);

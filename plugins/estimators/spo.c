@@ -1,0 +1,364 @@
+/* spo: a value of its own for every prompt, kept over the run, as the baseline; advantages normalised over the batch.
+ *
+ *   v(x)  = alpha / (alpha + beta)                        the tracked success rate of prompt x, as it was before this step
+ *   D[i]  = R[i] - v(x)                                   R in [0, 1]
+ *   A[i]  = (D[i] - mean D) / (std D + delta)             mean and std (n-1) over all rollouts of the batch
+ *
+ * After the policy step, for every prompt x of the batch, with S = sum R and n = rollouts of x:
+ *
+ *   alpha <- rho alpha + S,   beta <- rho beta + n - S                      a Beta posterior that forgets
+ *   rho   =  a constant                                                     decay = fixed
+ *            2^(-d(x) / d_half), cut to [rho_min, rho_max]                  decay = kl
+ *
+ * Xu and Ding 2025, "Single-stream Policy Optimization" (arXiv 2509.13232); constants and the order of the update from the authors' code
+ * (verl-recipe, spo/spo_ray_trainer.py). Theirs has one rollout a prompt (rollout.group_size = 1); with more, all count.
+ *
+ * d(x), how far the policy went since x was last met. The authors keep x's last completion and compare its logprobs then and now: mean
+ * over its tokens of |log pi_now - log pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of its own
+ * tokens (tare.logprob/1) to the length of the policy's path, and d(x) is the path since x was met. On the same tokens a path is at least
+ * as long as the distance between its ends, so this forgets no slower than theirs. A prompt met for the first time has d = 0.
+ * A prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values before the run from 8 samples with
+ * mass 1 / (1 - rho_min), or start at 0.5 with mass 1. Which prompts are sampled more often is the data's business, not an estimator's.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tare/sdk.h>
+
+enum { P_DECAY, P_RHO, P_RHO_MIN, P_RHO_MAX, P_D_HALF, P_VALUE, P_MASS, P_DELTA, P_COUNT };
+
+enum { FIXED, KL };
+static const char *const DECAYS[] = {"fixed", "kl", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_DECAY] = {"decay", "fixed",
+                 "fixed: rho is a constant; kl: rho falls with the policy's movement since the prompt was last met", NULL, DECAYS,
+                 0, 0, TARE_CHOICE, TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
+    [P_RHO] = {"rho", "0.9", "rho of decay fixed, what is kept of a prompt's history when it is met again", NULL, NULL, 0, 1,
+               TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    [P_RHO_MIN] = {"rho_min", "0.875", "decay kl: the least rho", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    [P_RHO_MAX] = {"rho_max", "0.96", "decay kl: the largest rho", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    [P_D_HALF] = {"d_half", "0.06", "decay kl: the movement after which half of the history is kept", "nats a token", NULL, 0,
+                  1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_VALUE] = {"value", "0.5", "v of a prompt before it is met", "reward", NULL, 0, 1, TARE_FLOAT, 0},
+    [P_MASS] = {"mass", "1", "alpha + beta of a prompt before it is met", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
+                TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_DELTA] = {"delta", "1e-8", "delta, added to the deviation", NULL, NULL, 0, 1e300, TARE_FLOAT,
+                 TARE_ABOVE_MIN | TARE_LOG_SCALE},
+};
+
+/* ---------------------------------------------------------------- the table of prompts */
+
+struct prompt {
+    uint64_t uid;
+    double alpha, beta;
+    double path;    /* the policy's path when it was last met */
+    int64_t update; /* the update in which it was last met */
+};
+
+struct spo {
+    const tare_host *host;
+    const tare_value *v;
+    const tare_logprob_v1 *now; /* decay kl */
+    double path;                /* of the policy, so far */
+    int64_t updates;
+    int64_t n, capacity;
+    struct prompt *prompt; /* [n] in the order in which they were first met */
+    int64_t *slot;         /* [4 capacity] index + 1 of a prompt, 0: empty; by hash, then the next free one */
+};
+
+/* The slot of a prompt, or the empty one where it would go. */
+static int64_t slot_of(const struct spo *s, uint64_t uid)
+{
+    const uint64_t slots = 4 * (uint64_t)s->capacity;
+    uint64_t at = (uid * 0x9e3779b97f4a7c15u >> 20) % slots;
+    while (s->slot[at] && s->prompt[s->slot[at] - 1].uid != uid) at = (at + 1) % slots;
+    return (int64_t)at;
+}
+
+static struct prompt *find(const struct spo *s, uint64_t uid)
+{
+    const int64_t index = s->capacity ? s->slot[slot_of(s, uid)] : 0;
+    return index ? &s->prompt[index - 1] : NULL;
+}
+
+static tare_status grow(struct spo *s, tare_error *error)
+{
+    const int64_t capacity = s->capacity ? 2 * s->capacity : 64;
+    const tare_host *h = s->host;
+    struct prompt *prompt = h->alloc(h->ctx, capacity * (int64_t)sizeof *prompt, 0);
+    int64_t *slot = h->alloc(h->ctx, 4 * capacity * (int64_t)sizeof *slot, 0);
+    if (!prompt || !slot) {
+        h->release(h->ctx, prompt);
+        h->release(h->ctx, slot);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for the values of %lld prompts", (long long)capacity);
+    }
+    if (s->n) memcpy(prompt, s->prompt, (size_t)s->n * sizeof *prompt);
+    h->release(h->ctx, s->prompt);
+    h->release(h->ctx, s->slot);
+    s->prompt = prompt;
+    s->slot = slot;
+    s->capacity = capacity;
+    for (int64_t i = 0; i < s->n; i++) slot[slot_of(s, prompt[i].uid)] = i + 1;
+    return TARE_OK;
+}
+
+/* A prompt that is not in the table yet. */
+static tare_status add(struct spo *s, struct prompt p, struct prompt **out, tare_error *error)
+{
+    const tare_status status = s->n == s->capacity ? grow(s, error) : TARE_OK;
+    if (status) return status;
+    s->prompt[s->n] = p;
+    *out = &s->prompt[s->n];
+    s->slot[slot_of(s, p.uid)] = s->n + 1;
+    s->n++;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    struct spo *s = self;
+    const tare_host *h = s->host;
+    h->release(h->ctx, s->prompt);
+    h->release(h->ctx, s->slot);
+    h->release(h->ctx, s);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    (void)n_clusters;
+    const tare_logprob_v1 *now = values[P_DECAY].i == KL ? host->extension(host->ctx, "tare.logprob/1") : NULL;
+    if (values[P_RHO_MIN].f > values[P_RHO_MAX].f)
+        return tare_fail(error, TARE_E_CONFIG, "rho_min %g is above rho_max %g", values[P_RHO_MIN].f, values[P_RHO_MAX].f);
+    if (values[P_DECAY].i == KL && !now)
+        return tare_fail(
+            error, TARE_E_CONFIG,
+            "decay = kl needs the tokens' logprobs after the policy step, and this host has none to give; take decay = fixed");
+    struct spo *s = host->alloc(host->ctx, sizeof *s, 0);
+    if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
+    s->host = host;
+    s->v = values;
+    s->now = now;
+    *self = s;
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- advantages; sums: 1, D, D^2 over the batch */
+
+static double value_of(const struct spo *s, uint64_t uid)
+{
+    const struct prompt *p = find(s, uid);
+    return p ? p->alpha / (p->alpha + p->beta) : s->v[P_VALUE].f;
+}
+
+static int64_t prepare_size(const void *self)
+{
+    (void)self;
+    return 3;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    const double v = value_of(self, batch->prompt_uid[group]);
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        const double R = batch->reward[i], D = R - v;
+        if (!(R >= 0 && R <= 1))
+            return tare_fail(error, TARE_E_RANGE, "group %lld: a reward of %g; a Beta posterior takes rewards from 0 to 1",
+                             (long long)group, R);
+        sum[0] += 1;
+        sum[1] += D;
+        sum[2] += D * D;
+    }
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct spo *s = self;
+    const double n = prepared[0], mean = n > 0 ? prepared[1] / n : 0;
+    double spread = prepared[2] - prepared[1] * mean; /* sum (D - mean)^2 */
+    if (spread < 1e-13 * prepared[2]) spread = 0;     /* only rounding: all D are equal */
+    const double deviation = n > 1 ? sqrt(spread / (n - 1)) : 0;
+    (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const double v = value_of(s, batch->prompt_uid[m]);
+        for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++)
+            out->advantage[i] = spread > 0 ? (batch->reward[i] - v - mean) / (deviation + s->v[P_DELTA].f) : 0;
+        out->baseline[m] = v;
+        out->scale[m] = NAN; /* one for the whole batch, which says nothing about a group */
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- the values; a record: n, S, tokens, sum |log pi_new - log pi_old| */
+
+enum { N, S, TOKENS, MOVED, RECORD };
+
+static int64_t record_size(const void *self)
+{
+    (void)self;
+    return RECORD;
+}
+
+/* How far the policy step moved the tokens of rollout i. A completion that was not sampled has logprobs of 0 and is left out. */
+static tare_status add_movement(const struct spo *s, const tare_batch *batch, int64_t i, double *record, tare_error *error)
+{
+    const float *before = batch->token_logprob + batch->token_begin[i];
+    const int64_t n = batch->token_begin[i + 1] - batch->token_begin[i];
+    bool sampled = false;
+    for (int64_t t = 0; t < n; t++) sampled = sampled || before[t] != 0;
+    if (!sampled) return TARE_OK;
+    float *after = s->host->alloc(s->host->ctx, n * (int64_t)sizeof *after, 0);
+    if (!after) return tare_fail(error, TARE_E_NOMEM, "no memory for the logprobs of %lld tokens", (long long)n);
+    const tare_status status = s->now->logprob(s->now->ctx, i, after, error);
+    for (int64_t t = 0; t < n && !status; t++) record[MOVED] += fabs((double)after[t] - (double)before[t]);
+    record[TOKENS] += (double)n;
+    s->host->release(s->host->ctx, after);
+    return status;
+}
+
+static tare_status record(const void *self, const tare_batch *batch, int64_t group, double *record, tare_error *error)
+{
+    const struct spo *s = self;
+    if (s->now && !batch->token_logprob)
+        return tare_fail(error, TARE_E_SHAPE, "decay = kl needs the tokens' logprobs, and the batch has none");
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        record[N] += 1;
+        record[S] += batch->reward[i];
+        const tare_status status = s->now ? add_movement(s, batch, i, record, error) : TARE_OK;
+        if (status) return status;
+    }
+    return TARE_OK;
+}
+
+/* What is kept of the history of a prompt. */
+static double kept(const struct spo *s, const struct prompt *p)
+{
+    if (s->v[P_DECAY].i == FIXED) return s->v[P_RHO].f;
+    const double rho = exp2(-(s->path - p->path) / s->v[P_D_HALF].f);
+    return fmin(fmax(rho, s->v[P_RHO_MIN].f), s->v[P_RHO_MAX].f);
+}
+
+static tare_status apply_records(void *self, int64_t step, const double *collected, const uint64_t *prompt_uid,
+                                 const double *record, int64_t n_groups, tare_error *error)
+{
+    struct spo *s = self;
+    double tokens = 0, moved = 0;
+    (void)step, (void)collected;
+    s->updates++;
+    for (int64_t m = 0; m < n_groups; m++) {
+        tokens += record[m * RECORD + TOKENS];
+        moved += record[m * RECORD + MOVED];
+    }
+    if (tokens > 0) s->path += moved / tokens;
+    for (int64_t m = 0; m < n_groups; m++) {
+        const double n = record[m * RECORD + N], sum = record[m * RECORD + S];
+        const double mass = s->v[P_MASS].f, value = s->v[P_VALUE].f;
+        struct prompt *p = find(s, prompt_uid[m]);
+        if (!p) {
+            const struct prompt fresh = {prompt_uid[m], mass * value, mass * (1 - value), s->path, 0};
+            const tare_status status = add(s, fresh, &p, error);
+            if (status) return status;
+        }
+        if (p->update != s->updates) { /* a prompt that is twice in the batch forgets once */
+            const double keep = kept(s, p);
+            p->alpha *= keep;
+            p->beta *= keep;
+            p->path = s->path;
+            p->update = s->updates;
+        }
+        p->alpha += sum;
+        p->beta += n - sum;
+    }
+    s->host->metric(s->host->ctx, "prompts", (double)s->n);
+    if (s->now) s->host->metric(s->host->ctx, "movement", tokens > 0 ? moved / tokens : 0);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- state */
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct spo *s = self;
+    (void)error;
+    tare_status status = out->write(out->ctx, &s->n, sizeof s->n);
+    if (!status) status = out->write(out->ctx, &s->updates, sizeof s->updates);
+    if (!status) status = out->write(out->ctx, &s->path, sizeof s->path);
+    return status ? status : out->write(out->ctx, s->prompt, s->n * (int64_t)sizeof *s->prompt);
+}
+
+static bool sound(const struct spo *s, const struct prompt *p)
+{
+    const double mass = p->alpha + p->beta;
+    return p->alpha >= 0 && p->beta >= 0 && mass > 0 && mass < 1e300 && p->path >= 0 && p->path <= s->path && p->update >= 0 &&
+           p->update <= s->updates;
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct spo *s = self;
+    int64_t n = 0;
+    if (in->read(in->ctx, &n, sizeof n) || in->read(in->ctx, &s->updates, sizeof s->updates) ||
+        in->read(in->ctx, &s->path, sizeof s->path))
+        return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (n < 0 || s->updates < 0 || !(s->path >= 0) || !isfinite(s->path))
+        return tare_fail(error, TARE_E_CORRUPT, "the state makes no sense: %lld prompts, %lld updates, path %g", (long long)n,
+                         (long long)s->updates, s->path);
+    s->n = 0;
+    if (s->capacity) memset(s->slot, 0, 4 * (size_t)s->capacity * sizeof *s->slot);
+    for (int64_t i = 0; i < n; i++) {
+        struct prompt p, *added;
+        if (in->read(in->ctx, &p, sizeof p)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+        if (!sound(s, &p) || find(s, p.uid))
+            return tare_fail(error, TARE_E_CORRUPT, "prompt %lld of the state makes no sense", (long long)i);
+        const tare_status status = add(s, p, &added, error);
+        if (status) return status;
+    }
+    return TARE_OK;
+}
+
+static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct spo *s = self;
+    (void)error;
+    tare_status status = tare_print(out, "{\"path\":%.17g,\"prompts\":[", s->path);
+    for (int64_t i = 0; i < s->n && !status; i++) {
+        const struct prompt *p = &s->prompt[i];
+        status = tare_print(out, "%s{\"uid\":\"%016llx\",\"alpha\":%.17g,\"beta\":%.17g}", i ? "," : "", (unsigned long long)p->uid,
+                            p->alpha, p->beta);
+    }
+    return status ? status : tare_print(out, "]}");
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .save = save,
+                                         .load = load,
+                                         .prepare_size = prepare_size,
+                                         .prepare = prepare,
+                                         .compute = compute,
+                                         .describe = describe,
+                                         .record_size = record_size,
+                                         .record = record,
+                                         .apply_records = apply_records};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "spo",
+    .version = "1.0.0",
+    .summary = "a forgetting Beta posterior of every prompt as its baseline; advantages normalised over the batch",
+    .license = "Apache-2.0",
+    .source = "arXiv 2509.13232",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .needs = TARE_WANTS_LOGPROB,
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1)
