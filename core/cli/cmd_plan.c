@@ -19,14 +19,14 @@ static const char USAGE[] =
     "  --json                  one JSON object in place of the table\n"
     "  --measure               peaks of this machine's cores, memory and disk, measured now (a few seconds)\n"
     "  dist.ranks=8            for any number of ranks\n"
-    "  plan.device=NAME        a device whose peaks are known: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx4090\n"
+    "  plan.device=NAME        a device whose peaks are known: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"
     "  plan.memory=80GB        bytes of a device, or of a host when run.device = cpu (KB MB GB TB KiB MiB GiB TiB)\n"
     "  plan.flops=989T  plan.bandwidth=3.35T  plan.link=450G  plan.disk=2G     peaks, a second\n"
     "  plan.compute_use=0.4  plan.memory_use=0.7  plan.reserve=2GB             shares of the peaks; memory kept back\n"
     "  plan.hosts=1            machines that the ranks are spread over (run.device = cpu)\n"
     "  plan.prompt_tokens=300 plan.response_tokens=1500                        typical rows, for the times; else the longest\n"
     "  plan.vocab=N            of a model that does not exist yet\n"
-    "  tare plan configs/qwen2.5-math-7b-bv-blend.ini model.path=configs/models/Qwen2.5-Math-7B plan.memory=80GB\n";
+    "  tare plan configs/qwen2.5-math-7b-bv-blend.ini model.path=configs/models/Qwen2.5-Math-7B plan.device=rtx-pro-6000\n";
 
 struct request {
     bool json, measure;
@@ -119,7 +119,8 @@ static tare_status answer(const struct request *r, const struct config *c, struc
     struct plan_input in = {.config = c,
                             .ranks = c->dist.ranks ? c->dist.ranks : 1,
                             .hosts = whole(r->hosts, 1),
-                            .shard = PLAN_SHARD_ZERO3,
+                            .shard = SHARD_ZERO3,
+                            .gradient_shards = 1,
                             .prompt_tokens = whole(r->prompt_tokens, 0),
                             .response_tokens = whole(r->response_tokens, 0)};
     struct plan p;

@@ -110,8 +110,8 @@ static tare_status take_number(struct change *x, struct plan *out, const char *k
 static tare_status take_all(struct change *x, struct plan *out, struct err *e)
 {
     struct config *c = &x->config;
-    if (x->plan.in.ranks > 1 && x->plan.in.shard != PLAN_SHARD_ZERO3) {
-        x->plan.in.shard = PLAN_SHARD_ZERO3;
+    if (x->plan.in.ranks > 1 && x->plan.in.shard != SHARD_ZERO3) {
+        x->plan.in.shard = SHARD_ZERO3;
         TRY(take(x, out, "dist.shard", "zero3", e));
     }
     if (!x->plan.fits && strcmp(c->train.recompute, "layer")) {
@@ -138,7 +138,7 @@ static tare_status find_ranks(struct change *x, struct plan *out, struct err *e)
         struct plan next = {.in = x->plan.in};
         next.in.ranks *= 2;
         if (!next.in.machine.gpu) next.in.hosts = next.in.ranks * x->plan.in.hosts / x->plan.in.ranks;
-        next.in.shard = PLAN_SHARD_ZERO3;
+        next.in.shard = SHARD_ZERO3;
         TRY(plan_memory(&next, e));
         x->plan = next;
     }

@@ -31,8 +31,6 @@ enum plan_class {
     PLAN_CLASSES
 };
 
-enum plan_shard { PLAN_SHARD_NONE, PLAN_SHARD_ZERO1, PLAN_SHARD_ZERO3 };
-
 /* What a rank runs on. 0: not known; then what depends on it is not said. */
 struct plan_machine {
     char name[64];
@@ -51,7 +49,8 @@ struct plan_input {
     const struct config *config;
     struct model_shape shape;
     int64_t ranks, hosts; /* hosts: machines that the ranks are spread over (CPU) */
-    enum plan_shard shard;
+    enum shard shard;
+    int64_t gradient_shards;                /* a minibatch's groups are dealt to so many before they are cut into micro-batches */
     int64_t prompt_tokens, response_tokens; /* of a typical row, for the times; 0: the longest allowed */
     struct plan_machine machine;
 };
@@ -77,8 +76,8 @@ enum { PLAN_ADVICE = 8 };
 
 struct plan {
     struct plan_input in;
-    int64_t params, flat, piece,
-        packed_bytes; /* N; floats of the flat layout, and of a rank's piece of it; bytes of the compute copy */
+    int64_t params, flat, piece, layer_floats;  /* N; floats of the flat layout, of a rank's pieces of it, of its layers */
+    int64_t packed_bytes;                       /* of the compute copy's products */
     int64_t prompt_tokens, new_tokens, longest; /* P and T that memory is planned for; P + T - 1 */
     struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
     int64_t kv_tokens, kv_wanted, kv_sequences,

@@ -28,8 +28,15 @@ static int64_t stride(const struct model_shape *s)
 
 /* ---- parameters */
 
-struct sizes {                                                          /* floats, but packed in bytes */
-    int64_t count, params, piece, largest_unit, largest_tensor, packed; /* count: without the padding of the layout */
+struct sizes {           /* floats; packed in bytes */
+    int64_t count;       /* N */
+    int64_t params, own; /* of the flat layout with its padding; of a rank's pieces */
+    int64_t layer;       /* largest unit of a layer */
+    int64_t first, last; /* the embedding's unit; the last one */
+    int64_t ends;        /* the larger of the units that hold embedding and head */
+    int64_t tensor;      /* largest tensor */
+    int64_t vectors;     /* norms and biases */
+    int64_t packed;
 };
 
 /* Bytes of a product's compute copy. On the CPU as its kernels pack it, in panels of columns. */
@@ -58,25 +65,36 @@ static tare_status packed_all(const struct plan_input *in, int64_t *out, struct 
     return TARE_OK;
 }
 
+static void measure_layout(const struct model *m, struct sizes *out)
+{
+    const int64_t L = m->shape.layers;
+    for (int64_t u = 0; u < L + 2; u++) {
+        const int64_t unit = m->unit_begin[u + 1] - m->unit_begin[u];
+        int64_t *most = u == 0 ? &out->first : u == L + 1 ? &out->last : &out->layer;
+        *most = larger(*most, unit);
+    }
+    out->ends = m->shape.tied ? out->first : larger(out->first, out->last);
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const int64_t n = m->tensors[i].rows * m->tensors[i].cols;
+        out->tensor = larger(out->tensor, n);
+        out->count += n;
+        if (m->tensors[i].vector) out->vectors += n;
+    }
+    out->params = m->n_params;
+    out->own = m->n_own;
+}
+
 /* The flat layout itself, without the buffers. */
 static tare_status measure(const struct plan_input *in, struct sizes *out, struct err *e)
 {
-    struct model m = {.shape = in->shape};
+    struct model m = {.shape = in->shape, .ranks = (int)in->ranks};
     *out = (struct sizes){0};
     const tare_status status = layout_make(&m, e);
-    for (int64_t u = 0; !status && u < in->shape.layers + 2; u++) {
-        const int64_t unit = m.unit_begin[u + 1] - m.unit_begin[u];
-        out->largest_unit = larger(out->largest_unit, unit);
-        out->piece += (unit + in->ranks - 1) / in->ranks;
-    }
-    for (int64_t i = 0; !status && i < m.n_tensors; i++) {
-        const int64_t n = m.tensors[i].rows * m.tensors[i].cols;
-        out->largest_tensor = larger(out->largest_tensor, n);
-        out->count += n;
-    }
-    out->params = m.n_params;
+    if (!status) measure_layout(&m, out);
     mem_free(m.tensors);
     mem_free(m.unit_begin);
+    mem_free(m.unit_size);
+    mem_free(m.unit_block);
     mem_free(m.layers);
     TRY(status);
     return packed_all(in, &out->packed, e);
@@ -227,23 +245,25 @@ static int64_t prefill_bytes(const struct plan *p, int64_t groups)
 static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank, struct plan_rank *out)
 {
     const struct plan_input *in = &p->in;
-    const bool parted = in->ranks > 1 && in->shard == PLAN_SHARD_ZERO3, moments = in->ranks > 1 && in->shard != PLAN_SHARD_NONE;
+    const bool parted = in->ranks > 1 && in->shard == SHARD_ZERO3;
     const int64_t groups = prompts_of(in, rank), tokens = groups * in->config->rollout.group_size * p->new_tokens;
     const bool recompute = !strcmp(in->config->train.recompute, "layer");
     int64_t *b = out->bytes;
     *out = (struct plan_rank){.groups = groups};
-    b[PLAN_WEIGHTS] = F32 * (parted ? z->piece : z->params);
-    b[PLAN_GRADIENTS] = F32 * (parted ? z->piece : z->params);
-    b[PLAN_MOMENTS] = 2 * F32 * (moments ? z->piece : z->params);
-    b[PLAN_SAMPLER] = z->packed;
-    b[PLAN_GATHERED] = parted ? 3 * F32 * z->largest_unit : 0;
+    b[PLAN_WEIGHTS] = F32 * (parted ? z->own : z->params);
+    b[PLAN_GRADIENTS] = F32 * z->own;
+    b[PLAN_MOMENTS] = 2 * F32 * (in->shard == SHARD_NONE ? z->params : z->own);
+    b[PLAN_SAMPLER] = z->packed + (parted ? F32 * (z->first + z->vectors) : 0);
+    /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer, and what the ranks send of one */
+    b[PLAN_GATHERED] =
+        F32 * ((parted ? 2 * z->layer + z->last : 0) + z->ends + z->layer + (in->ranks > 1 ? larger(z->ends, z->layer) : 0));
     b[PLAN_REFERENCE] = reference_bytes(p, z);
     b[PLAN_KV] = p->kv_tokens * p->kv_token_bytes;
     b[PLAN_ACTIVATIONS] =
         plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) + pass_cache(in, 1, p->micro_rows);
     b[PLAN_LOGITS] = logits_bytes(in);
     b[PLAN_PREFILL] = prefill_bytes(p, groups);
-    b[PLAN_STAGING] = F32 * z->largest_tensor + TOKEN_BYTES * tokens;
+    b[PLAN_STAGING] = F32 * z->tensor + TOKEN_BYTES * tokens;
     for (int i = 0; i < PLAN_CLASSES; i++) *(i == PLAN_STAGING && in->machine.gpu ? &out->host : &out->device) += b[i];
     out->total = out->device + out->host;
 }
@@ -271,13 +291,12 @@ tare_status plan_memory(struct plan *p, struct err *e)
     TRY(measure(&p->in, &z, e));
     p->params = z.count;
     p->flat = z.params;
-    p->piece = z.piece;
+    p->piece = z.own;
+    p->layer_floats = z.params - z.first - z.last;
     p->packed_bytes = z.packed;
     TRY(plan_cache(p, e));
-    /* whole groups are shuffled into minibatches: in the worst case all of a minibatch are one rank's */
-    const int64_t of_minibatch = c->train.minibatch / c->rollout.group_size;
-    plan_micro_batch(c, smaller(of_minibatch, larger(prompts_of(&p->in, 0), 1)), p->prompt_tokens, p->new_tokens, &p->micro_rows,
-                     &p->micro_targets);
+    const int64_t of_minibatch = c->train.minibatch / c->rollout.group_size, shards = p->in.gradient_shards;
+    plan_micro_batch(c, (of_minibatch + shards - 1) / shards, p->prompt_tokens, p->new_tokens, &p->micro_rows, &p->micro_targets);
     fill_rank(p, &z, 0, &p->first);
     fill_rank(p, &z, p->in.ranks - 1, &p->last);
     judge(p);

@@ -40,12 +40,6 @@ static struct work work_of(const struct plan *p)
     return w;
 }
 
-/* Query-key pairs of the rank's rollouts: causal in the prompt and in each completion, whole from completion to prompt. */
-static double pairs(const struct work *w)
-{
-    return w->groups * w->p * w->p / 2 + w->rollouts * (w->p * w->t + w->t * w->t / 2);
-}
-
 /* ---- seconds */
 
 struct rates { /* of one rank; 0: not known */
@@ -98,34 +92,53 @@ static void rollout(const struct plan *p, const struct work *w, const struct rat
     settle(out, over(prefill, r->flops) + (compute >= stream ? decode : 0), compute >= stream ? 0 : decode, r);
 }
 
+/* A minibatch is cut into micro-batches, which the ranks take in turns: of n of them the busiest rank computes ceil(n / R). A group that is cut has its
+ * prompt in every piece. */
+struct cut {
+    double micro, rounds, rows; /* of one minibatch; rows: of all its micro-batches */
+};
+
+static struct cut cut_of(const struct plan *p, const struct work *w)
+{
+    const struct config *c = p->in.config;
+    const double G = (double)c->rollout.group_size;
+    const double rollouts = least((double)c->train.minibatch, (double)c->rollout.prompts * G), groups = rollouts / G;
+    const double shards = least((double)p->in.gradient_shards, groups);
+    const double alone = c->train.prompt_sharing ? 0 : w->p, shared = c->train.prompt_sharing ? w->p : 0;
+    const double fit = fmax(1, floor((double)c->train.micro_tokens / fmax(1, w->t - 1 + alone + shared / G)));
+    struct cut x = {.micro = shards * ceil(rollouts / shards / fit)};
+    x.rounds = ceil(x.micro / (double)p->in.ranks);
+    x.rows = fmax(groups, x.micro) * shared + rollouts * (w->t - 1 + alone);
+    return x;
+}
+
 /* Forward, backward (twice the products, 2.5 times the attention), and the forward pass again where activations are recomputed. */
 static void update(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const struct config *c = p->in.config;
-    const bool sharded = p->in.shard == PLAN_SHARD_ZERO3 && p->in.ranks > 1;
-    const double again = !strcmp(c->train.recompute, "layer") ? 1 : 0, epochs = (double)c->train.epochs;
-    const double rows =
-        w->groups * (c->train.prompt_sharing ? w->p : 0) + w->rollouts * (w->t - 1 + (c->train.prompt_sharing ? 0 : w->p));
-    const double layers = 2 * w->layers_mac * rows, head = 2 * w->head_mac * w->rollouts * w->t,
-                 attention = 2 * w->key_mac * pairs(w);
+    const struct cut x = cut_of(p, w);
+    const double again = !strcmp(c->train.recompute, "layer") ? 1 : 0, epochs = (double)c->train.epochs, share = x.rounds / x.micro;
+    const double M = (double)c->rollout.prompts, N = M * (double)c->rollout.group_size,
+                 pairs = M * w->p * w->p / 2 + N * (w->p * w->t + w->t * w->t / 2);
+    const double layers = 2 * w->layers_mac * x.rows * w->updates / epochs * share, head = 2 * w->head_mac * N * w->t * share,
+                 attention = 2 * w->key_mac * pairs * share;
     const double forward_only = layers + attention + head;
     out->flops = epochs * (layers * (3 + again) + attention * (3.5 + again) + 3 * head);
     if (c->loss.kl_coef > 0) out->flops += forward_only * (strcmp(c->loss.kl, "exact") ? 1 : epochs);
     if (!strcmp(c->loss.old_logprobs, "recompute")) out->flops += forward_only;
     /* AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed */
-    out->memory = w->updates * 9 * 4 * (p->in.shard == PLAN_SHARD_NONE ? w->flat : w->piece);
-    const double passes = w->updates * fmax(1, ceil(rows * epochs / w->updates / (double)c->train.micro_tokens));
-    out->wire = sharded ? passes * 3 * w->others * 4 * w->flat
-                        : w->updates * (p->in.shard == PLAN_SHARD_NONE ? 2 : 1) * w->others * 4 * w->flat;
+    out->memory = w->updates * 9 * 4 * (p->in.shard == SHARD_NONE ? w->flat : w->piece);
+    /* a round: the layers are gathered for the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end */
+    const double gathered = p->in.shard == SHARD_ZERO3 ? (double)p->layer_floats : 0;
+    out->wire = w->updates * w->others * 4 * (x.rounds * (gathered + w->flat) + (p->in.shard == SHARD_NONE ? w->flat : 0));
     settle(out, over(out->flops, r->flops), over(out->memory, r->memory), r);
 }
 
-/* The compute copy from the masters, after every optimizer step. */
+/* The compute copy from the masters, after every optimizer step; the masters travel in fp32. */
 static void refresh(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
-    const double bytes = !strcmp(p->in.config->model.dtype, "bf16") ? 2 : 4;
     out->memory = w->updates * (4 * w->flat + (double)p->packed_bytes);
-    out->wire = p->in.shard == PLAN_SHARD_NONE ? 0 : w->updates * w->others * bytes * w->flat;
+    out->wire = p->in.shard == SHARD_NONE ? 0 : w->updates * w->others * 4 * w->flat;
     settle(out, 0, over(out->memory, r->memory), r);
 }
 
