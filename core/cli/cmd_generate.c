@@ -1,4 +1,5 @@
 /* tare generate: prompts in, sampled completions out, one JSON object a line. */
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -25,7 +26,8 @@ static const char USAGE[] =
     "Keys, the section may be left out: "
     "rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,\n"
     "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,rope_theta,max_position_embeddings},\n"
-    "data.{prompt,chat_template,system,suffix}; `tare config docs` explains them.\n";
+    "data.{prompt,chat_template,system,suffix}; `tare config docs` explains them.\n"
+    "--stats: one line at the end, on standard error, with the seconds of sampling and the tokens read and written.\n";
 
 struct generator {
     struct config config;
@@ -37,6 +39,8 @@ struct generator {
     struct tokenizer *tokenizer; /* NULL: the folder has none */
     struct prompts *prompts;     /* made when the first line needs it */
     struct arena lines, work;
+    bool stats;
+    double seconds; /* of sampling */
     /* lines that wait */
     int64_t n, capacity;
     json_t **id;
@@ -91,7 +95,9 @@ static tare_status generate(struct generator *g, struct err *e)
                       .prompt_ids = g->ids.data};
     const struct rng_key key = rng_derive(rng_key((uint64_t)g->config.run.seed, RNG_EVAL), 0);
     arena_reset(&g->work);
+    const double began = clock_seconds();
     TRY(rollout_run(g->sampler, &g->config.rollout, &g->params, key, &b, signals_flag(), &g->work, e));
+    g->seconds += clock_seconds() - began;
     if (g->tokenizer) TRY(stage_texts(g->tokenizer, g->m, &b, &g->work, e));
     for (int64_t line = 0; line < g->n; line++)
         for (int64_t i = b.group_begin[line]; i < b.group_begin[line + 1]; i++) TRY(print_rollout(g, &b, line, i, e));
@@ -296,10 +302,19 @@ static tare_status make_room(struct generator *g, struct err *e)
     return mem_new((g->capacity + 1) * (int64_t)sizeof *g->begin, (void **)&g->begin, e);
 }
 
+/* One line on standard error, so that standard output stays one line a rollout. */
+static void print_stats(const struct generator *g)
+{
+    const struct sampler_stats s = sampler_stats(g->sampler);
+    fprintf(stderr, "{\"seconds\":%.6f,\"prompt_tokens\":%lld,\"new_tokens\":%lld,\"decode_steps\":%lld}\n", g->seconds,
+            (long long)s.prompt_tokens, (long long)s.new_tokens, (long long)s.decode_steps);
+}
+
 static tare_status run(struct generator *g, int argc, char **argv, struct err *e)
 {
     TRY(config_load(&g->config, NULL, NULL, 0, e));
-    for (int i = 2; i < argc; i++) TRY(set_key(&g->config, argv[i], e));
+    for (int i = 2; i < argc; i++)
+        if (strchr(argv[i], '=')) TRY(set_key(&g->config, argv[i], e));
     TRY(open_model(g, e));
     TRY(make_room(g, e));
     signals_catch();
@@ -307,6 +322,7 @@ static tare_status run(struct generator *g, int argc, char **argv, struct err *e
     const tare_status status = json_each_line(stdin, "standard input", take_line, g, e);
     struct err later = {0};
     const tare_status last = status == TARE_E_CANCELLED ? TARE_OK : flush(g, status ? &later : e);
+    if (g->stats) print_stats(g);
     return status ? status : last;
 }
 
@@ -346,7 +362,11 @@ int cmd_generate(int argc, char **argv)
     }
     for (int i = 2; i < argc; i++) {
         if (strchr(argv[i], '=')) continue;
-        log_message(LOG_ERROR, "%s: expected key=value; see tare generate --help", argv[i]);
+        if (!strcmp(argv[i], "--stats")) {
+            g.stats = true;
+            continue;
+        }
+        log_message(LOG_ERROR, "%s: expected key=value or --stats; see tare generate --help", argv[i]);
         return 2;
     }
     arena_init(&g.lines, "generate lines");

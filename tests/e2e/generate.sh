@@ -70,6 +70,14 @@ import json, sys
 for l in sys.stdin:
     ids = json.loads(l)["ids"]
     assert not any(48 <= t <= 57 for t in ids[:-1])' && ok || bad "stop_ids"
+gen ignore_eos=true max_new_tokens=6 group_size=2 --stats < in.jsonl > out.txt 2> err.txt
+python3 - "$(wc -l < in.jsonl)" <<'PY' && ok || bad "ignore_eos, --stats"
+import json, sys
+rows = [json.loads(l) for l in open("out.txt")]
+assert len(rows) == 2 * int(sys.argv[1]) and all(len(r["ids"]) == 6 and r["finish"] == "length" for r in rows)
+stats = json.loads(open("err.txt").read().splitlines()[-1])
+assert stats["new_tokens"] == 6 * len(rows) and stats["seconds"] > 0
+PY
 cp -r base bare && rm bare/tokenizer*
 sed -n 4p in.jsonl | "$TARE" -q generate bare group_size=1 max_new_tokens=4 | grep -q '"completion":null' && ok || bad "without a tokenizer"
 
