@@ -23,8 +23,10 @@ test:
 	cmake --build $(BUILD) -j $(JOBS)
 	cd $(BUILD) && ctest --output-on-failure
 
+# PEERS: a Python with torch, transformers, trl (bench/peers/run.py says what for); MODEL: a SmolLM2 folder; TINY: a tiny model's folder
 bench: build
 	$(BUILD)/tare bench
+	$(if $(PEERS),$(PEERS) bench/peers/run.py --peers $(PEERS) --tare $(BUILD)/tare $(if $(MODEL),--model $(MODEL)) $(if $(TINY),--tiny $(TINY)))
 
 clean:
 	rm -rf $(BUILD)
