@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAIN = 8, RANKS_MOST = 4096 };
+enum { CHAIN = 8, RANKS_MOST = 4096, TOKENS_LEAST = 256 };
 
 /* ---- the model's shape */
 
@@ -130,19 +130,40 @@ static tare_status take_all(struct change *x, struct plan *out, struct err *e)
     return TARE_OK;
 }
 
-/* Twice as many ranks (on twice as many hosts), until it fits. */
-static tare_status find_ranks(struct change *x, struct plan *out, struct err *e)
+/* The plan of x with so many ranks (CPU: on as many more hosts) and completions of at most t tokens, the cache and the micro-batches as small as that
+ * allows. */
+static tare_status try_ranks(const struct change *x, int64_t ranks, int64_t t, struct plan *out, struct err *e)
 {
-    const int64_t before = x->plan.in.ranks;
-    while (!x->plan.fits && x->plan.in.ranks < RANKS_MOST) {
-        struct plan next = {.in = x->plan.in};
-        next.in.ranks *= 2;
-        if (!next.in.machine.gpu) next.in.hosts = next.in.ranks * x->plan.in.hosts / x->plan.in.ranks;
-        next.in.shard = SHARD_ZERO3;
-        TRY(plan_memory(&next, e));
-        x->plan = next;
+    struct config c = x->config;
+    *out = (struct plan){.in = x->plan.in};
+    out->in.config = &c;
+    out->in.ranks = ranks;
+    out->in.shard = SHARD_ZERO3;
+    if (!out->in.machine.gpu) out->in.hosts = ranks * x->plan.in.hosts / x->plan.in.ranks;
+    if (t) {
+        c.rollout.max_new_tokens = t;
+        c.train.micro_tokens = x->plan.prompt_tokens + t;
+        c.rollout.kv_tokens = x->plan.prompt_tokens + t + KV_BLOCK;
     }
-    out->ranks_needed = x->plan.fits && x->plan.in.ranks != before ? x->plan.in.ranks : 0;
+    return plan_memory(out, e);
+}
+
+/* Twice as many ranks until it fits; where that is never enough also half as many tokens, and half of that. */
+static tare_status find_ranks(const struct change *x, struct plan *out, struct err *e)
+{
+    struct plan next;
+    for (int64_t ranks = 2 * x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2) {
+        TRY(try_ranks(x, ranks, 0, &next, e));
+        out->ranks_needed = ranks;
+        if (next.fits) return TARE_OK;
+    }
+    for (int64_t ranks = x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2)
+        for (int64_t t = x->plan.new_tokens / 2; t >= TOKENS_LEAST; t /= 2) {
+            TRY(try_ranks(x, ranks, t, &next, e));
+            out->ranks_needed = ranks, out->tokens_needed = t;
+            if (next.fits) return TARE_OK;
+        }
+    out->ranks_needed = out->tokens_needed = 0;
     return TARE_OK;
 }
 

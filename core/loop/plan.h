@@ -92,7 +92,8 @@ struct plan {
     struct plan_advice advice[PLAN_ADVICE];
     int n_advice;
     int fits_with_advice;
-    int64_t ranks_needed; /* behind all advice; 0: not found up to 4,096 */
+    int64_t ranks_needed,
+        tokens_needed; /* behind all advice: ranks, and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096 */
 };
 
 /* Reads config.json of model.path, or follows model.warm_start and model.init when the folder is not there. vocab: of a new model; 0: as

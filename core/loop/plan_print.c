@@ -125,9 +125,10 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
                  p->n_advice > 1 ? "even with these"
                  : p->n_advice   ? "even with this"
                                  : "with smaller caches and micro-batches"));
-    if (p->ranks_needed)
-        return str_addf(out, e, "on %lld ranks it does (or give shorter rollout.max_new_tokens)\n", LL(p->ranks_needed));
-    return str_add(out, "give more memory a rank, a smaller model, or shorter rollout.max_new_tokens\n", -1, e);
+    if (p->ranks_needed) TRY(str_addf(out, e, "on %lld ranks", LL(p->ranks_needed)));
+    if (p->tokens_needed) TRY(str_addf(out, e, " with rollout.max_new_tokens=%lld", LL(p->tokens_needed)));
+    if (p->ranks_needed) return str_add(out, " it does\n", -1, e);
+    return str_add(out, "give more memory a rank, or a smaller model\n", -1, e);
 }
 
 static tare_status print_verdict(const struct plan *p, struct str *out, struct err *e)
@@ -233,7 +234,8 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "advice", advice_json(p));
     json_object_set_new(o, "fits_with_advice", json_boolean(p->fits == 0 && p->fits_with_advice));
     json_object_set_new(o, "ranks_needed", p->ranks_needed ? json_integer(p->ranks_needed) : json_null());
-    if (json_object_size(o) != 13) {
+    json_object_set_new(o, "tokens_needed", p->tokens_needed ? json_integer(p->tokens_needed) : json_null());
+    if (json_object_size(o) != 14) {
         json_decref(o);
         *out = NULL;
         FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");
