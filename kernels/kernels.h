@@ -51,7 +51,7 @@ struct kctx {
 /* Where the caller is, for the message of a failure. */
 static inline void kernels_at(const struct kctx *c, const char *stage, int64_t layer)
 {
-    if (!c->fault) return;
+    if (!c->fault || c->fault->code) return;
     c->fault->stage = stage;
     c->fault->layer = layer;
 }
@@ -95,6 +95,35 @@ struct head_grad_row {
     float logprob, entropy, kl;
 };
 
+/* ---- decoding on the device. A session keeps running sequences in fixed places of the backend's memory: the operations of one token are issued on
+ * those places once and then replayed, the token that is drawn is the next one's input, and the host hears of it after `tokens` of them. */
+struct decode_row {         /* a running sequence */
+    int32_t token, pos;     /* its newest token, whose key is not in the cache yet; its position */
+    int32_t left;           /* tokens that may still be drawn, at least 1 */
+    const int32_t *blocks;  /* [ceil((pos + min(tokens, left)) / 16)] */
+    struct sample_row draw; /* of the next token; position counts on */
+};
+
+struct decode_load {
+    const struct decode_row *rows; /* [n]; sequences that share leading blocks are neighbours */
+    int64_t n, tokens;             /* 1 .. DECODE_TOKENS */
+    const int32_t *stop;           /* ids that end a sequence; it draws no more then */
+    int64_t n_stop;
+    struct attn_shape shape;
+};
+enum { DECODE_TOKENS = 64 };
+
+/* The places, in the backend's memory, for the batch that is issued: `rows` rows, of which the first n are sequences and the rest write nothing. */
+struct decode_places {
+    int64_t rows;
+    const int32_t *ids, *pos;                       /* [rows] */
+    const int64_t *write_row, *write_slot, *out_rows; /* [rows]; a slot below 0: nothing is written */
+    const struct sample_row *draw;                  /* [rows] */
+    int32_t *token;                                 /* [rows] where the operation `sample` has to leave its results */
+    float *logprob, *entropy;
+};
+struct decode; /* a session */
+
 struct kernels {
     const char *name; /* "ref", "avx2", "avx512", "cuda" */
     int device;       /* 1: the host must not touch alloc's memory, and operations run behind the host's back until finish */
@@ -107,6 +136,7 @@ struct kernels {
     void (*upload)(const struct kctx *c, void *dst, const void *host, int64_t bytes);
     void (*download)(const struct kctx *c, void *host, const void *src, int64_t bytes);
     void (*zero)(const struct kctx *c, void *p, int64_t bytes);
+    int64_t (*memory)(const struct kctx *c); /* bytes that alloc has still to give, about; NULL: the machine's memory */
 
     /* ---- products.  W [N,K] row-major as in a checkpoint; packed: the backend's own layout in compute precision, refreshed after an update */
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype);
@@ -118,6 +148,9 @@ struct kernels {
     /* dx[T,K] (+)= dy[T,N] W[N,K] */
     void (*matmul_dx)(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
                       int accumulate, enum dtype dtype);
+    /* The same from packed weights, which hold W already rounded; NULL: matmul_dx does */
+    void (*matmul_dx_packed)(const struct kctx *c, float *dx, const float *dy, const void *packed, int64_t t, int64_t n, int64_t k,
+                             int accumulate, enum dtype dtype);
     /* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy (dbias may be NULL) */
     void (*matmul_dw)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
                       int64_t k, enum dtype dtype);
@@ -175,6 +208,18 @@ struct kernels {
     /* token[r] drawn from row r; logprob[r], entropy[r] of the softmax at temperature before any truncation (greedy: at temperature 1). entropy may be NULL */
     void (*sample)(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
                    const struct sample_row *rows, int64_t r, int64_t v);
+
+    /* ---- decoding on the device; all NULL where the host issues every token (kernels_decode). One session of a context at a time.
+     *   decode_load(c, d, &load, &places);
+     *   for each of load.tokens: if (decode_begin(c, d)) { ... the model on places, attention with no sequences, sample ...; decode_end(c, d); }
+     *   decode_read(c, d, token, logprob, entropy);
+     * Results are [tokens, n]; behind the end of a sequence the token is -1. Tensors that are issued must keep their addresses while the session lives. */
+    struct decode *(*decode_open)(const struct kctx *c); /* NULL: no memory */
+    void (*decode_close)(const struct kctx *c, struct decode *d);
+    void (*decode_load)(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places);
+    int (*decode_begin)(const struct kctx *c, struct decode *d); /* 0: the token was replayed, there is nothing to issue */
+    void (*decode_end)(const struct kctx *c, struct decode *d);
+    void (*decode_read)(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy); /* waits */
 
     /* ---- element-wise */
     void (*add)(const struct kctx *c, float *y, const float *x, int64_t n); /* y += x */

@@ -84,14 +84,15 @@ void cuda_release(const struct kctx *c, void *p);
 void cuda_upload(const struct kctx *c, void *dst, const void *host, int64_t bytes);
 void cuda_download(const struct kctx *c, void *host, const void *src, int64_t bytes);
 void cuda_zero(const struct kctx *c, void *p, int64_t bytes);
+int64_t cuda_memory(const struct kctx *c);
 void cuda_finish(const struct kctx *c);
 /* matmul.cu */
 int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype);
 void cuda_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype);
 void cuda_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
                  const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype);
-void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k, int accumulate,
-                    enum dtype dtype);
+void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
+                    int accumulate, enum dtype dtype);
 void cuda_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n, int64_t k,
                     enum dtype dtype);
 /* rows.cu */
@@ -117,16 +118,16 @@ void cuda_kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s,
 /* attention.cu, attention_grad.cu */
 void cuda_attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
                     const struct attn_seq *seqs, int64_t n_seqs);
-void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats, const float *qkv,
-                         struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t);
+void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
+                         const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t);
 /* swiglu.cu */
 void cuda_swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f);
 void cuda_swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f);
 /* head.cu */
 void cuda_head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
                      const int32_t *target, float temperature, int64_t r, int64_t v);
-void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits, const float *ref_lse,
-                  int64_t ld, float temperature, int64_t r, int64_t v);
+void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
+                  const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v);
 void cuda_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse, const float *entropy,
                     const float *ref_logits, const float *ref_lse, const float *kl, const struct head_grad_row *coef,
                     float temperature, int64_t r, int64_t v);
@@ -135,8 +136,8 @@ void cuda_sample(const struct kctx *c, int32_t *token, float *logprob, float *en
                  const struct sample_row *rows, int64_t r, int64_t v);
 /* optimizer.cu */
 double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n);
-void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr, float beta1,
-                float beta2, float eps, float decay, double correct1, double correct2);
+void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
+                float beta1, float beta2, float eps, float decay, double correct1, double correct2);
 
 /* The whole table; in the shim's build, kernels_shim. */
 void cuda_table(struct kernels *k);

@@ -10,8 +10,8 @@
 enum { HEAD_THREADS = 512, GRAD_THREADS = 256, GRAD_COLUMNS = 8 * GRAD_THREADS };
 
 static __global__ void head_stats_kernel(float *__restrict__ logprob, float *__restrict__ entropy, float *__restrict__ lse,
-                                         const float *__restrict__ logits, int64_t ld, const int32_t *__restrict__ target, float scale,
-                                         int64_t v)
+                                         const float *__restrict__ logits, int64_t ld, const int32_t *__restrict__ target,
+                                         float scale, int64_t v)
 {
     __shared__ float part[HEAD_THREADS / 32];
     const int64_t row = blockIdx.x;
@@ -34,8 +34,8 @@ static __global__ void head_stats_kernel(float *__restrict__ logprob, float *__r
 }
 
 static __global__ void head_kl_kernel(float *__restrict__ kl, const float *__restrict__ logits, const float *__restrict__ lse,
-                                      const float *__restrict__ ref_logits, const float *__restrict__ ref_lse, int64_t ld, float scale,
-                                      int64_t v)
+                                      const float *__restrict__ ref_logits, const float *__restrict__ ref_lse, int64_t ld,
+                                      float scale, int64_t v)
 {
     __shared__ float part[HEAD_THREADS / 32];
     const int64_t row = blockIdx.x;
@@ -79,16 +79,17 @@ void cuda_head_stats(const struct kctx *c, float *logprob, float *entropy, float
 {
     CUDA_OP(c, "head_stats", "rows vocab", r, v);
     if (r > 0 && v > 0)
-        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)r, HEAD_THREADS, 0, logprob, entropy, lse, logits, ld, target, 1.0f / temperature,
-                    v);
+        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)r, HEAD_THREADS, 0, logprob, entropy, lse, logits, ld, target,
+                    1.0f / temperature, v);
 }
 
-void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits, const float *ref_lse,
-                  int64_t ld, float temperature, int64_t r, int64_t v)
+void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
+                  const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
 {
     CUDA_OP(c, "head_kl", "rows vocab", r, v);
     if (r > 0 && v > 0)
-        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)r, HEAD_THREADS, 0, kl, logits, lse, ref_logits, ref_lse, ld, 1.0f / temperature, v);
+        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)r, HEAD_THREADS, 0, kl, logits, lse, ref_logits, ref_lse, ld, 1.0f / temperature,
+                    v);
 }
 
 void cuda_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse, const float *entropy,
@@ -98,6 +99,6 @@ void cuda_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32
     CUDA_OP(c, "head_grad", "rows vocab", r, v);
     const unsigned pieces = cuda_blocks(v, GRAD_COLUMNS);
     if (r > 0 && v > 0)
-        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)r * pieces, GRAD_THREADS, 0, logits, ld, target, lse, entropy, ref_logits, ref_lse,
-                    kl, coef, 1.0f / temperature, v, pieces);
+        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)r * pieces, GRAD_THREADS, 0, logits, ld, target, lse, entropy, ref_logits,
+                    ref_lse, kl, coef, 1.0f / temperature, v, pieces);
 }

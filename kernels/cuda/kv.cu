@@ -19,8 +19,9 @@ static __device__ void kv_store(uint16_t *to, float x) /* bf16, nearest even */
 }
 
 template <class S>
-static __global__ void kv_write_kernel(S *__restrict__ k, S *__restrict__ v, const float *__restrict__ qkv, int64_t stride, int heads,
-                                       int kv_heads, int dim, const int64_t *__restrict__ rows, const int64_t *__restrict__ slots)
+static __global__ void kv_write_kernel(S *__restrict__ k, S *__restrict__ v, const float *__restrict__ qkv, int64_t stride,
+                                       int heads, int kv_heads, int dim, const int64_t *__restrict__ rows,
+                                       const int64_t *__restrict__ slots)
 {
     const int64_t slot = slots[blockIdx.x], block = slot / KV_BLOCK, lane = slot % KV_BLOCK;
     if (slot < 0) return;

@@ -36,8 +36,9 @@ static __global__ void rmsnorm_kernel(float *y, int64_t ldy, float *rms, const f
 }
 
 template <int THREADS>
-static __global__ void rmsnorm_dx_kernel(float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *__restrict__ x, int64_t ldx,
-                                         const float *__restrict__ w, const float *__restrict__ rms, norm_rows r, int accumulate)
+static __global__ void rmsnorm_dx_kernel(float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *__restrict__ x,
+                                         int64_t ldx, const float *__restrict__ w, const float *__restrict__ rms, norm_rows r,
+                                         int accumulate)
 {
     __shared__ float part[THREADS / 32];
     const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
@@ -54,8 +55,9 @@ static __global__ void rmsnorm_dx_kernel(float *dx, int64_t lddx, const float *d
 }
 
 /* parts[p, c] = sum over the rows of part p of (dy_c x_c) rms: SUM_LANES lanes of rows, lane l taking rows l, l + SUM_LANES, ..., added in order. */
-static __global__ void rmsnorm_dw_kernel(float *__restrict__ parts, const float *__restrict__ dy, int64_t lddy, const float *__restrict__ x,
-                                         int64_t ldx, const float *__restrict__ rms, norm_rows r, int64_t rows_a_part)
+static __global__ void rmsnorm_dw_kernel(float *__restrict__ parts, const float *__restrict__ dy, int64_t lddy,
+                                         const float *__restrict__ x, int64_t ldx, const float *__restrict__ rms, norm_rows r,
+                                         int64_t rows_a_part)
 {
     __shared__ float lane[SUM_LANES][SUM_COLUMNS];
     const int64_t column = (int64_t)blockIdx.x * SUM_COLUMNS + threadIdx.x;

@@ -28,8 +28,8 @@ struct adamw_args {
     float scale, lr, beta1, beta2, eps, shrink, r1, r2;
 };
 
-static __global__ void adamw_kernel(float *__restrict__ p, const float *__restrict__ g, float *__restrict__ m, float *__restrict__ v,
-                                    int64_t n, struct adamw_args a)
+static __global__ void adamw_kernel(float *__restrict__ p, const float *__restrict__ g, float *__restrict__ m,
+                                    float *__restrict__ v, int64_t n, struct adamw_args a)
 {
     const int64_t i = (int64_t)blockIdx.x * ADAMW_THREADS + threadIdx.x;
     if (i >= n) return;
@@ -48,7 +48,8 @@ double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n)
     double *sums = (double *)cuda_scratch(c, bytes), *host = (double *)malloc((size_t)bytes), sum = 0;
     if (!host) cuda_failed(c, TARE_E_NOMEM, "the sums of blocks", "no memory on the host");
     if (sums && host) {
-        CUDA_LAUNCH(c, squares_kernel, cuda_blocks(blocks * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, x, n, blocks);
+        CUDA_LAUNCH(c, squares_kernel, cuda_blocks(blocks * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, x, n,
+                    blocks);
         if (CUDA_TRY(c, cudaMemcpyAsync(host, sums, (size_t)bytes, cudaMemcpyDeviceToHost, cuda_stream(c))) &&
             CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c))))
             for (int64_t i = 0; i < blocks; i++) sum += host[i];
@@ -57,8 +58,8 @@ double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n)
     return sum;
 }
 
-void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr, float beta1,
-                float beta2, float eps, float decay, double correct1, double correct2)
+void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
+                float beta1, float beta2, float eps, float decay, double correct1, double correct2)
 {
     CUDA_OP(c, "adamw", "n", n);
     const struct adamw_args a = {grad_scale, lr, beta1, beta2, eps, lr * decay, (float)(1 / correct1), (float)(1 / correct2)};

@@ -23,7 +23,8 @@ WEAK void cuda_matmul_dx(const struct kctx *c, float *, const float *, const flo
 {
     PENDING(c, "matmul_dx");
 }
-WEAK void cuda_matmul_dw(const struct kctx *c, float *, float *, const float *, const float *, int64_t, int64_t, int64_t, enum dtype)
+WEAK void cuda_matmul_dw(const struct kctx *c, float *, float *, const float *, const float *, int64_t, int64_t, int64_t,
+                         enum dtype)
 {
     PENDING(c, "matmul_dw");
 }

@@ -5,8 +5,8 @@
  * A block takes a token's row: [n_heads, D/2] pairs, a thread each. */
 #include "cuda.h"
 
-static __global__ void rope_kernel(float *x, int64_t ld, const float *__restrict__ table, const int32_t *__restrict__ pos, int n_heads,
-                                   int head_dim, int inverse)
+static __global__ void rope_kernel(float *x, int64_t ld, const float *__restrict__ table, const int32_t *__restrict__ pos,
+                                   int n_heads, int head_dim, int inverse)
 {
     const int half = head_dim / 2;
     float *row = x + (int64_t)blockIdx.x * ld;

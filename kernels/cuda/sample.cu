@@ -52,7 +52,8 @@ static __device__ bool sample_ranked(float e)
     return e >= 0;
 }
 
-static __device__ void philox(const uint32_t key[2], uint64_t counter, uint32_t out[2]) /* the first two words of base/rng.c's block */
+static __device__ void philox(const uint32_t key[2], uint64_t counter,
+                              uint32_t out[2]) /* the first two words of base/rng.c's block */
 {
     uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0, k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -142,8 +143,8 @@ static __device__ uint64_t sample_mass(struct sample_shared *s, const float *z, 
 }
 
 /* Every thread computes the same cut. */
-static __device__ sample_cut sample_truncate(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m,
-                                             int64_t v)
+static __device__ sample_cut sample_truncate(struct sample_shared *s, const float *z, const struct sample_row *row, float scale,
+                                             float m, int64_t v)
 {
     sample_cut cut = {0, v};
     uint64_t all = 0;
@@ -225,8 +226,8 @@ static __device__ void sample_pick_tile(struct sample_shared *s, const struct sa
 }
 
 /* One warp: the lowest id of the tile with (kept mass of ids up to it) > target. 32 ids at a time, in order. */
-static __device__ int64_t sample_pick_id(const struct sample_shared *s, const float *z, sample_cut cut, float scale, float m, int64_t v,
-                                         int64_t tile_ids)
+static __device__ int64_t sample_pick_id(const struct sample_shared *s, const float *z, sample_cut cut, float scale, float m,
+                                         int64_t v, int64_t tile_ids)
 {
     const int lane = (int)(threadIdx.x % 32);
     const uint32_t before = (1u << lane) - 1;
@@ -251,7 +252,8 @@ static __device__ int64_t sample_pick_id(const struct sample_shared *s, const fl
     return 0; /* not reached: the tile holds the target */
 }
 
-static __device__ int64_t sample_draw(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m, int64_t v)
+static __device__ int64_t sample_draw(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m,
+                                      int64_t v)
 {
     const sample_cut cut = sample_truncate(s, z, row, scale, m, v);
     const int64_t tile_ids = v <= (int64_t)TILE * TILES_MOST ? (int64_t)TILE : (v + TILES_MOST * 32 - 1) / (TILES_MOST * 32) * 32;
@@ -270,7 +272,8 @@ static __device__ int64_t sample_draw(struct sample_shared *s, const float *z, c
 }
 
 static __global__ void sample_kernel(int32_t *__restrict__ token, float *__restrict__ logprob, float *__restrict__ entropy,
-                                     const float *__restrict__ logits, int64_t ld, const struct sample_row *__restrict__ rows, int64_t v)
+                                     const float *__restrict__ logits, int64_t ld, const struct sample_row *__restrict__ rows,
+                                     int64_t v)
 {
     __shared__ sample_shared s;
     const struct sample_row *row = rows + blockIdx.x;

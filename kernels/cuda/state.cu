@@ -207,6 +207,13 @@ void cuda_zero(const struct kctx *c, void *p, int64_t bytes)
     if (bytes > 0) CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)bytes, cuda_stream(c)));
 }
 
+int64_t cuda_memory(const struct kctx *c)
+{
+    size_t left = 0, all = 0;
+    CUDA_OP_OR(c, 0, "memory", "", 0);
+    return CUDA_TRY(c, cudaMemGetInfo(&left, &all)) ? (int64_t)left : 0;
+}
+
 void cuda_finish(const struct kctx *c)
 {
     if (!kernel_faulted(c)) CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)));
@@ -254,7 +261,8 @@ static bool open_device(int local, char *text, int64_t size)
     return true;
 }
 
-extern "C" __attribute__((visibility("default"))) const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)
+extern "C" __attribute__((visibility("default"))) const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text,
+                                                                                       int64_t size)
 {
     static struct kernels table;
     static std::mutex lock;

@@ -12,6 +12,7 @@ void cuda_table(struct kernels *k)
     k->upload = cuda_upload;
     k->download = cuda_download;
     k->zero = cuda_zero;
+    k->memory = cuda_memory;
     k->packed_bytes = cuda_packed_bytes;
     k->pack = cuda_pack;
     k->matmul = cuda_matmul;

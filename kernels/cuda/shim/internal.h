@@ -6,12 +6,13 @@
 
 /* run.cc: what runs now */
 struct shim_block_view {
-    bool running;                  /* a kernel's thread runs */
+    bool running; /* a kernel's thread runs */
     const char *kernel;
-    int thread;                    /* linear index */
-    uint32_t warp_syncs;           /* of the thread's warp in this block */
+    int thread;                                             /* linear index */
+    uint32_t warp_syncs;                                    /* of the thread's warp in this block */
     uintptr_t stack_begin, stack_end, args_begin, args_end; /* the thread's stack; the launch's arguments */
-    uintptr_t shared_begin, shared_end, shared_all_begin, shared_all_end; /* dynamic shared memory: the launch's, and what there is */
+    uintptr_t shared_begin, shared_end, shared_all_begin,
+        shared_all_end; /* dynamic shared memory: the launch's, and what there is */
 };
 extern struct shim_block_view shim_view;
 void shim_report(const char *format, ...) __attribute__((format(printf, 1, 2)));

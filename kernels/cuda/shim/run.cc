@@ -174,7 +174,8 @@ static void release_barrier(void)
         if (f->state != AT_BARRIER) continue;
         if (!first) first = f;
         if (f->line != first->line || strcmp(f->file, first->file))
-            shim_report("threads %d and %d wait at different barriers, lines %d and %d", (int)(first - fibers), i, first->line, f->line);
+            shim_report("threads %d and %d wait at different barriers, lines %d and %d", (int)(first - fibers), i, first->line,
+                        f->line);
         f->state = READY;
     }
     watch_barrier();
@@ -341,7 +342,8 @@ void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct
     shim_view.shared_end = (uintptr_t)dynamic_shared + shared;
     shim_view.shared_all_begin = (uintptr_t)dynamic_shared;
     shim_view.shared_all_end = (uintptr_t)dynamic_shared + sizeof dynamic_shared;
-    if (!grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 || n_fibers < 1 || n_fibers > THREADS_MOST || shared > SHARED_MOST)
+    if (!grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 || n_fibers < 1 || n_fibers > THREADS_MOST ||
+        shared > SHARED_MOST)
         shim_report("a launch of %u x %u x %u blocks of %d threads with %zu bytes", grid.x, grid.y, grid.z, n_fibers, shared);
     watch_launch();
     for (unsigned z = 0; z < grid.z && shim_found == found; z++)

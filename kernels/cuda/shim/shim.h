@@ -24,11 +24,11 @@
 
 /* ---- for tests */
 extern "C" {
-extern int64_t shim_found;       /* findings so far, in all launches */
-extern char shim_first[400];     /* the first one since shim_forget */
-void shim_forget(void);          /* back to none */
+extern int64_t shim_found;         /* findings so far, in all launches */
+extern char shim_first[400];       /* the first one since shim_forget */
+void shim_forget(void);            /* back to none */
 void shim_schedule(uint32_t seed); /* in which order a block's threads run; 0: by index */
-int shim_watches(void);          /* 0: built without watching accesses (a sanitizer's build) */
+int shim_watches(void);            /* 0: built without watching accesses (a sanitizer's build) */
 const struct kernels *kernels_shim(void);
 }
 
@@ -73,6 +73,10 @@ void shim_fail(const char *what); /* a finding of a kernel's own */
 void shim_warp_exchange(const void *mine, int bytes, void *all);
 void *shim_dynamic_shared(void);
 void shim_atomic_begin(void *p, int bytes);
+/* For instructions that are emulated with state of their own: accesses are not watched between quiet(1) and quiet(0), but for those that shim_touch
+ * names. */
+void shim_quiet(int on);
+void shim_touch(const void *p, int bytes, int write);
 
 #define __syncthreads() shim_barrier(__FILE__, __LINE__)
 static inline void shim_mask(unsigned mask)
@@ -225,6 +229,28 @@ static inline int4 make_int4(int x, int y, int z, int w)
     return int4{x, y, z, w};
 }
 
+/* ---- bf16, as cuda_bf16.h has it */
+struct __nv_bfloat16 {
+    uint16_t x;
+};
+struct alignas(4) __nv_bfloat162 {
+    __nv_bfloat16 x, y;
+};
+static inline __nv_bfloat16 __float2bfloat16_rn(float x)
+{
+    const unsigned u = __float_as_uint(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return __nv_bfloat16{0x7fff};
+    return __nv_bfloat16{(uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16)};
+}
+static inline float __bfloat162float(__nv_bfloat16 x)
+{
+    return __uint_as_float((unsigned)x.x << 16);
+}
+static inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y)
+{
+    return __nv_bfloat162{__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
+}
+
 /* ---- the runtime library, as much as the backend calls */
 typedef int cudaError_t;
 typedef struct shim_stream *cudaStream_t;
@@ -248,6 +274,7 @@ cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s);
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s);
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 const char *cudaGetErrorString(cudaError_t status);
 const char *cudaGetErrorName(cudaError_t status);
@@ -272,8 +299,8 @@ template <class... P> struct shim_call {
     static void thread(void *self) { ((shim_call *)self)->spread(std::index_sequence_for<P...>()); }
 };
 template <class... P, class... A>
-static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid, struct dim3 block, size_t shared, void (*kernel)(P...),
-                        A... args)
+static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid, struct dim3 block, size_t shared,
+                        void (*kernel)(P...), A... args)
 {
     shim_call<P...> call = {kernel, std::tuple<P...>(args...)};
     shim_run(c, name, grid, block, shared, shim_call<P...>::thread, &call, sizeof call);

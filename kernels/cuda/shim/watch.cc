@@ -28,7 +28,7 @@ static struct region regions[ALLOCATIONS_MOST]; /* sorted by address */
 static int n_regions;
 static struct region shared_static, shared_dynamic;
 static uint32_t now = 1, launch_begin, block_begin;
-static bool atomic_now;
+static bool atomic_now, quiet;
 
 /* A kernel's __shared__ variables are static ones of this program; kernels have no other variables, so they may have all of its data. What the
  * program's image holds below is constant. */
@@ -101,7 +101,8 @@ void watch_remove(void *p)
 
 /* ---- races */
 
-static bool apart(uint32_t time, uint32_t sync, uint16_t other, int thread) /* true: ordered, or the same thread, or another launch */
+static bool apart(uint32_t time, uint32_t sync, uint16_t other,
+                  int thread) /* true: ordered, or the same thread, or another launch */
 {
     if (time == now) {
         if (other == thread) return true;
@@ -133,7 +134,8 @@ static void touch(struct region *r, uintptr_t a, bool write)
     if (c->write_time && !(shared && c->write_time < block_begin) && !(atomic_now && c->write_atomic) &&
         !apart(c->write_time, c->write_sync, c->writer, thread))
         race(r, a, "wrote", write ? "writes" : "reads", c->write_time, c->writer);
-    if (shared && !write && c->write_time < block_begin) memset((void *)(a / GRANULE * GRANULE), 0xff, GRANULE); /* left by nobody: NaN */
+    if (shared && !write && c->write_time < block_begin)
+        memset((void *)(a / GRANULE * GRANULE), 0xff, GRANULE); /* left by nobody: NaN */
     if (write && c->read_time && !(shared && c->read_time < block_begin) && !(atomic_now && c->read_atomic) &&
         !apart(c->read_time, c->read_sync, c->reader, thread))
         race(r, a, "read", "writes", c->read_time, c->reader);
@@ -169,7 +171,8 @@ static bool within(const struct region *r, uintptr_t a, int bytes)
 
 static struct region *region_of(uintptr_t a, int bytes)
 {
-    if (a >= shim_view.shared_all_begin && a < shim_view.shared_all_end) { /* dynamic shared memory: as much as the launch asked for */
+    if (a >= shim_view.shared_all_begin &&
+        a < shim_view.shared_all_end) { /* dynamic shared memory: as much as the launch asked for */
         if (!within(&shared_dynamic, a, bytes)) return NULL;
         if (!shared_dynamic.cells && !cells_new(&shared_dynamic, 256 << 10)) return NULL;
         return &shared_dynamic;
@@ -187,6 +190,7 @@ static struct region *region_of(uintptr_t a, int bytes)
 static void access(const void *p, int bytes, bool write)
 {
     const uintptr_t a = (uintptr_t)p;
+    if (quiet) return;
     if (!shim_view.running) {
         const int at = region_below(a);
         if (at >= 0 && a < regions[at].end) shim_report("host code touches device memory");
@@ -194,7 +198,8 @@ static void access(const void *p, int bytes, bool write)
     }
     if (a >= shim_view.stack_begin && a < shim_view.stack_end) return;
     if (a >= shim_view.args_begin && a < shim_view.args_end) return;
-    if (a % (uintptr_t)bytes && bytes <= 16) shim_report("thread %d is at an address that is no multiple of %d", shim_view.thread, bytes);
+    if (a % (uintptr_t)bytes && bytes <= 16)
+        shim_report("thread %d is at an address that is no multiple of %d", shim_view.thread, bytes);
     if (a >= (uintptr_t)&shim_now && a < (uintptr_t)(&shim_now + 1) && !write) return;
     if (a >= (uintptr_t)__executable_start && a < (uintptr_t)__data_start && !write) return;
     struct region *r = region_of(a, bytes);
@@ -203,6 +208,23 @@ static void access(const void *p, int bytes, bool write)
         return;
     }
     for (uintptr_t at = a / GRANULE * GRANULE; at < a + (uintptr_t)bytes; at += GRANULE) touch(r, at < a ? a : at, write);
+}
+
+void shim_quiet(int on)
+{
+    quiet = on;
+}
+
+void shim_touch(const void *p, int bytes, int write)
+{
+#ifdef TARE_SHIM_WATCH
+    const bool before = quiet;
+    quiet = false;
+    access(p, bytes, write);
+    quiet = before;
+#else
+    (void)p, (void)bytes, (void)write;
+#endif
 }
 
 void shim_atomic_begin(void *p, int bytes)
@@ -223,20 +245,47 @@ int shim_watches(void)
 #ifdef TARE_SHIM_WATCH
 extern "C" {
 #define HOOKS(N)                                                                                                                   \
-    void __tsan_read##N(void *p) { access(p, N, false); }                                                                          \
-    void __tsan_write##N(void *p) { access(p, N, true); }                                                                          \
-    void __tsan_unaligned_read##N(void *p) { access(p, N, false); }                                                                \
-    void __tsan_unaligned_write##N(void *p) { access(p, N, true); }                                                                \
-    void __tsan_volatile_read##N(void *p) { access(p, N, false); }                                                                 \
-    void __tsan_volatile_write##N(void *p) { access(p, N, true); }                                                                 \
-    void __tsan_unaligned_volatile_read##N(void *p) { access(p, N, false); }                                                       \
-    void __tsan_unaligned_volatile_write##N(void *p) { access(p, N, true); }                                                       \
+    void __tsan_read##N(void *p)                                                                                                   \
+    {                                                                                                                              \
+        access(p, N, false);                                                                                                       \
+    }                                                                                                                              \
+    void __tsan_write##N(void *p)                                                                                                  \
+    {                                                                                                                              \
+        access(p, N, true);                                                                                                        \
+    }                                                                                                                              \
+    void __tsan_unaligned_read##N(void *p)                                                                                         \
+    {                                                                                                                              \
+        access(p, N, false);                                                                                                       \
+    }                                                                                                                              \
+    void __tsan_unaligned_write##N(void *p)                                                                                        \
+    {                                                                                                                              \
+        access(p, N, true);                                                                                                        \
+    }                                                                                                                              \
+    void __tsan_volatile_read##N(void *p)                                                                                          \
+    {                                                                                                                              \
+        access(p, N, false);                                                                                                       \
+    }                                                                                                                              \
+    void __tsan_volatile_write##N(void *p)                                                                                         \
+    {                                                                                                                              \
+        access(p, N, true);                                                                                                        \
+    }                                                                                                                              \
+    void __tsan_unaligned_volatile_read##N(void *p)                                                                                \
+    {                                                                                                                              \
+        access(p, N, false);                                                                                                       \
+    }                                                                                                                              \
+    void __tsan_unaligned_volatile_write##N(void *p)                                                                               \
+    {                                                                                                                              \
+        access(p, N, true);                                                                                                        \
+    }                                                                                                                              \
     void __tsan_read_write##N(void *p)                                                                                             \
     {                                                                                                                              \
         access(p, N, false);                                                                                                       \
         access(p, N, true);                                                                                                        \
     }                                                                                                                              \
-    void __tsan_unaligned_read_write##N(void *p) { __tsan_read_write##N(p); }
+    void __tsan_unaligned_read_write##N(void *p)                                                                                   \
+    {                                                                                                                              \
+        __tsan_read_write##N(p);                                                                                                   \
+    }
 HOOKS(1)
 HOOKS(2)
 HOOKS(4)

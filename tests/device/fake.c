@@ -1,0 +1,371 @@
+/* A device that is none: the CPU's reference operations over memory that the host cannot touch, as a libtare_cuda.so (TARE_CUDA=this file,
+ * run.device = cuda). The region is mapped twice: the addresses that are handed out cannot be read or written, the operations work on the other mapping.
+ * So host code that touches the device's memory dies of a signal, and an operation that is given the host's memory says so. Results have the CPU's
+ * bits, and a run on this device must be the run on the CPU. */
+#define _GNU_SOURCE
+#include "kernels.h"
+
+#include "base/arena.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ALIGN = 256, PIECES_MOST = 1 << 16 };
+static const int64_t REGION = INT64_C(4) << 30;
+
+struct piece {
+    int64_t at, size;
+    int used;
+};
+
+static struct fake {
+    const struct kernels *cpu;
+    char *outside, *inside; /* the mapping that is handed out; the one that works */
+    struct piece pieces[PIECES_MOST];
+    int64_t n_pieces, end, held, calls, fail_at;
+    struct arena scratch;
+} fake;
+
+static void die(const char *op, const char *what)
+{
+    fprintf(stderr, "fake device: %s: %s\n", op, what);
+    abort();
+}
+
+/* The working address of a device pointer; NULL stays. */
+static void *translate(const char *op, const void *p)
+{
+    const char *at = p;
+    if (!p) return NULL;
+    if (at < fake.outside || at >= fake.outside + REGION) die(op, "was given a pointer that is not the device's memory");
+    return fake.inside + (at - fake.outside);
+}
+
+static const void *host(const char *op, const void *p)
+{
+    const char *at = p;
+    if (at >= fake.outside && at < fake.outside + REGION) die(op, "was given the device's memory where the host's has to be");
+    return p;
+}
+#define T(P) translate(__func__, (P))
+#define H(P) host(__func__, (P))
+
+/* The first failure stays; TARE_FAKE_FAIL=N makes operation N fail, as a device that is lost. */
+static int runs(const struct kctx *c, const char *op)
+{
+    fake.calls++;
+    if (!c->fault) die(op, "the context has no place for a fault");
+    if (c->fault->code) return 0;
+    if (!fake.fail_at || fake.calls < fake.fail_at) return 1;
+    c->fault->code = TARE_E_DEVICE;
+    snprintf(c->fault->message, sizeof c->fault->message, "%s: the device was lost", op);
+    return 0;
+}
+#define RUN(C)                                                                                                                     \
+    struct kctx own = *(C);                                                                                                        \
+    own.scratch = &fake.scratch;                                                                                                   \
+    (void)own;                                                                                                                     \
+    if (!runs((C), __func__)) return
+
+static void *fake_alloc(const struct kctx *c, int64_t bytes)
+{
+    const int64_t size = ((bytes > 0 ? bytes : 1) + ALIGN - 1) / ALIGN * ALIGN;
+    if (c->fault && c->fault->code) return NULL;
+    struct piece *p = NULL;
+    for (int64_t i = 0; i < fake.n_pieces && !p; i++)
+        if (!fake.pieces[i].used && fake.pieces[i].size >= size && fake.pieces[i].size <= 2 * size) p = &fake.pieces[i];
+    if (!p) {
+        if (fake.n_pieces == PIECES_MOST || size > REGION - fake.end) return NULL;
+        p = &fake.pieces[fake.n_pieces++];
+        *p = (struct piece){.at = fake.end, .size = size};
+        fake.end += size;
+    }
+    p->used = 1;
+    fake.held += p->size;
+    memset(fake.inside + p->at, 0, (size_t)p->size);
+    return fake.outside + p->at;
+}
+
+static void fake_release(const struct kctx *c, void *pointer)
+{
+    (void)c;
+    if (!pointer) return;
+    const int64_t at = (char *)pointer - fake.outside;
+    for (int64_t i = 0; i < fake.n_pieces; i++) {
+        struct piece *p = &fake.pieces[i];
+        if (p->at != at || !p->used) continue;
+        p->used = 0;
+        fake.held -= p->size;
+        memset(fake.inside + p->at, 0xff, (size_t)p->size);
+        return;
+    }
+    die("release", "of memory that was not allocated");
+}
+
+static void fake_upload(const struct kctx *c, void *to, const void *from, int64_t bytes)
+{
+    RUN(c);
+    memcpy(T(to), H(from), (size_t)bytes);
+}
+
+static void fake_download(const struct kctx *c, void *to, const void *from, int64_t bytes)
+{
+    RUN(c);
+    memcpy((void *)(uintptr_t)H(to), T(from), (size_t)bytes);
+}
+
+static void fake_zero(const struct kctx *c, void *p, int64_t bytes)
+{
+    RUN(c);
+    memset(T(p), 0, (size_t)bytes);
+}
+
+static void fake_finish(const struct kctx *c)
+{
+    runs(c, __func__);
+}
+
+static int64_t fake_memory(const struct kctx *c)
+{
+    (void)c;
+    return REGION - fake.held;
+}
+
+static int64_t fake_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
+{
+    return fake.cpu->packed_bytes(n, k, dtype);
+}
+
+static void fake_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+{
+    RUN(c);
+    fake.cpu->pack(&own, T(packed), T(w), n, k, dtype);
+}
+
+static void fake_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
+                        const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+{
+    RUN(c);
+    fake.cpu->matmul(&own, T(y), ldy, T(x), T(packed), T(bias), T(residual), t, n, k, dtype);
+}
+
+static void fake_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
+                           int accumulate, enum dtype dtype)
+{
+    RUN(c);
+    fake.cpu->matmul_dx(&own, T(dx), T(dy), T(w), t, n, k, accumulate, dtype);
+}
+
+static void fake_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                           int64_t k, enum dtype dtype)
+{
+    RUN(c);
+    fake.cpu->matmul_dw(&own, T(dw), T(dbias), T(dy), T(x), t, n, k, dtype);
+}
+
+static void fake_embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+{
+    RUN(c);
+    fake.cpu->embed(&own, T(x), T(table), T(ids), t, width);
+}
+
+static void fake_embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+{
+    RUN(c);
+    fake.cpu->embed_grad(&own, T(dtable), T(dx), T(ids), t, width);
+}
+
+static void fake_rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w,
+                         int64_t t, int64_t heads, int64_t width, float eps)
+{
+    RUN(c);
+    fake.cpu->rmsnorm(&own, T(y), ldy, T(rms), T(x), ldx, T(w), t, heads, width, eps);
+}
+
+static void fake_rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy,
+                              const float *x, int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads,
+                              int64_t width, int accumulate)
+{
+    RUN(c);
+    fake.cpu->rmsnorm_grad(&own, T(dx), lddx, T(dw), T(dy), lddy, T(x), ldx, T(w), T(rms), t, heads, width, accumulate);
+}
+
+static void fake_rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t,
+                      int64_t n_heads, int64_t head_dim, int inverse)
+{
+    RUN(c);
+    fake.cpu->rope(&own, T(x), ld, T(table), T(pos), t, n_heads, head_dim, inverse);
+}
+
+static void fake_kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
+                          const int64_t *slots, int64_t n)
+{
+    RUN(c);
+    fake.cpu->kv_write(&own, (struct kv_layer){T(kv.k), T(kv.v)}, T(qkv), s, T(rows), T(slots), n);
+}
+
+static void fake_kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
+                         const int32_t *from_block, int64_t n)
+{
+    RUN(c);
+    fake.cpu->kv_copy(&own, (struct kv_layer){T(kv.k), T(kv.v)}, s, T(to_block), T(from_block), n);
+}
+
+static void fake_attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv,
+                           struct attn_shape s, const struct attn_seq *seqs, int64_t n_seqs)
+{
+    RUN(c);
+    for (int64_t i = 0; i < n_seqs; i++) H(seqs[i].blocks);
+    fake.cpu->attention(&own, T(out), T(stats), T(qkv), (struct kv_layer){T(kv.k), T(kv.v)}, s, H(seqs), n_seqs);
+}
+
+static void fake_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
+                                const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+{
+    RUN(c);
+    fake.cpu->attention_grad(&own, T(dqkv), T(dout), T(out), T(stats), T(qkv), s, H(segs), n_segs, t);
+}
+
+static void fake_swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+{
+    RUN(c);
+    fake.cpu->swiglu(&own, T(act), T(gu), t, f);
+}
+
+static void fake_swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+{
+    RUN(c);
+    fake.cpu->swiglu_grad(&own, T(dgu), T(dact), T(gu), t, f);
+}
+
+static void fake_head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
+                            const int32_t *target, float temperature, int64_t r, int64_t v)
+{
+    RUN(c);
+    fake.cpu->head_stats(&own, T(logprob), T(entropy), T(lse), T(logits), ld, T(target), temperature, r, v);
+}
+
+static void fake_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
+                         const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+{
+    RUN(c);
+    fake.cpu->head_kl(&own, T(kl), T(logits), T(lse), T(ref_logits), T(ref_lse), ld, temperature, r, v);
+}
+
+static void fake_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
+                           const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
+                           const struct head_grad_row *coef, float temperature, int64_t r, int64_t v)
+{
+    RUN(c);
+    fake.cpu->head_grad(&own, T(logits), ld, T(target), T(lse), T(entropy), T(ref_logits), T(ref_lse), T(kl), T(coef), temperature,
+                        r, v);
+}
+
+static void fake_sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
+                        const struct sample_row *rows, int64_t r, int64_t v)
+{
+    RUN(c);
+    fake.cpu->sample(&own, T(token), T(logprob), T(entropy), T(logits), ld, T(rows), r, v);
+}
+
+static void fake_add(const struct kctx *c, float *y, const float *x, int64_t n)
+{
+    RUN(c);
+    fake.cpu->add(&own, T(y), T(x), n);
+}
+
+static void fake_gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+{
+    RUN(c);
+    fake.cpu->gather_rows(&own, T(y), T(x), T(rows), n, width);
+}
+
+static void fake_scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+{
+    RUN(c);
+    fake.cpu->scatter_add_rows(&own, T(y), T(x), T(rows), n, width);
+}
+
+static double fake_sum_squares(const struct kctx *c, const float *x, int64_t n)
+{
+    RUN(c) 0;
+    return fake.cpu->sum_squares(&own, T(x), n);
+}
+
+static void fake_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
+                       float beta1, float beta2, float eps, float decay, double correct1, double correct2)
+{
+    RUN(c);
+    fake.cpu->adamw(&own, T(p), T(g), T(m), T(v), n, grad_scale, lr, beta1, beta2, eps, decay, correct1, correct2);
+}
+
+static const struct kernels table = {
+    .name = "fake",
+    .device = 1,
+    .finish = fake_finish,
+    .alloc = fake_alloc,
+    .release = fake_release,
+    .upload = fake_upload,
+    .download = fake_download,
+    .zero = fake_zero,
+    .memory = fake_memory,
+    .packed_bytes = fake_packed_bytes,
+    .pack = fake_pack,
+    .matmul = fake_matmul,
+    .matmul_dx = fake_matmul_dx,
+    .matmul_dw = fake_matmul_dw,
+    .embed = fake_embed,
+    .embed_grad = fake_embed_grad,
+    .rmsnorm = fake_rmsnorm,
+    .rmsnorm_grad = fake_rmsnorm_grad,
+    .rope = fake_rope,
+    .kv_write = fake_kv_write,
+    .kv_copy = fake_kv_copy,
+    .attention = fake_attention,
+    .attention_grad = fake_attention_grad,
+    .swiglu = fake_swiglu,
+    .swiglu_grad = fake_swiglu_grad,
+    .head_stats = fake_head_stats,
+    .head_kl = fake_head_kl,
+    .head_grad = fake_head_grad,
+    .sample = fake_sample,
+    .add = fake_add,
+    .gather_rows = fake_gather_rows,
+    .scatter_add_rows = fake_scatter_add_rows,
+    .sum_squares = fake_sum_squares,
+    .adamw = fake_adamw,
+};
+
+TARE_EXPORT const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size);
+const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)
+{
+    struct err e;
+    const char *fail = getenv("TARE_FAKE_FAIL");
+    (void)local;
+    if (abi != KERNELS_ABI) {
+        snprintf(text, (size_t)size, "the fake device was built for another version of tare; build both again");
+        return NULL;
+    }
+    if (kernels_cpu(NULL, &fake.cpu, &e)) {
+        snprintf(text, (size_t)size, "%s", e.message);
+        return NULL;
+    }
+    const int file = memfd_create("fake device", 0);
+    if (file < 0 || ftruncate(file, REGION)) {
+        snprintf(text, (size_t)size, "no memory for the fake device");
+        return NULL;
+    }
+    fake.outside = mmap(NULL, (size_t)REGION, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    fake.inside = mmap(NULL, (size_t)REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    close(file);
+    if (fake.outside == MAP_FAILED || fake.inside == MAP_FAILED) {
+        snprintf(text, (size_t)size, "no address space for the fake device");
+        return NULL;
+    }
+    fake.fail_at = fail ? strtoll(fail, NULL, 10) : 0;
+    arena_init(&fake.scratch, "fake device");
+    return &table;
+}
