@@ -93,6 +93,8 @@ void cuda_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, co
                  const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype);
 void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
                     int accumulate, enum dtype dtype);
+void cuda_matmul_dx_packed(const struct kctx *c, float *dx, const float *dy, const void *packed, int64_t t, int64_t n, int64_t k,
+                           int accumulate, enum dtype dtype);
 void cuda_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n, int64_t k,
                     enum dtype dtype);
 /* rows.cu */
@@ -138,6 +140,14 @@ void cuda_sample(const struct kctx *c, int32_t *token, float *logprob, float *en
 double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n);
 void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
                 float beta1, float beta2, float eps, float decay, double correct1, double correct2);
+
+/* decode.cu */
+struct decode *cuda_decode_open(const struct kctx *c);
+void cuda_decode_close(const struct kctx *c, struct decode *d);
+void cuda_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places);
+int cuda_decode_begin(const struct kctx *c, struct decode *d);
+void cuda_decode_end(const struct kctx *c, struct decode *d);
+void cuda_decode_read(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy);
 
 /* The whole table; in the shim's build, kernels_shim. */
 void cuda_table(struct kernels *k);

@@ -109,15 +109,7 @@ template <int N> inline void cp_async_wait()
         for (const mma_host_copy &c : m.groups.front()) mma_host_do(c);
 }
 
-inline uint32_t bf16_host(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return u >> 16 | 0x40u;
-    return (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
-}
-
-inline uint32_t bf16_pair(float low, float high) { return bf16_host(low) | bf16_host(high) << 16; }
+inline uint32_t bf16_pair(float low, float high) { return (uint32_t)bf16_from_f32(low) | (uint32_t)bf16_from_f32(high) << 16; }
 inline float exp2_fast(float x) { return exp2f(x); }
 
 #endif

@@ -17,6 +17,7 @@ void cuda_table(struct kernels *k)
     k->pack = cuda_pack;
     k->matmul = cuda_matmul;
     k->matmul_dx = cuda_matmul_dx;
+    k->matmul_dx_packed = cuda_matmul_dx_packed;
     k->matmul_dw = cuda_matmul_dw;
     k->embed = cuda_embed;
     k->embed_grad = cuda_embed_grad;
@@ -34,6 +35,12 @@ void cuda_table(struct kernels *k)
     k->head_kl = cuda_head_kl;
     k->head_grad = cuda_head_grad;
     k->sample = cuda_sample;
+    k->decode_open = cuda_decode_open;
+    k->decode_close = cuda_decode_close;
+    k->decode_load = cuda_decode_load;
+    k->decode_begin = cuda_decode_begin;
+    k->decode_end = cuda_decode_end;
+    k->decode_read = cuda_decode_read;
     k->add = cuda_add;
     k->gather_rows = cuda_gather_rows;
     k->scatter_add_rows = cuda_scatter_add_rows;

@@ -1,0 +1,185 @@
+/* The products of the table: packed weights are W itself, [N,K], in the precision of the computation. Which kernel computes one depends on its
+ * shape alone. */
+#include "matmul.h"
+
+#include "convert.h"
+
+int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
+{
+    if (dtype != DTYPE_F32 && dtype != DTYPE_BF16) return 0;
+    return n * k * (dtype == DTYPE_BF16 ? 2 : 4);
+}
+
+void cuda_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+{
+    CUDA_OP(c, "pack", "n k", n, k);
+    if (dtype == DTYPE_BF16)
+        to_bf16(c, static_cast<__nv_bfloat16 *>(packed), w, n * k);
+    else if (n * k > 0)
+        CUDA_TRY(c, cudaMemcpyAsync(packed, w, (size_t)(n * k) * sizeof *w, cudaMemcpyDeviceToDevice, cuda_stream(c)));
+}
+
+/* The shim has no cuBLASLt, and takes the kernels of batch_invariant. */
+#ifdef TARE_CUDA_SHIM
+static bool has_lt(const struct kctx *) { return false; }
+void matmul_lt(const struct kctx *, const lt_product &) {}
+#else
+static bool has_lt(const struct kctx *) { return true; }
+#endif
+
+/* a in bf16 in working memory of `n` elements at `at`; at moves behind it. */
+static const __nv_bfloat16 *rounded(const struct kctx *c, unsigned char **at, const float *a, int64_t n)
+{
+    __nv_bfloat16 *to = reinterpret_cast<__nv_bfloat16 *>(*at);
+    to_bf16(c, to, a, n);
+    *at += (2 * n + 255) / 256 * 256;
+    return to;
+}
+
+static unsigned char *room(const struct kctx *c, int64_t a, int64_t b)
+{
+    return static_cast<unsigned char *>(cuda_scratch(c, (2 * a + 255) / 256 * 256 + (2 * b + 255) / 256 * 256));
+}
+
+/* ---- y = x W^T */
+
+/* bf16 weights that the kernels for it cannot take: K is no multiple of 8. Tiny models only. */
+static __global__ void product_odd(const product p)
+{
+    const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, t = blockIdx.y;
+    if (n >= p.n) return;
+    const float *x = static_cast<const float *>(p.x) + t * p.k;
+    const __nv_bfloat16 *w = static_cast<const __nv_bfloat16 *>(p.w) + n * p.k;
+    float acc = 0;
+    for (int64_t k = 0; k < p.k; k++) acc = fmaf(__bfloat162float(__float2bfloat16_rn(x[k])), __bfloat162float(w[k]), acc);
+    if (p.bias) acc += p.bias[n];
+    if (p.residual) acc += p.residual[t * p.ldy + n];
+    p.y[t * p.ldy + n] = acc;
+}
+
+static void matmul_bf16(const struct kctx *c, product p)
+{
+    if (p.k % 8) {
+        for (int64_t t = 0; t < p.t; t += 65535) { /* the grid's height */
+            product q = p;
+            q.t = p.t - t < 65535 ? p.t - t : 65535;
+            q.x = static_cast<const float *>(p.x) + t * p.k, q.y = p.y + t * p.ldy;
+            if (p.residual) q.residual = p.residual + t * p.ldy;
+            CUDA_LAUNCH(c, product_odd, dim3(cuda_blocks(p.n, 128), (unsigned)q.t), 128, 0, q);
+        }
+        return;
+    }
+    const bool stream = !c->batch_invariant && matmul_stream_fits(p.t, p.n, p.k);
+    if (stream && p.k <= 4096 && p.t <= 16) { /* x fits in the first cache as it is */
+        matmul_stream(c, p, false);
+        return;
+    }
+    unsigned char *at = room(c, p.t * p.k, 0);
+    if (!at) return;
+    p.x = rounded(c, &at, static_cast<const float *>(p.x), p.t * p.k);
+    if (stream)
+        matmul_stream(c, p, true);
+    else if (c->batch_invariant || !has_lt(c))
+        matmul_chain(c, p);
+    else
+        matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
+}
+
+void cuda_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
+                 const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+{
+    CUDA_OP(c, "matmul", "t n k", t, n, k);
+    if (t <= 0 || n <= 0) return;
+    if (dtype == DTYPE_BF16)
+        matmul_bf16(c, product{y, x, packed, bias, residual, ldy, t, n, k});
+    else if (c->batch_invariant || !has_lt(c) || k <= 0)
+        matmul_plain(c, plain_product{y, x, static_cast<const float *>(packed), bias, residual, t, n, k, k, 1, 1, k, ldy, 0, 0});
+    else
+        matmul_lt(c, lt_product{y, packed, x, bias, residual, n, t, k, k, k, ldy, ldy, 1, 0, DTYPE_F32});
+}
+
+/* ---- gradients */
+static __global__ void widen(float *to, const __nv_bfloat16 *from, int64_t n)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
+        to[i] = __bfloat162float(from[i]);
+}
+
+void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k, int accumulate,
+                    enum dtype dtype)
+{
+    CUDA_OP(c, "matmul_dx", "t n k", t, n, k);
+    if (t <= 0 || k <= 0) return;
+    const int round = dtype == DTYPE_BF16;
+    if (!has_lt(c) || n <= 0) {
+        matmul_plain(c, plain_product{dx, dy, w, nullptr, nullptr, t, k, n, n, 1, k, 1, k, accumulate, round});
+        return;
+    }
+    const void *a = w, *b = dy;
+    if (round) {
+        unsigned char *at = room(c, n * k, t * n);
+        if (!at) return;
+        a = rounded(c, &at, w, n * k);
+        b = rounded(c, &at, dy, t * n);
+    }
+    matmul_lt(c, lt_product{dx, a, b, nullptr, accumulate ? dx : nullptr, k, t, n, k, n, k, k, 0, 0, dtype});
+}
+
+/* The same kernels; packed weights are W rounded. */
+void cuda_matmul_dx_packed(const struct kctx *c, float *dx, const float *dy, const void *packed, int64_t t, int64_t n, int64_t k,
+                           int accumulate, enum dtype dtype)
+{
+    if (dtype == DTYPE_F32) {
+        cuda_matmul_dx(c, dx, dy, static_cast<const float *>(packed), t, n, k, accumulate, dtype);
+        return;
+    }
+    CUDA_OP(c, "matmul_dx", "t n k", t, n, k);
+    if (t <= 0 || k <= 0 || n <= 0) return;
+    unsigned char *at = static_cast<unsigned char *>(cuda_scratch(c, (2 * t * n + 255) / 256 * 256 + (has_lt(c) ? 0 : 4 * n * k)));
+    if (!at) return;
+    const void *b = rounded(c, &at, dy, t * n);
+    if (has_lt(c)) {
+        matmul_lt(c, lt_product{dx, packed, b, nullptr, accumulate ? dx : nullptr, k, t, n, k, n, k, k, 0, 0, dtype});
+        return;
+    }
+    float *w = reinterpret_cast<float *>(at); /* the tests on the host, which have no cuBLASLt */
+    CUDA_LAUNCH(c, widen, cuda_blocks(n * k, 256), 256, 0, w, static_cast<const __nv_bfloat16 *>(packed), n * k);
+    matmul_plain(c, plain_product{dx, dy, w, nullptr, nullptr, t, k, n, n, 1, k, 1, k, accumulate, 1});
+}
+
+/* dbias[n] += sum_t dy[t, n]: a block takes 32 columns, its warps every 8th row in order, then the warps' sums in order. */
+static __global__ void product_dbias(float *dbias, const float *dy, int64_t t, int64_t n)
+{
+    __shared__ float sums[8][32];
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int64_t column = (int64_t)blockIdx.x * 32 + lane;
+    float sum = 0;
+    for (int64_t i = warp; i < t && column < n; i += 8) sum += dy[i * n + column];
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp || column >= n) return;
+    for (int i = 1; i < 8; i++) sum += sums[i][lane];
+    dbias[column] += sum;
+}
+
+void cuda_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n, int64_t k,
+                    enum dtype dtype)
+{
+    CUDA_OP(c, "matmul_dw", "t n k", t, n, k);
+    if (t <= 0) return;
+    const int round = dtype == DTYPE_BF16;
+    if (dbias && n > 0) CUDA_LAUNCH(c, product_dbias, cuda_blocks(n, 32), 256, 0, dbias, dy, t, n);
+    if (n <= 0 || k <= 0) return;
+    if (!has_lt(c)) {
+        matmul_plain(c, plain_product{dw, dy, x, nullptr, nullptr, n, k, t, 1, n, k, 1, k, 1, round});
+        return;
+    }
+    const void *a = x, *b = dy;
+    if (round) {
+        unsigned char *at = room(c, t * k, t * n);
+        if (!at) return;
+        a = rounded(c, &at, x, t * k);
+        b = rounded(c, &at, dy, t * n);
+    }
+    matmul_lt(c, lt_product{dw, a, b, nullptr, dw, k, n, t, k, n, k, k, 0, 1, dtype});
+}

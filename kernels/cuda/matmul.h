@@ -1,0 +1,50 @@
+/* The kernels of the products, by who chooses them (matmul.cu). W [N,K], x [T,K] row-major; sums in fp32.
+ *
+ *   lt       cuBLASLt: training and prefill
+ *   stream   few rows (decoding): every weight is read once, from memory to tensor cores
+ *   chain    tensor cores, one chain over K whatever T is: deterministic = batch_invariant
+ *   plain    fp32 without tensor cores, the chain that kernels.h defines: ref's bits
+ */
+#ifndef TARE_CUDA_MATMUL_H
+#define TARE_CUDA_MATMUL_H
+
+#include "mma.cuh"
+
+/* y[T,N] = x W^T (+ bias) (+ residual); ldy floats a row of y and residual. */
+struct product {
+    float *y;
+    const void *x, *w; /* fp32 or bf16 */
+    const float *bias, *residual;
+    int64_t ldy, t, n, k;
+};
+
+/* C[m,n] = (continues: C +) sum_k A[m,k] B[k,n], elements at i * row + j * col; round: factors to bf16 first. */
+struct plain_product {
+    float *c;
+    const float *a, *b, *bias, *residual;
+    int64_t m, n, k, a_row, a_col, b_row, b_col, c_row;
+    int continues, round;
+};
+void matmul_plain(const struct kctx *c, const struct plain_product &p);
+
+/* x bf16, w bf16 packed; k a multiple of 8. */
+void matmul_chain(const struct kctx *c, const struct product &p);
+
+/* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. */
+enum { STREAM_ROWS = 32 };
+bool matmul_stream_fits(int64_t t, int64_t n, int64_t k);
+void matmul_stream(const struct kctx *c, const struct product &p, bool x_is_bf16);
+
+/* ---- matmul_lt.cu (not in the shim's build). D[n,m] = A^T or A times B, column-major as cuBLASLt has it. */
+struct lt_product {
+    float *d;
+    const void *a, *b;
+    const float *bias, *residual; /* residual: [same as d], NULL: none, or d itself to accumulate */
+    int64_t rows, cols, inner;    /* of D, column-major: rows run fastest */
+    int64_t lda, ldb, ldd, ld_residual;
+    int trans_a, trans_b;
+    enum dtype dtype; /* of a and b */
+};
+void matmul_lt(const struct kctx *c, const struct lt_product &p);
+
+#endif

@@ -1,0 +1,55 @@
+/* Products without tensor cores in the order that kernels.h defines: acc = fma(a[k], b[k], acc) for k = 0, 1, ..., then bias, then residual. Blocks of
+ * 64 x 64, 256 threads with 4 x 4 outputs each, 16 inner indices at a time. */
+#include "matmul.h"
+
+enum { TILE = 64, STEP = 16, THREADS = 256 };
+
+/* rows x STEP of a factor to shared memory, transposed: to[k][row]. The inner loop runs along whichever index is contiguous. */
+__device__ inline void plain_load(float (*to)[TILE + 1], const float *from, int64_t first, int64_t rows, int64_t row_step, int64_t k,
+                                  int64_t inner, int64_t k_step, int round)
+{
+    for (int i = (int)threadIdx.x; i < TILE * STEP; i += THREADS) {
+        const int r = row_step == 1 ? i % TILE : i / STEP, j = row_step == 1 ? i / TILE : i % STEP;
+        float x = 0;
+        if (first + r < rows && k + j < inner) x = from[(first + r) * row_step + (k + j) * k_step];
+        to[j][r] = round ? __bfloat162float(__float2bfloat16_rn(x)) : x;
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS, 1) product_plain(const plain_product p)
+{
+    __shared__ float a[STEP][TILE + 1], b[STEP][TILE + 1];
+    const int64_t row = (int64_t)blockIdx.y * TILE, column = (int64_t)blockIdx.x * TILE;
+    const int ty = (int)threadIdx.x / 16, tx = (int)threadIdx.x % 16;
+    float acc[4][4];
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            const int64_t r = row + ty + i * 16, q = column + tx + j * 16;
+            acc[i][j] = p.continues && r < p.m && q < p.n ? p.c[r * p.c_row + q] : 0;
+        }
+    for (int64_t k = 0; k < p.k; k += STEP) {
+        __syncthreads();
+        plain_load(a, p.a, row, p.m, p.a_row, k, p.k, p.a_col, p.round);
+        plain_load(b, p.b, column, p.n, p.b_col, k, p.k, p.b_row, p.round);
+        __syncthreads();
+        const int most = p.k - k < STEP ? (int)(p.k - k) : STEP;
+        for (int q = 0; q < most; q++)
+            for (int i = 0; i < 4; i++)
+                for (int j = 0; j < 4; j++) acc[i][j] = fmaf(a[q][ty + i * 16], b[q][tx + j * 16], acc[i][j]);
+    }
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            const int64_t r = row + ty + i * 16, q = column + tx + j * 16;
+            if (r >= p.m || q >= p.n) continue;
+            float y = acc[i][j];
+            if (p.bias) y += p.bias[q];
+            if (p.residual) y += p.residual[r * p.c_row + q];
+            p.c[r * p.c_row + q] = y;
+        }
+}
+
+void matmul_plain(const struct kctx *c, const plain_product &p)
+{
+    if (p.m <= 0 || p.n <= 0) return;
+    CUDA_LAUNCH(c, product_plain, dim3((unsigned)((p.n + TILE - 1) / TILE), (unsigned)((p.m + TILE - 1) / TILE)), THREADS, 0, p);
+}

@@ -1,0 +1,188 @@
+/* Products of few rows: y[T,N] = x W^T with T <= 32, where the time is that of reading W once. W^T x^T on tensor cores, W's rows as A and x's rows as
+ * B; both go from memory to registers in pieces of 16 bytes, without shared memory: a lane's eight consecutive k of a row serve as columns
+ * (2t, 2t+1, 2t+8, 2t+9) of two mma, the same for A and B, and a sum over k does not care which column is called which.
+ *
+ * A block has 16 or 32 rows of W; its warps take 64 k in turn, each loads the next piece of W before it works on the present one, and their sums are
+ * added in the order of the warps: one order for an output, whatever T is.
+ */
+#include "matmul.h"
+
+enum { PIECE = 64, MOST_WARPS = 16 };
+
+template <typename X> struct stream_x;
+template <> struct stream_x<__nv_bfloat16> {
+    uint4 v;
+    __device__ inline void zero() { v = make_uint4(0, 0, 0, 0); }
+    __device__ inline void load(const __nv_bfloat16 *from) { v = *reinterpret_cast<const uint4 *>(from); }
+    __device__ inline void pairs(uint32_t r[4]) const { r[0] = v.x, r[1] = v.y, r[2] = v.z, r[3] = v.w; }
+};
+template <> struct stream_x<float> {
+    float4 a, b;
+    __device__ inline void zero() { a = b = make_float4(0, 0, 0, 0); }
+    __device__ inline void load(const float *from)
+    {
+        a = *reinterpret_cast<const float4 *>(from);
+        b = *reinterpret_cast<const float4 *>(from + 4);
+    }
+    __device__ inline void pairs(uint32_t r[4]) const
+    {
+        r[0] = bf16_pair(a.x, a.y), r[1] = bf16_pair(a.z, a.w), r[2] = bf16_pair(b.x, b.y), r[3] = bf16_pair(b.z, b.w);
+    }
+};
+
+/* W goes past the first cache: nobody reads it again. */
+__device__ inline uint4 stream_load(const __nv_bfloat16 *from)
+{
+#ifdef TARE_CUDA_SHIM
+    return *reinterpret_cast<const uint4 *>(from);
+#else
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+    return v;
+#endif
+}
+
+template <int M> struct stream_w { /* 64 k of 16 M rows of W: rows lane/4 and lane/4 + 8 of each 16, twice 32 k */
+    uint4 w[M][2][2];
+    __device__ inline void load(const __nv_bfloat16 *const rows[M][2], int64_t k)
+    {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+#pragma unroll
+                for (int g = 0; g < 2; g++) w[m][r][g] = stream_load(rows[m][r] + k + g * 32);
+    }
+};
+
+template <int N, typename X> struct stream_tokens { /* the same k of 8 N rows of x */
+    stream_x<X> x[N][2];
+    __device__ inline void load(const X *const tokens[N], int64_t k)
+    {
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int g = 0; g < 2; g++)
+                if (tokens[n])
+                    x[n][g].load(tokens[n] + k + g * 32);
+                else
+                    x[n][g].zero();
+    }
+};
+
+template <int M, int N, typename X>
+__device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, const stream_tokens<N, X> &x)
+{
+#pragma unroll
+    for (int g = 0; g < 2; g++)
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            uint32_t b[4];
+            x.x[n][g].pairs(b);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                const uint4 up = w.w[m][0][g], down = w.w[m][1][g];
+                const uint32_t first[4] = {up.x, down.x, up.y, down.y}, second[4] = {up.z, down.z, up.w, down.w};
+                mma_bf16(acc[m][n], first, b);
+                mma_bf16(acc[m][n], second, b + 2);
+            }
+        }
+}
+
+/* Many tokens need so many registers that 16 warps would spill. */
+template <int N> struct stream_block {
+    static constexpr int WARPS = N == 4 ? 8 : MOST_WARPS;
+};
+
+template <int M, int N, typename X> static __global__ void __launch_bounds__(32 * stream_block<N>::WARPS, 1) product_stream(const product p)
+{
+    CUDA_SHARED(float, sums); /* [warps][16 M][8 N] */
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+    const int64_t row = (int64_t)blockIdx.x * 16 * M;
+    const __nv_bfloat16 *rows[M][2];
+    const X *tokens[N];
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int64_t n = row + m * 16 + r * 8 + lane / 4;
+            rows[m][r] = static_cast<const __nv_bfloat16 *>(p.w) + (n < p.n ? n : p.n - 1) * p.k + lane % 4 * 8;
+        }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const int64_t t = n * 8 + lane / 4;
+        tokens[n] = t < p.t ? static_cast<const X *>(p.x) + t * p.k + lane % 4 * 8 : nullptr;
+    }
+    float acc[M][N][4];
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++) acc[m][n][0] = acc[m][n][1] = acc[m][n][2] = acc[m][n][3] = 0;
+    const int64_t step = (int64_t)warps * PIECE;
+    stream_w<M> now, next;
+    int64_t k = (int64_t)warp * PIECE;
+    if (k < p.k) now.load(rows, k);
+    for (; k < p.k; k += step) {
+        stream_tokens<N, X> x;
+        x.load(tokens, k);
+        next.load(rows, k + step < p.k ? k + step : k);
+        stream_add<M, N, X>(acc, now, x);
+        now = next;
+    }
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sums[(warp * 16 * M + m * 16 + lane / 4 + i / 2 * 8) * 8 * N + n * 8 + lane % 4 * 2 + i % 2] = acc[m][n][i];
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < 16 * M * 8 * N; i += (int)blockDim.x) {
+        const int64_t n = row + i % (16 * M), t = i / (16 * M);
+        if (n >= p.n || t >= p.t) continue;
+        float y = 0;
+        for (int w = 0; w < warps; w++) y += sums[(w * 16 * M + i % (16 * M)) * 8 * N + t];
+        if (p.bias) y += p.bias[n];
+        if (p.residual) y += p.residual[t * p.ldy + n];
+        p.y[t * p.ldy + n] = y;
+    }
+}
+
+template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const product &p)
+{
+    const int warps = p.k >= 4096 ? stream_block<N>::WARPS : 8, bytes = warps * 16 * M * 8 * N * 4;
+    CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), bytes);
+    CUDA_LAUNCH(c, (product_stream<M, N, X>), (unsigned)((p.n + 16 * M - 1) / (16 * M)), 32 * warps, bytes, p);
+}
+
+template <int N, typename X> static void stream_rows(const struct kctx *c, const product &p)
+{
+    if (p.n >= 32 * 100) /* enough blocks with twice the rows, and half the reads of x */
+        stream_launch<2, N, X>(c, p);
+    else
+        stream_launch<1, N, X>(c, p);
+}
+
+template <typename X> static void stream_run(const struct kctx *c, const product &p)
+{
+    if (p.t <= 8)
+        stream_rows<1, X>(c, p);
+    else if (p.t <= 16)
+        stream_rows<2, X>(c, p);
+    else
+        stream_rows<4, X>(c, p);
+}
+
+bool matmul_stream_fits(int64_t t, int64_t n, int64_t k)
+{
+    (void)n;
+    return t <= STREAM_ROWS && k % PIECE == 0;
+}
+
+void matmul_stream(const struct kctx *c, const product &p, bool x_is_bf16)
+{
+    if (x_is_bf16)
+        stream_run<__nv_bfloat16>(c, p);
+    else
+        stream_run<float>(c, p);
+}
