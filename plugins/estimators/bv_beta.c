@@ -1,0 +1,214 @@
+/* bv_beta: BV-Blend with a Beta posterior in the place of the moving moments. A departure from the paper, beside bv_blend.
+ *
+ * The history of cluster k is a Beta distribution of its success rate: prior a_0, b_0, and decayed counts S (successes), F (failures).
+ *
+ *   a = a_0 + S,  b = b_0 + F,  mu_hist = a / (a + b)
+ *   v_hist     = mu_hist (1 - mu_hist)                     variance of one reward; never 0, for the prior keeps mu_hist inside (0, 1)
+ *   SEM        = sqrt(v_hist / (a + b + 1))                deviation of the posterior of the rate; falls as history grows
+ *   w          = exp(-SEM / T),  0 for a prompt without a cluster
+ *   b          = w mu_hist + (1-w) mu_G,   s = sqrt(w v_hist + (1-w) sigma_G^2),   A[i] = (R[i] - b) / (s + delta)      as bv_blend
+ *   afterwards   S = rho S + sum R,  F = rho F + sum (1 - R)        over the cluster's rollouts, for every cluster that was met
+ *
+ * What it changes: a cluster whose last batches were all wrong keeps v_hist above a_0 b_0 / (a + b)^2 or so, so a rare success gets an
+ * advantage of about sqrt((a + b) / a_0), not thousands; and N_eff of the paper, an average of batch sizes that never grows, becomes a + b,
+ * a count of what was seen. Rewards are success rates: one below 0 counts as 0 and one above 1 as 1 in the history.
+ */
+#include "common/group.h"
+
+#include <math.h>
+#include <string.h>
+#include <tare/sdk.h>
+
+enum { P_CLUSTERS, P_DDOF, P_DELTA, P_RHO, P_PRIOR_A, P_PRIOR_B, P_TEMPERATURE, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_CLUSTERS] = {"clusters", "0", "K, how many clusters have a history; 0: as many as the codebook has", NULL, NULL, 0, 1e7,
+                    TARE_INT, TARE_LOCKED_ON_RESUME},
+    [P_DDOF] = {"ddof", "1", "degrees of freedom of sigma_G: 1 divides by G-1 (sample), 0 by G (population)", NULL, NULL, 0, 1,
+                TARE_INT, 0},
+    [P_DELTA] = {"delta", "1e-8", "delta, added to the scale", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_RHO] = {"rho", "0.9", "share of the counts that is kept from batch to batch; 1 forgets nothing", NULL, NULL, 0, 1,
+               TARE_FLOAT, TARE_SWEEPABLE},
+    [P_PRIOR_A] = {"prior_a", "0.5", "a_0, successes of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
+                   TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_PRIOR_B] = {"prior_b", "0.5", "b_0, failures of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
+                   TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_TEMPERATURE] = {"temperature", "0.1", "T, how much uncertainty lowers the confidence", "reward", NULL, 0, 1e300, TARE_FLOAT,
+                       TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+};
+
+struct bv_beta {
+    const tare_host *host;
+    const tare_value *v;
+    int64_t K;
+    double *count; /* [K, 2]: S, F */
+};
+
+static void destroy(void *self)
+{
+    struct bv_beta *s = self;
+    if (!s) return;
+    s->host->release(s->host->ctx, s->count);
+    s->host->release(s->host->ctx, s);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    const int64_t K = values[P_CLUSTERS].i ? values[P_CLUSTERS].i : n_clusters;
+    if (K <= 0 || K < n_clusters)
+        return tare_fail(error, TARE_E_CONFIG,
+                         "clusters is %lld and the codebook has %lld; set clusterer.codebook, or clusters to at least its size",
+                         (long long)values[P_CLUSTERS].i, (long long)n_clusters);
+    struct bv_beta *s = host->alloc(host->ctx, sizeof *s, 0);
+    if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
+    *s = (struct bv_beta){.host = host, .v = values, .K = K};
+    s->count = host->alloc(host->ctx, 2 * K * (int64_t)sizeof(double), 64);
+    if (!s->count) {
+        destroy(s);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for the history of %lld clusters", (long long)K);
+    }
+    *self = s;
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- advantages */
+
+struct history {
+    double mu, v, w;
+};
+
+static struct history history_of(const struct bv_beta *s, int32_t k)
+{
+    if (k < 0) return (struct history){0, 0, 0};
+    const double a = s->v[P_PRIOR_A].f + s->count[2 * k], b = s->v[P_PRIOR_B].f + s->count[2 * k + 1];
+    const double mu = a / (a + b), v = mu * (1 - mu);
+    return (struct history){mu, v, exp(-sqrt(v / (a + b + 1)) / s->v[P_TEMPERATURE].f)};
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct bv_beta *s = self;
+    (void)prepared;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
+        const double *R = batch->reward + first;
+        if (batch->cluster[m] >= s->K)
+            return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld; set clusters to the codebook's size",
+                             (long long)m, batch->cluster[m], (long long)s->K);
+        const struct history h = history_of(s, batch->cluster[m]);
+        const double mean = group_mean(R, n), variance = group_variance(R, n, mean, s->v[P_DDOF].i);
+        const double baseline = h.w * h.mu + (1 - h.w) * mean, scale = sqrt(h.w * h.v + (1 - h.w) * variance);
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - baseline) / (scale + s->v[P_DELTA].f);
+        out->baseline[m] = baseline;
+        out->scale[m] = scale;
+        out->confidence[m] = h.w;
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- counts; sums: [K, 2] of min(max(R, 0), 1) and 1 */
+
+static int64_t collect_size(const void *self)
+{
+    return 2 * ((const struct bv_beta *)self)->K;
+}
+
+static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    (void)self, (void)error;
+    if (batch->cluster[group] < 0) return TARE_OK;
+    double *S = sum + 2 * (int64_t)batch->cluster[group];
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        S[0] += fmin(fmax(batch->reward[i], 0), 1);
+        S[1] += 1;
+    }
+    return TARE_OK;
+}
+
+static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+{
+    struct bv_beta *s = self;
+    const double rho = s->v[P_RHO].f;
+    (void)step, (void)error;
+    for (int64_t k = 0; k < s->K; k++) {
+        const double successes = collected[2 * k], n = collected[2 * k + 1];
+        if (!(n > 0)) continue;
+        s->count[2 * k] = rho * s->count[2 * k] + successes;
+        s->count[2 * k + 1] = rho * s->count[2 * k + 1] + (n - successes);
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- state: K, then S, F of each cluster */
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct bv_beta *s = self;
+    (void)error;
+    const tare_status status = out->write(out->ctx, &s->K, sizeof s->K);
+    return status ? status : out->write(out->ctx, s->count, 2 * s->K * (int64_t)sizeof(double));
+}
+
+/* Reads into memory of its own first: a refused state leaves the old one. */
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct bv_beta *s = self;
+    const int64_t bytes = 2 * s->K * (int64_t)sizeof(double);
+    int64_t K = 0;
+    if (in->read(in->ctx, &K, sizeof K)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (K != s->K)
+        return tare_fail(error, TARE_E_VERSION, "the state has %lld clusters, this run has %lld", (long long)K, (long long)s->K);
+    double *fresh = s->host->alloc(s->host->ctx, bytes, 64);
+    if (!fresh) return tare_fail(error, TARE_E_NOMEM, "no memory to read the state of %lld clusters", (long long)K);
+    tare_status status = in->read(in->ctx, fresh, bytes);
+    if (status) status = tare_fail(error, status, "the state is cut short");
+    for (int64_t i = 0; i < 2 * K && !status; i++)
+        if (!(fresh[i] >= 0) || !isfinite(fresh[i]))
+            status = tare_fail(error, TARE_E_CORRUPT, "the counts of cluster %lld make no sense", (long long)i / 2);
+    if (!status) memcpy(s->count, fresh, (size_t)bytes);
+    s->host->release(s->host->ctx, fresh);
+    return status;
+}
+
+static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct bv_beta *s = self;
+    const char *const names[] = {"successes", "failures"};
+    tare_status status = TARE_OK;
+    (void)error;
+    for (int j = 0; j < 2 && !status; j++) {
+        status = tare_print(out, "%s\"%s\":[", j ? "]," : "{", names[j]);
+        for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->count[2 * k + j]);
+    }
+    return status ? status : tare_print(out, "]}");
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .save = save,
+                                         .load = load,
+                                         .collect_size = collect_size,
+                                         .compute = compute,
+                                         .collect = collect,
+                                         .apply = apply,
+                                         .describe = describe};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "bv_beta",
+    .version = "1.0.0",
+    .summary = "BV-Blend with a Beta posterior in the place of the moving moments",
+    .license = "Apache-2.0",
+    .source = "a variant of BV-Blend, equations 7 to 11",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .needs = TARE_NEED_CLUSTER,
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)
