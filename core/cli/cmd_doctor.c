@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "dist/device.h"
+#include "dist/process.h"
 #include "kernels.h"
 #include "observe/manifest.h"
 #include "plugin/plugin.h"
@@ -87,6 +89,31 @@ static const char *find_library(const char *names)
     return NULL;
 }
 
+static bool in_path(const char *program)
+{
+    char command[100];
+    snprintf(command, sizeof command, "command -v %s > /dev/null 2>&1", program);
+    return system(command) == 0;
+}
+
+/* Several ranks: what carries data between them, and what starts them. */
+static void look_at_ranks(const struct config *c)
+{
+    char about[200];
+    struct err e = {0};
+    const bool ranks = c->dist.ranks > 1, gpus = ranks && !strcmp(c->run.device, "cuda");
+    if (comm_mpi_about(about, sizeof about, &e))
+        row(ranks ? "bad" : "no", "mpi", "%s", e.message);
+    else if (!in_path("mpirun"))
+        row(ranks ? "bad" : "no", "mpi", "%s, but mpirun is not in PATH (apt install openmpi-bin)", about);
+    else
+        row("ok", "mpi", "%s%s", about, in_path("srun") ? ", mpirun, srun" : ", mpirun");
+    if (comm_nccl_about(about, sizeof about, &e))
+        row(gpus && strcmp(c->dist.communicator, "mpi") ? "bad" : "no", "nccl", "%s", e.message);
+    else
+        row("ok", "nccl", "%s", about);
+}
+
 static void look_at_devices(const struct config *c)
 {
     const bool wanted = !strcmp(c->run.device, "cuda");
@@ -96,16 +123,13 @@ static void look_at_devices(const struct config *c)
         driver ? "NVIDIA driver present" : "no NVIDIA driver; run.device = cuda cannot be used");
     const char *cuda = find_library("libcuda.so.1");
     row(cuda ? "ok" : missing, "cuda", "%s", cuda ? cuda : "libcuda.so.1 is not there");
-    const char *backend = find_library("libtare_cuda.so");
-    row(backend ? "ok" : missing, "cuda kernels", "%s",
-        backend ? backend : "libtare_cuda.so is not there; it is built where the CUDA toolkit is");
-    const char *nccl = find_library("libnccl.so.2");
-    row(nccl ? "ok" : "no", "nccl", "%s", nccl ? nccl : "libnccl.so.2 is not there; one GPU a job");
-    const char *mpi = find_library("libmpi.so.40 libmpi.so.12 libmpi.so");
-    row(mpi                 ? "ok"
-        : c->dist.ranks > 1 ? "bad"
-                            : "no",
-        "mpi", "%s", mpi ? mpi : "no MPI library; one rank a job (apt install libopenmpi-dev openmpi-bin)");
+    const struct kernels *k;
+    struct err e = {0};
+    if (kernels_cuda(0, &k, &e))
+        row(missing, "cuda kernels", "%s", e.message);
+    else
+        row("ok", "cuda kernels", "libtare_cuda.so");
+    look_at_ranks(c);
 }
 
 enum { KINDS = TARE_CODEBOOK + 1 };

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define NOTE "TARE_LAUNCH_NOTE" /* names a file that is removed once the user has been told */
 
 static volatile pid_t child;
 
@@ -70,6 +73,22 @@ static void become_mpirun(const char *const *argv, pid_t parent)
     _exit(127);
 }
 
+void launch_told(void)
+{
+    const char *note = getenv(NOTE);
+    if (note && *note) unlink(note);
+}
+
+/* mpirun is quiet; a rank that ends before it has joined the job cannot speak for itself. */
+static void tell_if_nobody_did(const char *note, int exit_status, const char *const *argv)
+{
+    const bool told = unlink(note) != 0;
+    if (told || !exit_status) return;
+    log_message(LOG_ERROR,
+                "a rank ended before it had joined the job, exit status %d%s; `mpirun -n %s` with the same arguments shows more",
+                exit_status, exit_status > 128 ? " (a signal)" : "", argv[6]);
+}
+
 static int wait_for(pid_t pid)
 {
     int how;
@@ -78,31 +97,46 @@ static int wait_for(pid_t pid)
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
+/* Runs mpirun with this process's signals handed on. */
+static tare_status run_mpirun(const char **argv, int *exit_status, struct err *e)
+{
+    const struct sigaction a = {.sa_handler = hand_on};
+    const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+    struct sigaction old[4];
+    tare_status status = TARE_OK;
+    const pid_t parent = getpid();
+    fflush(NULL);
+    for (int i = 0; i < 4; i++) sigaction(signals[i], &a, &old[i]);
+    child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
+        become_mpirun(argv, parent);
+    }
+    if (child < 0)
+        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no process for mpirun: %s", strerror(errno));
+    else
+        *exit_status = wait_for(child);
+    for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
+    return status;
+}
+
 tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
 {
     struct str text = {0};
     const char **argv = NULL;
-    char number[24], exe[FS_PATH];
-    const struct sigaction a = {.sa_handler = hand_on};
-    const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
-    struct sigaction old[4];
+    char number[24], exe[FS_PATH], note[] = "/tmp/tare-ranks-XXXXXX";
     if (!in_path("mpirun"))
         FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt install openmpi-bin", (long long)ranks);
     tare_status status = command(ranks, &text, &argv, number, exe, e);
     if (!status) {
-        const pid_t parent = getpid();
-        fflush(NULL);
-        for (int i = 0; i < 4; i++) sigaction(signals[i], &a, &old[i]);
-        child = fork();
-        if (child == 0) {
-            for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
-            become_mpirun(argv, parent);
-        }
-        if (child < 0)
-            status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no process for mpirun: %s", strerror(errno));
-        else
-            *exit_status = wait_for(child);
-        for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
+        const int file = mkstemp(note);
+        if (file >= 0) close(file);
+        setenv(NOTE, file >= 0 ? note : "", 1);
+        status = run_mpirun(argv, exit_status, e);
+        if (file >= 0 && !status)
+            tell_if_nobody_did(note, *exit_status, argv);
+        else if (file >= 0)
+            unlink(note);
     }
     mem_free((void *)argv);
     str_free(&text);

@@ -41,6 +41,8 @@ static tare_status check_number(const struct ranks_options *o, int size, struct 
         FAIL(e, TARE_E_CONFIG,
              "%s: dist.ranks = %lld, but the launcher (mpirun, srun) started %d; leave dist.ranks out, or give both the same",
              o->where, (long long)o->ranks, size);
+    if (!strcmp(o->library, "nccl") && !o->device_memory)
+        FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
     return TARE_OK;
 }
 
@@ -94,6 +96,7 @@ int ranks_end(tare_status status, const struct err *e)
         job = (struct comm){0};
     } else if (status && rank == 0) {
         log_error(e);
+        launch_told();
     }
     return err_exit_code(status);
 }

@@ -4,10 +4,10 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "dist/library.h"
 #include "dist/transport.h"
 #include "dist/watch.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,6 +236,11 @@ static void process_note(struct comm *c)
     watch_stage(((struct process *)c->self)->watch, c->stage, c->step);
 }
 
+static void process_enter(struct comm *c, const char *collective)
+{
+    watch_enter(((struct process *)c->self)->watch, collective);
+}
+
 static void process_free(struct comm *c)
 {
     struct process *p = c->self;
@@ -250,33 +255,10 @@ static void process_free(struct comm *c)
     c->self = NULL;
 }
 
-/* Beside the program, where it is installed, or where the loader looks. */
-static void *open_library(char *why, size_t room)
-{
-    char exe[3800] = "", path[4096];
-    const char *const places[] = {"%s/libtare_mpi.so", "%s/../lib/tare/libtare_mpi.so"};
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char *slash = n > 0 ? strrchr(exe, '/') : NULL;
-    snprintf(why, room, "libtare_mpi.so is not beside the program");
-    if (!slash) return NULL;
-    *slash = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, i ? places[1] : places[0], exe);
-        if (access(path, R_OK)) continue;
-        /* global: MPI's own plugins look for its symbols */
-        void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-        if (handle) return handle;
-        snprintf(why, room, "%s", dlerror());
-        return NULL;
-    }
-    return NULL;
-}
-
 static tare_status load(struct transport **out, struct err *e)
 {
     char why[600];
-    void *handle = open_library(why, sizeof why);
-    struct transport *t = handle ? dlsym(handle, TRANSPORT_SYMBOL) : NULL;
+    struct transport *t = library_symbol("libtare_mpi.so", TRANSPORT_SYMBOL, why, sizeof why);
     if (!t)
         FAIL(e, TARE_E_UNSUPPORTED,
              "there is no MPI for several ranks (%s); install it (apt install libopenmpi-dev openmpi-bin) and build again", why);
@@ -291,6 +273,7 @@ tare_status comm_mpi_about(char *text, int64_t room, struct err *e)
 {
     struct transport *t;
     TRY(load(&t, e));
+    t->describe(t);
     snprintf(text, (size_t)room, "%s", t->about);
     return TARE_OK;
 }
@@ -367,6 +350,7 @@ tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
                          .timeout_s = timeout_s,
                          .abort = process_abort,
                          .note = process_note,
+                         .enter = process_enter,
                          .free = process_free};
     TRY(begin_watch(out, timeout_s, e));
     return share_cores(out, e);

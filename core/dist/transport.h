@@ -14,10 +14,11 @@ enum { TRANSPORT_SLOTS = 8 };
 
 struct transport {
     int abi;         /* TRANSPORT_ABI of the header it was built with */
-    char about[128]; /* the library and its version */
+    char about[128]; /* the library and its version, after describe */
     char error[300];
     int rank, size; /* after start */
 
+    void (*describe)(struct transport *t); /* before start or after */
     /* Joins the job that the launcher started. */
     int (*start)(struct transport *t);
     /* Begins to send or receive n bytes; data is left alone until the slot is done. Messages between two ranks with one tag arrive in the

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "dist/launch.h"
 #include "dist/watch_net.h"
 
 #include <fcntl.h>
@@ -134,6 +135,7 @@ static void end_job(struct watch *w, const struct err *e)
 {
     struct packet end = {.magic = PACKET_MAGIC, .kind = PACKET_END, .code = err_exit_code(e->code)};
     log_error(e);
+    launch_told();
     for (int r = 1; r < w->size; r++)
         if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) net_send(w->peers[r].connection.fd, &end);
     const double until = clock_seconds() + 1.5;
@@ -156,6 +158,7 @@ static void end_without_hub(struct watch *w, const char *why)
     struct err e = {0};
     explain(&e, 0, &w->peers[0].state, why, "");
     if (w->rank == 1) log_error(&e);
+    launch_told();
     _exit(1);
 }
 

@@ -25,10 +25,17 @@ static int failed(struct transport *t, const char *what, int code)
     return 1;
 }
 
+static void mpi_describe(struct transport *t)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+    MPI_Get_library_version(version, &n); /* allowed before MPI_Init */
+    snprintf(t->about, sizeof t->about, "%.*s", (int)strcspn(version, ",\n"), version);
+}
+
 static int mpi_start(struct transport *t)
 {
-    int already = 0, provided = 0, n = 0, code;
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int already = 0, provided = 0, code;
     MPI_Initialized(&already);
     if (already) {
         snprintf(t->error, sizeof t->error, "MPI was started before");
@@ -40,8 +47,6 @@ static int mpi_start(struct transport *t)
         snprintf(t->error, sizeof t->error, "this MPI was built without support for threads");
         return 1;
     }
-    MPI_Get_library_version(version, &n);
-    snprintf(t->about, sizeof t->about, "%.*s", (int)strcspn(version, ",\n"), version);
     if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &world))) return failed(t, "MPI_Comm_dup", code);
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
     MPI_Comm_rank(world, &t->rank);
@@ -110,6 +115,7 @@ static int mpi_finish(struct transport *t)
 
 __attribute__((visibility("default"))) struct transport tare_transport = {
     .abi = TRANSPORT_ABI,
+    .describe = mpi_describe,
     .start = mpi_start,
     .post = mpi_post,
     .poll = mpi_poll,

@@ -1,0 +1,324 @@
+#include "dist/device.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "dist/gpu_collectives.h"
+#include "dist/library.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    PIECE = 1 << 22, /* floats that a deterministic reduce_scatter exchanges with a rank at a time */
+    SLOT_CALL = 0,
+    SLOT_PENDING = 1, /* .. + COMM_PENDING - 1 */
+};
+
+struct device {
+    struct comm host; /* what was replaced */
+    const struct kernels *k;
+    const struct kctx *ctx;
+    struct gpu_collectives *gpu;
+    bool deterministic;
+    int begun, waited;
+    float *scratch; /* [R, PIECE], the backend's memory */
+    char *copy[2];  /* host memory */
+    int64_t copy_size[2];
+};
+
+/* ---- what needs no GPU goes through the communicator that was replaced */
+
+static tare_status host_gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e)
+{
+    struct device *d = c->self;
+    return d->host.gather(&d->host, in, n, out, out_bytes, e);
+}
+
+static tare_status host_broadcast(struct comm *c, void *data, int64_t n, int root, struct err *e)
+{
+    struct device *d = c->self;
+    return d->host.broadcast(&d->host, data, n, root, e);
+}
+
+static tare_status host_barrier(struct comm *c, struct err *e)
+{
+    struct device *d = c->self;
+    return d->host.barrier(&d->host, e);
+}
+
+static void host_abort(struct comm *c, const struct err *e)
+{
+    struct device *d = c->self;
+    d->host.abort(&d->host, e);
+}
+
+static void host_note(struct comm *c)
+{
+    struct device *d = c->self;
+    d->host.stage = c->stage;
+    d->host.step = c->step;
+    if (d->host.note) d->host.note(&d->host);
+}
+
+static void host_enter(struct comm *c, const char *collective)
+{
+    struct device *d = c->self;
+    if (d->host.enter) d->host.enter(&d->host, collective);
+}
+
+static void device_free(struct comm *c)
+{
+    struct device *d = c->self;
+    struct comm host = d->host;
+    if (d->gpu && d->gpu->close(d->gpu, true)) log_warn("%s", d->gpu->error);
+    if (d->scratch) d->k->release(d->ctx, d->scratch);
+    mem_free(d->copy[0]);
+    mem_free(d->copy[1]);
+    mem_free(d);
+    host.free(&host);
+}
+
+/* Everything that was computed is there; a fault of the backend is an error here. */
+static tare_status finish(const struct device *d, struct err *e)
+{
+    if (d->k->finish) d->k->finish(d->ctx);
+    if (d->ctx->fault && d->ctx->fault->code) FAIL(e, TARE_E_DEVICE, "a collective follows a failure of the device");
+    return TARE_OK;
+}
+
+/* ---- copies through host memory */
+
+static tare_status stage_in(struct device *d, const void *in, int64_t bytes, int64_t out_bytes, struct err *e)
+{
+    TRY(finish(d, e));
+    TRY(mem_grow((void **)&d->copy[0], &d->copy_size[0], bytes, 1, e));
+    TRY(mem_grow((void **)&d->copy[1], &d->copy_size[1], out_bytes, 1, e));
+    d->k->download(d->ctx, d->copy[0], in, bytes);
+    return TARE_OK;
+}
+
+static tare_status stage_out(struct device *d, void *out, int64_t bytes, struct err *e)
+{
+    d->k->upload(d->ctx, out, d->copy[1], bytes);
+    return finish(d, e);
+}
+
+static tare_status staged_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (!bytes || (c->size == 1 && in == out)) return TARE_OK;
+    TRY(stage_in(d, in, bytes, c->size * bytes, e));
+    TRY(d->host.all_gather(&d->host, d->copy[0], bytes, d->copy[1], e));
+    return stage_out(d, out, c->size * bytes, e);
+}
+
+static tare_status staged_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (!bytes) return TARE_OK;
+    TRY(stage_in(d, in, c->size * bytes, c->size * bytes, e));
+    TRY(d->host.all_to_all(&d->host, d->copy[0], bytes, d->copy[1], e));
+    return stage_out(d, out, c->size * bytes, e);
+}
+
+static tare_status staged_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
+{
+    struct device *d = c->self;
+    const int64_t bytes = n * (int64_t)sizeof(float);
+    if (!n || (c->size == 1 && in == out)) return TARE_OK;
+    TRY(stage_in(d, in, c->size * bytes, bytes, e));
+    TRY(d->host.reduce_scatter(&d->host, (const float *)(const void *)d->copy[0], n, (float *)(void *)d->copy[1], e));
+    return stage_out(d, out, bytes, e);
+}
+
+static tare_status staged_wait(struct comm *c, struct err *e)
+{
+    (void)c, (void)e; /* begin has done it */
+    return TARE_OK;
+}
+
+/* ---- NCCL */
+
+static tare_status broken(const struct device *d, const char *what, struct err *e)
+{
+    FAIL(e, TARE_E_COMM, "%s: %s", what, d->gpu->error);
+}
+
+/* The stream of collectives follows the compute stream by itself when it knows it. */
+static tare_status before(const struct device *d, struct err *e)
+{
+    return d->ctx->stream ? TARE_OK : finish(d, e);
+}
+
+/* The host waits, so that a rank that hangs is seen to (comm.h, timeout_s), and what comes next finds the result there. */
+static tare_status wait_slot(struct comm *c, int slot, const char *what, struct err *e)
+{
+    struct device *d = c->self;
+    const double began = clock_seconds();
+    host_enter(c, what);
+    for (bool done = false; !done;) {
+        if (d->gpu->done(d->gpu, slot, &done)) return broken(d, what, e);
+        if (done || clock_seconds() - began < 2e-3) continue;
+        const struct timespec t = {0, 50000};
+        nanosleep(&t, NULL);
+    }
+    host_enter(c, NULL);
+    return TARE_OK;
+}
+
+static tare_status nccl_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (!bytes) return TARE_OK;
+    TRY(before(d, e));
+    if (d->gpu->all_gather(d->gpu, SLOT_CALL, in, bytes, out)) return broken(d, "all_gather", e);
+    return wait_slot(c, SLOT_CALL, "all_gather", e);
+}
+
+static tare_status nccl_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (!bytes) return TARE_OK;
+    TRY(before(d, e));
+    if (d->gpu->all_to_all(d->gpu, SLOT_CALL, in, bytes, out)) return broken(d, "all_to_all", e);
+    return wait_slot(c, SLOT_CALL, "all_to_all", e);
+}
+
+/* scratch[0][m] <- the tree over scratch[q][m], each m floats behind the other */
+static tare_status add_tree(struct comm *c, int64_t m, struct err *e)
+{
+    struct device *d = c->self;
+    for (int step = 1; step < c->size; step *= 2)
+        for (int q = 0; q + step < c->size; q += 2 * step) d->k->add(d->ctx, d->scratch + q * m, d->scratch + (q + step) * m, m);
+    return finish(d, e);
+}
+
+static tare_status copy_piece(struct comm *c, void *to, const void *from, int64_t bytes, struct err *e)
+{
+    struct device *d = c->self;
+    if (d->gpu->copy(d->gpu, SLOT_CALL, to, from, bytes)) return broken(d, "copy", e);
+    return wait_slot(c, SLOT_CALL, "copy", e);
+}
+
+/* One rank's piece needs only a copy; else at most PIECE floats of every piece travel at a time, cut from the pieces (n apart) first. */
+static tare_status nccl_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (!n) return TARE_OK;
+    TRY(before(d, e));
+    if (!d->deterministic) {
+        if (d->gpu->reduce_scatter(d->gpu, SLOT_CALL, in, n, out)) return broken(d, "reduce_scatter", e);
+        return wait_slot(c, SLOT_CALL, "reduce_scatter", e);
+    }
+    if (!d->scratch) d->scratch = d->k->alloc(d->ctx, 2 * (int64_t)c->size * PIECE * (int64_t)sizeof(float));
+    if (!d->scratch) FAIL(e, TARE_E_NOMEM, "no device memory to add the ranks' gradients; set run.deterministic = false");
+    float *const cut = d->scratch + (int64_t)c->size * PIECE;
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t m = n - at < PIECE ? n - at : PIECE, bytes = m * (int64_t)sizeof(float);
+        for (int q = 0; q < c->size; q++)
+            if (d->gpu->copy(d->gpu, SLOT_CALL, cut + q * m, in + q * n + at, bytes)) return broken(d, "copy", e);
+        if (d->gpu->all_to_all(d->gpu, SLOT_CALL, cut, bytes, d->scratch)) return broken(d, "reduce_scatter", e);
+        TRY(wait_slot(c, SLOT_CALL, "reduce_scatter", e));
+        TRY(add_tree(c, m, e));
+        TRY(copy_piece(c, out + at, d->scratch, bytes, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status nccl_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (d->begun - d->waited >= COMM_PENDING) FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
+    TRY(before(d, e));
+    if (d->gpu->all_gather(d->gpu, SLOT_PENDING + d->begun++ % COMM_PENDING, in, bytes, out)) return broken(d, "all_gather", e);
+    return TARE_OK;
+}
+
+static tare_status nccl_gather_wait(struct comm *c, struct err *e)
+{
+    struct device *d = c->self;
+    if (d->begun == d->waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
+    return wait_slot(c, SLOT_PENDING + d->waited++ % COMM_PENDING, "all_gather", e);
+}
+
+static tare_status load(struct gpu_collectives **out, struct err *e)
+{
+    char why[600];
+    struct gpu_collectives *g = library_symbol("libtare_nccl.so", GPU_COLLECTIVES_SYMBOL, why, sizeof why);
+    if (!g)
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "there is no NCCL (%s); install it (apt install libnccl2 libnccl-dev beside the CUDA toolkit, or pip install "
+             "nvidia-nccl-cu13) "
+             "and build again, or set dist.communicator = mpi",
+             why);
+    if (g->abi != GPU_COLLECTIVES_ABI)
+        FAIL(e, TARE_E_VERSION, "libtare_nccl.so is of another build (interface %d, this program's is %d); build again", g->abi,
+             GPU_COLLECTIVES_ABI);
+    *out = g;
+    return TARE_OK;
+}
+
+tare_status comm_nccl_about(char *text, int64_t room, struct err *e)
+{
+    struct gpu_collectives *g;
+    TRY(load(&g, e));
+    g->describe(g);
+    snprintf(text, (size_t)room, "%s", g->about);
+    return TARE_OK;
+}
+
+static tare_status open_nccl(struct device *d, struct err *e)
+{
+    char id[GPU_ID_BYTES] = {0};
+    tare_status status = TARE_OK;
+    if (d->host.rank == 0 && d->gpu->make_id(d->gpu, id)) status = broken(d, "NCCL", e);
+    TRY(comm_agree(&d->host, status, e));
+    TRY(d->host.broadcast(&d->host, id, sizeof id, 0, e));
+    TRY(finish(d, e)); /* the device is chosen */
+    if (d->gpu->open(d->gpu, d->host.rank, d->host.size, id, d->ctx->stream)) return broken(d, "NCCL", e);
+    return TARE_OK;
+}
+
+tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, const char *library, bool deterministic,
+                        struct err *e)
+{
+    struct device *d;
+    struct gpu_collectives *gpu = NULL;
+    const bool wanted = !strcmp(library, "nccl");
+    if (!k->device && wanted)
+        FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
+    if (!k->device) return TARE_OK;
+    if (strcmp(library, "mpi")) {
+        struct err why = {0};
+        const tare_status status = comm_agree(c, load(&gpu, &why), &why); /* all, or none */
+        if (status && wanted) FAIL(e, status, "%s", why.message);
+        if (status) gpu = NULL;
+    }
+    TRY(mem_new((int64_t)sizeof *d, (void **)&d, e));
+    *d = (struct device){.host = *c, .k = k, .ctx = ctx, .gpu = gpu, .deterministic = deterministic};
+    if (gpu) {
+        const tare_status status = comm_agree(c, open_nccl(d, e), e);
+        if (status) {
+            mem_free(d);
+            return status;
+        }
+    }
+    c->self = d;
+    c->gather = host_gather;
+    c->broadcast = host_broadcast;
+    c->barrier = host_barrier;
+    c->abort = host_abort;
+    c->note = host_note;
+    c->enter = host_enter;
+    c->free = device_free;
+    c->kind = gpu ? "nccl" : c->kind;
+    c->overlaps = gpu != NULL;
+    c->all_gather = gpu ? nccl_all_gather : staged_all_gather;
+    c->all_to_all = gpu ? nccl_all_to_all : staged_all_to_all;
+    c->reduce_scatter = gpu ? nccl_reduce_scatter : staged_reduce_scatter;
+    c->gather_begin = gpu ? nccl_gather_begin : staged_all_gather;
+    c->gather_wait = gpu ? nccl_gather_wait : staged_wait;
+    return TARE_OK;
+}

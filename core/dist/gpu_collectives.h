@@ -1,0 +1,34 @@
+/* Collectives between GPUs: a thin shared object around NCCL and the CUDA runtime, loaded at run time. libtare_nccl.so exports
+ * `tare_gpu_collectives`. One GPU a process, one thread at a time. Functions return nonzero with the reason in error.
+ *
+ * Everything is issued to a stream of its own, which first waits for what the compute stream has been given so far; nothing waits on the host. */
+#ifndef TARE_CORE_GPU_COLLECTIVES_H
+#define TARE_CORE_GPU_COLLECTIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPU_COLLECTIVES_ABI 1
+#define GPU_COLLECTIVES_SYMBOL "tare_gpu_collectives"
+enum { GPU_ID_BYTES = 128, GPU_SLOTS = 8 };
+
+struct gpu_collectives {
+    int abi;
+    char about[128]; /* "NCCL 2.28.3", after describe */
+    char error[300];
+
+    void (*describe)(struct gpu_collectives *g);
+    int (*make_id)(struct gpu_collectives *g, char id[GPU_ID_BYTES]); /* rank 0's; all give it to open */
+    /* compute: the CUDA stream whose results are sent; NULL: the caller has waited for them. Collective. */
+    int (*open)(struct gpu_collectives *g, int rank, int size, const char id[GPU_ID_BYTES], void *compute);
+    /* slot: what `done` asks for */
+    int (*all_gather)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
+    int (*all_to_all)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
+    int (*reduce_scatter)(struct gpu_collectives *g, int slot, const float *in, int64_t n, float *out); /* NCCL's order of sums */
+    int (*copy)(struct gpu_collectives *g, int slot, void *to, const void *from, int64_t bytes);
+    /* Whether the slot's work is done; an error of any rank's connection is an error here. Never waits. */
+    int (*done)(struct gpu_collectives *g, int slot, bool *done);
+    int (*close)(struct gpu_collectives *g, bool regular); /* not regular: gives up what is under way */
+};
+
+#endif

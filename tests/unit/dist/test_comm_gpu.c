@@ -1,0 +1,163 @@
+/* Collectives in a GPU's memory. Through host copies: with a backend that only pretends to have memory of its own, so that a pointer handed to the wrong
+ * side is found. Through NCCL: where there is a GPU, one rank; else SKIP. */
+#include "base/arena.h"
+#include "check.h"
+#include "dist/device.h"
+#include "unit/dist/collectives.h"
+
+#include <string.h>
+
+/* ---- a device whose pointers are off by 1 GiB: using one as host memory crashes, using a host pointer as the device's is counted */
+
+enum { FAR = 1 << 30 };
+
+static void *fake_alloc(const struct kctx *c, int64_t bytes)
+{
+    (void)c;
+    char *p = calloc(1, (size_t)bytes);
+    return p ? (void *)((uintptr_t)p ^ FAR) : NULL;
+}
+
+static char *host_of(const void *p)
+{
+    return (char *)((uintptr_t)p ^ FAR);
+}
+
+static void fake_release(const struct kctx *c, void *p)
+{
+    (void)c;
+    free(host_of(p));
+}
+
+static void fake_upload(const struct kctx *c, void *dst, const void *host, int64_t bytes)
+{
+    (void)c;
+    memcpy(host_of(dst), host, (size_t)bytes);
+}
+
+static void fake_download(const struct kctx *c, void *host, const void *src, int64_t bytes)
+{
+    (void)c;
+    memcpy(host, host_of(src), (size_t)bytes);
+}
+
+static const struct kernels FAKE = {
+    .name = "fake", .device = 1, .alloc = fake_alloc, .release = fake_release, .upload = fake_upload, .download = fake_download};
+
+/* Every collective in k's memory against its definition. */
+static tare_status use_device(struct comm *c, const struct kernels *k, const struct kctx *x, int64_t n, struct err *e)
+{
+    const int64_t piece = n * 4, whole = c->size * piece;
+    float *host, *in, *out;
+    TRY(mem_new(whole, (void **)&host, e));
+    in = k->alloc(x, whole);
+    out = k->alloc(x, whole);
+    CHECK(in && out);
+
+    for (int64_t i = 0; i < n; i++) host[i] = value(c->rank, i);
+    for (int halves = 0; halves < 2; halves++) {
+        k->upload(x, in, host, piece);
+        if (halves) {
+            TRY(c->gather_begin(c, in, piece, out, e));
+            TRY(c->gather_wait(c, e));
+        } else {
+            TRY(c->all_gather(c, in, piece, out, e));
+        }
+        float *got;
+        TRY(mem_new(whole, (void **)&got, e));
+        k->download(x, got, out, whole);
+        for (int r = 0; r < c->size; r++)
+            for (int64_t i = 0; i < n; i++) CHECK(got[r * n + i] == value(r, i));
+        mem_free(got);
+    }
+
+    for (int64_t i = 0; i < c->size * n; i++) host[i] = value(c->rank, i);
+    k->upload(x, in, host, whole);
+    TRY(c->all_to_all(c, in, piece, out, e));
+    k->download(x, host, out, whole);
+    for (int r = 0; r < c->size; r++)
+        for (int64_t i = 0; i < n; i++) CHECK(host[r * n + i] == value(r, c->rank * n + i));
+
+    TRY(c->reduce_scatter(c, in, n, out, e));
+    k->download(x, host, out, piece);
+    for (int64_t i = 0; i < n; i++) {
+        float terms[64];
+        for (int r = 0; r < c->size; r++) terms[r] = value(r, c->rank * n + i);
+        const float want = tree_of(terms, c->size);
+        CHECK(!memcmp(&want, &host[i], 4));
+    }
+    k->release(x, in);
+    k->release(x, out);
+    mem_free(host);
+    return TARE_OK;
+}
+
+static tare_status staged(struct comm *c, void *ctx, struct err *e)
+{
+    const struct kctx x = {0};
+    struct comm copy = *c;
+    (void)ctx;
+    TRY(comm_device(&copy, &FAKE, &x, "mpi", true, e));
+    for (int64_t n = 1; n < 5000; n = 7 * n + 1) TRY(use_device(&copy, &FAKE, &x, n, e));
+    TRY(use_gather(&copy, e)); /* host memory as before */
+    TRY(use_broadcast(&copy, e));
+    TRY(use_agree(&copy, e));
+    copy.free(&copy);
+    return TARE_OK;
+}
+
+static void copies_through_host_memory(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    for (int ranks = 1; ranks <= 4; ranks++) assert_ok(comm_threads(ranks, 60, staged, NULL, &e), &e);
+}
+
+static void host_memory_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct comm c, before;
+    const struct kernels host = {.name = "host"};
+    const struct kctx x = {0};
+    assert_ok(comm_self(&c, &e), &e);
+    before = c;
+    assert_ok(comm_device(&c, &host, &x, "auto", true, &e), &e);
+    assert_memory_equal(&before, &c, sizeof c);
+    assert_int_equal(comm_device(&c, &host, &x, "nccl", true, &e), TARE_E_CONFIG);
+    assert_non_null(strstr(e.message, "run.device = cuda"));
+}
+
+static void nccl_with_one_rank(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct comm c;
+    char about[100];
+    const struct kernels *k;
+    struct kernel_fault fault = {0};
+    const struct kctx x = {.fault = &fault};
+    if (comm_nccl_about(about, sizeof about, &e) || kernels_open("cuda", "auto", 0, &k, &e)) {
+        printf("SKIP: %s\n", e.message);
+        skip();
+    }
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        assert_ok(comm_self(&c, &e), &e);
+        assert_ok(comm_device(&c, k, &x, "nccl", deterministic, &e), &e);
+        assert_string_equal(c.kind, "nccl");
+        assert_ok(use_device(&c, k, &x, 1, &e), &e);
+        assert_ok(use_device(&c, k, &x, 5000001, &e), &e); /* more than one piece */
+        assert_ok(use_agree(&c, &e), &e);
+        c.free(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_through_host_memory),
+        cmocka_unit_test(host_memory_stays_as_it_is),
+        cmocka_unit_test(nccl_with_one_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
