@@ -230,6 +230,8 @@ struct kernels {
 
     /* ---- optimizer. sum of squares in double, in blocks of 4096 elements added in order */
     double (*sum_squares)(const struct kctx *c, const float *x, int64_t n);
+    /* The same for each block of x: out[i] of x[i * block .. ], ceil(n / block) of them, on the host. NULL: sum_squares does as well */
+    void (*block_squares)(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block);
     /* g' = g * grad_scale; p -= lr*decay*p; m = b1 m + (1-b1) g'; v = b2 v + (1-b2) g'^2; p -= lr * (m/correct1) / (sqrt(v/correct2) + eps)
      * with correct1 = 1 - b1^step, correct2 = 1 - b2^step */
     void (*adamw)(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,

@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,8 +14,8 @@
 struct arena_block {
     struct arena_block *next;
     int64_t size, used;
-    char pad[ALIGN - 3 * 8];
-    char data[];
+    char *data; /* behind this header, or in the source's memory */
+    char pad[ALIGN - 4 * 8];
 };
 
 static int64_t round_up(int64_t n, int64_t to)
@@ -38,6 +39,25 @@ void arena_init(struct arena *a, const char *name)
     *a = (struct arena){.name = name};
 }
 
+void arena_init_from(struct arena *a, const char *name, const struct arena_source *source)
+{
+    *a = (struct arena){.name = name, .source = source};
+}
+
+/* An arena of tensors is one that has a source and is itself what another one's tensors point to; its blocks' headers stay on the host. */
+static struct arena_block *block_new(const struct arena *a, int64_t size)
+{
+    const bool far = a->source && a->tensors == a;
+    struct arena_block *b = take((int64_t)sizeof *b + (far ? 0 : size));
+    if (!b) return NULL;
+    *b = (struct arena_block){.size = size, .data = (char *)(b + 1)};
+    if (!far) return b;
+    b->data = a->source->take(a->source->ctx, size);
+    if (b->data) return b;
+    free(b);
+    return NULL;
+}
+
 tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e)
 {
     *out = NULL;
@@ -50,9 +70,8 @@ tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e
     }
     if (!b) {
         const int64_t size = need > BLOCK_MIN ? need : BLOCK_MIN;
-        b = take(size + (int64_t)sizeof *b);
+        b = block_new(a, size);
         if (!b) FAIL(e, TARE_E_NOMEM, "%s: no memory for %lld bytes (%lld in use)", a->name, (long long)n, (long long)a->used);
-        *b = (struct arena_block){.size = size};
         struct arena_block **tail = a->current ? &a->current->next : &a->first;
         b->next = *tail; /* blocks too small for this request stay behind it, for later ones */
         *tail = b;
@@ -82,8 +101,32 @@ tare_status arena_strdup(struct arena *a, const char *s, int64_t n, char **out, 
     return TARE_OK;
 }
 
+tare_status arena_push_tensor_raw(struct arena *a, int64_t n, void **out, struct err *e)
+{
+    if (!a->source) return arena_push_raw(a, n, out, e);
+    if (!a->tensors) {
+        TRY(mem_new((int64_t)sizeof *a->tensors, (void **)&a->tensors, e));
+        *a->tensors = (struct arena){.name = a->name, .source = a->source, .tensors = a->tensors};
+    }
+    const int64_t grown = a->tensors->grown;
+    const tare_status status = arena_push_raw(a->tensors, n, out, e);
+    a->grown += a->tensors->grown - grown;
+    return status;
+}
+
+tare_status arena_push_tensor(struct arena *a, int64_t n, void **out, struct err *e)
+{
+    TRY(arena_push_tensor_raw(a, n, out, e));
+    if (a->source)
+        a->source->zero(a->source->ctx, *out, n);
+    else
+        memset(*out, 0, (size_t)n);
+    return TARE_OK;
+}
+
 void arena_reset(struct arena *a)
 {
+    if (a->tensors && a->tensors != a) arena_reset(a->tensors);
     for (struct arena_block *b = a->first; b; b = b->next) b->used = 0;
     a->current = a->first;
     a->used = 0;
@@ -91,8 +134,14 @@ void arena_reset(struct arena *a)
 
 void arena_free(struct arena *a)
 {
+    if (a->tensors && a->tensors != a) {
+        arena_free(a->tensors);
+        mem_free(a->tensors);
+        a->tensors = NULL;
+    }
     for (struct arena_block *b = a->first, *next; b; b = next) {
         next = b->next;
+        if (a->tensors == a) a->source->give(a->source->ctx, b->data);
         free(b);
     }
     a->first = a->current = NULL;

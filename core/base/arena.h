@@ -7,24 +7,40 @@
 #include "base/err.h"
 
 struct arena_block;
+/* Memory that the host does not touch (a GPU's). take returns NULL when there is none. */
+struct arena_source {
+    void *(*take)(const void *ctx, int64_t bytes);
+    void (*give)(const void *ctx, void *p);
+    void (*zero)(const void *ctx, void *p, int64_t bytes);
+    const void *ctx;
+};
 struct arena {
     struct arena_block *first, *current;
     int64_t used, high_water, grown; /* bytes handed out; the most ever; how many blocks were taken from the system */
     const char *name;
+    const struct arena_source *source; /* NULL: everything on the host */
+    struct arena *tensors;             /* with a source: the pieces that lie there */
 };
 
 void arena_init(struct arena *a, const char *name);
+/* tensor_new's pieces come from source (which outlives the arena), all others from the host. source NULL: arena_init. */
+void arena_init_from(struct arena *a, const char *name, const struct arena_source *source);
 /* n bytes, aligned to 64, zeroed. */
 tare_status arena_push(struct arena *a, int64_t n, void **out, struct err *e);
 /* The same without zeroing. */
 tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e);
 tare_status arena_strdup(struct arena *a, const char *s, int64_t n, char **out, struct err *e);
+/* n bytes of the source's memory, of the host's without one. */
+tare_status arena_push_tensor(struct arena *a, int64_t n, void **out, struct err *e);
+tare_status arena_push_tensor_raw(struct arena *a, int64_t n, void **out, struct err *e);
 void arena_reset(struct arena *a);
 void arena_free(struct arena *a);
 
 /* arena_new(&arena, float, n, &pointer, e) */
 #define arena_new(A, TYPE, N, OUT, E) arena_push((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
 #define arena_new_raw(A, TYPE, N, OUT, E) arena_push_raw((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
+#define tensor_new(A, TYPE, N, OUT, E) arena_push_tensor((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
+#define tensor_new_raw(A, TYPE, N, OUT, E) arena_push_tensor_raw((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
 
 /* Plain allocation for things that live on their own: zeroed, aligned to 64; free with mem_free. */
 tare_status mem_new(int64_t n, void **out, struct err *e);

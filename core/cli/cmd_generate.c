@@ -280,7 +280,7 @@ static tare_status open_model(struct generator *g, struct err *e)
     const struct config *c = &g->config;
     const struct kernels *k;
     char path[FS_PATH];
-    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &k, e));
+    TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
     TRY(pool_new((int)c->run.threads, &g->pool, e));
     TRY(model_load(g->folder, &c->model, k, g->pool, &g->m, e));
     TRY(sampler_new(g->m, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e));

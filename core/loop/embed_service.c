@@ -75,9 +75,12 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
 {
     const int64_t width = s->m->shape.hidden;
     struct forward_batch b;
-    float *hidden;
+    float *there, *room = NULL;
     TRY(plan(s, begin, n, &b, e));
-    TRY(model_forward(s->m, &s->view, &b, &s->arena, &hidden, e));
+    TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
+    if (s->m->k->device) TRY(arena_new_raw(&s->arena, float, b.n_out *width, &room, e));
+    const float *hidden = from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));
+    TRY(model_finish(s->m, e));
     for (int64_t i = 0; i < n; i++)
         for (int64_t d = 0; d < width; d++) {
             double sum = 0;
@@ -128,7 +131,7 @@ tare_status embed_service_new(struct model *m, const struct tokenizer *t, struct
     s->view.n_layers = m->shape.layers;
     s->extension = (tare_embed_v1){
         .struct_size = sizeof s->extension, .ctx = s, .dim = service_dim, .identity = service_identity, .embed = service_embed};
-    arena_init(&s->arena, "embedding");
+    model_arena_init(m, &s->arena, "embedding");
     const tare_status status = mem_new(m->shape.layers * (int64_t)sizeof *s->view.layers, (void **)&s->view.layers, e);
     if (status) {
         embed_service_free(s);

@@ -101,7 +101,7 @@ static tare_status sft_open(struct sft *s, const struct config *c, struct err *e
     if (!c->sft.out[0]) FAIL(e, TARE_E_CONFIG, "sft.out is not set: the folder for the trained model");
     if (fs_exists(c->sft.out)) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", c->sft.out);
     const struct kernels *k;
-    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &k, e));
+    TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
     TRY(pool_new((int)c->run.threads, &s->pool, e));
     TRY(dataset_load(c->data.train, c->data.limit, &s->data, e));
     TRY(warm_start(c, e));

@@ -27,15 +27,15 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
     p->arena = a;
     TRY(arena_new(a, float *, L + 1, &p->x, e));
     TRY(arena_new(a, struct layer_acts, L, &p->acts, e));
-    for (int64_t l = 0; l <= L; l++) TRY(arena_new_raw(a, float, b->t *C, &p->x[l], e));
+    for (int64_t l = 0; l <= L; l++) TRY(tensor_new_raw(a, float, b->t *C, &p->x[l], e));
     for (int64_t l = 0; l < L; l++) {
         if (l && recompute)
             p->acts[l] = p->acts[0];
         else
             TRY(layer_acts_new(m, b->t, true, a, &p->acts[l], e));
     }
-    TRY(arena_new_raw(a, float, b->n_out *C, &p->last, e));
-    return arena_new_raw(a, float, b->n_out, &p->last_rms, e);
+    TRY(tensor_new_raw(a, float, b->n_out *C, &p->last, e));
+    return tensor_new_raw(a, float, b->n_out, &p->last_rms, e);
 }
 
 tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
@@ -48,9 +48,12 @@ tare_status model_train_forward(struct model *m, struct kv_cache *cache, const s
     struct train_pass *p = *pass;
     p->segs = segs, p->n_segs = n_segs;
     p->cache = cache;
-    TRY(arena_new_raw(acts, float, b->n_out *C, hidden, e));
+    TRY(batch_to_backend(m, b, acts, &p->batch, e));
+    b = &p->batch;
+    TRY(tensor_new_raw(acts, float, b->n_out *C, hidden, e));
     m->k->embed(&m->ctx, p->x[0], m->table, b->ids, b->t, C);
     for (int64_t l = 0; l < L; l++) layer_forward(m, l, p->x[l], p->x[l + 1], &p->acts[l], cache->layers[0], b);
+    kernels_at(&m->ctx, "forward pass", -1);
     m->k->gather_rows(&m->ctx, p->last, p->x[L], b->out_rows, b->n_out, C);
     m->k->rmsnorm(&m->ctx, *hidden, C, p->last_rms, p->last, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
     return TARE_OK;
@@ -70,10 +73,10 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
 {
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, q = s->heads * s->head_dim;
-    TRY(arena_new(a, float, t * s->hidden, &g->dx, e));
-    TRY(arena_new_raw(a, float, t * s->hidden, &g->norm, e));
-    TRY(arena_new_raw(a, float, t *larger(2 * s->intermediate, stride), &g->wide, e));
-    return arena_new_raw(a, float, t *larger(s->intermediate, s->qk_norm ? stride : q), &g->narrow, e);
+    TRY(tensor_new(a, float, t * s->hidden, &g->dx, e));
+    TRY(tensor_new_raw(a, float, t * s->hidden, &g->norm, e));
+    TRY(tensor_new_raw(a, float, t *larger(2 * s->intermediate, stride), &g->wide, e));
+    return tensor_new_raw(a, float, t *larger(s->intermediate, s->qk_norm ? stride : q), &g->narrow, e);
 }
 
 /* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
@@ -145,6 +148,7 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
     const int64_t V = m->shape.vocab, C = m->shape.hidden, u = model_head_unit(m), at = m->head - m->unit_begin[u];
     const float *w;
     TRY(unit_weights(m, u, &w, e)); /* model_backward_begin has brought it */
+    kernels_at(&m->ctx, "the head's gradient", -1);
     m->k->matmul_dx(&m->ctx, dhidden, dlogits, w + at, n, V, C, 0, m->dtype);
     m->k->matmul_dw(&m->ctx, grads_head(g) + at, NULL, dlogits, hidden, n, V, C, m->dtype);
     return TARE_OK;
@@ -163,7 +167,7 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
     const struct forward_batch *b = &p->batch;
     const int64_t C = m->shape.hidden, u = m->shape.layers + 1;
     float *dlast, *dw = m->shape.tied ? grads_begin(g, u) : grads_head(g);
-    TRY(arena_new_raw(p->arena, float, b->n_out *C, &dlast, e));
+    TRY(tensor_new_raw(p->arena, float, b->n_out *C, &dlast, e));
     m->k->rmsnorm_grad(&m->ctx, dlast, C, dw + m->final_norm - m->unit_begin[u], dhidden, C, p->last, C, m->final_norm_vector,
                        p->last_rms, b->n_out, 1, C, 0);
     m->k->scatter_add_rows(&m->ctx, d->dx, dlast, b->out_rows, b->n_out, C);
@@ -175,6 +179,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     const struct forward_batch *b = &p->batch;
     const int64_t C = m->shape.hidden, L = m->shape.layers;
     struct row_grads d;
+    kernels_at(&m->ctx, "backward pass", -1);
     TRY(row_grads_new(m, b->t, p->arena, &d, e));
     TRY(final_norm_backward(m, p, dhidden, &d, g, e));
     for (int64_t l = L - 1; l >= 0; l--) {
@@ -182,10 +187,12 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         TRY(layer_weights(m, l, &w, e));
         float *dw = grads_begin(g, l + 1);
         if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], NULL, &p->acts[l], p->cache->layers[0], b);
+        kernels_at(&m->ctx, "backward pass", l);
         mlp_backward(m, l, &p->acts[l], &d, b->t, w, dw);
         attention_backward(m, l, p, &d, w, dw);
         TRY(grads_end(g, l + 1, e));
     }
+    kernels_at(&m->ctx, "backward pass", -1);
     float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0);
     m->k->embed_grad(&m->ctx, dtable + m->embed, d.dx, b->ids, b->t, C);
     return grads_end(g, 0, e);

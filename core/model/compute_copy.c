@@ -166,11 +166,13 @@ static tare_status refresh_units(struct model *m, struct refresh_proof *proof, s
 tare_status model_refresh(struct model *m, struct err *e)
 {
     struct refresh_proof proof;
+    kernels_at(&m->ctx, "the compute copy of the weights", -1);
     m->version++;
     TRY(refresh_begin(m, &proof, e));
     tare_status status = exchange_pieces(m, e);
     if (!status) status = refresh_units(m, &proof, e);
-    if (!status) return refresh_end(m, &proof, e);
+    if (!status) status = refresh_end(m, &proof, e);
+    if (!status) return model_finish(m, e);
     mem_free(proof.owners);
     return status;
 }

@@ -30,6 +30,12 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
 /* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). */
 void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b);
+/* The batch with its index arrays where operations may read them: copies in a, or the host's own. Descriptors of sequences stay where they are. */
+tare_status batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
+                             struct err *e);
+/* The pass over a batch whose arrays lie with the backend: x [T, C], hidden [n_out, C]. Checks nothing. */
+void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
+                  float *hidden);
 /* Checks positions, rows and ids of a batch against the model and the cache, and grows the position table. */
 tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
                         struct err *e);

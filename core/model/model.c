@@ -13,13 +13,57 @@
 
 static const int64_t SHARD_BYTES = 5000000000; /* what transformers and the Hub take for a file */
 
+static void *source_take(const void *ctx, int64_t bytes)
+{
+    const struct model *m = ctx;
+    return m->k->alloc(&m->ctx, bytes);
+}
+
+static void source_give(const void *ctx, void *p)
+{
+    const struct model *m = ctx;
+    m->k->release(&m->ctx, p);
+}
+
+static void source_zero(const void *ctx, void *p, int64_t bytes)
+{
+    const struct model *m = ctx;
+    m->k->zero(&m->ctx, p, bytes);
+}
+
+void model_arena_init(const struct model *m, struct arena *a, const char *name)
+{
+    arena_init_from(a, name, m->k->device ? &m->source : NULL);
+}
+
+const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes)
+{
+    if (!m->k->device) return host;
+    m->k->upload(&m->ctx, room, host, bytes);
+    return room;
+}
+
+const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes)
+{
+    if (!m->k->device) return bytes_there;
+    m->k->download(&m->ctx, room, bytes_there, bytes);
+    return room;
+}
+
+tare_status model_finish(const struct model *m, struct err *e)
+{
+    return kernels_finish(m->k, &m->ctx, e);
+}
+
 static tare_status model_alloc(const struct kernels *k, struct pool *pool, struct model **out, struct err *e)
 {
     TRY(mem_new(sizeof **out, (void **)out, e));
     struct model *m = *out;
     arena_init(&m->kernel_scratch, "kernel scratch");
     m->k = k;
-    m->ctx = (struct kctx){.pool = pool, .scratch = &m->kernel_scratch};
+    m->fault = (struct kernel_fault){.stage = "loading the model", .layer = -1};
+    m->ctx = (struct kctx){.pool = pool, .scratch = &m->kernel_scratch, .fault = &m->fault};
+    m->source = (struct arena_source){.take = source_take, .give = source_give, .zero = source_zero, .ctx = m};
     m->ranks = 1;
     for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     return TARE_OK;
@@ -178,6 +222,25 @@ done:
     return status;
 }
 
+static tare_status copy_weights(struct model *m, const struct model *from, struct err *e)
+{
+    enum { CHUNK = 64 << 20 };
+    const int64_t all = m->memory.parameters, most = all < CHUNK ? all : CHUNK;
+    void *host = NULL;
+    if (!m->k->device) {
+        memcpy(m->weights, from->weights, (size_t)all);
+        return TARE_OK;
+    }
+    TRY(mem_new(most, &host, e));
+    for (int64_t at = 0; at < all; at += most) {
+        const int64_t n = all - at < most ? all - at : most;
+        m->k->download(&m->ctx, host, (const char *)from->weights + at, n);
+        m->k->upload(&m->ctx, (char *)m->weights + at, host, n);
+    }
+    mem_free(host);
+    return TARE_OK;
+}
+
 tare_status model_clone(const struct model *from, struct model **out, struct err *e)
 {
     struct model *m;
@@ -194,7 +257,7 @@ tare_status model_clone(const struct model *from, struct model **out, struct err
     m->config_json = strdup(from->config_json);
     if (!m->config_json) FAIL_TO(status, failed, e, TARE_E_NOMEM, "no memory for a copy of the model");
     TRY_TO(status, failed, make_buffers(m, e));
-    memcpy(m->weights, from->weights, (size_t)m->memory.parameters);
+    TRY_TO(status, failed, copy_weights(m, from, e));
     TRY_TO(status, failed, model_refresh(m, e));
     *out = m;
     return TARE_OK;
@@ -231,9 +294,10 @@ static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct 
     TRY(unit_weights(s->m, t->unit, &unit, e));
     *out = unit + t->offset - s->m->unit_begin[t->unit];
     if (!s->m->k->device) return TARE_OK;
+    kernels_at(&s->m->ctx, "saving the weights", -1);
     s->m->k->download(&s->m->ctx, s->host, *out, t->rows * t->cols * (int64_t)sizeof(float));
     *out = s->host;
-    return TARE_OK;
+    return model_finish(s->m, e);
 }
 
 static tare_status write_weights(struct saving *s, const char *folder, enum dtype dtype, struct err *e)

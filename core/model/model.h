@@ -70,8 +70,10 @@ struct model {
     struct model_shape shape;
     const struct kernels *k;
     struct kctx ctx;
+    struct kernel_fault fault; /* of ctx */
     struct arena kernel_scratch;
-    enum dtype dtype; /* compute precision of products */
+    struct arena_source source; /* the backend's memory, where the host does not touch it */
+    enum dtype dtype;           /* compute precision of products */
     struct tensor *tensors;
     int64_t n_tensors;
     struct comm *comm; /* the job's; NULL: one rank */
@@ -127,6 +129,14 @@ tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 uint64_t model_hash(const struct model *m);
+/* An arena whose tensors (tensor_new) lie in the memory of m's backend. m outlives it. */
+void model_arena_init(const struct model *m, struct arena *a, const char *name);
+/* Host bytes where operations may read them: themselves, or a copy in `room` of the backend's memory. */
+const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes);
+/* Bytes of the backend where the host may read them: themselves, or a copy in `room` of the host's memory. */
+const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes);
+/* Waits for what was asked of the backend and reports the first failure since the model was made. */
+tare_status model_finish(const struct model *m, struct err *e);
 /* The position table grows to n positions; more than max_position is an error that names both. */
 tare_status model_positions(struct model *m, int64_t n, struct err *e);
 
@@ -152,7 +162,7 @@ struct forward_batch {
     const int64_t *out_rows; /* [n_out] rows wanted behind the final norm */
     int64_t n_out;
 };
-/* hidden: [n_out, C], in scratch. Scratch is not reset here. */
+/* hidden: [n_out, C], in scratch (the backend's memory). Scratch is not reset here; made by model_arena_init where the backend is a device. */
 tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,
                           float **hidden, struct err *e);
 /* logits[n, V] = hidden[n, C] head^T */

@@ -53,24 +53,24 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, F = s->intermediate, stride = model_attn_shape(m).stride;
     *out = (struct layer_acts){0};
-    TRY(arena_new_raw(a, float, t *C, &out->norm1, e));
-    TRY(arena_new_raw(a, float, t *stride, &out->qkv, e));
-    TRY(arena_new_raw(a, float, t * s->heads * s->head_dim, &out->att, e));
-    TRY(arena_new_raw(a, float, t *C, &out->mid, e));
-    TRY(arena_new_raw(a, float, t * 2 * F, &out->gate_up, e));
-    TRY(arena_new_raw(a, float, t *F, &out->act, e));
+    TRY(tensor_new_raw(a, float, t *C, &out->norm1, e));
+    TRY(tensor_new_raw(a, float, t *stride, &out->qkv, e));
+    TRY(tensor_new_raw(a, float, t * s->heads * s->head_dim, &out->att, e));
+    TRY(tensor_new_raw(a, float, t *C, &out->mid, e));
+    TRY(tensor_new_raw(a, float, t * 2 * F, &out->gate_up, e));
+    TRY(tensor_new_raw(a, float, t *F, &out->act, e));
     if (!training) {
         out->norm2 = out->norm1;
         return TARE_OK;
     }
-    TRY(arena_new_raw(a, float, t *C, &out->norm2, e));
-    TRY(arena_new_raw(a, float, t, &out->rms1, e));
-    TRY(arena_new_raw(a, float, t, &out->rms2, e));
-    TRY(arena_new_raw(a, float, t * s->heads * 2, &out->stats, e));
+    TRY(tensor_new_raw(a, float, t *C, &out->norm2, e));
+    TRY(tensor_new_raw(a, float, t, &out->rms1, e));
+    TRY(tensor_new_raw(a, float, t, &out->rms2, e));
+    TRY(tensor_new_raw(a, float, t * s->heads * 2, &out->stats, e));
     if (!s->qk_norm) return TARE_OK;
-    TRY(arena_new_raw(a, float, t *stride, &out->raw, e));
-    TRY(arena_new_raw(a, float, t * s->heads, &out->rms_q, e));
-    return arena_new_raw(a, float, t * s->kv_heads, &out->rms_k, e);
+    TRY(tensor_new_raw(a, float, t *stride, &out->raw, e));
+    TRY(tensor_new_raw(a, float, t * s->heads, &out->rms_q, e));
+    return tensor_new_raw(a, float, t * s->kv_heads, &out->rms_k, e);
 }
 
 static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
@@ -98,6 +98,7 @@ void layer_forward(const struct model *m, int64_t l, const float *x, float *out,
     const float eps = (float)s->rms_eps;
     void *const *packed = m->packed + 4 * l;
 
+    kernels_at(c, out ? "forward pass" : "forward pass again", l);
     k->rmsnorm(c, a->norm1, C, a->rms1, x, C, v->norm1, T, 1, C, eps);
     k->matmul(c, a->qkv, as.stride, a->norm1, packed[0], v->qkv_bias, NULL, T, as.stride, C, m->dtype);
     if (s->qk_norm) norm_q_and_k(m, v, a, T);
@@ -151,25 +152,61 @@ tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n
     return model_positions(m, positions, e);
 }
 
+static tare_status array_to_backend(const struct model *m, const void *host, int64_t bytes, struct arena *a, const void **out,
+                                    struct err *e)
+{
+    void *room = NULL;
+    if (m->k->device) TRY(arena_push_tensor_raw(a, bytes, &room, e));
+    *out = to_backend(m, room, host, bytes);
+    return TARE_OK;
+}
+
+tare_status batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
+                             struct err *e)
+{
+    const void *ids, *pos, *row, *slot, *rows;
+    kernels_at(&m->ctx, "forward pass", -1);
+    TRY(array_to_backend(m, b->ids, b->t * (int64_t)sizeof *b->ids, a, &ids, e));
+    TRY(array_to_backend(m, b->pos, b->t * (int64_t)sizeof *b->pos, a, &pos, e));
+    TRY(array_to_backend(m, b->write_row, b->n_writes * (int64_t)sizeof *b->write_row, a, &row, e));
+    TRY(array_to_backend(m, b->write_slot, b->n_writes * (int64_t)sizeof *b->write_slot, a, &slot, e));
+    TRY(array_to_backend(m, b->out_rows, b->n_out * (int64_t)sizeof *b->out_rows, a, &rows, e));
+    *out = *b;
+    out->ids = ids, out->pos = pos, out->write_row = row, out->write_slot = slot, out->out_rows = rows;
+    return TARE_OK;
+}
+
+void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
+                  float *hidden)
+{
+    const int64_t C = m->shape.hidden;
+    m->k->embed(&m->ctx, x, m->table, b->ids, b->t, C);
+    for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, acts, cache->layers[l], b);
+    kernels_at(&m->ctx, "forward pass", -1);
+    m->k->gather_rows(&m->ctx, hidden, x, b->out_rows, b->n_out, C);
+    m->k->rmsnorm(&m->ctx, hidden, C, NULL, hidden, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
+}
+
 tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,
                           float **hidden, struct err *e)
 {
     const int64_t C = m->shape.hidden;
     struct layer_acts acts;
+    struct forward_batch there;
     float *x;
     TRY(batch_check(m, cache, m->shape.layers, b, e));
-    TRY(arena_new_raw(scratch, float, b->n_out *C, hidden, e));
-    TRY(arena_new_raw(scratch, float, b->t *C, &x, e));
+    TRY(batch_to_backend(m, b, scratch, &there, e));
+    b = &there;
+    TRY(tensor_new_raw(scratch, float, b->n_out *C, hidden, e));
+    TRY(tensor_new_raw(scratch, float, b->t *C, &x, e));
     TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
-    m->k->embed(&m->ctx, x, m->table, b->ids, b->t, C);
-    for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, &acts, cache->layers[l], b);
-    m->k->gather_rows(&m->ctx, *hidden, x, b->out_rows, b->n_out, C);
-    m->k->rmsnorm(&m->ctx, *hidden, C, NULL, *hidden, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
+    forward_rows(m, cache, b, &acts, x, *hidden);
     return TARE_OK;
 }
 
 void model_logits(struct model *m, const float *hidden, int64_t n, float *logits)
 {
+    kernels_at(&m->ctx, "the head", -1);
     m->k->matmul(&m->ctx, logits, m->shape.vocab, hidden, m->packed[4 * m->shape.layers], NULL, NULL, n, m->shape.vocab,
                  m->shape.hidden, m->dtype);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_FLOATS = 8 << 20, ROWS_MOST = 1024, ROWS_LEAST = 16 };
+enum { LOGITS_FLOATS = 8 << 20, DEVICE_LOGITS_FLOATS = 160 << 20, ROWS_MOST = 1024, ROWS_LEAST = 16 };
 
 /* One micro-batch: pieces of groups (a prompt and some of its rollouts), and the token of b behind each head row. */
 struct plan {
@@ -158,30 +158,52 @@ static tare_status reserve_cache(const struct model *m, struct kv_cache *c, int6
     return kv_cache_new(m, layers, blocks + blocks / 4, c, e);
 }
 
-/* Logits and scores of a chunk of head rows. */
+/* Logits and scores of a chunk of head rows, in the backend's memory, and room for what goes to the host and comes from it. */
 struct chunk {
     float *logits, *logprob, *entropy, *lse, *ref_logits, *ref_logprob, *ref_lse, *kl;
     struct head_grad_row *coef;
     int64_t rows;
+    float *host;               /* [rows, 3] */
+    struct head_grad_row *far; /* coef there, and targets; NULL where the backend's memory is the host's */
+    int32_t *target;
 };
 
-static tare_status chunk_new(struct arena *a, int64_t vocab, bool reference, struct chunk *c, struct err *e)
+static tare_status chunk_new(const struct model *m, struct arena *a, bool reference, struct chunk *c, struct err *e)
 {
-    int64_t rows = LOGITS_FLOATS / vocab;
+    const int64_t vocab = m->shape.vocab, rows = (m->k->device ? DEVICE_LOGITS_FLOATS : LOGITS_FLOATS) / vocab;
     c->rows = rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows;
     arena_reset(a);
-    TRY(arena_new_raw(a, float, c->rows *vocab, &c->logits, e));
-    TRY(arena_new_raw(a, float, c->rows * 5, &c->logprob, e));
+    TRY(tensor_new_raw(a, float, c->rows *vocab, &c->logits, e));
+    TRY(tensor_new_raw(a, float, c->rows * 5, &c->logprob, e));
+    TRY(arena_new_raw(a, float, c->rows * 3, &c->host, e));
+    if (m->k->device) {
+        TRY(tensor_new_raw(a, struct head_grad_row, c->rows, &c->far, e));
+        TRY(tensor_new_raw(a, int32_t, c->rows, &c->target, e));
+    }
     c->entropy = c->logprob + c->rows;
     c->kl = NULL;
     c->lse = c->entropy + c->rows;
     TRY(arena_new_raw(a, struct head_grad_row, c->rows, &c->coef, e));
     if (!reference) return TARE_OK;
-    TRY(arena_new_raw(a, float, c->rows *vocab, &c->ref_logits, e));
-    TRY(arena_new_raw(a, float, c->rows * 4, &c->ref_logprob, e));
+    TRY(tensor_new_raw(a, float, c->rows *vocab, &c->ref_logits, e));
+    TRY(tensor_new_raw(a, float, c->rows * 4, &c->ref_logprob, e));
     c->ref_lse = c->ref_logprob + c->rows;
     c->kl = c->ref_lse + 2 * c->rows;
     return TARE_OK;
+}
+
+/* A chunk's scores where the host can read them, as far as they are computed. */
+struct scores {
+    const float *logprob, *entropy, *kl;
+};
+
+static tare_status read_scores(const struct model *m, const struct chunk *c, int64_t n, struct scores *out, struct err *e)
+{
+    const int64_t bytes = n * (int64_t)sizeof(float);
+    out->logprob = from_backend(m, c->host, c->logprob, bytes);
+    out->entropy = from_backend(m, c->host + c->rows, c->entropy, bytes);
+    out->kl = c->kl ? from_backend(m, c->host + 2 * c->rows, c->kl, bytes) : NULL;
+    return model_finish(m, e);
 }
 
 /* The head over all targets. dhidden [n, C] is filled when there is a loss. */
@@ -193,10 +215,11 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
     const int64_t vocab = m->shape.vocab, width = m->shape.hidden;
     const float temperature = (float)t->temperature;
     struct chunk c = {0};
-    TRY(chunk_new(&t->head, vocab, ref_hidden != NULL, &c, e));
+    TRY(chunk_new(m, &t->head, ref_hidden != NULL, &c, e));
     for (int64_t begin = 0; begin < p->n_tokens; begin += c.rows) {
         const int64_t n = p->n_tokens - begin < c.rows ? p->n_tokens - begin : c.rows;
-        const int32_t *target = p->packed.target + begin;
+        const int32_t *target = to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
+        struct scores s;
         model_logits(m, hidden + begin * width, n, c.logits);
         k->head_stats(&m->ctx, c.logprob, c.entropy, c.lse, c.logits, vocab, target, temperature, n, vocab);
         if (ref_hidden) {
@@ -204,14 +227,15 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
             k->head_stats(&m->ctx, c.ref_logprob, NULL, c.ref_lse, c.ref_logits, vocab, target, temperature, n, vocab);
             k->head_kl(&m->ctx, c.kl, c.logits, c.lse, c.ref_logits, c.ref_lse, vocab, temperature, n, vocab);
         }
+        TRY(read_scores(m, &c, n, &s, e));
         for (int64_t i = 0; i < n; i++) {
-            if (j->logprob) j->logprob[p->token[begin + i]] = c.logprob[i];
-            if (j->entropy) j->entropy[p->token[begin + i]] = c.entropy[i];
+            if (j->logprob) j->logprob[p->token[begin + i]] = s.logprob[i];
+            if (j->entropy) j->entropy[p->token[begin + i]] = s.entropy[i];
         }
         if (!j->loss) continue;
-        TRY(j->loss(j->ctx, p->token + begin, n, c.logprob, c.entropy, c.kl, c.coef, tally, e));
-        k->head_grad(&m->ctx, c.logits, vocab, target, c.lse, c.entropy, c.ref_logits, c.ref_lse, c.kl, c.coef, temperature, n,
-                     vocab);
+        TRY(j->loss(j->ctx, p->token + begin, n, s.logprob, s.entropy, s.kl, c.coef, tally, e));
+        k->head_grad(&m->ctx, c.logits, vocab, target, c.lse, c.entropy, c.ref_logits, c.ref_lse, c.kl,
+                     to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), temperature, n, vocab);
         TRY(model_logits_grad(m, c.logits, hidden + begin * width, n, dhidden + begin * width, &t->grads, e));
     }
     return TARE_OK;
@@ -237,10 +261,11 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
     TRY(reserve_cache(m, &t->cache, 1, p->packed.n_blocks, e));
     TRY(model_train_forward(m, &t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs,
                             !strcmp(t->train->recompute, "layer"), &t->acts, &pass, &hidden, e));
-    TRY(arena_new_raw(&t->acts, float, p->n_tokens * m->shape.hidden, &dhidden, e));
+    TRY(tensor_new_raw(&t->acts, float, p->n_tokens * m->shape.hidden, &dhidden, e));
     TRY(model_backward_begin(m, &t->grads, e));
     TRY(run_head(t, j, p, hidden, ref_hidden, dhidden, tally, e));
-    return model_backward(m, pass, dhidden, &t->grads, e);
+    TRY(model_backward(m, pass, dhidden, &t->grads, e));
+    return model_finish(m, e);
 }
 
 /* ---------------------------------------------------------------- all of them, on all ranks */

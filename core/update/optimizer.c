@@ -17,6 +17,11 @@ static void own_squares(const struct trainer *t, double *out)
     const struct model *m = t->m;
     for (int64_t u = 0; u < unit_count(m); u++) {
         const int64_t piece = unit_piece(m, u), block = m->unit_block[u];
+        if (m->k->block_squares) {
+            m->k->block_squares(&m->ctx, out, t->grads.sum + unit_own(m, u), piece, block);
+            out += (piece + block - 1) / block;
+            continue;
+        }
         for (int64_t at = 0; at < piece; at += block) {
             const int64_t left = piece - at;
             *out++ = m->k->sum_squares(&m->ctx, t->grads.sum + unit_own(m, u) + at, left < block ? left : block);
@@ -41,7 +46,9 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
     TRY(arena_new(&t->work, double, n, &mine, e));
     TRY(arena_new(&t->work, double, n * m->ranks, &all, e));
     TRY(arena_new(&t->work, int64_t, m->ranks, &sizes, e));
+    kernels_at(&m->ctx, "the gradient's norm", -1);
     own_squares(t, mine);
+    TRY(model_finish(m, e));
     for (int r = 0; r < m->ranks; r++) sizes[r] = n * (int64_t)sizeof(double);
     if (m->ranks > 1)
         TRY(m->comm->gather(m->comm, mine, sizes[0], all, sizes, e));
@@ -63,6 +70,7 @@ static tare_status train_units(struct trainer *t, double scale, double lr, struc
     struct model *m = t->m;
     const double step = (double)(t->optimizer_steps + 1);
     const bool all = m->ranks > 1 && m->shard == SHARD_NONE;
+    kernels_at(&m->ctx, "optimizer step", -1);
     for (int64_t u = 0; u < unit_count(m); u++) {
         const int64_t piece = unit_piece(m, u), moments = all ? m->unit_begin[u] : unit_own(m, u);
         const float *g = t->grads.sum + unit_own(m, u);

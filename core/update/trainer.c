@@ -16,8 +16,8 @@ tare_status trainer_new(struct model *m, struct model *reference, const struct t
     t->seed = seed;
     t->total_steps = total_steps;
     arena_init(&t->pack, "micro-batch plan");
-    arena_init(&t->acts, "activations");
-    arena_init(&t->head, "logits");
+    model_arena_init(m, &t->acts, "activations");
+    model_arena_init(m, &t->head, "logits");
     arena_init(&t->work, "update");
     t->gradient_shards = 1;
     t->moment_bytes = 2 * (m->shard == SHARD_NONE ? m->n_params : m->n_own) * (int64_t)sizeof(float);

@@ -242,12 +242,14 @@ static void attention(const struct kctx *c, float *out, float *stats, const floa
     }
     if (!a.queries) return;
     int32_t *query = scratch(c, 2 * a.queries), *at = query;
+    if (!query) return;
     for (int64_t i = 0; i < n_seqs; i++)
         for (int64_t j = 0; j < seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
     a.query = query;
     a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
     a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * s.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
+    if (!a.scratch) return;
     a.chunks = (a.queries * a.group + ATTN_ROWS * ATTN_TILES - 1) / (ATTN_ROWS * ATTN_TILES);
     pool_run(work < 65536 ? NULL : c->pool, a.chunks * s.kv_heads, attn_task, &a);
     arena_reset(c->scratch);

@@ -182,6 +182,7 @@ static void attention_grad(const struct kctx *c, float *dqkv, const float *dout,
 {
     struct grad_args a = {.dqkv = dqkv, .dout = dout, .out = out, .stats = stats, .qkv = qkv, .s = s, .segs = segs};
     struct grad_group *groups = scratch(c, n_segs * (int64_t)sizeof *groups / 4);
+    if (!groups) return;
     const int64_t n = grad_groups(groups, segs, n_segs);
     a.groups = groups;
     for (int64_t i = 0; i < n_segs; i++) {
@@ -191,6 +192,7 @@ static void attention_grad(const struct kctx *c, float *dqkv, const float *dout,
     a.scratch_size = (2 * a.rows + 3 * GRAD_ROWS) * s.head_dim + 2 * GRAD_ROWS * GRAD_KEYS;
     a.scratch_size = (a.scratch_size + LANES - 1) / LANES * LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
+    if (!a.scratch) return;
     spans(c, t, s.stride, 1, grad_zero_run, &a);
     pool_run(c->pool, n * s.kv_heads, grad_task, &a);
     arena_reset(c->scratch);

@@ -421,6 +421,7 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     if (!g->panels && padded * g->k > PACKED) k_step = PACKED / padded > KC ? PACKED / padded / KC * KC : KC;
     struct gemm_block s = {.g = g, .own = scratch(c, threads * OWN)};
     if (!g->panels) s.b = scratch(c, padded * (k_step < g->k ? k_step : g->k));
+    if (!s.own || (!g->panels && !s.b)) return;
     for (s.k = 0; s.k < g->k; s.k += k_step) {
         s.ks = g->k - s.k < k_step ? g->k - s.k : k_step;
         gemm_cut(&s, threads);

@@ -62,6 +62,7 @@ static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, 
     } else {
         if (g.round_a) {
             float *rounded = scratch(c, t * k);
+            if (!rounded) return;
             for (int64_t i = 0; i < t * k; i++) rounded[i] = bf16_round(x[i]);
             g.a = rounded;
         }

@@ -39,6 +39,7 @@ static double sum_squares(const struct kctx *c, const float *x, int64_t n)
     const int64_t blocks = (n + SQUARES_BLOCK - 1) / SQUARES_BLOCK;
     const struct squares_args s = {x, scratch(c, 2 * blocks), n};
     double sum = 0;
+    if (!s.sums) return 0;
     spans(c, blocks, SQUARES_BLOCK, 1, squares_run, &s);
     for (int64_t b = 0; b < blocks; b++) sum += s.sums[b];
     arena_reset(c->scratch);

@@ -148,6 +148,7 @@ static void sample(const struct kctx *c, int32_t *token, float *logprob, float *
     struct sample_args s = {token, logprob, entropy, logits, rows, ld, v, (v + MASS_BLOCK - 1) / MASS_BLOCK, NULL, NULL};
     s.mass = scratch(c, pool_threads(c->pool) * s.blocks * 2);
     s.weights = scratch(c, pool_threads(c->pool) * ((v + LANES - 1) / LANES * LANES));
+    if (!s.mass || !s.weights) return;
     spans(c, r, 4 * v, 1, sample_run, &s);
     arena_reset(c->scratch);
 }

@@ -3,19 +3,14 @@
 #define TARE_KERNELS_SCRATCH_H
 
 #include "base/arena.h"
-#include "base/log.h"
+#include "fault.h"
 
-#include <stdlib.h>
-
-/* n floats, 64-byte aligned, not zeroed. Operations have no status to return: without memory the process ends, saying so. */
+/* n floats, 64-byte aligned, not zeroed. NULL: no memory, which is the context's fault then; the operation leaves its results as they are. */
 static inline void *scratch(const struct kctx *c, int64_t n)
 {
     struct err e;
     void *p;
-    if (arena_push_raw(c->scratch, n * 4, &p, &e)) {
-        log_error(&e);
-        exit(1);
-    }
+    if (arena_push_raw(c->scratch, n * 4, &p, &e)) kernel_fail(c, e.code, "%s", e.message);
     return p;
 }
 

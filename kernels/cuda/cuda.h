@@ -138,6 +138,7 @@ void cuda_sample(const struct kctx *c, int32_t *token, float *logprob, float *en
                  const struct sample_row *rows, int64_t r, int64_t v);
 /* optimizer.cu */
 double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n);
+void cuda_block_squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block);
 void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
                 float beta1, float beta2, float eps, float decay, double correct1, double correct2);
 

@@ -11,17 +11,22 @@
 
 enum { SQUARES_BLOCK = 4096, SQUARES_LANES = 8, SQUARES_THREADS = 256, ADAMW_THREADS = 256 };
 
-static __global__ void squares_kernel(double *__restrict__ sums, const float *__restrict__ x, int64_t n, int64_t n_blocks)
+/* Sum s is of the part-th 4096 elements of a block: `parts` to a block, the last one short. */
+static __global__ void squares_kernel(double *__restrict__ sums, const float *__restrict__ x, int64_t n, int64_t block,
+                                      int64_t parts, int64_t n_sums)
 {
     const int lane = (int)(threadIdx.x % SQUARES_LANES);
-    const int64_t block = ((int64_t)blockIdx.x * SQUARES_THREADS + threadIdx.x) / SQUARES_LANES, begin = block * SQUARES_BLOCK;
-    const int64_t end = begin + SQUARES_BLOCK < n ? begin + SQUARES_BLOCK : n;
+    const int64_t s = ((int64_t)blockIdx.x * SQUARES_THREADS + threadIdx.x) / SQUARES_LANES;
+    const int64_t begin = s / parts * block + s % parts * SQUARES_BLOCK;
+    int64_t end = begin + SQUARES_BLOCK;
+    if (end > (s / parts + 1) * block) end = (s / parts + 1) * block;
+    if (end > n) end = n;
     double sum = 0;
     for (int64_t i = begin + lane; i < end; i += SQUARES_LANES) sum = fma((double)x[i], (double)x[i], sum);
     sum += __shfl_xor_sync(0xffffffffu, sum, 4); /* 0+4, 1+5, 2+6, 3+7 */
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-    if (lane == 0 && block < n_blocks) sums[block] = sum;
+    if (lane == 0 && s < n_sums) sums[s] = sum;
 }
 
 struct adamw_args {
@@ -40,22 +45,36 @@ static __global__ void adamw_kernel(float *__restrict__ p, const float *__restri
     p[i] = w - a.lr * (m1 * a.r1) / (sqrtf(v1 * a.r2) + a.eps);
 }
 
+/* One launch and one wait for all blocks; their parts are added in order here. */
+static void squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block)
+{
+    const int64_t blocks = (n + block - 1) / block, parts = (block + SQUARES_BLOCK - 1) / SQUARES_BLOCK, n_sums = blocks * parts;
+    const int64_t bytes = n_sums * (int64_t)sizeof(double);
+    double *sums = (double *)cuda_scratch(c, bytes), *host = (double *)malloc((size_t)bytes);
+    for (int64_t i = 0; i < blocks; i++) out[i] = 0;
+    if (!host) cuda_failed(c, TARE_E_NOMEM, "the sums of blocks", "no memory on the host");
+    if (sums && host) {
+        CUDA_LAUNCH(c, squares_kernel, cuda_blocks(n_sums * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, x, n, block,
+                    parts, n_sums);
+        if (CUDA_TRY(c, cudaMemcpyAsync(host, sums, (size_t)bytes, cudaMemcpyDeviceToHost, cuda_stream(c))) &&
+            CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c))))
+            for (int64_t i = 0; i < n_sums; i++) out[i / parts] += host[i];
+    }
+    free(host);
+}
+
 double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n)
 {
     CUDA_OP_OR(c, 0, "sum_squares", "n", n);
-    if (n <= 0) return 0;
-    const int64_t blocks = (n + SQUARES_BLOCK - 1) / SQUARES_BLOCK, bytes = blocks * (int64_t)sizeof(double);
-    double *sums = (double *)cuda_scratch(c, bytes), *host = (double *)malloc((size_t)bytes), sum = 0;
-    if (!host) cuda_failed(c, TARE_E_NOMEM, "the sums of blocks", "no memory on the host");
-    if (sums && host) {
-        CUDA_LAUNCH(c, squares_kernel, cuda_blocks(blocks * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, x, n,
-                    blocks);
-        if (CUDA_TRY(c, cudaMemcpyAsync(host, sums, (size_t)bytes, cudaMemcpyDeviceToHost, cuda_stream(c))) &&
-            CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c))))
-            for (int64_t i = 0; i < blocks; i++) sum += host[i];
-    }
-    free(host);
+    double sum = 0;
+    if (n > 0) squares(c, &sum, x, n, n);
     return sum;
+}
+
+void cuda_block_squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block)
+{
+    CUDA_OP(c, "block_squares", "n block", n, block);
+    if (n > 0 && block > 0) squares(c, out, x, n, block);
 }
 
 void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,

@@ -45,5 +45,6 @@ void cuda_table(struct kernels *k)
     k->gather_rows = cuda_gather_rows;
     k->scatter_add_rows = cuda_scatter_add_rows;
     k->sum_squares = cuda_sum_squares;
+    k->block_squares = cuda_block_squares;
     k->adamw = cuda_adamw;
 }

@@ -295,6 +295,13 @@ static double fake_sum_squares(const struct kctx *c, const float *x, int64_t n)
     return fake.cpu->sum_squares(&own, T(x), n);
 }
 
+static void fake_block_squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block)
+{
+    RUN(c);
+    for (int64_t at = 0; at < n; at += block)
+        *(double *)(uintptr_t)H(out++) = fake.cpu->sum_squares(&own, T(x + at), n - at < block ? n - at : block);
+}
+
 static void fake_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
                        float beta1, float beta2, float eps, float decay, double correct1, double correct2)
 {
@@ -336,6 +343,7 @@ static const struct kernels table = {
     .gather_rows = fake_gather_rows,
     .scatter_add_rows = fake_scatter_add_rows,
     .sum_squares = fake_sum_squares,
+    .block_squares = fake_block_squares,
     .adamw = fake_adamw,
 };
 

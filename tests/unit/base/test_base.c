@@ -254,6 +254,56 @@ static void a_shuffle_is_a_permutation(void **state)
 
 /* ---------------------------------------------------------------- arena */
 
+static int64_t far_bytes, far_zeroed;
+
+static void *far_take(const void *ctx, int64_t bytes)
+{
+    far_bytes += bytes;
+    assert_ptr_equal(ctx, &far_bytes);
+    return far_bytes > 16 << 20 ? NULL : (void *)(uintptr_t)(0x10000000 + far_bytes - bytes); /* not to be touched */
+}
+
+static void far_give(const void *ctx, void *p)
+{
+    (void)ctx;
+    assert_true((uintptr_t)p >= 0x10000000);
+    far_bytes--;
+}
+
+static void far_zero(const void *ctx, void *p, int64_t bytes)
+{
+    (void)ctx, (void)p;
+    far_zeroed += bytes;
+}
+
+/* Tensors of an arena with a source come from there, and nothing of them is touched; the rest is on the host. */
+static void arenas_of_two_memories(void **state)
+{
+    (void)state;
+    const struct arena_source source = {.take = far_take, .give = far_give, .zero = far_zero, .ctx = &far_bytes};
+    struct err e = {0};
+    struct arena a;
+    char *near, *first, *second, *again;
+    arena_init_from(&a, "two", &source);
+    assert_ok(arena_push(&a, 100, (void **)&near, &e), &e);
+    assert_ok(tensor_new(&a, char, 100, &first, &e), &e);
+    assert_ok(tensor_new_raw(&a, char, 5 << 20, &second, &e), &e);
+    near[99] = 1;
+    assert_true(far_zeroed == 100 && far_bytes == 6 << 20 && a.grown == 3);
+    assert_true((uintptr_t)first >= 0x10000000 && (uintptr_t)second >= 0x10000000 && (uintptr_t)second % 64 == 0);
+    arena_reset(&a);
+    assert_ok(tensor_new(&a, char, 70, &again, &e), &e);
+    assert_ptr_equal(again, first);
+    assert_int_equal(tensor_new(&a, char, 20 << 20, &again, &e), TARE_E_NOMEM);
+    const int64_t before = far_bytes;
+    arena_free(&a);
+    assert_int_equal(far_bytes, before - 2); /* both blocks were given back */
+    arena_init_from(&a, "one", NULL);
+    assert_ok(tensor_new(&a, char, 8, &again, &e), &e);
+    assert_int_equal(again[7], 0);
+    arena_free(&a);
+}
+
 static void arenas_hand_out_and_take_back(void **state)
 {
     (void)state;
@@ -482,6 +532,7 @@ int main(void)
         cmocka_unit_test(keys_differ),
         cmocka_unit_test(a_shuffle_is_a_permutation),
         cmocka_unit_test(arenas_hand_out_and_take_back),
+        cmocka_unit_test(arenas_of_two_memories),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test(atomic_writes_replace_or_leave),
         cmocka_unit_test(folders_and_paths),

@@ -190,6 +190,15 @@ static void optimizer(const struct kernels *k, const struct kctx *c)
               *gv = on_device(k, c, v, 4 * n);
         const double sum = k->sum_squares(c, gg, n), expected = ref->sum_squares(&contexts[0], g, n);
         assert_memory_equal(&sum, &expected, sizeof sum);
+        for (int64_t block = 3; block < 2 * n && k->block_squares; block = block * 40 + 1) {
+            static double sums[20003];
+            k->block_squares(c, sums, gg, n, block);
+            for (int64_t j = 0; j * block < n; j++) {
+                const int64_t left = n - j * block;
+                const double want = ref->sum_squares(&contexts[0], g + j * block, left < block ? left : block);
+                assert_memory_equal(&sums[j], &want, sizeof want);
+            }
+        }
         k->adamw(c, gp, gg, gm, gv, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
         ref->adamw(&contexts[0], p, g, m, v, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
         assert_bits("p", from_device(k, c, gp, 4 * n), p, n);

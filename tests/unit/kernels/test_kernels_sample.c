@@ -155,9 +155,31 @@ static void test_agrees(void **state)
     each_backend(agrees);
 }
 
+/* No memory for an operation's own use is the context's fault, not the end of the process. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    const struct kernels *k;
+    struct err e;
+    struct kernel_fault fault = {.stage = "a test", .layer = 2};
+    struct kctx c = {.scratch = &arenas[0], .fault = &fault};
+    struct sample_row one = row(0, 1, 0, 1, 0);
+    const float z[1] = {0};
+    int32_t token = -7;
+    float logprob;
+    if (kernels_cpu("avx2", &k, &e)) skip();
+    k->sample(&c, &token, &logprob, NULL, z, 0, &one, 1, INT64_C(1) << 50);
+    assert_int_equal(token, -7);
+    assert_int_equal(kernels_finish(k, &c, &e), TARE_E_NOMEM);
+    assert_non_null(strstr(e.message, "a test, layer 2: kernel scratch: no memory for"));
+    kernels_at(&c, "later", 3);
+    assert_string_equal(fault.stage, "a test");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_distribution), cmocka_unit_test(test_edges),
-                                       cmocka_unit_test(test_same), cmocka_unit_test(test_agrees)};
+                                       cmocka_unit_test(test_same), cmocka_unit_test(test_agrees),
+                                       cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# run.device = cuda without a GPU. First its errors: one line each, saying what is missing. Then the whole program on a device that is none (tests/device/fake.c):
+# memory that the host cannot touch, the CPU's operations. A run there, saved, resumed, evaluated, generated from, is the run on the CPU bit for bit; and a
+# device that is lost ends the run with its last checkpoint whole.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null
+
+# ---- errors of one line
+one_line() { # WORDS COMMAND...: fails, and the one line on standard error holds the words
+    local words=$1
+    shift
+    if "$@" > out.txt 2> error.txt; then
+        bad "$* should fail"
+    elif [ "$(grep -vc '^$' error.txt)" != 1 ] || ! grep -q -- "$words" error.txt; then
+        bad "$*: wanted one line with '$words'"
+        cat error.txt
+    else
+        ok
+    fi
+}
+cuda="run.device=cuda log.progress=none train.steps=1"
+one_line 'run.device = cuda: libtare_cuda.so is not there (/nowhere/libtare_cuda.so)' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" train tiny.ini run.dir=e1 $cuda
+one_line 'run.device = cuda: libtare_cuda.so is not there' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" eval tiny.ini run.dir=e2 $cuda
+echo "no object" > broken.so
+one_line 'broken.so cannot be loaded' env TARE_CUDA="$PWD/broken.so" "$TARE" train tiny.ini run.dir=e3 $cuda
+[ -n "${TARE_PLUGIN_PATH:-}" ] && plugin=$(ls "${TARE_PLUGIN_PATH%%:*}"/*.so 2> /dev/null | head -1) || plugin=
+[ -z "$plugin" ] || one_line 'it is not the CUDA backend of tare' env TARE_CUDA="$plugin" "$TARE" train tiny.ini run.dir=e4 $cuda
+one_line 'leave run.kernels = auto' "$TARE" train tiny.ini run.dir=e5 $cuda run.kernels=avx2
+if [ -e "$(dirname "$TARE")/libtare_cuda.so" ] && [ ! -e /dev/nvidiactl ]; then # built here, and no GPU
+    one_line 'run.device = cuda: there is no NVIDIA' env -u TARE_CUDA "$TARE" train tiny.ini run.dir=e6 $cuda
+fi
+
+# ---- the device that is none
+[ -e "${TARE_FAKE:-}" ] || { echo "SKIP the fake device: not built"; done_; exit; }
+export TARE_CUDA=$TARE_FAKE
+run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=6 checkpoint.every=2 "$@" > /dev/null 2> log.txt; }
+same_run() { # DIR DIR: last checkpoint's weights and state of training, rollouts
+    local last
+    last=$(ls "$1/checkpoints" | tail -1)
+    for file in $(cd "$1/checkpoints/$last" && ls | grep -E 'safetensors$|state$'); do
+        cmp -s "$1/checkpoints/$last/$file" "$2/checkpoints/$last/$file" && ok || bad "$2: $last/$file differs"
+    done
+    for step in $(ls "$1/rollouts"); do cmp -s "$1/rollouts/$step" "$2/rollouts/$step" && ok || bad "$2: rollouts of $step differ"; done
+}
+more="loss.kl_coef=0.05 loss.kl=exact loss.entropy_coef=0.01 rollout.top_k=20 rollout.top_p=0.95 rollout.min_p=0.01 loss.old_logprobs=recompute"
+run run.dir=cpu $more || { bad "the run on the CPU failed"; cat log.txt; }
+run run.dir=fake run.device=cuda $more || { bad "the run on the fake device failed"; cat log.txt; }
+same_run cpu fake
+run run.dir=cpu16 model.dtype=bf16 train.recompute=none || { bad "the run in bf16 failed"; cat log.txt; }
+run run.dir=fake16 run.device=cuda model.dtype=bf16 train.recompute=none || { bad "the run in bf16 on the fake device failed"; cat log.txt; }
+same_run cpu16 fake16
+
+for where in cpu fake; do
+    device=$([ $where = cpu ] && echo cpu || echo cuda)
+    printf '{"id":"a","text":"12+34="}\n{"id":"b","text":"7*8="}\n' |
+        "$TARE" generate base run.device=$device rollout.group_size=3 rollout.max_new_tokens=8 run.seed=4 > generated.$where 2> log.txt ||
+        { bad "generate on $where failed"; cat log.txt; }
+done
+cmp -s generated.cpu generated.fake && ok || bad "generated texts differ"
+
+# ---- a lost device: the run ends with an error of one line, its last checkpoint is whole, and the run goes on from there
+for operation in 9000 12345 20000; do
+    rm -rf lost
+    TARE_FAKE_FAIL=$operation run run.dir=lost run.device=cuda $more && { echo "operation $operation is not reached"; continue; }
+    grep -q 'the device was lost' log.txt && ok || { bad "the error does not say that the device was lost"; cat log.txt; }
+    ls lost/checkpoints 2> /dev/null | grep -q tmp && bad "half of a checkpoint is left"
+    resume=$(ls lost/checkpoints 2> /dev/null | grep -q 'step-[0-9]*$' && echo --resume || rm -rf lost)
+    run run.dir=lost run.device=cuda $more $resume || { bad "the run does not go on after a lost device"; cat log.txt; }
+    same_run cpu lost
+done
+done_

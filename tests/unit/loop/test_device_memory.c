@@ -1,0 +1,209 @@
+/* The engine on memory that the host cannot touch (tests/device/fake.c): sampling, scoring, an update with a reference, a clone, hashes, embedding of texts and
+ * saved weights have the CPU's bits for every architecture, in fp32 and bf16; a device that is lost is an error that says where. */
+#include "check.h"
+
+#include "base/fs.h"
+#include "model/shards.h"
+#include "rollout/rollout.h"
+#include "update/update.h"
+
+#include <string.h>
+
+enum { VOCAB = 211, GROUPS = 3, SAMPLES = 4, NEW = 24 };
+
+struct outcome { /* of everything on one backend */
+    struct sample_output sampled;
+    float *logprob, *entropy;
+    struct update_report report;
+    uint64_t before, clone, after;
+    char folder[FS_PATH];
+    struct arena arena;
+};
+
+static const struct train_config TRAIN = {.minibatch = 6,
+                                          .epochs = 2,
+                                          .micro_tokens = 120,
+                                          .lr = 1e-2,
+                                          .schedule = "constant",
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.999,
+                                          .eps = 1e-8,
+                                          .weight_decay = 0.01,
+                                          .max_grad_norm = 1,
+                                          .recompute = "layer",
+                                          .on_nonfinite = "stop",
+                                          .prompt_sharing = true};
+static const struct loss_config LOSS = {.aggregation = "sequence",
+                                        .clip = 0.2,
+                                        .entropy_coef = 0.01,
+                                        .kl_coef = 0.05,
+                                        .kl = "exact",
+                                        .old_logprobs = "recompute",
+                                        .rollout_is = "tis",
+                                        .rollout_is_cap = 2};
+
+static const struct kernels *backend(const char *device)
+{
+    struct err e = {0};
+    const struct kernels *k;
+    const char *fake = getenv("TARE_FAKE");
+    if (!strcmp(device, "cuda") && !fake) {
+        printf("SKIP: TARE_FAKE does not name the fake device\n");
+        skip();
+    }
+    if (fake) setenv("TARE_CUDA", fake, 1);
+    assert_ok(kernels_open(device, "auto", 0, &k, &e), &e);
+    assert_int_equal(k->device, !strcmp(device, "cuda"));
+    return k;
+}
+
+static struct model *model(const struct kernels *k, const char *arch, const char *dtype)
+{
+    struct err e = {0};
+    struct model *m;
+    const int32_t eos[4] = {1, 2, 3, 4};
+    const struct model_config c = {.dtype = dtype,
+                                   .save_dtype = "auto",
+                                   .init = arch,
+                                   .init_std = 0.3,
+                                   .hidden_size = 48,
+                                   .layers = 2,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .head_dim = 12,
+                                   .intermediate_size = 80,
+                                   .context = 160,
+                                   .tie_embeddings = strcmp(arch, "llama") != 0};
+    assert_ok(model_new(&c, VOCAB, eos, 4, 11, k, NULL, &m, &e), &e);
+    return m;
+}
+
+static const struct sample_request *requests(void)
+{
+    static const int64_t lens[GROUPS] = {1, 16, 37};
+    static int32_t ids[GROUPS][64];
+    static struct sample_request r[GROUPS];
+    for (int64_t i = 0; i < GROUPS; i++) {
+        for (int64_t j = 0; j < lens[i]; j++) ids[i][j] = (int32_t)((i * 31 + j * j * 7 + 5) % VOCAB);
+        r[i] = (struct sample_request){ids[i], lens[i], SAMPLES, 1000 + (uint64_t)i, 0, NULL};
+    }
+    return r;
+}
+
+static struct batch batch_of(struct outcome *o)
+{
+    const struct sample_request *r = requests();
+    struct err e = {0};
+    struct batch b = {.n_groups = GROUPS, .n_rollouts = o->sampled.n, .n_tokens = o->sampled.n_tokens};
+    assert_ok(arena_new(&o->arena, int64_t, GROUPS + 1, &b.group_begin, &e), &e);
+    assert_ok(arena_new(&o->arena, int64_t, GROUPS + 1, &b.prompt_begin, &e), &e);
+    assert_ok(arena_new(&o->arena, int32_t, 200, &b.prompt_ids, &e), &e);
+    assert_ok(arena_new(&o->arena, double, b.n_rollouts, &b.advantage, &e), &e);
+    assert_ok(arena_new(&o->arena, double, b.n_rollouts, &b.row_weight, &e), &e);
+    for (int64_t g = 0; g < GROUPS; g++) {
+        b.group_begin[g + 1] = b.group_begin[g] + r[g].n_samples;
+        memcpy(b.prompt_ids + b.prompt_begin[g], r[g].prompt, (size_t)r[g].prompt_len * sizeof *b.prompt_ids);
+        b.prompt_begin[g + 1] = b.prompt_begin[g] + r[g].prompt_len;
+    }
+    for (int64_t i = 0; i < b.n_rollouts; i++) b.advantage[i] = (double)(i % 3) - 1, b.row_weight[i] = 1;
+    b.token_begin = o->sampled.token_begin, b.ids = o->sampled.ids, b.logprob = o->sampled.logprob, b.entropy = o->sampled.entropy;
+    return b;
+}
+
+static void run_all(const struct kernels *k, const char *arch, const char *dtype, struct outcome *o)
+{
+    struct err e = {0};
+    struct model *m = model(k, arch, dtype), *reference;
+    struct sampler *s;
+    struct trainer *t;
+    const struct sample_params p = {.temperature = 0.9, .top_p = 0.95, .min_p = 0.001, .top_k = 60, .max_new_tokens = NEW};
+    *o = (struct outcome){0};
+    arena_init(&o->arena, "outcome");
+    o->before = backend_hash(m, m->weights, m->memory.parameters, 0);
+    assert_ok(model_clone(m, &reference, &e), &e);
+    o->clone = backend_hash(reference, reference->weights, m->memory.parameters, 0);
+    assert_ok(sampler_new(m, 5, 0, &s, &e), &e);
+    assert_ok(sampler_run(s, &p, rng_key(3, RNG_TRAIN), requests(), GROUPS, NULL, &o->arena, &o->sampled, &e), &e);
+    sampler_free(s);
+    struct batch b = batch_of(o);
+    assert_ok(trainer_new(m, reference, &TRAIN, &LOSS, 0.9, 5, 10, &t, &e), &e);
+    assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->logprob, &e), &e);
+    assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->entropy, &e), &e);
+    assert_ok(update_logprobs(t, m, &b, o->logprob, o->entropy, &e), &e);
+    assert_ok(update_run(t, &b, &o->report, &e), &e);
+    o->after = backend_hash(m, m->weights, m->memory.parameters, 0);
+    trainer_free(t);
+    snprintf(o->folder, sizeof o->folder, "/tmp/tare-device-XXXXXX");
+    assert_non_null(mkdtemp(o->folder));
+    assert_ok(model_save(m, o->folder, DTYPE_F32, NULL, &e), &e);
+    model_free(reference);
+    model_free(m);
+}
+
+static void outcome_free(struct outcome *o)
+{
+    struct err e;
+    fs_remove_tree(o->folder, &e);
+    arena_free(&o->arena);
+}
+
+static void assert_same_file(const struct outcome *a, const struct outcome *b, const char *name)
+{
+    struct err e = {0};
+    char path[2][2 * FS_PATH];
+    struct str text[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%s", i ? b->folder : a->folder, name);
+        assert_ok(fs_read_all(path[i], &text[i], &e), &e);
+    }
+    assert_int_equal(text[0].size, text[1].size);
+    assert_memory_equal(text[0].data, text[1].data, (size_t)text[0].size);
+    for (int i = 0; i < 2; i++) str_free(&text[i]);
+}
+
+static void same_bits(const char *arch, const char *dtype)
+{
+    struct outcome cpu, fake;
+    run_all(backend("cpu"), arch, dtype, &cpu);
+    run_all(backend("cuda"), arch, dtype, &fake);
+    const int64_t n = cpu.sampled.n_tokens;
+    assert_int_equal(fake.sampled.n_tokens, n);
+    assert_true(n > GROUPS * SAMPLES);
+    assert_memory_equal(fake.sampled.ids, cpu.sampled.ids, (size_t)n * sizeof(int32_t));
+    assert_memory_equal(fake.sampled.logprob, cpu.sampled.logprob, (size_t)n * sizeof(float));
+    assert_memory_equal(fake.sampled.entropy, cpu.sampled.entropy, (size_t)n * sizeof(float));
+    assert_memory_equal(fake.logprob, cpu.logprob, (size_t)n * sizeof(float));
+    assert_memory_equal(fake.entropy, cpu.entropy, (size_t)n * sizeof(float));
+    assert_memory_equal(fake.logprob, fake.sampled.logprob,
+                        (size_t)n * sizeof(float)); /* sampling and scoring are one computation */
+    assert_memory_equal(&fake.report, &cpu.report, sizeof cpu.report);
+    assert_true(fake.before == fake.clone && fake.before == cpu.before && fake.after == cpu.after && fake.after != fake.before);
+    assert_same_file(&cpu, &fake, "model.safetensors");
+    outcome_free(&cpu);
+    outcome_free(&fake);
+}
+
+static void test_qwen2(void **state)
+{
+    (void)state;
+    same_bits("qwen2", "f32");
+}
+
+static void test_llama_bf16(void **state)
+{
+    (void)state;
+    same_bits("llama", "bf16");
+}
+
+static void test_qwen3(void **state)
+{
+    (void)state;
+    same_bits("qwen3", "f32");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_qwen2), cmocka_unit_test(test_llama_bf16),
+                                       cmocka_unit_test(test_qwen3)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
