@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# A rank is killed in each stage: the job ends within ten seconds everywhere, with one message that names rank, stage and cause; the last checkpoint is
+# whole, and --resume goes on with another number of ranks to the same bits as a run that was never killed. Then random kills in a row: RANKS_KILLS of
+# them (3; bench/ranks_kills.sh runs ten).
+. "$(dirname "$0")/ranks.inc"
+tiny_config
+KILLS=${RANKS_KILLS:-3}
+STEPS=8
+"$TARE" sft sft.ini 2> /dev/null
+run() { # RANKS [key=value ...]
+    local n=$1
+    shift
+    $MPIRUN -n "$n" "$TARE" -q train tiny.ini log.progress=none log.rollouts=true train.steps=$STEPS checkpoint.every=2 "$@"
+}
+now() { date +%s%N; }
+whole() { # the last complete checkpoint of a run can be read; prints its step
+    local last
+    last=$(ls "$1/checkpoints" 2> /dev/null | grep -x 'step-[0-9]*' | tail -1)
+    [ -n "$last" ] && [ -s "$1/checkpoints/$last/complete.json" ] && echo "$last"
+}
+same() { # RUN: ends with the bits of the run that was never killed
+    cmp -s "whole/checkpoints/step-00000$STEPS/model.safetensors" "$1/checkpoints/step-00000$STEPS/model.safetensors"
+}
+run 2 run.dir=whole > out.txt 2> err.txt || { bad "the whole run failed"; cat err.txt; done_; exit 1; }
+
+ranks=2
+for stage in rollout verify update checkpoint; do
+    step=5
+    [ $stage = checkpoint ] && step=6
+    for kind in kill fail; do
+        dir=$stage-$kind
+        status=0
+        began=$(now)
+        TARE_FAULT=rank=1,stage=$stage,step=$step,kind=$kind timeout 120 $MPIRUN -n $ranks "$TARE" -q train tiny.ini log.progress=none \
+            train.steps=$STEPS checkpoint.every=2 log.rollouts=true run.dir=$dir > out.txt 2> err.txt || status=$?
+        # how long it took behind the last line of metrics, which the step before wrote
+        ended=$(now)
+        last_line=$(date -r $dir/metrics.jsonl +%s%N)
+        [ $status != 0 ] && [ $status != 124 ] && ok || bad "$stage, $kind: exit status $status"
+        took=$(((ended - last_line) / 1000000))
+        [ $took -lt 10000 ] && ok || bad "$stage, $kind: ended $took ms behind the last step"
+        [ "$(messages err.txt)" = 1 ] && ok || { bad "$stage, $kind: $(messages err.txt) messages"; cat err.txt; }
+        grep -q "^tare: rank 1 (host .*) failed in $stage of step $step: " err.txt && ok || { bad "$stage, $kind: rank, stage or step is not named"; cat err.txt; }
+        [ "$(left_behind)" = 0 ] && ok || bad "$stage, $kind: a process is left"
+        [ "$(whole $dir)" = step-000004 ] && ok || bad "$stage, $kind: last checkpoint $(whole $dir), not step-000004"
+        [ $kind = fail ] && continue
+        other=$((ranks == 2 ? 4 : 2))
+        run $other run.dir=$dir --resume > out.txt 2> err.txt && ok || { bad "$stage: does not go on with $other ranks"; cat err.txt; }
+        same $dir && ok || bad "$stage: gone on with $other ranks, the weights differ"
+        ranks=$other
+    done
+done
+
+# A hang is found by its timeout.
+status=0
+TARE_FAULT=rank=1,stage=update,step=3,kind=hang timeout 120 $MPIRUN -n 2 "$TARE" -q train tiny.ini log.progress=none train.steps=$STEPS checkpoint.every=2 \
+    run.dir=hang dist.timeout_s=3 > out.txt 2> err.txt || status=$?
+[ $status != 0 ] && [ $status != 124 ] && ok || bad "hang: exit status $status"
+grep -q "^tare: rank 1 (host .*) failed in update of step 3: it hangs; rank 0 has waited for it in " err.txt && ok || { bad "hang: not named"; cat err.txt; }
+[ "$(messages err.txt)" = 1 ] && [ "$(left_behind)" = 0 ] && ok || bad "hang: more than one message, or a process is left"
+
+# Random kills: any rank, any moment; each time on with another number of ranks.
+hits=0 tries=0 resume=
+began=$(now)
+run 2 run.dir=timing > /dev/null 2>&1
+length=$((($(now) - began) / 1000000))
+while [ $hits -lt "$KILLS" ] && [ $tries -lt $((6 * KILLS)) ]; do
+    tries=$((tries + 1))
+    n=$((2 + RANDOM % 3))
+    run $n run.dir=random $resume > out.txt 2> err.txt &
+    mpi=$!
+    sleep "$(awk -v ms="$length" -v r="$RANDOM" 'BEGIN { print (0.1 + 0.6 * r / 32768) * ms / 1000 }')"
+    victim=$(pgrep -P "$(pgrep -P $mpi mpirun || echo $mpi)" -x tare | shuf -n 1 || true)
+    began=$(now)
+    if [ -n "$victim" ] && kill -9 "$victim" 2> /dev/null; then
+        hits=$((hits + 1))
+        wait $mpi && bad "kill $hits: exit status 0"
+        took=$((($(now) - began) / 1000000))
+        [ $took -lt 10000 ] && ok || bad "kill $hits: the job ended after $took ms"
+        [ "$(messages err.txt)" -le 1 ] && ok || { bad "kill $hits: $(messages err.txt) messages"; cat err.txt; }
+        [ "$(left_behind)" = 0 ] && ok || bad "kill $hits: a process is left"
+        echo "kill $hits: $n ranks, ended after $took ms: $(grep -o 'rank [0-9]* .*: ' err.txt | head -1)"
+    else
+        wait $mpi || true
+    fi
+    resume=
+    [ -n "$(whole random)" ] && resume=--resume || rm -rf random
+done
+[ $hits = "$KILLS" ] && ok || bad "only $hits of $KILLS kills hit a running rank"
+run 3 run.dir=random $resume > out.txt 2> err.txt && ok || { bad "the run does not go on behind the kills"; cat err.txt; }
+same random && ok || bad "behind $hits kills the weights differ"
+done_

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Starting ranks: through mpirun, and by dist.ranks alone; ranks that are not alike are refused, naming what differs; one rank prints.
+. "$(dirname "$0")/ranks.inc"
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null
+train() { "$TARE" -q train tiny.ini train.steps=2 checkpoint.every=2 log.rollouts=true "$@"; }
+
+train run.dir=r1 dist.ranks=1 > out.txt 2> err.txt || { bad "one rank"; cat err.txt; }
+for n in 2 4 8; do
+    $MPIRUN -n $n "$TARE" -q train tiny.ini train.steps=2 checkpoint.every=2 log.rollouts=true run.dir=r$n > out.txt 2> err.txt && ok || { bad "$n ranks"; cat err.txt; }
+    cmp -s r1/rollouts/step-000001.jsonl r$n/rollouts/step-000001.jsonl && ok || bad "$n ranks: the first step's rollouts, rewards or advantages differ from those of one"
+done
+train run.dir=self dist.ranks=2 > out.txt 2> err.txt && ok || { bad "dist.ranks = 2 without mpirun"; cat err.txt; }
+cmp -s r1/rollouts/step-000001.jsonl self/rollouts/step-000001.jsonl && ok || bad "dist.ranks = 2: the first step differs"
+
+# One progress, one summary.
+"$TARE" train tiny.ini train.steps=2 eval.after=true log.progress=lines run.dir=print dist.ranks=3 > out.txt 2> err.txt && ok || { bad "three ranks that print"; cat err.txt; }
+[ "$(grep -c 'effective-signal ratio' out.txt)" = 1 ] && ok || bad "the summary is printed $(grep -c 'effective-signal' out.txt) times"
+[ "$(grep -c 'step 2/2' err.txt)" = 1 ] && ok || { bad "progress is printed more or less than once"; cat err.txt; }
+
+# What differs is named, once; the exit status is that of a configuration error.
+refused() { # WHAT PATTERN command...
+    local what=$1 pattern=$2 status=0
+    shift 2
+    rm -rf refused
+    timeout 60 "$@" > out.txt 2> err.txt || status=$?
+    [ $status = 3 ] && ok || bad "$what: exit status $status, not 3"
+    grep -q "$pattern" err.txt && ok || { bad "$what: no '$pattern'"; cat err.txt; }
+    [ "$(messages err.txt)" = 1 ] && ok || { bad "$what: $(messages err.txt) messages"; cat err.txt; }
+    [ "$(left_behind)" = 0 ] && ok || bad "$what: a process is left"
+}
+T="$TARE -q train tiny.ini run.dir=refused"
+refused "another seed" "run.seed is '1' on rank 0 and '2' on rank 2" $MPIRUN -n 2 $T : -n 1 $T run.seed=2
+cp "$TARE" "$(dirname "$TARE")/tare-other-$$"
+printf '\n' >> "$(dirname "$TARE")/tare-other-$$"
+refused "another program" "the program differs between ranks: .*hash.*rank 1" $MPIRUN -n 1 $T : -n 1 "$TARE-other-$$" -q train tiny.ini run.dir=refused
+rm -f "$TARE-other-$$"
+mkdir other
+cp -r "${TARE_PLUGIN_PATH%%:*}/." other/
+printf '\n' >> other/estimators/bv_blend.so
+refused "another plugin" "estimator bv_blend is .*bv_blend.so with hash .* on rank 0 and .* on rank 1" $MPIRUN -n 1 $T : -n 1 -x TARE_PLUGIN_PATH="$PWD/other" $T
+refused "another number" "dist.ranks = 3, but the launcher (mpirun, srun) started 2" $MPIRUN -n 2 $T dist.ranks=3
+refused "a wrong key on one rank" "rank 1.*rollout.promts" $MPIRUN -n 1 $T : -n 1 $T rollout.promts=3
+refused "a wrong key everywhere" "rollout.promts" $MPIRUN -n 2 $T rollout.promts=3
+refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
+
+# Interrupted: behind a checkpoint, exit status 130, and it goes on.
+"$TARE" -q train tiny.ini train.steps=400 log.progress=none run.dir=stop dist.ranks=2 > out.txt 2> err.txt &
+pid=$!
+for i in $(seq 100); do [ -s stop/metrics.jsonl ] && break; sleep 0.2; done
+kill -INT $pid
+status=0
+wait $pid || status=$?
+[ $status = 130 ] && ok || { bad "interrupted: exit status $status, not 130"; cat err.txt; }
+[ "$(messages err.txt)" = 1 ] && grep -q 'interrupted behind step' err.txt && ok || { bad "interrupted: not one message"; cat err.txt; }
+done_steps=$(wc -l < stop/metrics.jsonl)
+train run.dir=stop --resume train.steps=$((done_steps + 1)) dist.ranks=1 > out.txt 2> err.txt && ok || { bad "the interrupted run does not go on"; cat err.txt; }
+done_

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Two hosts: two network namespaces of this machine, joined by a virtual cable, with host names of their own; MPI over TCP between them. The quickstart's
+# model trains some steps on two ranks of each, to the bits of a run on one rank; a rank that is killed on the far host ends the job on both.
+. "$(dirname "$0")/ranks.inc"
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+command -v ip > /dev/null || skip "ip is not installed (apt install iproute2)"
+command -v unshare > /dev/null || skip "unshare is not installed (apt install util-linux)"
+A=tareA$$ B=tareB$$
+clean() {
+    ip netns del $A 2> /dev/null
+    ip netns del $B 2> /dev/null
+    rm -rf "$WORK"
+}
+ip netns add $A 2> /dev/null || skip "this machine does not let root make network namespaces"
+trap clean EXIT
+ip netns add $B
+ip link add va$$ type veth peer name vb$$ 2> /dev/null || skip "this kernel has no virtual Ethernet (veth)"
+ip link set va$$ netns $A
+ip link set vb$$ netns $B
+ip -n $A addr add 10.97.13.1/24 dev va$$
+ip -n $B addr add 10.97.13.2/24 dev vb$$
+for at in $A:va$$ $B:vb$$; do
+    ip -n ${at%%:*} link set lo up
+    ip -n ${at%%:*} link set ${at##*:} up
+done
+# what mpirun takes for ssh: HOST COMMAND
+cat > agent <<SH
+#!/bin/sh
+shift
+exec ip netns exec $B unshare --uts sh -c 'hostname tare-b; exec sh -c "\$*"' sh "\$@"
+SH
+chmod +x agent
+two_hosts() { # RANKS command...
+    local n=$1
+    shift
+    timeout 300 ip netns exec $A unshare --uts sh -c 'hostname tare-a; exec "$@"' sh $MPIRUN --mca plm_rsh_agent "$PWD/agent" --mca btl tcp,self \
+        --mca btl_tcp_if_include 10.97.13.0/24 --mca oob_tcp_if_include 10.97.13.0/24 \
+        --host 10.97.13.1:$((n / 2)),10.97.13.2:$((n / 2)) -n "$n" -x TARE_PLUGIN_PATH -x TARE_FAULT -x MARK -wdir "$PWD" "$@"
+}
+export TARE_FAULT=
+names=$(two_hosts 2 hostname | sort | tr '\n' ' ')
+[ "$names" = "tare-a tare-b " ] && ok || bad "the ranks run on '$names'"
+
+mkdir configs
+cp "$SOURCE"/configs/quickstart*.ini configs/
+config=configs/quickstart.ini
+"$TARE" -q sft configs/quickstart-phase1.ini sft.steps=30 run.dir=sft sft.out=runs/quickstart-base-1 > out.txt 2> err.txt || { bad "the model"; cat err.txt; }
+keys="train.steps=3 eval.rows=8 log.progress=none log.rollouts=true checkpoint.every=1"
+"$TARE" -q train $config $keys run.dir=one > out.txt 2> err.txt || { bad "one rank"; cat err.txt; }
+two_hosts 4 "$TARE" -q train $config $keys run.dir=two > out.txt 2> err.txt && ok || { bad "the quickstart on two hosts"; cat err.txt; }
+cmp -s one/rollouts/step-000001.jsonl two/rollouts/step-000001.jsonl && ok || bad "the first step differs from that of one rank"
+cmp -s one/checkpoints/step-000003/model.safetensors two/checkpoints/step-000003/model.safetensors && ok || bad "the weights differ from those of one rank"
+
+status=0
+TARE_FAULT=rank=3,stage=update,step=2,kind=kill two_hosts 4 "$TARE" -q train $config $keys run.dir=killed > out.txt 2> err.txt || status=$?
+[ $status != 0 ] && [ $status != 124 ] && ok || bad "a kill on the far host: exit status $status"
+grep -q "^tare: rank 3 (host tare-b, .*) failed in update of step 2: " err.txt && ok || { bad "a kill on the far host: not named"; cat err.txt; }
+[ "$(messages err.txt)" = 1 ] && ok || { bad "a kill on the far host: $(messages err.txt) messages"; cat err.txt; }
+[ "$(left_behind)" = 0 ] && ok || bad "a kill on the far host: a process is left"
+done_
