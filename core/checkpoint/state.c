@@ -198,6 +198,12 @@ int state_has(const struct state_reader *r, const char *name)
     return find(r, name) != NULL;
 }
 
+int64_t state_size(const struct state_reader *r, const char *name)
+{
+    const json_t *s = find(r, name);
+    return s ? json_int_or(s, "size", 0) : -1;
+}
+
 tare_status state_view(const struct state_reader *r, const char *name, const void **data, int64_t *n, struct err *e)
 {
     const json_t *s = find(r, name);

@@ -25,6 +25,7 @@ struct state_reader;
 tare_status state_open(const char *path, struct state_reader **out, struct err *e);
 void state_close(struct state_reader *r); /* NULL: nothing */
 int state_has(const struct state_reader *r, const char *name);
+int64_t state_size(const struct state_reader *r, const char *name); /* bytes of a section; -1: not there */
 /* A view that lives until state_close. TARE_E_NOT_FOUND: no such section; TARE_E_CORRUPT: damaged. */
 tare_status state_view(const struct state_reader *r, const char *name, const void **data, int64_t *n, struct err *e);
 /* The section must have exactly n bytes (TARE_E_SHAPE). */

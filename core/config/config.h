@@ -110,6 +110,8 @@ struct dist_config {
     int64_t ranks;
     const char *communicator; /* auto, mpi, nccl */
     double timeout_s;
+    const char *shard; /* zero3, zero1, none */
+    int64_t gradient_shards;
 };
 
 struct eval_config {

@@ -230,6 +230,14 @@ const struct config_key CONFIG_KEYS[] = {
         dist, timeout_s, "1800", 0, 1e6, 0,
         "A rank that keeps the others waiting in a collective for more than so many seconds hangs: the job ends with an error that "
         "names it. Longer than the slowest step's slowest rank is behind the fastest. 0: wait forever."),
+    CHOICE(dist, shard, "zero3", "zero3 zero1 none",
+           "What a rank holds of weights in fp32, sums of gradients and moments. zero3: its 1/R of each. zero1: the weights whole, "
+           "its 1/R "
+           "of the rest. none: weights and moments whole. The copy that is sampled from is whole in each. Never changes a result."),
+    INT(dist, gradient_shards, "8", 1, 4096,
+        "Groups of a minibatch are dealt into so many shards, whose gradients are computed apart and added in one order: weights "
+        "have the "
+        "same bits on every number of ranks up to this one. More ranks are refused. Another number rounds differently."),
 
     INT(eval, every, "0", 0, MANY, "Evaluate on data.eval every so many steps. 0: not in between."),
     INT(eval, samples, "1", 1, 100000, "Completions of a question (k of avg@k and pass@k)."),

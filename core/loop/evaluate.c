@@ -23,6 +23,7 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     const struct eval_config *c = &r->config->eval;
     struct arena *a = &r->eval_arena;
     struct batch b = {.step = r->step};
+    struct share share;
     int64_t rows[ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
     arena_reset(a);
@@ -36,9 +37,13 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
                                     .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};
     struct rollout_config shape = r->config->rollout;
     shape.group_size = c->samples;
-    TRY(rollout_run(r->sampler, &shape, &p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &b, NULL, a, e));
-    TRY(stage_texts(r->tokenizer, r->model, &b, a, e));
-    TRY(verify_run(r->verify, &b, a, e));
+    TRY(share_deal(&b, shape.group_size * p.max_new_tokens, &r->comm, a, &share, e));
+    if (share.own.n_groups) {
+        TRY(rollout_run(r->sampler, &shape, &p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &share.own, NULL, a, e));
+        TRY(stage_texts(r->tokenizer, r->model, &share.own, a, e));
+        TRY(verify_run(r->verify, &share.own, a, e));
+    }
+    TRY(share_join(&share, &r->comm, a, &b, e));
     for (int64_t m = 0; m < b.n_groups; m++) {
         struct evaluation_part *part = b.row[m]->subject.data ? part_of(v, b.row[m]->subject) : NULL;
         for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) {

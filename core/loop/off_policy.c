@@ -9,7 +9,7 @@
 
 static tare_status encode_trace(struct run *r, int64_t m, struct err *e)
 {
-    const struct batch *b = &r->batch;
+    const struct batch *b = &r->share.own;
     const struct row *row = b->row[m];
     const int64_t begin = r->trace_ids.n, prompt = b->prompt_begin[m + 1] - b->prompt_begin[m];
     TRY(tokenizer_encode(r->tokenizer, row->completion.data, row->completion.size, &r->trace_ids, e));
@@ -27,7 +27,7 @@ static tare_status encode_trace(struct run *r, int64_t m, struct err *e)
 /* The batch again, with trace m (ids trace[begin[m]] .. trace[begin[m+1]], none where they are equal) as the last rollout of group m. */
 static tare_status replace_last(struct run *r, const int64_t *begin, struct err *e)
 {
-    struct batch *b = &r->batch, old = *b;
+    struct batch *b = &r->share.own, old = *b;
     struct arena *a = &r->arena;
     const int32_t *trace = r->trace_ids.data;
     int64_t at = 0;
@@ -53,7 +53,7 @@ static tare_status replace_last(struct run *r, const int64_t *begin, struct err 
 
 tare_status stage_off_policy(struct run *r, struct err *e)
 {
-    const struct batch *b = &r->batch;
+    const struct batch *b = &r->share.own;
     int64_t *begin;
     if (!r->config->rollout.off_policy) return TARE_OK;
     r->trace_ids.n = 0;

@@ -133,7 +133,8 @@ tare_status stage_refill(struct run *r, struct err *e)
         memcpy(seen + n_seen, r->batch.prompt_uid, (size_t)want * sizeof *seen);
         n_seen += want, sampled += want;
         TRY(stage_rollout(r, e));
-        TRY(verify_run(r->verify, &r->batch, a, e));
+        TRY(stage_verify(r, e));
+        TRY(stage_gather(r, e));
         TRY(cluster_assign(&r->cluster, &r->batch, a, e));
         TRY(stage_reference(r, e));
         TRY(merge(&first, &r->batch, a, &merged, e));

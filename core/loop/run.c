@@ -59,11 +59,19 @@ static bool wants_reference(const struct run *r)
     return r->config->loss.kl_coef > 0 || (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB);
 }
 
+static tare_status load_model(struct run *r, const char *folder, struct model **out, struct err *e)
+{
+    const struct config *c = r->config;
+    enum shard shard;
+    TRY(shard_from(c->dist.shard, &shard, e));
+    return model_load_sharded(folder, &c->model, r->kernels, r->pool, &r->comm, shard, out, e);
+}
+
 static tare_status open_reference(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
     if (!wants_reference(r)) return TARE_OK;
-    TRY(model_load(c->model.reference[0] ? c->model.reference : c->model.path, &c->model, r->kernels, r->pool, &r->reference, e));
+    TRY(load_model(r, c->model.reference[0] ? c->model.reference : c->model.path, &r->reference, e));
     if (r->reference->n_params != r->model->n_params || r->reference->shape.vocab != r->model->shape.vocab)
         FAIL(e, TARE_E_CONFIG, "model.reference = %s has another shape than model.path = %s; they must be the same architecture",
              c->model.reference, c->model.path);
@@ -73,16 +81,13 @@ static tare_status open_reference(struct run *r, struct err *e)
 static tare_status open_model(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
-    if (strcmp(c->run.device, "cpu"))
-        FAIL(e, TARE_E_CONFIG, "%s: run.device = %s: this build has no GPU backend; set run.device = cpu",
-             config_where(c, "run", "device"), c->run.device);
-    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &r->kernels, e));
+    TRY(kernels_open(c->run.device, c->run.kernels, r->comm.rank, &r->kernels, e));
     TRY(pool_new(c->run.threads ? (int)c->run.threads : r->comm.threads, &r->pool, e));
     if (!fs_is_dir(c->model.path))
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or model.warm_start to make one",
              config_where(c, "model", "path"), c->model.path);
     TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
-    TRY(model_load(c->model.path, &c->model, r->kernels, r->pool, &r->model, e));
+    TRY(load_model(r, c->model.path, &r->model, e));
     return prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e);
 }
 
@@ -131,14 +136,15 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .search = &search,
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
-                                                 .env = estimator_env,
-                                                 .comm = &r->comm},
+                                                 .env = estimator_env}, /* every rank has the whole batch */
                       &r->estimator, e));
     TRY(off_policy_check(r, e));
     TRY(open_reference(r, e));
     TRY(sampler_new(r->model, c->rollout.batch, c->rollout.kv_tokens, &r->sampler, e));
-    return trainer_new(r->model, r->reference, &c->train, &c->loss, c->rollout.temperature, (uint64_t)c->run.seed,
-                       optimizer_steps(c), &r->trainer, e);
+    TRY(trainer_new(r->model, r->reference, &c->train, &c->loss, c->rollout.temperature, (uint64_t)c->run.seed, optimizer_steps(c),
+                    &r->trainer, e));
+    r->trainer->gradient_shards = c->dist.gradient_shards;
+    return TARE_OK;
 }
 
 static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p)
@@ -167,28 +173,55 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
     return observe_open(r->config, &m, resume, step, &r->observe, e);
 }
 
-tare_status run_open(struct run *r, const struct config *c, bool resume, struct err *e)
+static tare_status check_ranks(const struct run *r, struct err *e)
 {
-    char folder[FS_PATH];
+    const struct config *c = r->config;
+    if (r->comm.size > c->dist.gradient_shards)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: dist.gradient_shards = %lld, and there are %d ranks: some would have no part in the update; set it to a multiple "
+             "of the "
+             "ranks, or start fewer",
+             config_where(c, "dist", "gradient_shards"), (long long)c->dist.gradient_shards, r->comm.size);
+    return TARE_OK;
+}
+
+/* The last complete checkpoint, as rank 0 finds it: *step -1 when there is none. folder: FS_PATH bytes */
+static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, struct err *e)
+{
+    const tare_status status = r->comm.rank ? TARE_OK : checkpoint_latest(r->config->run.dir, folder, step, e);
+    TRY(comm_agree(&r->comm, status, e));
+    TRY(r->comm.broadcast(&r->comm, folder, FS_PATH, 0, e));
+    return r->comm.broadcast(&r->comm, step, sizeof *step, 0, e);
+}
+
+/* On rank 0, which keeps the run's records. */
+static tare_status open_folder(struct run *r, bool resume, int64_t step, struct err *e)
+{
+    if (r->comm.rank) return TARE_OK;
+    TRY(open_observe(r, resume, step, e));
+    return checkpoint_clean(r->config->run.dir, step, e);
+}
+
+tare_status run_open(struct run *r, const struct config *c, struct comm comm, bool resume, struct err *e)
+{
+    char folder[FS_PATH] = "";
     int64_t step = -1;
-    *r = (struct run){.config = c, .evaluated = -1};
+    *r = (struct run){.config = c, .comm = comm, .evaluated = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     arena_init(&r->lasting, "run");
-    TRY(run_lock_check(c->run.dir, resume, e));
-    TRY(comm_open(c->dist.ranks, &r->comm, e));
     TRY(hello_program(&r->comm, c, e));
+    TRY(check_ranks(r, e));
     TRY(open_parts(r, e));
     if (resume) {
-        TRY(checkpoint_latest(c->run.dir, folder, &step, e));
+        TRY(find_checkpoint(r, folder, &step, e));
         if (step >= 0)
             TRY(run_restore(r, folder, e));
         else
             log_warn("%s has no complete checkpoint: starting from the beginning", c->run.dir);
     }
     TRY(hello_parts(r, step, e));
-    TRY(open_observe(r, resume, step < 0 ? -1 : step, e));
-    return checkpoint_clean(c->run.dir, step, e);
+    return comm_agree(&r->comm, open_folder(r, resume, step, e), e);
 }
 
 void run_close(struct run *r)

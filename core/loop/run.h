@@ -18,6 +18,7 @@
 #include "estimate/estimate.h"
 #include "loop/embed_service.h"
 #include "loop/logprob_service.h"
+#include "loop/share.h"
 #include "loop/stages.h"
 #include "model/model.h"
 #include "observe/observe.h"
@@ -54,15 +55,21 @@ struct run {
     struct cluster cluster;
     struct estimator *estimator;
     struct trainer *trainer;
-    struct observe *observe;
+    struct observe *observe;      /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
     struct token_ids prompt_ids;  /* a step's prompts, grown and kept */
     struct token_ids trace_ids;   /* a step's off-policy traces */
     struct arena arena;           /* of the step */
     struct arena eval_arena;      /* of a piece of an evaluation */
     struct evaluation evaluation; /* the last one, made behind step `evaluated`; -1: none yet */
     int64_t evaluated;
-    struct batch batch;
+    struct batch batch; /* the whole step's, the same on every rank */
+    struct share share; /* the groups that this rank samples and verifies */
     struct update_report report;
+    struct rank_figure { /* of this rank; the largest of all ranks is the metric */
+        const char *name;
+        double value;
+    } figures[32];
+    int64_t n_figures;
     struct sample_params params; /* of rollouts; its stop ids lie in `lasting` */
     struct arena lasting;        /* what lives as long as the run */
     int64_t step;                /* steps done */
@@ -70,8 +77,8 @@ struct run {
 };
 
 /* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. resume: continue run.dir's last complete
- * checkpoint; else run.dir must not hold a run. */
-tare_status run_open(struct run *r, const struct config *c, bool resume, struct err *e);
+ * checkpoint; else run.dir must not hold a run. comm: of the job; the run ends it. Collective, as all functions here. */
+tare_status run_open(struct run *r, const struct config *c, struct comm comm, bool resume, struct err *e);
 void run_close(struct run *r);
 
 /* step.c: one iteration. */
@@ -81,7 +88,9 @@ tare_status train_run(const struct config *c, bool resume, struct err *e);
 
 /* run_stages.c: the stages of step.c that are not one folder's own function */
 tare_status stage_data(struct run *r, int64_t n, struct err *e); /* the next n prompts */
-tare_status stage_rollout(struct run *r, struct err *e);
+tare_status stage_rollout(struct run *r, struct err *e);         /* this rank's groups */
+tare_status stage_verify(struct run *r, struct err *e);          /* the same */
+tare_status stage_gather(struct run *r, struct err *e);          /* all ranks' groups on every rank */
 /* off_policy.c: traces of the rows into their groups, behind the sampling; the check is made once the estimator is open. */
 tare_status stage_off_policy(struct run *r, struct err *e);
 tare_status off_policy_check(const struct run *r, struct err *e);
@@ -89,6 +98,9 @@ tare_status stage_reference(struct run *r, struct err *e);
 /* refill.c: other groups in the place of those the estimator dropped */
 tare_status stage_refill(struct run *r, struct err *e);
 tare_status stage_apply(struct run *r, struct err *e);
+/* Time of a stage, bytes of memory: kept for figures_settle, which makes the largest of all ranks the metric. name: a literal. */
+void figure_add(struct run *r, const char *name, double value);
+tare_status figures_settle(struct run *r, struct err *e);
 
 /* evaluate.c */
 tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);

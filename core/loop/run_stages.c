@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "loop/run.h"
 
+#include <math.h>
 #include <string.h>
 
 tare_status stage_data(struct run *r, int64_t n, struct err *e)
@@ -13,13 +14,31 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     return stage_prompts(r->prompts, &r->train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e);
 }
 
-tare_status stage_rollout(struct run *r, struct err *e)
+static tare_status sample_own(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
-    TRY(rollout_run(r->sampler, c, &r->params, key, &r->batch, signals_flag(), &r->arena, e));
+    if (!r->share.own.n_groups) return TARE_OK; /* more ranks than prompts */
+    TRY(rollout_run(r->sampler, c, &r->params, key, &r->share.own, signals_flag(), &r->arena, e));
     TRY(stage_off_policy(r, e));
-    return stage_texts(r->tokenizer, r->model, &r->batch, &r->arena, e);
+    return stage_texts(r->tokenizer, r->model, &r->share.own, &r->arena, e);
+}
+
+tare_status stage_rollout(struct run *r, struct err *e)
+{
+    const struct rollout_config *c = &r->config->rollout;
+    TRY(share_deal(&r->batch, c->group_size * c->max_new_tokens, &r->comm, &r->arena, &r->share, e));
+    return comm_agree(&r->comm, sample_own(r, e), e); /* an interruption reaches the ranks at different times */
+}
+
+tare_status stage_verify(struct run *r, struct err *e)
+{
+    return r->share.own.n_groups ? verify_run(r->verify, &r->share.own, &r->arena, e) : TARE_OK;
+}
+
+tare_status stage_gather(struct run *r, struct err *e)
+{
+    return share_join(&r->share, &r->comm, &r->arena, &r->batch, e);
 }
 
 /* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3) or the estimator wants them. */
@@ -35,7 +54,7 @@ tare_status stage_reference(struct run *r, struct err *e)
 /* The state this step's advantages came from, so that `tare estimate --replay` computes them again. */
 tare_status stage_apply(struct run *r, struct err *e)
 {
-    if (r->config->log.rollouts) {
+    if (r->config->log.rollouts && r->observe) {
         char folder[FS_PATH], path[FS_PATH + 64];
         struct str state = {0};
         TRY(fs_join(folder, r->config->run.dir, "estimator", e));
@@ -50,4 +69,29 @@ tare_status stage_apply(struct run *r, struct err *e)
     const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
     logprob_service_clear(&r->logprob);
     return status;
+}
+
+void figure_add(struct run *r, const char *name, double value)
+{
+    const int64_t most = (int64_t)(sizeof r->figures / sizeof *r->figures);
+    if (r->n_figures < most) r->figures[r->n_figures++] = (struct rank_figure){name, value};
+}
+
+tare_status figures_settle(struct run *r, struct err *e)
+{
+    const int64_t n = r->n_figures;
+    double mine[32], *all;
+    int64_t *sizes;
+    TRY(arena_new(&r->arena, double, n * r->comm.size, &all, e));
+    TRY(arena_new(&r->arena, int64_t, r->comm.size, &sizes, e));
+    for (int64_t i = 0; i < n; i++) mine[i] = r->figures[i].value;
+    for (int k = 0; k < r->comm.size; k++) sizes[k] = n * (int64_t)sizeof *mine;
+    TRY(r->comm.gather(&r->comm, mine, sizes[0], all, sizes, e));
+    for (int64_t i = 0; i < n; i++) {
+        double most = all[i];
+        for (int k = 1; k < r->comm.size; k++) most = fmax(most, all[k * n + i]);
+        observe_set(r->observe, r->figures[i].name, most);
+    }
+    r->n_figures = 0;
+    return TARE_OK;
 }

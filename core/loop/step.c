@@ -3,7 +3,8 @@
  *   data -> rollout -> verify -> cluster -> estimate -> update -> estimate (apply) -> observe
  *
  * The batch is filled from left to right; each stage reads what the ones before it wrote. Until the update nothing outside of the batch and
- * the cursor changes, so a step that is interrupted there can be forgotten. */
+ * the cursor changes, so a step that is interrupted there can be forgotten. On several ranks each samples and verifies its own groups; from `gather` on
+ * every rank has the whole batch and does the same, but for the update, which deals out micro-batches. */
 #include "base/clock.h"
 #include "loop/run.h"
 #include "loop/step_metrics.h"
@@ -12,8 +13,9 @@
 #define STAGE(NAME, CALL)                                                                                                          \
     do {                                                                                                                           \
         const double began_ = clock_seconds();                                                                                     \
-        const tare_status status_ = (CALL);                                                                                        \
-        observe_set(r->observe, "time/" NAME, clock_seconds() - began_);                                                           \
+        tare_status status_ = comm_stage(&r->comm, NAME, b->step, e);                                                              \
+        if (!status_) status_ = (CALL);                                                                                            \
+        figure_add(r, "time/" NAME, clock_seconds() - began_);                                                                     \
         if (status_) return err_prefix(e, "step %lld, %s", (long long)b->step, NAME);                                              \
     } while (0)
 
@@ -23,10 +25,12 @@ tare_status step_run(struct run *r, struct err *e)
     const double began = clock_seconds();
     arena_reset(&r->arena);
     *b = (struct batch){.step = r->step + 1};
+    r->n_figures = 0;
 
     STAGE("data", stage_data(r, r->config->rollout.prompts, e));    /* M prompts */
     STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
-    STAGE("verify", verify_run(r->verify, b, &r->arena, e));        /* reward [N] */
+    STAGE("verify", stage_verify(r, e));                            /* reward [N] */
+    STAGE("gather", stage_gather(r, e));                            /* the same on every rank from here on */
     STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
     STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e)); /* A [N], from the state before this step */
@@ -38,5 +42,6 @@ tare_status step_run(struct run *r, struct err *e)
 
     TRY(cluster_metrics(r, e));
     step_metrics(r, clock_seconds() - began);
+    TRY(figures_settle(r, e));
     return observe_step(r->observe, b->step, b, e);
 }

@@ -78,6 +78,18 @@ static void policy_metrics(struct run *r)
     if (u->skipped) observe_set(r->observe, "skipped_updates", (double)u->skipped);
 }
 
+/* Bytes of the backend's memory by class; what a rank holds of the first three falls with the number of ranks. */
+static void memory_figures(struct run *r)
+{
+    const struct model_memory *m = &r->model->memory;
+    const struct trainer *t = r->trainer;
+    figure_add(r, "memory/parameters", (double)m->parameters);
+    figure_add(r, "memory/gradients", (double)t->grads.sum_bytes);
+    figure_add(r, "memory/moments", (double)t->moment_bytes);
+    figure_add(r, "memory/sampler", (double)m->sampler);
+    figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes));
+}
+
 void step_metrics(struct run *r, double seconds)
 {
     const struct batch *b = &r->batch;
@@ -85,6 +97,7 @@ void step_metrics(struct run *r, double seconds)
     length_metrics(r);
     policy_metrics(r);
     observe_set(r->observe, "epoch", (double)r->cursor / (double)r->train.n);
-    observe_set(r->observe, "time/step", seconds);
+    figure_add(r, "time/step", seconds);
+    memory_figures(r);
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
 }

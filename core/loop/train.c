@@ -53,7 +53,9 @@ static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
             TRY(save(r, e));
             saved = r->step;
         }
-        if (*signals_flag()) return interrupted(r, r->cursor, saved, e);
+        const tare_status stop = comm_agree(&r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
+        if (stop == TARE_E_CANCELLED) return interrupted(r, r->cursor, saved, e);
+        TRY(stop);
     }
     return TARE_OK;
 }
@@ -97,13 +99,21 @@ static tare_status run_all(struct run *r, struct err *e)
     return TARE_OK;
 }
 
+/* What rank 0 does alone before the run is opened. */
+static tare_status prepare(const struct config *c, bool resume, struct err *e)
+{
+    TRY(run_lock_check(c->run.dir, resume, e));
+    return warm_start(c, e);
+}
+
 tare_status train_run(const struct config *c, bool resume, struct err *e)
 {
     struct run r;
+    struct comm comm;
     signals_catch();
-    TRY(run_lock_check(c->run.dir, resume, e));
-    TRY(warm_start(c, e));
-    tare_status status = run_open(&r, c, resume, e);
+    TRY(comm_open(c->dist.ranks, &comm, e));
+    TRY(comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, resume, e), e));
+    tare_status status = run_open(&r, c, comm, resume, e);
     if (!status) status = run_all(&r, e);
     run_close(&r);
     return status;

@@ -71,11 +71,12 @@ tare_status observe_open(const struct config *c, const struct manifest *m, bool 
 
 void observe_set(struct observe *o, const char *name, double value)
 {
-    metrics_set(o->metrics, name, value);
+    if (o) metrics_set(o->metrics, name, value);
 }
 
 tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e)
 {
+    if (!o) return TARE_OK;
     const struct progress_values v = {.reward = metrics_get(o->metrics, "reward/mean"),
                                       .length = metrics_get(o->metrics, "response_length/mean"),
                                       .entropy = metrics_get(o->metrics, "policy/entropy"),
@@ -90,6 +91,7 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
 
 tare_status observe_sync(struct observe *o, struct err *e)
 {
+    if (!o) return TARE_OK;
     TRY(rollouts_sync(o->dir, o->synced + 1, o->last, e));
     o->synced = o->last;
     return metrics_sync(o->metrics, e);

@@ -9,6 +9,7 @@
  *               when a checkpoint is due: TRY(observe_sync(o, e)) and then checkpoint_commit
  *   observe_close(o, "done", e);
  *
+ * On several ranks rank 0 has it; on the others the handle is NULL, and all functions but observe_open do nothing with it.
  * The order above is what makes a run exactly-once (metrics.h says why). observe_set may be called from any thread, the rest from one.
  */
 #ifndef TARE_CORE_OBSERVE_H

@@ -1,0 +1,22 @@
+/* A batch's groups on the ranks: dealt out before sampling, whole again on every rank behind verification.
+ *
+ * What is dealt depends on the prompts alone, so all ranks know it. A rank's share is a batch of its own with its groups in their order; joined, the
+ * batch has the same bytes on every rank, and the same as if one rank had made all of it. On one rank nothing is copied. */
+#ifndef TARE_CORE_SHARE_H
+#define TARE_CORE_SHARE_H
+
+#include "data/batch.h"
+#include "dist/comm.h"
+
+struct share {
+    struct batch own; /* this rank's groups; data from the whole batch's arrays, everything else of its own */
+    int64_t *rank;    /* [M] whose a group is */
+};
+
+/* all: with rows and prompts. new_tokens: the most that a group's rollouts can have together, as a measure of what sampling costs. */
+tare_status share_deal(const struct batch *all, int64_t new_tokens, struct comm *comm, struct arena *a, struct share *out,
+                       struct err *e);
+/* Rollouts, texts and verdicts of all ranks' groups into the whole batch. Collective. */
+tare_status share_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e);
+
+#endif
