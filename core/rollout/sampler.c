@@ -9,6 +9,7 @@
  * Tokens go to a log in the order they are drawn; the output is the log sorted by sequence, so memory follows the tokens there are and not
  * the longest that was allowed. */
 #include "model/layer.h"
+#include "rollout/decoder.h"
 #include "rollout/scheduler.h"
 
 #include <math.h>
@@ -35,8 +36,21 @@ struct sampler {
     int64_t refill_capacity;
     int64_t grown_elsewhere; /* log, refill and cache */
     struct sampler_stats stats;
+    struct draw_room *room; /* in the backend's memory; NULL where that is the host's */
+    struct decoder *decoder; /* NULL: a token at a time */
     /* of the current run */
     const struct sample_params *params;
+    int32_t *stop; /* [n_stop] ids that end a completion */
+    int64_t n_stop;
+};
+
+/* What a draw reads beside the logits, and what it gives. */
+struct draw_room {
+    struct sample_row rows[LOGIT_ROWS];
+    struct drawn_rows {
+        int32_t token[LOGIT_ROWS];
+        float logprob[LOGIT_ROWS], entropy[LOGIT_ROWS];
+    } drawn;
 };
 
 /* A stretch of one sequence that goes through the model for its keys. */
@@ -60,15 +74,26 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     s->kv_tokens = kv_tokens;
     s->prefill_rows = PREFILL_ROWS;
     arena_init(&s->run, "sampler");
-    arena_init(&s->scratch, "sampler scratch");
+    model_arena_init(m, &s->scratch, "sampler scratch");
     *out = s;
-    return TARE_OK;
+    tare_status status = TARE_OK;
+    TRY_TO(status, failed, decoder_new(m, &s->decoder, e));
+    if (!m->k->device) return TARE_OK;
+    s->room = m->k->alloc(&m->ctx, (int64_t)sizeof *s->room);
+    if (s->room) return TARE_OK;
+    FAIL_TO(status, failed, e, TARE_E_NOMEM, "no memory for the tokens that are drawn");
+failed:
+    sampler_free(s);
+    *out = NULL;
+    return status;
 }
 
 void sampler_free(struct sampler *s)
 {
     if (!s) return;
+    decoder_free(s->decoder);
     if (s->cache.layers) kv_cache_free(s->model, &s->cache);
+    if (s->room) s->model->k->release(&s->model->ctx, s->room);
     kv_blocks_free(&s->sched.pool);
     arena_free(&s->run);
     arena_free(&s->scratch);
@@ -99,10 +124,12 @@ static int64_t block_bytes(const struct model *m)
 }
 
 /* Without a size from the user: what the batch needs when every completion runs to its limit, but no more than a quarter of the machine's
- * memory; beyond that sequences are put back when blocks run out. */
+ * memory, or half of what a device has left; beyond that sequences are put back when blocks run out. */
 static int64_t automatic_blocks(const struct sampler *s, int64_t max_batch)
 {
-    const int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    const struct kernels *k = s->model->k;
+    const int64_t memory =
+        k->memory ? k->memory(&s->model->ctx) * 2 : (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
     const int64_t most = memory / 4 / block_bytes(s->model);
     int64_t wanted = scheduler_batch_need(&s->sched, max_batch), least = 1;
     for (int64_t i = 0; i < s->sched.n_groups; i++) {
@@ -149,11 +176,19 @@ static tare_status remember(struct sampler *s, struct drawn token, struct err *e
 
 static bool is_stop(const struct sampler *s, int32_t id)
 {
-    for (int64_t i = 0; i < s->params->n_stop; i++)
-        if (s->params->stop[i] == id) return true;
-    for (int64_t i = 0; i < s->model->n_eos && !s->params->ignore_eos; i++)
-        if (s->model->eos[i] == id) return true;
+    for (int64_t i = 0; i < s->n_stop; i++)
+        if (s->stop[i] == id) return true;
     return false;
+}
+
+static tare_status stop_ids(struct sampler *s, struct err *e)
+{
+    const struct sample_params *p = s->params;
+    TRY(arena_new(&s->run, int32_t, p->n_stop + s->model->n_eos, &s->stop, e));
+    s->n_stop = 0;
+    for (int64_t i = 0; i < p->n_stop; i++) s->stop[s->n_stop++] = p->stop[i];
+    for (int64_t i = 0; i < s->model->n_eos && !p->ignore_eos; i++) s->stop[s->n_stop++] = s->model->eos[i];
+    return TARE_OK;
 }
 
 static tare_status accept_token(struct sampler *s, struct drawn token, struct err *e)
@@ -175,24 +210,34 @@ static tare_status accept_token(struct sampler *s, struct drawn token, struct er
     return TARE_OK;
 }
 
+static struct sample_row draw_of(const struct sampler *s, const struct sequence *q)
+{
+    const struct sample_params *p = s->params;
+    return (struct sample_row){.key = {q->key.k[0], q->key.k[1]},
+                               .position = (uint64_t)q->n,
+                               .temperature = (float)p->temperature,
+                               .top_p = (float)p->top_p,
+                               .min_p = (float)p->min_p,
+                               .top_k = p->top_k < s->model->shape.vocab ? (int32_t)p->top_k : 0};
+}
+
 /* Draws the next token of sequences seqs[0 .. n-1], n <= LOGIT_ROWS, from logits with ld floats a row (0: all from one row). */
 static tare_status draw(struct sampler *s, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e)
 {
-    const struct sample_params *p = s->params;
+    const struct model *m = s->model;
     struct sample_row rows[LOGIT_ROWS] = {0};
-    int32_t token[LOGIT_ROWS];
-    float logprob[LOGIT_ROWS], entropy[LOGIT_ROWS];
+    struct drawn_rows host, *to = s->room ? &s->room->drawn : &host;
     for (int64_t i = 0; i < n; i++) {
         const struct sequence *q = &s->sched.seqs[seqs[i]];
-        rows[i] = (struct sample_row){.key = {q->key.k[0], q->key.k[1]},
-                                      .position = (uint64_t)q->n,
-                                      .temperature = (float)p->temperature,
-                                      .top_p = (float)p->top_p,
-                                      .min_p = (float)p->min_p,
-                                      .top_k = p->top_k < s->model->shape.vocab ? (int32_t)p->top_k : 0};
+        rows[i] = draw_of(s, q);
     }
-    s->model->k->sample(&s->model->ctx, token, logprob, entropy, logits, ld, rows, n, s->model->shape.vocab);
-    for (int64_t i = 0; i < n; i++) TRY(accept_token(s, (struct drawn){seqs[i], token[i], logprob[i], entropy[i]}, e));
+    kernels_at(&m->ctx, "drawing tokens", -1);
+    m->k->sample(&m->ctx, to->token, to->logprob, to->entropy, logits, ld,
+                 to_backend(m, s->room ? s->room->rows : NULL, rows, n * (int64_t)sizeof *rows), n, m->shape.vocab);
+    const struct drawn_rows *got = from_backend(m, &host, to, (int64_t)sizeof host);
+    TRY(model_finish(m, e));
+    for (int64_t i = 0; i < n; i++)
+        TRY(accept_token(s, (struct drawn){seqs[i], got->token[i], got->logprob[i], got->entropy[i]}, e));
     return TARE_OK;
 }
 
@@ -247,7 +292,7 @@ static tare_status rows_forward(struct sampler *s, const struct rows *r, float *
 static tare_status logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e)
 {
     const int64_t n = rows < LOGIT_ROWS ? rows : LOGIT_ROWS;
-    return arena_new_raw(&s->scratch, float, n * s->model->shape.vocab, logits, e);
+    return tensor_new_raw(&s->scratch, float, n * s->model->shape.vocab, logits, e);
 }
 
 /* ---- prefill */
@@ -316,12 +361,18 @@ static tare_status run_stretches(struct sampler *s, const struct stretch *list, 
     return TARE_OK;
 }
 
-static void copy_templates(struct sampler *s)
+static tare_status copy_templates(struct sampler *s, struct err *e)
 {
-    const struct attn_shape shape = model_attn_shape(s->model);
-    if (!s->sched.n_copies) return;
-    for (int64_t l = 0; l < s->cache.n_layers; l++)
-        s->model->k->kv_copy(&s->model->ctx, s->cache.layers[l], shape, s->sched.copy_to, s->sched.copy_from, s->sched.n_copies);
+    const struct model *m = s->model;
+    const struct attn_shape shape = model_attn_shape(m);
+    const int64_t n = s->sched.n_copies, bytes = n * (int64_t)sizeof *s->sched.copy_to;
+    int32_t *room = NULL;
+    if (!n) return TARE_OK;
+    if (m->k->device) TRY(tensor_new_raw(&s->scratch, int32_t, 2 * n, &room, e));
+    const int32_t *to = to_backend(m, room, s->sched.copy_to, bytes);
+    const int32_t *from = to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
+    for (int64_t l = 0; l < s->cache.n_layers; l++) m->k->kv_copy(&m->ctx, s->cache.layers[l], shape, to, from, n);
+    return TARE_OK;
 }
 
 /* The stretches of sequences that were put back. Their ids are gathered from the log in one walk. */
@@ -367,7 +418,7 @@ static tare_status prefill(struct sampler *s, struct stretch *list, int64_t *end
         *(g->drawn ? &s->stats.refilled_tokens : &s->stats.prompt_tokens) += g->request->prompt_len;
     }
     TRY(run_stretches(s, list, d->n_fresh, cancelled, ended, e));
-    copy_templates(s);
+    TRY(copy_templates(s, e));
     int64_t n;
     TRY(refill_stretches(s, list, &n, e));
     TRY(run_stretches(s, list, n, cancelled, ended, e));
@@ -400,6 +451,48 @@ static tare_status decode(struct sampler *s, struct err *e)
     return TARE_OK;
 }
 
+/* The same for several tokens on a device. A sequence draws nothing behind its end. */
+static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e)
+{
+    struct scheduler *d = &s->sched;
+    const int64_t n = d->n_running;
+    struct decoder_batch b;
+    TRY(decoder_begin(s->decoder, n, &b, e));
+    b.tokens = tokens, b.stop = s->stop, b.n_stop = s->n_stop;
+    for (int64_t i = 0; i < n; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        b.rows[i] = (struct decode_row){.token = q->last,
+                                        .pos = (int32_t)q->cached,
+                                        .left = (int32_t)(d->groups[q->group].limit - q->n),
+                                        .blocks = q->blocks,
+                                        .draw = draw_of(s, q)};
+    }
+    TRY(decoder_run(s->decoder, &s->cache, &b, e));
+    for (int64_t at = 0; at < tokens * n; at++) {
+        const int64_t seq = d->running[at % n];
+        if (b.token[at] < 0) continue;
+        d->seqs[seq].cached++;
+        TRY(accept_token(s, (struct drawn){seq, b.token[at], b.logprob[at], b.entropy[at]}, e));
+    }
+    s->stats.decode_steps += tokens;
+    scheduler_compact(d);
+    return TARE_OK;
+}
+
+/* Tokens until the host looks again. */
+static int64_t tokens_ahead(const struct sampler *s)
+{
+    const struct scheduler *d = &s->sched;
+    int64_t most = 1;
+    if (!s->decoder) return 1;
+    for (int64_t i = 0; i < d->n_running; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        const int64_t left = d->groups[q->group].limit - q->n;
+        if (left > most) most = left;
+    }
+    return most < DECODER_TOKENS ? most : DECODER_TOKENS;
+}
+
 /* ---- one call */
 
 static tare_status check_params(const struct sample_params *p, struct err *e)
@@ -430,6 +523,7 @@ static tare_status start(struct sampler *s, struct rng_key key, const struct sam
     s->n_log = 0;
     arena_reset(&s->run);
     TRY(check_params(s->params, e));
+    TRY(stop_ids(s, e));
     TRY(check_ids(s, requests, n, e));
     TRY(scheduler_plan(&s->sched, requests, n, s->params->max_new_tokens, s->model->shape.max_position, key, &s->run, e));
     for (int64_t i = 0; i < n; i++) {
@@ -487,8 +581,9 @@ tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct
         else if (!d->n_running)
             FAIL(e, TARE_E_STATE, "%lld sequences wait and none can run", (long long)d->left);
         if (!d->n_running) continue;
-        scheduler_grow(d);
-        TRY(decode(s, e));
+        const int64_t tokens = tokens_ahead(s);
+        scheduler_grow(d, tokens);
+        TRY(s->decoder ? decode_ahead(s, tokens, e) : decode(s, e));
     }
     return collect(s, arena, out, e);
 }

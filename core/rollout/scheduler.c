@@ -262,13 +262,15 @@ static bool make_room(struct scheduler *s, int64_t i)
     return i < s->n_running;
 }
 
-void scheduler_grow(struct scheduler *s)
+void scheduler_grow(struct scheduler *s, int64_t tokens)
 {
     for (int64_t i = 0; i < s->n_running; i++) {
         struct sequence *q = &s->seqs[s->running[i]];
-        if (q->cached < q->n_blocks * KV_BLOCK) continue;
-        while (!s->pool.n_free)
-            if (!make_room(s, i)) return;
-        q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
+        const int64_t left = s->groups[q->group].limit - q->n, keys = q->cached + (left < tokens ? left : tokens);
+        while (q->n_blocks * KV_BLOCK < keys) {
+            while (!s->pool.n_free)
+                if (!make_room(s, i)) return;
+            q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
+        }
     }
 }

@@ -66,8 +66,8 @@ int64_t scheduler_batch_need(const struct scheduler *s, int64_t max_batch);
 tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena *arena, struct err *e);
 /* Moves sequences from the queue into `running` while blocks and max_batch allow. */
 void scheduler_admit(struct scheduler *s);
-/* Gives every running sequence a block for its next key; puts the youngest back when there are not enough. */
-void scheduler_grow(struct scheduler *s);
+/* Gives every running sequence blocks for its next keys, as many as it may still need of `tokens`; puts the youngest back when there are not enough. */
+void scheduler_grow(struct scheduler *s, int64_t tokens);
 /* A sequence, running or not, has got its last token. It stays in `running` until scheduler_compact. */
 void scheduler_finish(struct scheduler *s, int64_t seq, enum finish finish);
 void scheduler_compact(struct scheduler *s);

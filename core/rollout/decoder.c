@@ -1,0 +1,115 @@
+#include "rollout/decoder.h"
+
+#include "model/layer.h"
+
+enum { BUCKET = 64 }; /* rows that a backend adds to a batch at most */
+
+struct decoder {
+    struct model *model;
+    struct decode *session;
+    int64_t most; /* rows that there is room for */
+    struct arena tensors, host;
+    struct layer_acts acts;
+    float *x, *hidden, *logits;
+    struct decode_row *rows;
+    int32_t *token;
+    float *logprob, *entropy;
+};
+
+tare_status decoder_new(struct model *m, struct decoder **out, struct err *e)
+{
+    *out = NULL;
+    if (!m->k->decode_open) return TARE_OK;
+    struct decoder *d;
+    TRY(mem_new((int64_t)sizeof *d, (void **)&d, e));
+    d->model = m;
+    model_arena_init(m, &d->tensors, "a token of all sequences");
+    arena_init(&d->host, "decoder");
+    *out = d;
+    return TARE_OK;
+}
+
+static void drop_session(struct decoder *d)
+{
+    if (d->session) d->model->k->decode_close(&d->model->ctx, d->session);
+    d->session = NULL;
+    d->most = 0;
+}
+
+void decoder_free(struct decoder *d)
+{
+    if (!d) return;
+    drop_session(d);
+    arena_free(&d->tensors);
+    arena_free(&d->host);
+    mem_free(d);
+}
+
+/* Tensors for `rows` rows. A session that knew the old ones goes with them. */
+static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
+{
+    const struct model *m = d->model;
+    const int64_t padded = rows + BUCKET;
+    drop_session(d);
+    arena_reset(&d->tensors);
+    arena_reset(&d->host);
+    TRY(layer_acts_new(m, padded, false, &d->tensors, &d->acts, e));
+    TRY(tensor_new(&d->tensors, float, padded * m->shape.hidden, &d->x, e));
+    TRY(tensor_new(&d->tensors, float, padded * m->shape.hidden, &d->hidden, e));
+    TRY(tensor_new(&d->tensors, float, padded * m->shape.vocab, &d->logits, e));
+    TRY(arena_new(&d->host, struct decode_row, rows, &d->rows, e));
+    TRY(arena_new(&d->host, int32_t, rows * DECODER_TOKENS, &d->token, e));
+    TRY(arena_new(&d->host, float, rows * DECODER_TOKENS, &d->logprob, e));
+    TRY(arena_new(&d->host, float, rows * DECODER_TOKENS, &d->entropy, e));
+    d->session = m->k->decode_open(&m->ctx);
+    if (!d->session) FAIL(e, TARE_E_NOMEM, "no memory for a decode session");
+    d->most = rows;
+    return TARE_OK;
+}
+
+tare_status decoder_begin(struct decoder *d, int64_t n, struct decoder_batch *b, struct err *e)
+{
+    if (n > d->most) TRY(grow(d, n, e));
+    *b = (struct decoder_batch){.rows = d->rows, .n = n, .token = d->token, .logprob = d->logprob, .entropy = d->entropy};
+    return TARE_OK;
+}
+
+/* One token of all rows, from its ids to the next. */
+static void issue(struct decoder *d, struct kv_cache *cache, const struct decode_places *p)
+{
+    struct model *m = d->model;
+    const struct forward_batch b = {.t = p->rows,
+                                    .ids = p->ids,
+                                    .pos = p->pos,
+                                    .write_row = p->write_row,
+                                    .write_slot = p->write_slot,
+                                    .n_writes = p->rows,
+                                    .out_rows = p->out_rows,
+                                    .n_out = p->rows};
+    forward_rows(m, cache, &b, &d->acts, d->x, d->hidden);
+    model_logits(m, d->hidden, p->rows, d->logits);
+    kernels_at(&m->ctx, "drawing tokens", -1);
+    m->k->sample(&m->ctx, p->token, p->logprob, p->entropy, d->logits, m->shape.vocab, p->draw, p->rows, m->shape.vocab);
+}
+
+tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decoder_batch *b, struct err *e)
+{
+    const struct model *m = d->model;
+    const struct kernels *k = m->k;
+    struct decode_places places = {0};
+    const struct decode_load load = {.rows = b->rows,
+                                     .n = b->n,
+                                     .tokens = b->tokens,
+                                     .stop = b->stop,
+                                     .n_stop = b->n_stop,
+                                     .shape = model_attn_shape(m)};
+    kernels_at(&m->ctx, "decoding", -1);
+    k->decode_load(&m->ctx, d->session, &load, &places);
+    for (int64_t i = 0; i < b->tokens && places.rows; i++) {
+        if (!k->decode_begin(&m->ctx, d->session)) continue;
+        issue(d, cache, &places);
+        k->decode_end(&m->ctx, d->session);
+    }
+    k->decode_read(&m->ctx, d->session, b->token, b->logprob, b->entropy);
+    return model_finish(m, e);
+}

@@ -1,0 +1,122 @@
+/* Sampling on a device whose decode sessions run many tokens without the host: the CUDA kernels as fibers on the host, and on a GPU where there is
+ * one. fp32: the CPU's tokens. batch_invariant: a sample's bits do not depend on the batch, and the update's pass over the same tokens has them too. */
+#include "rig.h"
+
+#ifdef TARE_CUDA_SHIM
+extern int64_t shim_found;
+extern char shim_first[400];
+void shim_forget(void);
+const struct kernels *kernels_shim(void);
+#endif
+
+static void device_rig(struct rig *r, const struct kernels *k, const char *dtype, int64_t width)
+{
+    const struct model_config c = {.dtype = dtype,
+                                   .save_dtype = "auto",
+                                   .init = "qwen2",
+                                   .hidden_size = 64,
+                                   .layers = 2,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .head_dim = width,
+                                   .intermediate_size = 64,
+                                   .context = 160,
+                                   .init_std = 0.2,
+                                   .tie_embeddings = true};
+    const int32_t eos[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct err e = {0};
+    *r = (struct rig){0};
+    arena_init(&r->arena, "rig");
+    assert_ok(model_new(&c, 250, eos, 10, 11, k, NULL, &r->m, &e), &e);
+}
+
+static void run(struct rig *r, int64_t max_batch, int64_t kv_tokens, const struct sample_params *p, struct sample_output *out)
+{
+    struct sampler *s;
+    struct err e = {0};
+    assert_ok(sampler_new(r->m, max_batch, kv_tokens, &s, &e), &e);
+    assert_ok(sampler_run(s, p, rng_key(7, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL, &r->arena, out, &e), &e);
+    sampler_free(s);
+}
+
+static void same_tokens(const struct sample_output *a, const struct sample_output *b, double tolerance)
+{
+    assert_int_equal(a->n, b->n);
+    assert_int_equal(a->n_tokens, b->n_tokens);
+    assert_memory_equal(a->token_begin, b->token_begin, (size_t)(a->n + 1) * 8);
+    assert_memory_equal(a->ids, b->ids, (size_t)a->n_tokens * 4);
+    assert_memory_equal(a->finish, b->finish, (size_t)a->n);
+    for (int64_t i = 0; i < a->n_tokens; i++) {
+        if (!(fabs((double)a->logprob[i] - (double)b->logprob[i]) <= tolerance))
+            fail_msg("token %lld: logprob %.9g, not %.9g", (long long)i, (double)a->logprob[i], (double)b->logprob[i]);
+        if (!(fabs((double)a->entropy[i] - (double)b->entropy[i]) <= tolerance))
+            fail_msg("token %lld: entropy %.9g, not %.9g", (long long)i, (double)a->entropy[i], (double)b->entropy[i]);
+    }
+}
+
+static void check_cpu_tokens(const struct kernels *k)
+{
+    struct rig cpu, device;
+    struct sample_output a, b;
+    const struct sample_params p = rig_params(1, 40);
+    device_rig(&cpu, rig_kernels(), "f32", 12);
+    device_rig(&device, k, "f32", 12);
+    run(&cpu, 0, 0, &p, &a);
+    run(&device, 0, 0, &p, &b);
+    same_tokens(&b, &a, 1e-4);
+    run(&device, 5, 400, &p, &b); /* a small cache: sequences are put back and begin again */
+    same_tokens(&b, &a, 1e-4);
+    rig_free(&cpu);
+    rig_free(&device);
+}
+
+static void check_invariant(const struct kernels *k, const char *dtype, int64_t width)
+{
+    struct rig r;
+    struct sample_output all, few;
+    const struct sample_params p = rig_params(1, 24);
+    device_rig(&r, k, dtype, width);
+    r.m->ctx.batch_invariant = 1;
+    run(&r, 0, 0, &p, &all);
+    run(&r, 3, 0, &p, &few);
+    same_tokens(&few, &all, 0);
+    rig_free(&r);
+}
+
+static void on_backend(const struct kernels *k)
+{
+    check_cpu_tokens(k);
+    check_invariant(k, "f32", 12);
+    check_invariant(k, "bf16", 64);
+}
+
+static void test_shim(void **state)
+{
+    (void)state;
+#ifdef TARE_CUDA_SHIM
+    shim_forget();
+    on_backend(kernels_shim());
+    if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
+#else
+    printf("SKIP: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
+    skip();
+#endif
+}
+
+static void test_cuda(void **state)
+{
+    const struct kernels *k;
+    struct err e;
+    (void)state;
+    if (kernels_cuda(0, &k, &e)) {
+        printf("SKIP: %s\n", e.message);
+        skip();
+    }
+    on_backend(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shim), cmocka_unit_test(test_cuda)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
