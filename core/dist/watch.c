@@ -179,10 +179,12 @@ static void end_with_errors(struct watch *w)
     struct err e = w->peers[best].error;
     for (int r = 0; r < w->size; r++) same += w->peers[r].failed && !strcmp(w->peers[r].error.message, e.message);
     if (same < w->size && strncmp(e.message, "rank ", 5)) {
-        char who[128], at[64];
+        char who[128], at[64], stage[64];
         const struct packet *p = best ? &w->peers[best].state : &w->mine;
         name_rank(best, p, who, sizeof who);
         where(p, at, sizeof at);
+        const int n = snprintf(stage, sizeof stage, "step %lld, %s: ", (long long)p->step, p->stage);
+        if (!strncmp(e.message, stage, (size_t)n)) memmove(e.message, e.message + n, strlen(e.message + n) + 1); /* said already */
         if (p->stage[0])
             err_prefix(&e, "%s failed in %s", who, at);
         else
@@ -213,7 +215,7 @@ static void check_timeouts(struct watch *w)
         if (p->inside && p->since + age > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
         if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) late = p, who = r;
     }
-    if (!waits) return;
+    if (!waits || !late->stage[0]) return; /* before the first stage a rank may be busy alone: a warm start, a codebook */
     struct err e = {0};
     char detail[300], ranks[100];
     if (late->calls < waits->calls) {
