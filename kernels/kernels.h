@@ -116,10 +116,10 @@ enum { DECODE_TOKENS = 64 };
 /* The places, in the backend's memory, for the batch that is issued: `rows` rows, of which the first n are sequences and the rest write nothing. */
 struct decode_places {
     int64_t rows;
-    const int32_t *ids, *pos;                       /* [rows] */
+    const int32_t *ids, *pos;                         /* [rows] */
     const int64_t *write_row, *write_slot, *out_rows; /* [rows]; a slot below 0: nothing is written */
-    const struct sample_row *draw;                  /* [rows] */
-    int32_t *token;                                 /* [rows] where the operation `sample` has to leave its results */
+    const struct sample_row *draw;                    /* [rows] */
+    int32_t *token;                                   /* [rows] where the operation `sample` has to leave its results */
     float *logprob, *entropy;
 };
 struct decode; /* a session */

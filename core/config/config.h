@@ -18,7 +18,7 @@ struct run_config {
     const char *device;  /* cpu, cuda */
     const char *kernels; /* auto, ref, avx2, avx512 */
     int64_t seed, threads;
-    bool deterministic;
+    const char *deterministic; /* true, false, batch_invariant */
 };
 
 struct model_config {

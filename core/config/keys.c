@@ -56,8 +56,12 @@ const struct config_key CONFIG_KEYS[] = {
         "Seed of everything random: prompt order, sampling, minibatches, initial weights. The same seed gives the same bits, "
         "whatever the number of threads."),
     INT(run, threads, "0", 0, 4096, "Threads of this process. 0: one for each core it may use. Never changes a result."),
-    BOOL(run, deterministic, "true",
-         "Use only operations with a fixed order of summation. On the CPU nothing else exists; on a GPU false allows faster ones."),
+    CHOICE(run, deterministic, "true", "true false batch_invariant",
+           "true: only operations with a fixed order of summation, so a run repeats bit for bit. batch_invariant: also the same "
+           "bits of a row's "
+           "logits in every batch, so what sampling and update compute agrees exactly; the CPU always has it, a GPU pays with "
+           "time. false: a GPU "
+           "may use faster orders."),
 
     TEXT(model, path, "",
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),

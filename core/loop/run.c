@@ -64,7 +64,9 @@ static tare_status load_model(struct run *r, const char *folder, struct model **
     const struct config *c = r->config;
     enum shard shard;
     TRY(shard_from(c->dist.shard, &shard, e));
-    return model_load_sharded(folder, &c->model, r->kernels, r->pool, &r->comm, shard, out, e);
+    TRY(model_load_sharded(folder, &c->model, r->kernels, r->pool, &r->comm, shard, out, e));
+    (*out)->ctx.batch_invariant = !strcmp(c->run.deterministic, "batch_invariant");
+    return TARE_OK;
 }
 
 static tare_status open_reference(struct run *r, struct err *e)

@@ -79,6 +79,16 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     return tensor_new_raw(a, float, t *larger(s->intermediate, s->qk_norm ? stride : q), &g->narrow, e);
 }
 
+/* dx[T,K] = dy[T,N] W[N,K] for packed product i: from the compute copy where the backend takes it, else from the weights w. */
+static void product_dx(const struct model *m, int64_t i, float *dx, const float *dy, const float *w, int64_t t, int64_t n,
+                       int64_t k)
+{
+    if (m->k->matmul_dx_packed)
+        m->k->matmul_dx_packed(&m->ctx, dx, dy, m->packed[i], t, n, k, 0, m->dtype);
+    else
+        m->k->matmul_dx(&m->ctx, dx, dy, w, t, n, k, 0, m->dtype);
+}
+
 /* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
 static void mlp_backward(const struct model *m, int64_t l, const struct layer_acts *a, struct row_grads *g, int64_t t,
                          const float *w, float *dw)
@@ -89,10 +99,10 @@ static void mlp_backward(const struct model *m, int64_t l, const struct layer_ac
     const int64_t C = m->shape.hidden, F = m->shape.intermediate;
     float *dact = g->narrow, *dgu = g->wide, *dnorm = g->norm;
     k->matmul_dw(c, dw + o->down, NULL, g->dx, a->act, t, C, F, m->dtype);
-    k->matmul_dx(c, dact, g->dx, w + o->down, t, C, F, 0, m->dtype);
+    product_dx(m, 4 * l + 3, dact, g->dx, w + o->down, t, C, F);
     k->swiglu_grad(c, dgu, dact, a->gate_up, t, F);
     k->matmul_dw(c, dw + o->gate_up, NULL, dgu, a->norm2, t, 2 * F, C, m->dtype);
-    k->matmul_dx(c, dnorm, dgu, w + o->gate_up, t, 2 * F, C, 0, m->dtype);
+    product_dx(m, 4 * l + 2, dnorm, dgu, w + o->gate_up, t, 2 * F, C);
     k->rmsnorm_grad(c, g->dx, C, dw + o->norm2, dnorm, C, a->mid, C, m->vectors[l].norm2, a->rms2, t, 1, C, 1);
 }
 
@@ -123,12 +133,12 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     const int64_t t = p->batch.t, C = m->shape.hidden, q = as.heads * as.head_dim;
     float *datt = g->narrow, *dqkv = g->wide, *dnorm = g->norm;
     k->matmul_dw(c, dw + o->o, NULL, g->dx, a->att, t, C, q, m->dtype);
-    k->matmul_dx(c, datt, g->dx, w + o->o, t, C, q, 0, m->dtype);
+    product_dx(m, 4 * l + 1, datt, g->dx, w + o->o, t, C, q);
     k->attention_grad(c, dqkv, datt, a->att, a->stats, a->qkv, as, p->segs, p->n_segs, t);
     k->rope(c, dqkv, as.stride, m->rope, p->batch.pos, t, as.heads + as.kv_heads, as.head_dim, 1);
     if (m->shape.qk_norm) qk_norm_backward(m, l, a, dqkv, g->narrow, t, dw);
     k->matmul_dw(c, dw + o->qkv, m->shape.qkv_bias ? dw + o->qkv_bias : NULL, dqkv, a->norm1, t, as.stride, C, m->dtype);
-    k->matmul_dx(c, dnorm, dqkv, w + o->qkv, t, as.stride, C, 0, m->dtype);
+    product_dx(m, 4 * l, dnorm, dqkv, w + o->qkv, t, as.stride, C);
     k->rmsnorm_grad(c, g->dx, C, dw + o->norm1, dnorm, C, p->x[l], C, m->vectors[l].norm1, a->rms1, t, 1, C, 1);
 }
 
@@ -149,7 +159,7 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
     const float *w;
     TRY(unit_weights(m, u, &w, e)); /* model_backward_begin has brought it */
     kernels_at(&m->ctx, "the head's gradient", -1);
-    m->k->matmul_dx(&m->ctx, dhidden, dlogits, w + at, n, V, C, 0, m->dtype);
+    product_dx(m, 4 * m->shape.layers, dhidden, dlogits, w + at, n, V, C);
     m->k->matmul_dw(&m->ctx, grads_head(g) + at, NULL, dlogits, hidden, n, V, C, m->dtype);
     return TARE_OK;
 }

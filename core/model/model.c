@@ -248,6 +248,7 @@ tare_status model_clone(const struct model *from, struct model **out, struct err
     *out = NULL;
     TRY(model_alloc(from->k, from->ctx.pool, &m, e));
     m->ctx.stream = from->ctx.stream;
+    m->ctx.batch_invariant = from->ctx.batch_invariant;
     m->shape = from->shape;
     m->comm = from->comm, m->ranks = from->ranks, m->rank = from->rank, m->shard = from->shard;
     m->dtype = from->dtype, m->file_dtype = from->file_dtype;

@@ -59,8 +59,8 @@ static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
     TRY(tensor_new(&d->tensors, float, padded * m->shape.vocab, &d->logits, e));
     TRY(arena_new(&d->host, struct decode_row, rows, &d->rows, e));
     TRY(arena_new(&d->host, int32_t, rows * DECODER_TOKENS, &d->token, e));
-    TRY(arena_new(&d->host, float, rows * DECODER_TOKENS, &d->logprob, e));
-    TRY(arena_new(&d->host, float, rows * DECODER_TOKENS, &d->entropy, e));
+    TRY(arena_new(&d->host, float, rows *DECODER_TOKENS, &d->logprob, e));
+    TRY(arena_new(&d->host, float, rows *DECODER_TOKENS, &d->entropy, e));
     d->session = m->k->decode_open(&m->ctx);
     if (!d->session) FAIL(e, TARE_E_NOMEM, "no memory for a decode session");
     d->most = rows;
@@ -97,12 +97,8 @@ tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decode
     const struct model *m = d->model;
     const struct kernels *k = m->k;
     struct decode_places places = {0};
-    const struct decode_load load = {.rows = b->rows,
-                                     .n = b->n,
-                                     .tokens = b->tokens,
-                                     .stop = b->stop,
-                                     .n_stop = b->n_stop,
-                                     .shape = model_attn_shape(m)};
+    const struct decode_load load = {
+        .rows = b->rows, .n = b->n, .tokens = b->tokens, .stop = b->stop, .n_stop = b->n_stop, .shape = model_attn_shape(m)};
     kernels_at(&m->ctx, "decoding", -1);
     k->decode_load(&m->ctx, d->session, &load, &places);
     for (int64_t i = 0; i < b->tokens && places.rows; i++) {

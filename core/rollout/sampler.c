@@ -36,7 +36,7 @@ struct sampler {
     int64_t refill_capacity;
     int64_t grown_elsewhere; /* log, refill and cache */
     struct sampler_stats stats;
-    struct draw_room *room; /* in the backend's memory; NULL where that is the host's */
+    struct draw_room *room;  /* in the backend's memory; NULL where that is the host's */
     struct decoder *decoder; /* NULL: a token at a time */
     /* of the current run */
     const struct sample_params *params;

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-#ifdef TARE_CUDA_SHIM
-int mma_host_eager;
-#endif
-
 void attention_plan_whole(attn_plan &p, const struct attn_seq *seqs, int64_t n, int64_t queries)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -171,8 +167,8 @@ static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t
     memo.n_tiles = (int64_t)plan.tiles.size(), memo.n_parts = plan.n_parts;
 }
 
-static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape s, int64_t n_tiles, int rows, const attn_parts *parts,
-                          int64_t n_queries)
+static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape s, int64_t n_tiles, int rows,
+                          const attn_parts *parts, int64_t n_queries)
 {
     if (parts) {
         const int64_t results = s.kv_heads * a.n_parts * (s.heads / s.kv_heads);
@@ -208,6 +204,6 @@ void cuda_attention(const struct kctx *c, float *out, float *stats, const float 
     a.tiles = reinterpret_cast<const attn_tile *>(memo.device);
     a.tables = reinterpret_cast<const int32_t *>(memo.device + memo.tables_at);
     a.n_parts = memo.n_parts;
-    attention_run(c, a, s, memo.n_tiles, (int)rows, split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr,
-                  n_seqs);
+    attention_run(c, a, s, memo.n_tiles, (int)rows,
+                  split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr, n_seqs);
 }

@@ -12,7 +12,8 @@ struct attn_tile {
     int32_t row, n;     /* rows row .. row+n-1 of the batch; n 0: nothing to do */
     int32_t begin, end; /* keys begin .. end-1, from the block table at `table` */
     int32_t limit;      /* query i sees keys below limit + i */
-    int32_t part;       /* -1: the result goes to out; else: the first of the n partial results (of `group` rows each), combined by a kernel of its own */
+    int32_t
+        part; /* -1: the result goes to out; else: the first of the n partial results (of `group` rows each), combined by a kernel of its own */
     int64_t table;
 };
 
@@ -29,12 +30,15 @@ struct attn_args {
     const int32_t *tables;
     float *part, *part_stats; /* [J, n_parts, H/J, D], [J, n_parts, H/J, 2]: sums not divided by l; m, l */
     int64_t n_parts;
-    int64_t stride;           /* of qkv */
+    int64_t stride; /* of qkv */
     int heads, kv_heads, dim;
     float scale;
 };
 
-enum { SPLIT_KEYS = 256 /* keys of a tile in split decoding */, TILE_KEYS = 64 /* keys that go through the tensor cores together */ };
+enum {
+    SPLIT_KEYS = 256 /* keys of a tile in split decoding */,
+    TILE_KEYS = 64 /* keys that go through the tensor cores together */
+};
 
 #define LOG2E 1.44269504088896341f
 

@@ -70,7 +70,8 @@ static void plan_make(grad_plan &p, const struct attn_seg *segs, int64_t n_segs,
         p.keys.push_back(grad_keys{row, (int32_t)std::min(width, t - row), first, (int32_t)p.jobs.size()});
     }
     /* Blocks start in the order of the grid: those with most work first. */
-    std::stable_sort(p.keys.begin(), p.keys.end(), [&p](const grad_keys &a, const grad_keys &b) { return work(p, a) > work(p, b); });
+    std::stable_sort(p.keys.begin(), p.keys.end(),
+                     [&p](const grad_keys &a, const grad_keys &b) { return work(p, a) > work(p, b); });
     std::stable_sort(p.queries.begin(), p.queries.end(), [](const grad_queries &a, const grad_queries &b) {
         return a.prefix_len + a.row - a.own > b.prefix_len + b.row - b.own;
     });
@@ -78,7 +79,8 @@ static void plan_make(grad_plan &p, const struct attn_seg *segs, int64_t n_segs,
 
 static bool plan_upload(const struct kctx *c, const grad_plan &p, grad_args &a)
 {
-    a.queries = static_cast<const grad_queries *>(cuda_upload_args(c, p.queries.data(), (int64_t)(p.queries.size() * sizeof(grad_queries))));
+    a.queries = static_cast<const grad_queries *>(
+        cuda_upload_args(c, p.queries.data(), (int64_t)(p.queries.size() * sizeof(grad_queries))));
     a.keys = static_cast<const grad_keys *>(cuda_upload_args(c, p.keys.data(), (int64_t)(p.keys.size() * sizeof(grad_keys))));
     a.jobs = static_cast<const grad_job *>(cuda_upload_args(c, p.jobs.data(), (int64_t)(p.jobs.size() * sizeof(grad_job))));
     return !kernel_faulted(c);
@@ -89,8 +91,8 @@ static bool fits_mma(struct attn_shape s)
     return attention_mma_fits(s) && s.stride % 8 == 0;
 }
 
-void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats, const float *qkv,
-                         struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
+                         const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
 {
     CUDA_OP(c, "attention_grad", "heads kv_heads head_dim segments t", s.heads, s.kv_heads, s.head_dim, n_segs, t);
     if (t <= 0) return;

@@ -12,7 +12,8 @@ enum { WARPS = 8, THREADS = 32 * WARPS, KEYS = TILE_KEYS, STEP = 32 /* query row
 
 /* Rows of a query head group: row r is (query first + r / group, head r % group); zeros from row n on. */
 template <int D, int ROWS>
-__device__ inline void rows_load(__nv_bfloat16 *tile, const __nv_bfloat16 *from, int64_t ld, int64_t first, int row, int n, int group)
+__device__ inline void rows_load(__nv_bfloat16 *tile, const __nv_bfloat16 *from, int64_t ld, int64_t first, int row, int n,
+                                 int group)
 {
     for (int i = (int)threadIdx.x; i < ROWS * D / 8; i += THREADS) {
         const int r = i / (D / 8), column = i % (D / 8) * 8;
@@ -24,7 +25,8 @@ __device__ inline void rows_load(__nv_bfloat16 *tile, const __nv_bfloat16 *from,
 
 /* ---- dQ */
 
-struct key_block { /* 64 keys of a tile of queries: rows begin .. +63, those below `end` exist; own: seen up to the query's own row */
+struct
+    key_block { /* 64 keys of a tile of queries: rows begin .. +63, those below `end` exist; own: seen up to the query's own row */
     int begin, end;
     bool own;
 };
@@ -36,7 +38,8 @@ __device__ inline key_block key_block_at(const grad_queries &t, int i)
     return key_block{t.own + (i - prefix) * KEYS, t.row + t.n, true};
 }
 
-template <int D> __device__ inline void key_block_load(__nv_bfloat16 *k, __nv_bfloat16 *v, const grad_args &a, key_block b, int head)
+template <int D>
+__device__ inline void key_block_load(__nv_bfloat16 *k, __nv_bfloat16 *v, const grad_args &a, key_block b, int head)
 {
     const __nv_bfloat16 *keys = a.qkv16 + (a.heads + head) * D;
     rows_load<D, KEYS>(k, keys, a.stride, b.begin, 0, b.end - b.begin, 1);
@@ -158,7 +161,8 @@ struct step_rows { /* STEP query rows of a job, and where they stand in shared m
     int *query;                 /* -1: no row */
 };
 
-template <int D> __device__ inline void step_load(const step_rows &s, const grad_args &a, const grad_job &j, int row, int head, int group)
+template <int D>
+__device__ inline void step_load(const step_rows &s, const grad_args &a, const grad_job &j, int row, int head, int group)
 {
     const int n = (j.to - j.from) * group;
     rows_load<D, STEP>(s.q, a.qkv16 + head * group * D, a.stride, j.from, row, n, group);
@@ -212,8 +216,8 @@ template <int D> __device__ inline void step_add(float sum[D / 8][4], const floa
 }
 
 template <int D>
-__device__ inline void grad_key_step(float dk[D / 8][4], float dv[D / 8][4], const grad_args &a, const grad_job &j, const step_rows &s,
-                                     __nv_bfloat16 *k, __nv_bfloat16 *v, int first)
+__device__ inline void grad_key_step(float dk[D / 8][4], float dv[D / 8][4], const grad_args &a, const grad_job &j,
+                                     const step_rows &s, __nv_bfloat16 *k, __nv_bfloat16 *v, int first)
 {
     const int lane = (int)threadIdx.x % 32;
     const float scale2 = a.scale * LOG2E;

@@ -17,7 +17,8 @@ template <int D, int WARPS> struct mma_tiles {
 
 /* Keys begin .. +63 of one head, zeros from `end` on. */
 template <int D, int THREADS>
-__device__ inline void keys_load(__nv_bfloat16 *tile, const void *cache, const int32_t *table, int begin, int end, int kv_heads, int head)
+__device__ inline void keys_load(__nv_bfloat16 *tile, const void *cache, const int32_t *table, int begin, int end, int kv_heads,
+                                 int head)
 {
     const __nv_bfloat16 *base = static_cast<const __nv_bfloat16 *>(cache);
     for (int i = (int)threadIdx.x; i < TILE_KEYS * D / 8; i += THREADS) {
@@ -37,15 +38,16 @@ __device__ inline void queries_load(__nv_bfloat16 *tile, const attn_args &a, con
         const int row = i / (D / 4), column = i % (D / 4) * 4;
         float4 x = make_float4(0, 0, 0, 0);
         if (row < t.n * group)
-            x = *reinterpret_cast<const float4 *>(a.qkv + (t.row + row / group) * a.stride + (head * group + row % group) * D + column);
+            x = *reinterpret_cast<const float4 *>(a.qkv + (t.row + row / group) * a.stride + (head * group + row % group) * D +
+                                                  column);
         tile_store4<D>(tile, row, column, x);
     }
 }
 
 /* One block of 64 keys for a warp's 16 rows. limit: of the lane's two rows. */
 template <int D>
-__device__ inline void attend(float o[D / 8][4], float m[2], float l[2], const uint32_t q[D / 16][4], __nv_bfloat16 *k, __nv_bfloat16 *v,
-                              int begin, const int limit[2], float scale2)
+__device__ inline void attend(float o[D / 8][4], float m[2], float l[2], const uint32_t q[D / 16][4], __nv_bfloat16 *k,
+                              __nv_bfloat16 *v, int begin, const int limit[2], float scale2)
 {
     const int lane = (int)threadIdx.x % 32;
     float s[TILE_KEYS / 8][4];
@@ -165,7 +167,8 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
         cp_async_commit();
         cp_async_wait<1>();
         __syncthreads();
-        if (works) attend<D>(o, m, l, q, k_tile + stage * TILE_KEYS * D, v_tile + stage * TILE_KEYS * D, begin, limit, a.scale * LOG2E);
+        if (works)
+            attend<D>(o, m, l, q, k_tile + stage * TILE_KEYS * D, v_tile + stage * TILE_KEYS * D, begin, limit, a.scale * LOG2E);
         __syncthreads();
     }
     if (works) results_store<D>(a, t, head, group, o, m, l);
@@ -179,7 +182,8 @@ __global__ void attention_combine(const attn_args a, const attn_parts *parts)
     const int64_t base = (int64_t)(head / group) * a.n_parts;
     float m = -INFINITY, l = 0, o = 0;
     for (int u = 0; u < 2; u++)
-        for (int i = 0; i < p.count[u]; i++) m = fmaxf(m, a.part_stats[((base + p.first[u] + i * p.stride[u]) * group + head % group) * 2]);
+        for (int i = 0; i < p.count[u]; i++)
+            m = fmaxf(m, a.part_stats[((base + p.first[u] + i * p.stride[u]) * group + head % group) * 2]);
     for (int u = 0; u < 2; u++)
         for (int i = 0; i < p.count[u]; i++) {
             const int64_t at = (base + p.first[u] + i * p.stride[u]) * group + head % group;

@@ -5,12 +5,24 @@
 
 enum { PLAIN_ROWS = 16, PLAIN_KEYS = 16, PLAIN_THREADS = 128, PLAIN_LANES = PLAIN_THREADS / PLAIN_ROWS };
 
-__device__ inline float cache_value(float x) { return x; }
-__device__ inline float cache_value(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float cache_value(float x)
+{
+    return x;
+}
+__device__ inline float cache_value(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
 /* As the products take it: the cache's precision. */
 template <typename T> __device__ inline float query_value(float x);
-template <> __device__ inline float query_value<float>(float x) { return x; }
-template <> __device__ inline float query_value<__nv_bfloat16>(float x) { return __bfloat162float(__float2bfloat16_rn(x)); }
+template <> __device__ inline float query_value<float>(float x)
+{
+    return x;
+}
+template <> __device__ inline float query_value<__nv_bfloat16>(float x)
+{
+    return __bfloat162float(__float2bfloat16_rn(x));
+}
 
 struct plain_shared { /* pieces of dynamic shared memory */
     float *q, *o, *k, *v, *p, *factor, *sum;
@@ -43,7 +55,8 @@ __device__ inline float row_sum(float x)
 }
 
 template <typename T>
-__device__ inline void plain_keys_load(const plain_shared &s, const attn_args &a, const int32_t *table, int begin, int end, int head)
+__device__ inline void plain_keys_load(const plain_shared &s, const attn_args &a, const int32_t *table, int begin, int end,
+                                       int head)
 {
     for (int i = (int)threadIdx.x; i < PLAIN_KEYS * a.dim; i += PLAIN_THREADS) {
         const int key = begin + i / a.dim, d = i % a.dim;
@@ -59,7 +72,8 @@ __device__ inline void plain_keys_load(const plain_shared &s, const attn_args &a
 }
 
 /* Rows first .. of the tile. */
-template <typename T> __device__ inline void plain_rows(const plain_shared &s, const attn_args &a, const attn_tile &t, int head, int first)
+template <typename T>
+__device__ inline void plain_rows(const plain_shared &s, const attn_args &a, const attn_tile &t, int head, int first)
 {
     const int group = a.heads / a.kv_heads, rows = min(PLAIN_ROWS, t.n * group - first);
     const int row = (int)threadIdx.x / PLAIN_LANES, lane = (int)threadIdx.x % PLAIN_LANES;

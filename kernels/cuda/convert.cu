@@ -22,6 +22,6 @@ void to_bf16(const struct kctx *c, __nv_bfloat16 *to, const float *from, int64_t
     if (n % 4 || (uintptr_t)from % 16 || (uintptr_t)to % 8)
         CUDA_LAUNCH(c, to_bf16_one, cuda_blocks(n, 256), 256, 0, to, from, n);
     else
-        CUDA_LAUNCH(c, to_bf16_four, cuda_blocks(n / 4, 256), 256, 0, reinterpret_cast<uint2 *>(to), reinterpret_cast<const float4 *>(from),
-                    n / 4);
+        CUDA_LAUNCH(c, to_bf16_four, cuda_blocks(n / 4, 256), 256, 0, reinterpret_cast<uint2 *>(to),
+                    reinterpret_cast<const float4 *>(from), n / 4);
 }

@@ -26,10 +26,14 @@ struct decode_state {
     struct attn_tile *tiles; /* [rows, 2, pieces] */
     struct attn_parts *parts;
     int rows, width, pieces, n_stop;
+    int whole; /* one tile of all keys a row, as in a pass over many tokens: batch_invariant */
 };
 
 enum decode_mode { IDLE, AT_ONCE, CAPTURE };
 
+#ifdef TARE_CUDA_SHIM
+typedef void *cudaGraphExec_t; /* it has no graphs: every token is issued */
+#endif
 struct decode_graph {
     bool tried = false; /* issued once without a capture: working memory has its size, modules are loaded */
     cudaGraphExec_t run = nullptr;
@@ -111,6 +115,10 @@ static __global__ void decode_advance(const decode_state s, int first)
         tiles[s.pieces + i] = tile_of(s, r, 1, shared + i * SPLIT_KEYS, keys, (s.rows + r) * s.pieces + i);
     }
     if (thread) return;
+    if (s.whole && keys) {
+        tiles[1].end = keys, tiles[1].limit = keys, tiles[1].part = -1;
+        return;
+    }
     attn_parts p = {};
     p.first[0] = begin * s.pieces + r - begin, p.stride[0] = n;
     p.first[1] = (s.rows + r) * s.pieces, p.stride[1] = 1;
@@ -225,7 +233,7 @@ static int64_t bucket(int64_t n)
     return (n + units[i] - 1) / units[i] * units[i];
 }
 
-static void fill(decode_loaded &host, const struct decode_load &l, int64_t rows, int64_t width)
+static void fill(decode_loaded &host, const struct decode_load &l, int64_t rows, int64_t width, bool whole)
 {
     std::vector<attn_seq> seqs((size_t)l.n);
     for (int64_t r = 0; r < rows; r++) {
@@ -238,7 +246,7 @@ static void fill(decode_loaded &host, const struct decode_load &l, int64_t rows,
         seqs[(size_t)r] = attn_seq{r, 1, row.pos, row.blocks};
     }
     const int64_t group = l.shape.heads / l.shape.kv_heads, queries = group < 64 ? 64 / group : 1;
-    for (const attn_run &run : attention_runs(seqs.data(), l.n, queries))
+    for (const attn_run &run : attention_runs(seqs.data(), whole ? 0 : l.n, queries))
         for (int32_t i = run.first; i < run.first + run.n; i++)
             host.run_first[i] = run.first, host.run_n[i] = run.n, host.run_shared[i] = run.shared * KV_BLOCK;
     if (l.n_stop) memcpy(host.stop, l.stop, (size_t)l.n_stop * sizeof *l.stop);
@@ -250,19 +258,21 @@ void cuda_decode_load(const struct kctx *c, struct decode *d, const struct decod
     const int64_t rows = bucket(load->n);
     int64_t keys = 1, pieces = 1;
     for (int64_t i = 0; i < load->n; i++) keys = most(keys, load->rows[i].pos + load->tokens + 1);
-    while (pieces * SPLIT_KEYS < keys) pieces *= 2;
+    while (!c->batch_invariant && pieces * SPLIT_KEYS < keys) pieces *= 2;
     if (!reserve(c, d, rows, (keys + KV_BLOCK - 1) / KV_BLOCK, pieces, load->n_stop)) return;
     decode_loaded host = {};
     std::vector<unsigned char> bytes((size_t)place_loaded(host, nullptr, d->most_rows, d->most_width, d->most_stop));
     place_loaded(host, bytes.data(), d->most_rows, d->most_width, d->most_stop);
-    fill(host, *load, rows, d->most_width);
+    fill(host, *load, rows, d->most_width, c->batch_invariant);
     if (!CUDA_TRY(c, cudaMemcpyAsync(d->memory, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, cuda_stream(c)))) return;
     d->load = *load;
     d->s.rows = (int)rows, d->s.width = (int)d->most_width, d->s.pieces = (int)pieces, d->s.n_stop = (int)load->n_stop;
-    d->view = decode_view{d->s.tiles, d->s.parts, d->s.in.tables, rows, rows * 2 * pieces, 2 * rows * pieces};
+    d->s.whole = c->batch_invariant;
+    d->view =
+        decode_view{d->s.tiles, d->s.whole ? nullptr : d->s.parts, d->s.in.tables, rows, rows * 2 * pieces, 2 * rows * pieces};
     CUDA_LAUNCH(c, decode_advance, (unsigned)rows, 64, 0, d->s, 1);
-    *places = decode_places{rows,       d->s.in.ids,  d->s.in.pos, d->s.write_row, d->s.write_slot, d->s.out_rows,
-                            d->s.in.draw, d->s.token, d->s.logprob, d->s.entropy};
+    *places = decode_places{rows,          d->s.in.ids,  d->s.in.pos, d->s.write_row, d->s.write_slot,
+                            d->s.out_rows, d->s.in.draw, d->s.token,  d->s.logprob,   d->s.entropy};
 }
 
 /* Graphs hold the address of the working memory; when an operation has needed more of it, they are made again. n_stop and width are theirs too. */

@@ -21,10 +21,16 @@ void cuda_pack(const struct kctx *c, void *packed, const float *w, int64_t n, in
 
 /* The shim has no cuBLASLt, and takes the kernels of batch_invariant. */
 #ifdef TARE_CUDA_SHIM
-static bool has_lt(const struct kctx *) { return false; }
+static bool has_lt(const struct kctx *)
+{
+    return false;
+}
 void matmul_lt(const struct kctx *, const lt_product &) {}
 #else
-static bool has_lt(const struct kctx *) { return true; }
+static bool has_lt(const struct kctx *)
+{
+    return true;
+}
 #endif
 
 /* a in bf16 in working memory of `n` elements at `at`; at moves behind it. */
@@ -105,8 +111,8 @@ static __global__ void widen(float *to, const __nv_bfloat16 *from, int64_t n)
         to[i] = __bfloat162float(from[i]);
 }
 
-void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k, int accumulate,
-                    enum dtype dtype)
+void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
+                    int accumulate, enum dtype dtype)
 {
     CUDA_OP(c, "matmul_dx", "t n k", t, n, k);
     if (t <= 0 || k <= 0) return;

@@ -80,7 +80,8 @@ static uint32_t alignment(const void *p)
     return at % 256 == 0 ? 256 : at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
 }
 
-template <typename T> static bool prefer(const struct kctx *c, cublasLtMatmulPreference_t f, cublasLtMatmulPreferenceAttributes_t what, T value)
+template <typename T>
+static bool prefer(const struct kctx *c, cublasLtMatmulPreference_t f, cublasLtMatmulPreferenceAttributes_t what, T value)
 {
     return LT_TRY(c, cublasLtMatmulPreferenceSetAttribute(f, what, &value, sizeof value));
 }
@@ -94,11 +95,11 @@ static bool choose(const struct kctx *c, const lt_product &p, lt_plan *plan, boo
     const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     if (!LT_TRY(c, cublasLtMatmulPreferenceCreate(&f))) return false;
     const bool ok = prefer(c, f, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)WORKSPACE) &&
-              prefer(c, f, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions) &&
-              prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a)) &&
-              prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.b)) &&
-              prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.residual ? p.residual : p.d)) &&
-              prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.d)) ;
+                    prefer(c, f, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions) &&
+                    prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a)) &&
+                    prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.b)) &&
+                    prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.residual ? p.residual : p.d)) &&
+                    prefer(c, f, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.d));
     if (ok) { /* "not supported" is an answer here, no failure */
         const cublasStatus_t status =
             cublasLtMatmulAlgoGetHeuristic(lt.handle, plan->product, plan->a, plan->b, plan->c, plan->d, f, 1, &found, &n);
@@ -120,8 +121,8 @@ static void forget(lt_plan *plan)
 
 static lt_plan *plan_for(const struct kctx *c, const lt_product &p)
 {
-    const int kind = p.trans_a | p.trans_b << 1 | (p.bias != nullptr) << 2 | (p.residual != nullptr) << 3 | (p.residual == p.d) << 4 |
-                     (int)p.dtype << 5 | (int)(alignment(p.a) << 8 | alignment(p.b) << 18);
+    const int kind = p.trans_a | p.trans_b << 1 | (p.bias != nullptr) << 2 | (p.residual != nullptr) << 3 |
+                     (p.residual == p.d) << 4 | (int)p.dtype << 5 | (int)(alignment(p.a) << 8 | alignment(p.b) << 18);
     const uint32_t at = alignment(p.d) < alignment(p.residual) ? alignment(p.d) : alignment(p.residual);
     const lt_key key(p.rows, p.cols, p.inner, kind, p.lda, p.ldb, p.ldd, p.ld_residual << 10 | (int64_t)at);
     const auto known = lt.plans.find(key);
@@ -158,8 +159,8 @@ void matmul_lt(const struct kctx *c, const lt_product &p)
     const float one = 1, beta = p.residual ? 1 : 0;
     const bool bias = p.bias && !plan->bias_apart;
     if (bias && !set(c, plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias)) return;
-    LT_TRY(c, cublasLtMatmul(lt.handle, plan->product, &one, p.a, plan->a, p.b, plan->b, &beta, p.residual ? p.residual : p.d, plan->c,
-                             p.d, plan->d, &plan->algo, lt.workspace, WORKSPACE, cuda_stream(c)));
+    LT_TRY(c, cublasLtMatmul(lt.handle, plan->product, &one, p.a, plan->a, p.b, plan->b, &beta, p.residual ? p.residual : p.d,
+                             plan->c, p.d, plan->d, &plan->algo, lt.workspace, WORKSPACE, cuda_stream(c)));
     if (p.bias && !bias) CUDA_LAUNCH(c, add_bias, cuda_blocks(p.rows * p.cols, 256), 256, 0, p.d, p.bias, p.rows, p.cols, p.ldd);
 }
 #endif

@@ -5,8 +5,8 @@
 enum { TILE = 64, STEP = 16, THREADS = 256 };
 
 /* rows x STEP of a factor to shared memory, transposed: to[k][row]. The inner loop runs along whichever index is contiguous. */
-__device__ inline void plain_load(float (*to)[TILE + 1], const float *from, int64_t first, int64_t rows, int64_t row_step, int64_t k,
-                                  int64_t inner, int64_t k_step, int round)
+__device__ inline void plain_load(float (*to)[TILE + 1], const float *from, int64_t first, int64_t rows, int64_t row_step,
+                                  int64_t k, int64_t inner, int64_t k_step, int round)
 {
     for (int i = (int)threadIdx.x; i < TILE * STEP; i += THREADS) {
         const int r = row_step == 1 ? i % TILE : i / STEP, j = row_step == 1 ? i / TILE : i % STEP;

@@ -37,7 +37,9 @@ __device__ inline uint4 stream_load(const __nv_bfloat16 *from)
     return *reinterpret_cast<const uint4 *>(from);
 #else
     uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from));
     return v;
 #endif
 }
@@ -94,7 +96,8 @@ template <int N> struct stream_block {
     static constexpr int WARPS = N == 4 ? 8 : MOST_WARPS;
 };
 
-template <int M, int N, typename X> static __global__ void __launch_bounds__(32 * stream_block<N>::WARPS, 1) product_stream(const product p)
+template <int M, int N, typename X>
+static __global__ void __launch_bounds__(32 * stream_block<N>::WARPS, 1) product_stream(const product p)
 {
     CUDA_SHARED(float, sums); /* [warps][16 M][8 N] */
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;

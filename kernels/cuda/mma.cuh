@@ -22,10 +22,22 @@
 
 #include <stdint.h>
 
-__device__ inline int tile_row(int lane) { return lane % 16; }
-__device__ inline int tile_col(int lane) { return lane / 16 * 8; }
-__device__ inline int tile_row_b(int lane) { return lane % 8 + lane / 16 * 8; }
-__device__ inline int tile_col_b(int lane) { return lane / 8 % 2 * 8; }
+__device__ inline int tile_row(int lane)
+{
+    return lane % 16;
+}
+__device__ inline int tile_col(int lane)
+{
+    return lane / 16 * 8;
+}
+__device__ inline int tile_row_b(int lane)
+{
+    return lane % 8 + lane / 16 * 8;
+}
+__device__ inline int tile_col_b(int lane)
+{
+    return lane / 8 % 2 * 8;
+}
 
 /* More than 48 KB of dynamic shared memory are allowed kernel by kernel. */
 #ifdef TARE_CUDA_SHIM
@@ -37,7 +49,10 @@ __device__ inline int tile_col_b(int lane) { return lane / 8 % 2 * 8; }
 
 #ifndef TARE_CUDA_SHIM
 
-__device__ inline uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
 
 __device__ inline void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
 {
@@ -65,13 +80,20 @@ __device__ inline void ldmatrix_trans(uint32_t r[4], const void *row)
 /* 16 bytes to shared memory; zeros when not valid (nothing is read then). Arrives at cp_async_wait of its group. */
 __device__ inline void cp_async16(void *to, const void *from, bool valid)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid ? 16 : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
 }
 
-__device__ inline void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ inline void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 /* Until all but the newest N groups of this thread have arrived. */
-template <int N> __device__ inline void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ inline void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 /* Two floats to bf16 (nearest even), the first in the low half. */
 __device__ inline uint32_t bf16_pair(float low, float high)
@@ -93,7 +115,13 @@ __device__ inline float exp2_fast(float x)
 #include "mma_host.cuh"
 #endif
 
-__device__ inline float bf16_low(uint32_t pair) { return __uint_as_float(pair << 16); }
-__device__ inline float bf16_high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
+__device__ inline float bf16_low(uint32_t pair)
+{
+    return __uint_as_float(pair << 16);
+}
+__device__ inline float bf16_high(uint32_t pair)
+{
+    return __uint_as_float(pair & 0xffff0000u);
+}
 
 #endif

@@ -95,6 +95,38 @@ static void test_layouts_of_tiny_models(void **state)
     }
 }
 
+/* A real model: long sums, a vocabulary of many tasks. SMOLLM2 names its folder. */
+static void test_layouts_of_smollm2(void **state)
+{
+    const struct setting settings[] = {{7, 0, 0, 2}, {32, 0, 0, 1}, {32, 0, 20, 2}};
+    const char *folder = getenv("SMOLLM2");
+    (void)state;
+    if (!folder || !*folder) {
+        printf("SKIP: SMOLLM2 is not set (the folder of SmolLM2-135M)\n");
+        skip();
+    }
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct rig r, other;
+        struct sample_output base, out;
+        struct sampler_stats stats;
+        rig_load(&r, folder, bf16 ? "bf16" : "f32", 1);
+        sample_all(&r, (struct setting){1, 0, 0, 1}, 1, 5, &base, &stats);
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            rig_load(&other, folder, bf16 ? "bf16" : "f32", settings[i].threads);
+            sample_all(&other, settings[i], 1, 5, &out, &stats);
+            assert_same(&base, &out);
+            rig_free(&other);
+        }
+        for (int share = 0; share < 2; share++) {
+            float *logprob, *entropy;
+            rig_score(&r, rig_requests(r.m->shape.vocab), N_REQUESTS, &base, 1, share, &logprob, &entropy);
+            assert_memory_equal(logprob, base.logprob, (size_t)base.n_tokens * sizeof *logprob);
+            assert_memory_equal(entropy, base.entropy, (size_t)base.n_tokens * sizeof *entropy);
+        }
+        rig_free(&r);
+    }
+}
+
 static int check_greedy(const char *folder, int64_t batch)
 {
     struct err e = {0};
@@ -355,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts_of_random_models),
         cmocka_unit_test(test_layouts_of_tiny_models),
+        cmocka_unit_test(test_layouts_of_smollm2),
         cmocka_unit_test(test_greedy_texts),
         cmocka_unit_test(test_alone_and_in_company),
         cmocka_unit_test(test_stops),

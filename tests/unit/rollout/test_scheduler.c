@@ -98,7 +98,7 @@ static void run_world(struct world *w, const struct sample_request *r, int64_t n
         scheduler_admit(s);
         assert_true(s->n_running > 0 && s->n_running <= batch);
         run_prefill(w);
-        scheduler_grow(s);
+        scheduler_grow(s, 1);
         run_decode(w);
     }
     assert_int_equal(s->pool.n_free, s->pool.n); /* nothing is held when all is done */

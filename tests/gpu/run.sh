@@ -1,0 +1,145 @@
+#!/bin/bash
+# Everything that needs a GPU, one command:   tests/gpu/run.sh [OUT]        a line PASS, FAIL or SKIP with the reason for each check
+#   kernels     every device test on the GPU (kernel by kernel against ref, attention, products, sampling, decode sessions as CUDA graphs)
+#   parity      tiny models against the goldens, in fp32 and bf16 (SHARED, default ../shared)
+#   sanitizer   the device tests under compute-sanitizer: memcheck, racecheck, synccheck, initcheck
+#   quickstart  on CUDA and on the CPU: accuracy before and after
+#   resume      a CUDA run killed and resumed has the bits of one that was not
+# Exit status: 0 when nothing failed (77 without a GPU). BUILD, ARCH as in bench/gpu/run.sh; ONLY=kernels,parity,... takes some.
+cd "$(dirname "$0")/../.." || exit 1
+ROOT=$PWD
+OUT=${1:-${OUT:-tests/gpu/out}}
+BUILD=$(realpath -m "${BUILD:-build}")
+SHARED=${SHARED:-$ROOT/../shared}
+ONLY=${ONLY:-kernels,parity,sanitizer,quickstart,resume}
+mkdir -p "$OUT"
+OUT=$(realpath "$OUT")
+failed=0
+pass() { echo "PASS $*"; }
+fail() { echo "FAIL $*"; failed=$((failed + 1)); }
+skip() { echo "SKIP $*"; }
+wanted() { case ",$ONLY," in *",$1,"*) return 0 ;; *) return 1 ;; esac; }
+
+if ! command -v nvidia-smi > /dev/null || ! nvidia-smi -L > "$OUT/gpu.txt" 2>&1; then
+    skip "all: nvidia-smi sees no GPU on this machine"
+    exit 77
+fi
+cat "$OUT/gpu.txt"
+export SHARED SOURCE=$ROOT TARE=$BUILD/tare TARE_PLUGIN_PATH=$BUILD/plugins
+{
+    cmake -S . -B "$BUILD" -DBUILD_TESTING=ON && cmake --build "$BUILD" -j "$(nproc)" &&
+        cmake -S kernels/cuda -B "$BUILD/cuda" -DTARE_CUDA_OUT="$BUILD" -DTARE_CUDA_ARCHITECTURES="${ARCH:-90a}" && cmake --build "$BUILD/cuda" -j "$(nproc)"
+} > "$OUT/build.log" 2>&1 || { tail -20 "$OUT/build.log"; fail "build (see $OUT/build.log)"; exit 1; }
+"$BUILD/tare" doctor > "$OUT/doctor.txt" 2>&1
+grep -i cuda "$OUT/doctor.txt" | head -3
+
+# A cmocka program's tests whose names end in _on_cuda (or are test_cuda). Skipped ones are told apart from passed ones.
+device_tests=()
+for t in "$BUILD"/test_*_device; do [ -x "$t" ] && device_tests+=("$t"); done
+
+program() { # NAME, LOG, command...
+    local name=$1 log=$2
+    shift 2
+    if ! timeout 560 env CMOCKA_TEST_FILTER= "$@" > "$log" 2>&1; then
+        fail "$name: $(grep -m1 -E 'ERROR|FAILED|error|fail' "$log" | cut -c1-200)"
+    elif grep -q "SKIP: .*\(GPU\|CUDA\|libtare_cuda\)" "$log"; then
+        fail "$name: skipped although there is a GPU: $(grep -m1 'SKIP:' "$log" | cut -c1-160)"
+    else
+        pass "$name: $(grep -c '\[       OK \]' "$log") tests"
+    fi
+}
+
+if wanted kernels; then
+    [ ${#device_tests[@]} -gt 0 ] || fail "kernels: no test_*_device program was built"
+    for t in "${device_tests[@]}"; do program "kernels $(basename "$t")" "$OUT/$(basename "$t").log" "$t"; done
+fi
+
+# Greedy texts of the tiny models on CUDA and on the CPU (whose logprobs test_parity holds against the goldens): the same ids, logprobs within 1e-4
+# (fp32). bf16 is compared by its logprobs as far as the texts agree.
+if wanted parity; then
+    models=("$SHARED"/models/tiny/*/config.json)
+    if [ ! -e "${models[0]}" ]; then
+        skip "parity: $SHARED/models/tiny is not there; set SHARED"
+    else
+        for config in "${models[@]}"; do
+            model=$(dirname "$config")
+            for dtype in f32 bf16; do
+                name="parity $(basename "$model") $dtype"
+                for device in cpu cuda; do
+                    for i in 1 2 3 4 5 6; do echo "{\"id\":\"$i\",\"ids\":[$((i * 3)),$((i * 5 + 7)),$((i + 20)),11,$((40 - i))]}"; done |
+                        "$BUILD/tare" generate "$model" run.device=$device model.dtype=$dtype rollout.temperature=0 rollout.group_size=1 \
+                            rollout.max_new_tokens=48 > "$OUT/parity-$device.jsonl" 2> "$OUT/parity-$device.err" || echo "failed" > "$OUT/parity-$device.jsonl"
+                done
+                if answer=$(python3 - "$OUT/parity-cpu.jsonl" "$OUT/parity-cuda.jsonl" $dtype 2>&1 << 'EOF'
+import json, sys
+a, b = ([json.loads(l) for l in open(p)] for p in sys.argv[1:3])
+exact, limit = sys.argv[3] == "f32", 1e-4 if sys.argv[3] == "f32" else 0.1
+worst = same = 0
+assert a and len(a) == len(b), "%d and %d completions" % (len(a), len(b))
+for x, y in zip(sorted(a, key=lambda r: r["id"]), sorted(b, key=lambda r: r["id"])):
+    n = next((i for i, (p, q) in enumerate(zip(x["ids"], y["ids"])) if p != q), min(len(x["ids"]), len(y["ids"])))
+    same += x["ids"] == y["ids"]
+    assert not exact or x["ids"] == y["ids"], "%s: the texts differ from token %d on" % (x["id"], n)
+    worst = max([worst] + [abs(p - q) for p, q in zip(x["logprobs"][:n], y["logprobs"][:n])])
+assert worst <= limit, "logprobs differ by %g" % worst
+print("%d of %d texts the same, logprobs within %.2g" % (same, len(a), worst))
+EOF
+                ); then pass "$name: $answer"; else fail "$name: $(echo "$answer" | tail -1) $(head -1 "$OUT/parity-cuda.err")"; fi
+            done
+        done
+    fi
+fi
+
+if wanted sanitizer; then
+    if ! command -v compute-sanitizer > /dev/null; then
+        skip "sanitizer: there is no compute-sanitizer on this machine"
+    else
+        for tool in memcheck racecheck synccheck initcheck; do
+            for t in "${device_tests[@]}"; do
+                log=$OUT/$tool-$(basename "$t").log
+                if timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 "$t" > "$log" 2>&1; then
+                    pass "$tool $(basename "$t"): $(grep -m1 'ERROR SUMMARY' "$log")"
+                else
+                    fail "$tool $(basename "$t"): $(grep -m1 -E 'ERROR SUMMARY|=========|FAILED' "$log" | cut -c1-200)"
+                fi
+            done
+        done
+    fi
+fi
+
+# The last evaluation in a run's metrics.
+accuracy() { grep -o '"eval/[^"]*":[0-9.eE+-]*' "$1/metrics.jsonl" | tail -1; }
+
+if wanted quickstart; then
+    for device in cpu cuda; do
+        if timeout 560 "$BUILD/tare" train configs/quickstart.ini run.device=$device run.dir="$OUT/quickstart-$device" \
+            model.path="$OUT/base-$device" log.progress=none > "$OUT/quickstart-$device.log" 2>&1; then
+            pass "quickstart on $device: $(accuracy "$OUT/quickstart-$device")"
+        else
+            fail "quickstart on $device: $(tail -1 "$OUT/quickstart-$device.log")"
+        fi
+    done
+fi
+
+if wanted resume; then
+    run() { # DIR, key=value ... : 8 steps of the quickstart's model on CUDA
+        local dir=$1
+        shift
+        "$BUILD/tare" -q train configs/quickstart.ini run.device=cuda run.dir="$OUT/$dir" model.path="$OUT/base-resume" train.steps=8 checkpoint.every=2 \
+            log.progress=none "$@" > "$OUT/$dir.log" 2>&1
+    }
+    rm -rf "$OUT/whole" "$OUT/killed"
+    if run whole; then
+        TARE_FAULT=rank=0,stage=update,step=5,kind=kill run killed
+        run killed --resume
+        if cmp -s "$OUT/whole/checkpoints/step-000008/model.safetensors" "$OUT/killed/checkpoints/step-000008/model.safetensors"; then
+            pass "resume: killed in step 5 and gone on, the same weights after step 8"
+        else
+            fail "resume: the weights after step 8 differ from those of a run that was never killed (or it did not go on: $(tail -1 "$OUT/killed.log"))"
+        fi
+    else
+        fail "resume: $(tail -1 "$OUT/whole.log")"
+    fi
+fi
+[ $failed = 0 ] && echo "nothing failed" || echo "$failed checks failed"
+[ $failed = 0 ]

@@ -1,0 +1,191 @@
+/* The engine on a device against the engine on the CPU (which test_parity holds against the goldens): logprobs, entropies and every tensor's gradient of
+ * small models of each architecture, in fp32 and bf16, prompts shared. The CUDA kernels as fibers on the host, and on a GPU where there is one. */
+#include "check.h"
+
+#include "model/grads.h"
+#include "model/pack.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifdef TARE_CUDA_SHIM
+extern int64_t shim_found;
+extern char shim_first[400];
+void shim_forget(void);
+const struct kernels *kernels_shim(void);
+#endif
+
+enum { VOCAB = 96, TARGETS = 64 };
+
+struct result {
+    float logprob[TARGETS], entropy[TARGETS];
+    float *grads; /* [n_params] */
+    int64_t n;
+};
+
+static struct model *model_of(const struct kernels *k, const char *arch, const char *dtype, int64_t width)
+{
+    struct err e = {0};
+    struct model *m;
+    const struct model_config c = {.init = arch,
+                                   .dtype = dtype,
+                                   .hidden_size = 64,
+                                   .layers = 2,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .head_dim = width,
+                                   .intermediate_size = 72,
+                                   .context = 128,
+                                   .init_std = 0.15,
+                                   .tie_embeddings = true};
+    assert_ok(model_new(&c, VOCAB, NULL, 0, 5, k, NULL, &m, &e), &e);
+    return m;
+}
+
+/* Device memory with these bytes, in a; on the CPU the same. */
+static void *there(const struct model *m, struct arena *a, const void *host, int64_t bytes)
+{
+    struct err e = {0};
+    void *room;
+    assert_ok(arena_push_tensor_raw(a, bytes, &room, &e), &e);
+    if (host) m->k->upload(&m->ctx, room, host, bytes);
+    return room;
+}
+
+/* L = sum_i a_i logp_i + b_i H_i and its gradient. */
+static void run(struct model *m, struct result *r)
+{
+    static const int32_t ids[] = {3,  14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26, 43, 38, 32,
+                                  79, 50, 28, 84, 19, 71, 69, 39, 93, 75, 10, 58, 20, 95, 94};
+    static const int32_t *const completion[] = {ids + 5, ids + 11, ids + 20, ids + 2};
+    static const int64_t len[] = {4, 9, 1, 19};
+    static const struct pack_group groups[] = {{ids, 19, 3, completion, len}, {ids + 4, 16, 1, completion + 3, len + 3}};
+    struct err e = {0};
+    struct packed_batch p;
+    struct kv_cache cache;
+    struct arena plan, acts;
+    struct train_pass *pass;
+    struct grads grads;
+    struct head_grad_row coef[TARGETS];
+    float *hidden;
+    arena_init(&plan, "plan");
+    model_arena_init(m, &acts, "acts");
+    assert_ok(pack_groups(groups, 2, true, &plan, &p, &e), &e);
+    assert_ok(kv_cache_new(m, 1, p.n_blocks, &cache, &e), &e);
+    assert_ok(grads_new(m, &grads, &e), &e);
+    const int64_t n = r->n = p.n_targets;
+    assert_true(n <= TARGETS);
+    assert_ok(model_train_forward(m, &cache, &p.forward, p.segs, p.n_segs, true, &acts, &pass, &hidden, &e), &e);
+    float *logits = there(m, &acts, NULL, n * VOCAB * 4), *logprob = there(m, &acts, NULL, n * 4),
+          *entropy = there(m, &acts, NULL, n * 4), *lse = there(m, &acts, NULL, n * 8),
+          *dhidden = there(m, &acts, NULL, n * m->shape.hidden * 4);
+    const int32_t *target = there(m, &acts, p.target, n * 4);
+    model_logits(m, hidden, n, logits);
+    m->k->head_stats(&m->ctx, logprob, entropy, lse, logits, VOCAB, target, 0.8f, n, VOCAB);
+    for (int64_t i = 0; i < n; i++)
+        coef[i] = (struct head_grad_row){.logprob = (float)cos((double)i), .entropy = (float)sin(2.0 * (double)i)};
+    m->k->head_grad(&m->ctx, logits, VOCAB, target, lse, entropy, NULL, NULL, NULL,
+                    there(m, &acts, coef, n * (int64_t)sizeof *coef), 0.8f, n, VOCAB);
+    assert_ok(model_backward_begin(m, &grads, &e), &e);
+    assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, &grads, &e), &e);
+    assert_ok(model_backward(m, pass, dhidden, &grads, &e), &e);
+    assert_ok(model_finish(m, &e), &e);
+    r->grads = malloc((size_t)m->n_params * 4);
+    assert_non_null(r->grads);
+    m->k->download(&m->ctx, r->logprob, logprob, n * 4);
+    m->k->download(&m->ctx, r->entropy, entropy, n * 4);
+    m->k->download(&m->ctx, r->grads, grads.sum, m->n_params * 4);
+    grads_free(&grads);
+    kv_cache_free(m, &cache);
+    arena_free(&plan);
+    arena_free(&acts);
+}
+
+/* |got - expected| / |expected| of each tensor. */
+static void compare(const struct model *m, const char *what, const struct result *got, const struct result *expected, double values,
+                    double gradients)
+{
+    double worst = 0, worst_grad = 0;
+    assert_int_equal(got->n, expected->n);
+    for (int64_t i = 0; i < got->n; i++) {
+        const double d = fmax(fabs((double)got->logprob[i] - (double)expected->logprob[i]),
+                              fabs((double)got->entropy[i] - (double)expected->entropy[i]));
+        if (!(d <= values)) fail_msg("%s: token %lld differs by %g", what, (long long)i, d);
+        worst = d > worst ? d : worst;
+    }
+    for (int64_t t = 0; t < m->n_tensors; t++) {
+        const struct tensor *x = &m->tensors[t];
+        double d = 0, s = 0;
+        for (int64_t j = 0; j < x->rows * x->cols; j++) {
+            const double a = (double)got->grads[x->offset + j], b = (double)expected->grads[x->offset + j];
+            d += (a - b) * (a - b), s += b * b;
+        }
+        /* a key's bias shifts all scores of a query alike but for the turning: nothing but rounding is left of its gradient */
+        if (s < 1e-6 || strstr(x->name, "k_proj.bias")) continue;
+        if (!(sqrt(d / s) <= gradients)) fail_msg("%s: gradient of %s differs by %g of its norm", what, x->name, sqrt(d / s));
+        worst_grad = sqrt(d / s) > worst_grad ? sqrt(d / s) : worst_grad;
+    }
+    printf("%s: logprob and entropy within %.1e, gradients within %.1e of their norms\n", what, worst, worst_grad);
+}
+
+static void on_backend(const struct kernels *k)
+{
+    static const struct {
+        const char *arch, *dtype;
+        int64_t width;
+        double values, gradients;
+    } cases[] = {{"qwen2", "f32", 12, 1e-4, 1e-4},  {"llama", "f32", 64, 1e-4, 1e-4},   {"qwen3", "f32", 16, 1e-4, 1e-4},
+                 {"qwen2", "bf16", 64, 3e-2, 3e-2}, {"qwen3", "bf16", 128, 3e-2, 3e-2}, {"llama", "bf16", 12, 3e-2, 3e-2}};
+    const struct kernels *cpu;
+    struct err e = {0};
+    assert_ok(kernels_cpu(NULL, &cpu, &e), &e);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char what[64];
+        snprintf(what, sizeof what, "%s %s %lld", cases[i].arch, cases[i].dtype, (long long)cases[i].width);
+        struct model *a = model_of(cpu, cases[i].arch, cases[i].dtype, cases[i].width),
+                     *b = model_of(k, cases[i].arch, cases[i].dtype, cases[i].width);
+        struct result expected, got, again;
+        run(a, &expected);
+        run(b, &got);
+        run(b, &again);
+        compare(a, what, &got, &expected, cases[i].values, cases[i].gradients);
+        assert_memory_equal(got.grads, again.grads, (size_t)a->n_params * 4); /* deterministic */
+        assert_memory_equal(got.logprob, again.logprob, sizeof got.logprob[0] * (size_t)got.n);
+        free(expected.grads);
+        free(got.grads);
+        free(again.grads);
+        model_free(a);
+        model_free(b);
+    }
+}
+
+static void test_shim(void **state)
+{
+    (void)state;
+#ifdef TARE_CUDA_SHIM
+    shim_forget();
+    on_backend(kernels_shim());
+    if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
+#else
+    printf("SKIP: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
+    skip();
+#endif
+}
+
+static void test_cuda(void **state)
+{
+    const struct kernels *k;
+    struct err e;
+    (void)state;
+    if (kernels_cuda(0, &k, &e)) {
+        printf("SKIP: %s\n", e.message);
+        skip();
+    }
+    on_backend(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shim), cmocka_unit_test(test_cuda)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
