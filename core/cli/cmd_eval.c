@@ -2,38 +2,90 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "loop/eval.h"
+#include "loop/eval_steps.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char USAGE[] =
     "usage: tare eval CONFIG [section.key=value ...]\n"
+    "       tare eval CONFIG --checkpoints RUN [...] [--steps 0,30,60] [--estimate-samples 16] [--base MODEL] [section.key=value "
+    "...]\n"
     "Samples eval.samples completions of every row of data.eval, judges them, and prints a Markdown table: pass@1 (avg@k), "
     "unbiased\n"
     "pass@k, 95 % intervals, lengths, and the same by level, subject and difficulty. The folder eval.out gets samples.jsonl,\n"
     "questions.jsonl and results.json; the same command goes on where it was interrupted. docs/evaluation.md explains all of it.\n"
-    "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n";
+    "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n"
+    "With --checkpoints: accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as a figure\n"
+    "(difficulty.html); the buckets come from an estimate by the model before training, or from eval.difficulty.\n"
+    "  --checkpoints RUN       the folder of a run; may be given for several runs\n"
+    "  --steps LIST            which; 0 is the model that the run started from. All checkpoints when it is absent\n"
+    "  --estimate-samples N    answers of a question behind the estimate (16)\n"
+    "  --base MODEL            the model of step 0, when model.path of RUN/config.ini is not it\n";
+
+struct arguments {
+    const char *overrides[256], *file;
+    int n;
+    struct eval_steps steps;
+};
+
+/* The value of an option, from the next argument. */
+static tare_status option(struct arguments *a, const char *name, const char *value, struct err *e)
+{
+    if (!strcmp(name, "--checkpoints")) {
+        if (a->steps.n_runs == EVAL_RUNS) FAIL(e, TARE_E_CONFIG, "--checkpoints: at most %d runs", EVAL_RUNS);
+        a->steps.runs[a->steps.n_runs++] = value;
+        return TARE_OK;
+    }
+    if (!strcmp(name, "--steps")) return eval_steps_parse(value, &a->steps, e);
+    if (!strcmp(name, "--base")) {
+        a->steps.base = value;
+        return TARE_OK;
+    }
+    if (str_to_int(value, &a->steps.estimate_samples, e) || a->steps.estimate_samples < 1 || a->steps.estimate_samples > 100000)
+        FAIL(e, TARE_E_CONFIG, "--estimate-samples %s: a number from 1 to 100000", value);
+    return TARE_OK;
+}
+
+static bool is_option(const char *arg)
+{
+    return !strcmp(arg, "--checkpoints") || !strcmp(arg, "--steps") || !strcmp(arg, "--base") || !strcmp(arg, "--estimate-samples");
+}
+
+/* 0: go on; otherwise the exit status plus one. */
+static int parse(struct arguments *a, int argc, char **argv)
+{
+    struct err e = {0};
+    *a = (struct arguments){.steps = {.estimate_samples = 16}};
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0 ? 2 : 1;
+        if (is_option(argv[i]) && i + 1 < argc) {
+            const tare_status s = option(a, argv[i], argv[i + 1], &e);
+            if (s) return log_error(&e), err_exit_code(s) + 1;
+            i++;
+        } else if (!a->file && argv[i][0] != '-' && !strchr(argv[i], '=')) {
+            a->file = argv[i];
+        } else if (argv[i][0] != '-' && strchr(argv[i], '=') && a->n < 256) {
+            a->overrides[a->n++] = argv[i];
+        } else {
+            return fputs(USAGE, stderr), 3;
+        }
+    }
+    if (!a->file || (!a->steps.n_runs && (a->steps.n_steps || a->steps.base))) return fputs(USAGE, stderr), 3;
+    return 0;
+}
 
 int cmd_eval(int argc, char **argv)
 {
     struct err e = {0};
     struct config c;
-    const char *overrides[256], *file = NULL;
-    int n = 0;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
-        if (!file && argv[i][0] != '-' && !strchr(argv[i], '='))
-            file = argv[i];
-        else if (argv[i][0] != '-' && strchr(argv[i], '=') && n < 256)
-            overrides[n++] = argv[i];
-        else
-            return fputs(USAGE, stderr), 2;
-    }
-    if (!file) return fputs(USAGE, stderr), 2;
+    struct arguments a;
     struct str table = {0};
-    tare_status s = config_load(&c, file, overrides, n, &e);
+    const int stop = parse(&a, argc, argv);
+    if (stop) return stop - 1;
+    tare_status s = config_load(&c, a.file, a.overrides, a.n, &e);
     if (!s) {
-        s = eval_run(&c, &table, &e);
+        s = a.steps.n_runs ? eval_steps_run(&c, &a.steps, &table, &e) : eval_run(&c, &table, &e);
         config_free(&c);
     }
     if (!s && (fwrite(table.data, 1, (size_t)table.size, stdout) != (size_t)table.size || fflush(stdout)))

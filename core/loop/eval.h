@@ -30,6 +30,11 @@
 /* The table as Markdown is appended to table. TARE_E_CANCELLED: interrupted; the same call goes on. */
 tare_status eval_run(const struct config *c, struct str *table, struct err *e);
 
+/* ---- eval_steps.c */
+/* eval.name, else the file name of data.eval without its ending; what a folder's name cannot hold becomes '-'. TARE_E_CONFIG: there is none, or it
+ * has a slash. */
+tare_status eval_task_name(const struct config *c, char task[256], struct err *e);
+
 /* ---- eval_stats.c: pure functions */
 /* 1 - C(n - c, k) / C(n, k), 0 <= c <= n, 1 <= k <= n. */
 double eval_pass_at(int64_t n, int64_t c, int64_t k);

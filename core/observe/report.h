@@ -4,6 +4,7 @@
  *   sweep_plan_read    sweep.json: the axes and cells of a sweep (`tare sweep` writes it)
  *   sweep_table_make   cells grouped by everything but the seed: mean, deviation, interval, paired difference to a baseline
  *   report_html        runs and sweeps as one self-contained HTML page
+ *   report_difficulty  accuracy and length of difficulty buckets over checkpoints, as one page
  *   watch_print        the newest state of a run as lines of text
  *
  * Everything returned lives in the arena that is given. A run that is being written may be read: a half-written last line is left out.
@@ -109,6 +110,18 @@ tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, con
                              struct arena *a, struct sweep_table *out, struct err *e);
 tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, struct err *e);
 tare_status sweep_table_csv(const struct sweep_table *t, struct str *out, struct err *e);
+
+/* ---------------------------------------------------------------- report_difficulty.c */
+
+struct difficulty_point {              /* one bucket of one subset at one checkpoint of one run */
+    const char *run, *subset, *bucket; /* subset: "" or "standard" or "complex" */
+    int64_t step, questions;
+    double accuracy, low, high; /* share; its interval, NAN: none */
+    double length;              /* mean tokens of a completion */
+};
+/* One self-contained page: for each subset accuracy and mean length (equal ratios on its axis) over the steps, a colour for each bucket, a dash pattern
+ * for each run, and the numbers as a table. points [n]: those of a run, subset and bucket stand together, steps growing. */
+tare_status report_difficulty(const char *title, const struct difficulty_point *points, int64_t n, struct str *out, struct err *e);
 
 /* ---------------------------------------------------------------- report_html.c, report_watch.c */
 

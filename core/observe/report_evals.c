@@ -127,10 +127,9 @@ static tare_status add_buckets(struct page *p, const struct results *r, const ch
         }
     }
     char title[300];
-    snprintf(title, sizeof title, "%s by difficulty", share ? "Accuracy" : "Length");
+    snprintf(title, sizeof title, "%s by difficulty", share ? "Accuracy" : "Mean tokens");
     TRY(svg_chart_print(
-        &(struct svg_chart){
-            .title = title, .note = task, .x_label = "step", .lines = lines, .n = n, .share = share, .may_log = !share},
+        &(struct svg_chart){.title = title, .note = task, .x_label = "step", .lines = lines, .n = n, .share = share, .log = !share},
         out, e));
     if (!n || !share) return TARE_OK;
     TRY(str_add(out, "<p class=\"key\">", -1, e));
@@ -153,7 +152,7 @@ static tare_status add_all(struct page *p, const struct results *r, struct str *
             seen = !strcmp(json_text_or(r->list[k].json, "task", ""), task) && difficulty_rows(r->list[k].json);
         if (seen) continue;
         TRY(add_buckets(p, r, task, "accuracy", true, out, e));
-        TRY(add_buckets(p, r, task, "length_geometric", false, out, e));
+        TRY(add_buckets(p, r, task, "length", false, out, e));
     }
     return str_add(out, "</div>\n", -1, e);
 }

@@ -69,14 +69,32 @@ static double nice_step(double span, int wanted)
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
 }
 
-static int make_ticks(const struct scale *s, int wanted, double ticks[TICKS])
+/* Powers of ten; within less than two decades 1, 2, 5 of each, or round steps where even these are too few. */
+static int make_log_ticks(const struct scale *s, int wanted, double ticks[TICKS])
 {
+    static const double parts[] = {1, 2, 5};
     int n = 0;
-    if (s->log) {
+    if (s->high - s->low >= 2) {
         const double step = fmax(1, ceil((s->high - s->low) / wanted));
         for (double p = ceil(s->low - 1e-9); p <= s->high + 1e-9 && n < TICKS; p += step) ticks[n++] = pow(10, p);
         return n;
     }
+    for (double p = floor(s->low); p <= s->high; p++)
+        for (int i = 0; i < 3 && n < TICKS; i++) {
+            const double v = pow(10, p) * parts[i];
+            if (log10(v) >= s->low - 1e-9 && log10(v) <= s->high + 1e-9) ticks[n++] = v;
+        }
+    if (n >= 3) return n;
+    const double low = pow(10, s->low), high = pow(10, s->high), step = nice_step(high - low, wanted);
+    n = 0;
+    for (double i = ceil(low / step - 1e-9); i * step <= high + step * 1e-9 && n < TICKS; i++) ticks[n++] = i * step;
+    return n;
+}
+
+static int make_ticks(const struct scale *s, int wanted, double ticks[TICKS])
+{
+    int n = 0;
+    if (s->log) return make_log_ticks(s, wanted, ticks);
     if (!(s->high > s->low)) return ticks[0] = s->low, 1;
     const double step = nice_step(s->high - s->low, wanted);
     for (double i = ceil(s->low / step - 1e-9); i * step <= s->high + step * 1e-9 && n < TICKS; i++)
@@ -162,10 +180,15 @@ static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale
             positive_values &= l->y[k] >= 0;
             if (l->y[k] > 0) least = fmin(least, l->y[k]);
         }
-    if (c->may_log && positive && y->high > 1000 * least) {
+    if ((c->may_log && positive && y->high > 1000 * least) || (c->log && positive && y->low > 0)) {
         y->log = true;
         y->low = log10(least);
         y->high = log10(y->high);
+        if (c->log) { /* some room, and for a constant a factor of two */
+            const double room = y->high > y->low ? 0.05 * (y->high - y->low) : 0.15;
+            y->low -= room;
+            y->high += room;
+        }
     }
     if (c->zero && !y->log && positive_values) y->low = 0; /* a band may reach below what the values can be */
     if (c->share && !y->log) {

@@ -22,7 +22,8 @@ struct svg_chart {
     int64_t n;
     bool share;    /* 0 .. 1 shown as per cent */
     bool zero;     /* the axis begins at 0 */
-    bool may_log;  /* equal ratios when all values are above 0 and span more than three decades */
+    bool log;      /* equal ratios on the y axis, when all values are above 0 */
+    bool may_log;  /* the same when they also span more than three decades */
     bool points;   /* marks, not connected */
     bool diagonal; /* the line y = x */
 };

@@ -367,9 +367,86 @@ static void watch_fits_the_screen(void **state)
     str_free(&text);
 }
 
+/* Lengths from 100 to 400: equal ratios are equally far apart, and the axis is labelled although no power of ten but 100 lies within. */
+static void log_axis(void **state)
+{
+    (void)state;
+    struct str out = {0};
+    struct err e = {0};
+    const double x[] = {0, 30, 60}, y[] = {100, 200, 400}, flat[] = {7, 7, 7}, zero[] = {0, 1, 2};
+    const struct svg_line line = {.label = "l", .x = x, .y = y, .n = 3};
+    struct svg_chart chart = {.title = "t", .x_label = "step", .lines = &line, .n = 1, .log = true};
+    assert_ok(svg_chart_print(&chart, &out, &e), &e);
+    double px[3], py[3];
+    const char *path = strstr(out.data, "class=\"line");
+    assert_non_null(path);
+    assert_non_null(path = strstr(path, "d=\"M"));
+    assert_int_equal(sscanf(path, "d=\"M%lf %lfL%lf %lfL%lf %lf", &px[0], &py[0], &px[1], &py[1], &px[2], &py[2]), 6);
+    assert_true(fabs((py[0] - py[1]) - (py[1] - py[2])) < 0.2 && py[0] - py[1] > 20);
+    assert_non_null(strstr(out.data, ">100<"));
+    assert_non_null(strstr(out.data, ">200<"));
+    str_clear(&out);
+    const struct svg_line constant = {.label = "l", .x = x, .y = flat, .n = 3};
+    chart.lines = &constant;
+    assert_ok(svg_chart_print(&chart, &out, &e), &e);
+    assert_null(strstr(out.data, "nan"));
+    assert_non_null(strstr(out.data, "class=\"y\""));
+    str_clear(&out);
+    const struct svg_line with_zero = {.label = "l", .x = x, .y = zero, .n = 3}; /* 0 has no place on such an axis: a plain one */
+    chart.lines = &with_zero;
+    assert_ok(svg_chart_print(&chart, &out, &e), &e);
+    assert_null(strstr(out.data, "inf"));
+    str_free(&out);
+}
+
+static void difficulty_page(void **state)
+{
+    (void)state;
+    struct str out = {0};
+    struct err e = {0};
+    static const char *const buckets[] = {"Easy", "Hardest"};
+    struct difficulty_point p[16];
+    int64_t n = 0;
+    for (int subset = 0; subset < 2; subset++)
+        for (int b = 0; b < 2; b++)
+            for (int run = 0; run < 2; run++)
+                for (int step = 0; step < 2; step++)
+                    p[n++] = (struct difficulty_point){.run = run ? "runs/<b>" : "runs/a",
+                                                       .subset = subset ? "complex" : "standard",
+                                                       .bucket = buckets[b],
+                                                       .step = 30 * step,
+                                                       .questions = 5,
+                                                       .accuracy = 0.5,
+                                                       .low = step ? 0.4 : NAN,
+                                                       .high = step ? 0.6 : NAN,
+                                                       .length = 50 + 10 * step};
+    assert_ok(report_difficulty("task & more", p, n, &out, &e), &e);
+    assert_int_equal(count(out.data, "<figure"), 4); /* accuracy and length, standard and complex */
+    assert_int_equal(count(out.data, "log scale"), 2);
+    assert_int_equal(count(out.data, "<tr><td>"), 16);
+    assert_int_equal(count(out.data, "0.400 to 0.600"), 8);
+    assert_int_equal(count(out.data, "<svg"), count(out.data, "</svg>"));
+    assert_null(strstr(out.data, "<b>"));
+    assert_non_null(strstr(out.data, "task &amp; more"));
+    str_clear(&out);
+    assert_ok(report_difficulty("nothing", p, 0, &out, &e), &e);
+    str_clear(&out);
+    struct difficulty_point many[20];
+    char names[20][8];
+    for (int i = 0; i < 20; i++) {
+        snprintf(names[i], sizeof names[i], "run%d", i);
+        many[i] = p[0];
+        many[i].run = names[i];
+    }
+    assert_int_equal(report_difficulty("too many", many, 20, &out, &e), TARE_E_RANGE);
+    str_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(log_axis),
+        cmocka_unit_test(difficulty_page),
         cmocka_unit_test(permutation_by_hand),
         cmocka_unit_test(drawn_permutation_is_close),
         cmocka_unit_test(moments_and_interval),
