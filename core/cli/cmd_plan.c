@@ -119,11 +119,11 @@ static tare_status answer(const struct request *r, const struct config *c, struc
     struct plan_input in = {.config = c,
                             .ranks = c->dist.ranks ? c->dist.ranks : 1,
                             .hosts = whole(r->hosts, 1),
-                            .shard = SHARD_ZERO3,
-                            .gradient_shards = 1,
+                            .gradient_shards = c->dist.gradient_shards,
                             .prompt_tokens = whole(r->prompt_tokens, 0),
                             .response_tokens = whole(r->response_tokens, 0)};
     struct plan p;
+    TRY(shard_from(c->dist.shard, &in.shard, e));
     TRY(plan_shape(c, whole(r->vocab, 0), &in.shape, e));
     TRY(machine_of(r, c, &in.machine, e));
     TRY(plan_make(&in, &p, e));

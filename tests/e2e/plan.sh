@@ -71,13 +71,21 @@ compare() { # RANKS
 import json, sys
 plan = json.load(open('plan.json'))['ranks'][0]['bytes']
 run = json.loads(open('run/metrics.jsonl').readlines()[-1])
-names = {'memory/parameters': ['weights'], 'memory/gradients': ['gradients'], 'memory/moments': ['moments'], 'memory/sampler': ['sampler']}
-for name, classes in names.items():
-    got, want = run[name], sum(plan[c] for c in classes)
-    print(f'{sys.argv[1]} ranks: {name} {got:.0f}, planned {want}')
+names = {'parameters': 'weights', 'gradients': 'gradients', 'moments': 'moments', 'sampler': 'sampler', 'windows': 'gathered'}
+for name, of_plan in names.items():
+    got, want = run['memory/' + name], plan[of_plan]
+    print(f'{sys.argv[1]} ranks: memory/{name} {got:.0f}, planned {want}')
     if abs(want - got) > 0.1 * got: sys.exit(1)
 PY
 }
-"$TARE" -q train tiny.ini train.steps=1 eval.before=false eval.after=false > /dev/null
-if grep -q memory/parameters run/metrics.jsonl; then compare 1; else echo "SKIP: this build records no memory/parameters"; fi
+for ranks in 1 2; do
+    rm -rf run
+    if "$TARE" -q train tiny.ini dist.ranks=$ranks train.steps=1 eval.before=false eval.after=false > /dev/null 2> train.txt; then
+        compare $ranks
+    elif [ $ranks = 1 ]; then
+        bad "training: $(head -1 train.txt)"
+    else
+        echo "SKIP: $ranks ranks cannot be started here: $(head -1 train.txt)"
+    fi
+done
 done_
