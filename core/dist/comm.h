@@ -22,6 +22,7 @@ struct comm {
     int rank, size;
     const char *kind; /* "self", "thread", "mpi", "nccl" */
     void *self;
+    int local;   /* this rank among those of its host */
     int threads; /* cores that are this rank's, where run.threads = 0; 0: all that it may use */
 
     /* ---- host memory, any bytes */

@@ -289,7 +289,7 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
     const bool wanted = !strcmp(library, "nccl");
     if (!k->device && wanted)
         FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
-    if (!k->device) return TARE_OK;
+    if (!k->device || (c->size == 1 && !wanted)) return TARE_OK;
     if (strcmp(library, "mpi")) {
         struct err why = {0};
         const tare_status status = comm_agree(c, load(&gpu, &why), &why); /* all, or none */

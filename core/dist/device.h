@@ -13,7 +13,8 @@
 #include "dist/comm.h"
 #include "kernels.h"
 
-/* library: dist.communicator ("auto", "mpi", "nccl"). Nothing changes where k's memory is the host's (then "nccl" is an error). k and ctx live longer than c.
+/* library: dist.communicator ("auto", "mpi", "nccl"). Nothing changes where k's memory is the host's (then "nccl" is an error), and
+ * for one rank unless "nccl" is asked for by name. k and ctx live longer than c.
  * Collective. */
 tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, const char *library, bool deterministic,
                         struct err *e);

@@ -317,6 +317,7 @@ static tare_status share_cores(struct comm *c, struct err *e)
         cpu_set_t both;
         CPU_AND(&both, &mine.cores, &all[r].cores);
         sharing += !strcmp(mine.host, all[r].host) && CPU_COUNT(&both) > 0;
+        c->local += r < c->rank && !strcmp(mine.host, all[r].host);
     }
     c->threads = cores / sharing > 1 ? cores / sharing : 1;
     ((struct process *)c->self)->crowded = sharing > cores;

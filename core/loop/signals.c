@@ -23,4 +23,5 @@ void signals_catch(void)
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGUSR1, &a, NULL); /* mpirun hands it on to all ranks; on the others it kills */
 }
