@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "data/choices.h"
+#include "dist/device.h"
 #include "loop/hello.h"
 
 #include <stdlib.h>
@@ -83,8 +84,10 @@ static tare_status open_reference(struct run *r, struct err *e)
 static tare_status open_model(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
-    TRY(kernels_open(c->run.device, c->run.kernels, r->comm.rank, &r->kernels, e));
+    TRY(kernels_open(c->run.device, c->run.kernels, r->comm.local, &r->kernels, e));
     TRY(pool_new(c->run.threads ? (int)c->run.threads : r->comm.threads, &r->pool, e));
+    r->comm_ctx = (struct kctx){.fault = &r->comm_fault};
+    TRY(comm_device(&r->comm, r->kernels, &r->comm_ctx, c->dist.communicator, strcmp(c->run.deterministic, "false") != 0, e));
     if (!fs_is_dir(c->model.path))
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or model.warm_start to make one",
              config_where(c, "model", "path"), c->model.path);

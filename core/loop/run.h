@@ -41,6 +41,8 @@ struct evaluation {
 struct run {
     const struct config *config;
     struct comm comm;
+    struct kctx comm_ctx; /* of its collectives in the backend's memory */
+    struct kernel_fault comm_fault;
     struct pool *pool;
     const struct kernels *kernels;
     struct tokenizer *tokenizer;
