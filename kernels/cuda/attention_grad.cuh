@@ -38,6 +38,6 @@ struct grad_args {
 
 void attention_grad_mma_launch(const struct kctx *c, const struct grad_args &a, int64_t n_queries, int64_t n_keys);
 void attention_grad_plain_launch(const struct kctx *c, const struct grad_args &a, int64_t n_queries, int64_t n_keys);
-enum { GRAD_MMA_ROWS = 128, GRAD_MMA_KEYS = 128, GRAD_PLAIN_ROWS = 16, GRAD_PLAIN_KEYS = 16 };
+enum { GRAD_MMA_ROWS = 64, GRAD_MMA_KEYS = 128, GRAD_PLAIN_ROWS = 16, GRAD_PLAIN_KEYS = 16 };
 
 #endif

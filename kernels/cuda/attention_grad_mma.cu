@@ -6,7 +6,12 @@
  */
 #include "attention_grad.cuh"
 
-enum { WARPS = 8, THREADS = 32 * WARPS, KEYS = TILE_KEYS, STEP = 32 /* query rows a step of the kernel over keys */ };
+enum {
+    QUERY_THREADS = 2 * GRAD_MMA_ROWS,
+    KEY_THREADS = 2 * GRAD_MMA_KEYS /* a warp has 16 rows */,
+    KEYS = TILE_KEYS,
+    STEP = 32 /* query rows a step of the kernel over keys */
+};
 
 /* ---- tiles in shared memory */
 
@@ -15,7 +20,7 @@ template <int D, int ROWS>
 __device__ inline void rows_load(__nv_bfloat16 *tile, const __nv_bfloat16 *from, int64_t ld, int64_t first, int row, int n,
                                  int group)
 {
-    for (int i = (int)threadIdx.x; i < ROWS * D / 8; i += THREADS) {
+    for (int i = (int)threadIdx.x; i < ROWS * D / 8; i += (int)blockDim.x) {
         const int r = i / (D / 8), column = i % (D / 8) * 8;
         const bool valid = row + r < n;
         const int at = valid ? row + r : 0;
@@ -118,7 +123,7 @@ template <int D> __device__ inline row_state rows_state(const grad_args &a, cons
     return r;
 }
 
-template <int D> __global__ void __launch_bounds__(THREADS, 1) attention_grad_queries(const grad_args a)
+template <int D> __global__ void __launch_bounds__(QUERY_THREADS, 1) attention_grad_queries(const grad_args a)
 {
     CUDA_SHARED(__nv_bfloat16, shared);
     const grad_queries t = a.queries[blockIdx.x];
@@ -253,7 +258,7 @@ template <int D> __device__ inline step_rows step_at(__nv_bfloat16 *base, int st
     return s;
 }
 
-template <int D> __global__ void __launch_bounds__(THREADS, 1) attention_grad_keys(const grad_args a)
+template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_grad_keys(const grad_args a)
 {
     CUDA_SHARED(__nv_bfloat16, shared);
     const grad_keys t = a.keys[blockIdx.x];
@@ -302,8 +307,8 @@ template <int D> static void grad_launch(const struct kctx *c, const grad_args &
     const int queries = (2 * GRAD_MMA_ROWS + 4 * KEYS) * D * 2, keys = key_tiles<D>::BYTES;
     CUDA_SHARED_LIMIT(c, attention_grad_queries<D>, queries);
     CUDA_SHARED_LIMIT(c, attention_grad_keys<D>, keys);
-    CUDA_LAUNCH(c, attention_grad_keys<D>, dim3((unsigned)n_keys, (unsigned)a.kv_heads), THREADS, keys, a);
-    CUDA_LAUNCH(c, attention_grad_queries<D>, dim3((unsigned)n_queries, (unsigned)a.kv_heads), THREADS, queries, a);
+    CUDA_LAUNCH(c, attention_grad_keys<D>, dim3((unsigned)n_keys, (unsigned)a.kv_heads), KEY_THREADS, keys, a);
+    CUDA_LAUNCH(c, attention_grad_queries<D>, dim3((unsigned)n_queries, (unsigned)a.kv_heads), QUERY_THREADS, queries, a);
 }
 
 void attention_grad_mma_launch(const struct kctx *c, const grad_args &a, int64_t n_queries, int64_t n_keys)

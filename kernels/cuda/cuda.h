@@ -46,6 +46,8 @@ bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes);
 /* A copy of host bytes on the device, at least until the operation returns; the host's may change at once. Not during a capture. NULL after a
  * failure. */
 void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes);
+/* Counts operations: the present one's number. */
+uint64_t cuda_operation(void);
 /* Multiprocessors of the device. */
 int cuda_processors(void);
 

@@ -105,6 +105,25 @@ void cuda_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, co
 }
 
 /* ---- gradients */
+
+/* The last operation's dy in bf16, at the start of the working memory: dx follows dw of the same product in the backward pass. */
+static struct last_dy {
+    const float *dy;
+    const void *at;
+    int64_t n;
+    uint64_t operation;
+} last;
+
+static const __nv_bfloat16 *rounded_dy(const struct kctx *c, unsigned char **at, const float *dy, int64_t n)
+{
+    const bool there = last.dy == dy && last.n == n && last.at == *at && last.operation + 1 == cuda_operation();
+    const void *to = *at;
+    last = last_dy{dy, to, n, cuda_operation()};
+    if (!there) return rounded(c, at, dy, n);
+    *at += (2 * n + 255) / 256 * 256;
+    return static_cast<const __nv_bfloat16 *>(to);
+}
+
 static __global__ void widen(float *to, const __nv_bfloat16 *from, int64_t n)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
@@ -123,10 +142,10 @@ void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const floa
     }
     const void *a = w, *b = dy;
     if (round) {
-        unsigned char *at = room(c, n * k, t * n);
+        unsigned char *at = room(c, t * n, n * k);
         if (!at) return;
+        b = rounded_dy(c, &at, dy, t * n);
         a = rounded(c, &at, w, n * k);
-        b = rounded(c, &at, dy, t * n);
     }
     matmul_lt(c, lt_product{dx, a, b, nullptr, accumulate ? dx : nullptr, k, t, n, k, n, k, k, 0, 0, dtype});
 }
@@ -143,7 +162,7 @@ void cuda_matmul_dx_packed(const struct kctx *c, float *dx, const float *dy, con
     if (t <= 0 || k <= 0 || n <= 0) return;
     unsigned char *at = static_cast<unsigned char *>(cuda_scratch(c, (2 * t * n + 255) / 256 * 256 + (has_lt(c) ? 0 : 4 * n * k)));
     if (!at) return;
-    const void *b = rounded(c, &at, dy, t * n);
+    const void *b = rounded_dy(c, &at, dy, t * n);
     if (has_lt(c)) {
         matmul_lt(c, lt_product{dx, packed, b, nullptr, accumulate ? dx : nullptr, k, t, n, k, n, k, k, 0, 0, dtype});
         return;
@@ -182,10 +201,10 @@ void cuda_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *
     }
     const void *a = x, *b = dy;
     if (round) {
-        unsigned char *at = room(c, t * k, t * n);
+        unsigned char *at = room(c, t * n, t * k);
         if (!at) return;
+        b = rounded_dy(c, &at, dy, t * n);
         a = rounded(c, &at, x, t * k);
-        b = rounded(c, &at, dy, t * n);
     }
     matmul_lt(c, lt_product{dw, a, b, nullptr, dw, k, n, t, k, n, k, k, 0, 1, dtype});
 }

@@ -14,6 +14,7 @@ static struct cuda_state {
     cudaStream_t stream;
     /* the operation that is being issued */
     const char *op, *names;
+    uint64_t number;
     int n_shapes;
     int64_t shapes[OP_SHAPES];
     /* working memory, given back when the next operation begins */
@@ -23,6 +24,11 @@ static struct cuda_state {
     unsigned char *ring_host, *ring_device;
     int64_t ring_used;
 } state;
+
+uint64_t cuda_operation(void)
+{
+    return state.number;
+}
 
 int cuda_processors(void)
 {
@@ -85,6 +91,7 @@ bool cuda_begin(const struct kctx *c, const char *op, const char *names, int n, 
 {
     if (kernel_faulted(c)) return false;
     state.op = op;
+    state.number++;
     state.names = names;
     state.n_shapes = n < OP_SHAPES ? n : OP_SHAPES;
     for (int i = 0; i < state.n_shapes; i++) state.shapes[i] = shapes[i];
@@ -108,6 +115,7 @@ bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes)
     if (!CUDA_TRY(c, cudaMalloc(&p, (size_t)wanted))) return false;
     state.scratch = (unsigned char *)p;
     state.scratch_bytes = wanted;
+    state.number++; /* what an operation left there is gone */
     return true;
 }
 
