@@ -19,7 +19,7 @@
 #define COLLECT 0.25  /* seconds that rank 0 waits for the other ranks' errors behind the first */
 #define LAST_WORD 3.0 /* seconds that a rank which has to leave waits for rank 0 to say so */
 
-struct peer { /* what is known of a rank */
+struct peer { /* what is known of a rank; at rank 0 also of itself. The watching thread's, but for `gone` and sending */
     struct connection connection;
     struct packet state;
     double heard;
@@ -136,8 +136,10 @@ static void end_job(struct watch *w, const struct err *e)
     struct packet end = {.magic = PACKET_MAGIC, .kind = PACKET_END, .code = err_exit_code(e->code)};
     log_error(e);
     launch_told();
+    pthread_mutex_lock(&w->lock);
     for (int r = 1; r < w->size; r++)
         if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) net_send(w->peers[r].connection.fd, &end);
+    pthread_mutex_unlock(&w->lock);
     const double until = clock_seconds() + 1.5;
     for (int r = 1; r < w->size; r++)
         while (!w->peers[r].gone && w->peers[r].connection.fd >= 0 && clock_seconds() < until) {
@@ -180,7 +182,7 @@ static void end_with_errors(struct watch *w)
     for (int r = 0; r < w->size; r++) same += w->peers[r].failed && !strcmp(w->peers[r].error.message, e.message);
     if (same < w->size && strncmp(e.message, "rank ", 5)) {
         char who[128], at[64], stage[64];
-        const struct packet *p = best ? &w->peers[best].state : &w->mine;
+        const struct packet *p = &w->peers[best].state;
         name_rank(best, p, who, sizeof who);
         where(p, at, sizeof at);
         const int n = snprintf(stage, sizeof stage, "step %lld, %s: ", (long long)p->step, p->stage);
@@ -198,7 +200,7 @@ static void list_ranks(const struct watch *w, int64_t below, char *text, size_t 
     size_t at = 0;
     text[0] = 0;
     for (int r = 0; r < w->size && at + 12 < room; r++) {
-        const struct packet *p = r ? &w->peers[r].state : &w->mine;
+        const struct packet *p = &w->peers[r].state;
         if (p->calls < below) at += (size_t)snprintf(text + at, room - at, "%s%d", at ? ", " : "", r);
     }
 }
@@ -207,15 +209,18 @@ static void list_ranks(const struct watch *w, int64_t below, char *text, size_t 
 static void check_timeouts(struct watch *w)
 {
     const struct packet *waits = NULL, *late = NULL;
+    double shortest = 1e30; /* of the times in this collective */
     int who = -1;
     if (w->timeout_s <= 0) return;
     for (int r = 0; r < w->size; r++) {
-        const struct packet *p = r ? &w->peers[r].state : &w->mine;
-        const double age = r ? clock_seconds() - w->peers[r].heard : 0;
-        if (p->inside && p->since + age > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
+        const struct packet *p = &w->peers[r].state;
+        const double since = p->since + clock_seconds() - w->peers[r].heard;
+        if (since < shortest) shortest = since;
+        if (p->inside && since > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
         if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) late = p, who = r;
     }
     if (!waits || !late->stage[0]) return; /* before the first stage a rank may be busy alone: a warm start, a codebook */
+    if (late->calls == waits->calls && shortest < w->timeout_s) return; /* the last one has just come */
     struct err e = {0};
     char detail[300], ranks[100];
     if (late->calls < waits->calls) {
@@ -287,7 +292,9 @@ static void hear_peer(struct watch *w, int r)
         }
     }
     if (got == 0) return;
-    p->gone = true;
+    pthread_mutex_lock(&w->lock);
+    p->gone = true; /* nothing is sent to it any more */
+    pthread_mutex_unlock(&w->lock);
     if (p->bye) return;
     if (w->rank) end_without_hub(w, "its process is gone (killed, crashed, or out of memory)");
     struct err e = {0};
@@ -320,6 +327,11 @@ static void look_at_self(struct watch *w)
 {
     pthread_mutex_lock(&w->lock);
     const double now = clock_seconds();
+    if (!w->rank) {
+        fill_state(w, PACKET_STATE);
+        w->peers[0].state = w->mine;
+        w->peers[0].heard = now;
+    }
     if (getppid() != w->parent && !w->failing && !w->farewell) {
         err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) is gone");
         w->failing = w->orphan = true;
@@ -339,7 +351,7 @@ static void look_at_self(struct watch *w)
     pthread_mutex_unlock(&w->lock);
     if (w->rank == 0 && crashed) {
         struct err e = {0};
-        explain(&e, 0, &w->mine, "it crashed with ", strsignal(crashed));
+        explain(&e, 0, &w->peers[0].state, "it crashed with ", strsignal(crashed));
         end_job(w, &e);
     }
     if (w->rank && w->leave_at && now > w->leave_at) _exit(err_exit_code(w->failure.code));
@@ -355,7 +367,7 @@ static bool all_failed(const struct watch *w)
 static void decide(struct watch *w)
 {
     pthread_mutex_lock(&w->lock);
-    fill_state(w, PACKET_STATE);
+    const bool farewell = w->farewell;
     pthread_mutex_unlock(&w->lock);
     if (w->rank) {
         if (!w->peers[0].bye && clock_seconds() - w->peers[0].heard > WATCH_SILENCE)
@@ -363,7 +375,7 @@ static void decide(struct watch *w)
         return;
     }
     if (w->first_error && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
-    if (w->first_error || w->farewell) return;
+    if (w->first_error || farewell) return;
     check_timeouts(w);
     check_silence(w);
 }

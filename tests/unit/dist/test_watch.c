@@ -1,0 +1,293 @@
+/* The watch alone, between processes that this test forks: no MPI. What a rank does wrong, and the message and exit status that come of it. */
+#include "base/clock.h"
+#include "check.h"
+#include "dist/watch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 3 };
+
+static struct shared { /* between the processes */
+    char address[WATCH_ADDRESS];
+    volatile int listens, arrived, left, done;
+} * shared;
+
+typedef void (*job)(struct watch *w, int rank);
+
+static void nap(double seconds)
+{
+    usleep((useconds_t)(seconds * 1e6));
+}
+
+static void wait_for(volatile int *count, int n)
+{
+    while (__atomic_load_n(count, __ATOMIC_SEQ_CST) < n) nap(0.002);
+}
+
+static void run_rank(int rank, job what, double timeout_s)
+{
+    struct err e = {0};
+    struct watch *w = NULL;
+    tare_status status;
+    const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL}; /* cmocka has them here */
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
+    if (rank == 0) {
+        status = watch_listen(RANKS, shared->address, &w, &e);
+        __atomic_store_n(&shared->listens, 1, __ATOMIC_SEQ_CST);
+    } else {
+        wait_for(&shared->listens, 1);
+        status = watch_connect(rank, RANKS, shared->address, &w, &e);
+    }
+    if (!status) status = watch_start(w, timeout_s, &e);
+    if (status) {
+        fprintf(stderr, "rank %d: %s\n", rank, e.message);
+        _exit(9);
+    }
+    __atomic_add_fetch(&shared->arrived, 1, __ATOMIC_SEQ_CST);
+    wait_for(&shared->arrived, RANKS);
+    what(w, rank);
+    __atomic_add_fetch(&shared->done, 1, __ATOMIC_SEQ_CST); /* the barrier before the end */
+    wait_for(&shared->done, RANKS);
+    watch_farewell(w);
+    watch_free(w);
+    _exit(0);
+}
+
+static struct outcome {
+    int status[RANKS]; /* exit status; 128 + signal */
+    double seconds;
+    char text[8000];
+    int messages;
+} got;
+
+static void play(job what, double timeout_s)
+{
+    char file[] = "/tmp/watch_XXXXXX";
+    const int fd = mkstemp(file);
+    pid_t pids[RANKS];
+    assert_true(fd >= 0);
+    memset(shared, 0, sizeof *shared);
+    fflush(NULL);
+    const double began = clock_seconds();
+    for (int r = 0; r < RANKS; r++) {
+        pids[r] = fork();
+        assert_true(pids[r] >= 0);
+        if (pids[r]) continue;
+        dup2(fd, STDERR_FILENO);
+        run_rank(r, what, timeout_s);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        int how;
+        assert_int_equal(waitpid(pids[r], &how, 0), pids[r]);
+        got.status[r] = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    }
+    got.seconds = clock_seconds() - began;
+    lseek(fd, 0, SEEK_SET);
+    const ssize_t n = read(fd, got.text, sizeof got.text - 1);
+    got.text[n > 0 ? n : 0] = 0;
+    close(fd);
+    unlink(file);
+    got.messages = 0;
+    for (const char *p = got.text; (p = strstr(p, "tare: ")); p++) got.messages++;
+}
+
+static void expect_message(const char *const *parts, int status)
+{
+    for (; *parts; parts++)
+        if (!strstr(got.text, *parts)) fail_msg("no '%s' in: %s", *parts, got.text);
+    if (got.messages != 1) fail_msg("%d messages: %s", got.messages, got.text);
+    for (int r = 0; r < RANKS; r++)
+        if (got.status[r] != status && got.status[r] < 128) fail_msg("rank %d ends with %d: %s", r, got.status[r], got.text);
+    if (got.seconds > 10) fail_msg("took %g s", got.seconds);
+}
+
+#define SAYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- the ways to end */
+
+static void well(struct watch *w, int rank)
+{
+    for (int64_t step = 1; step < 4; step++) {
+        watch_stage(w, "rollout", step);
+        watch_enter(w, "barrier");
+        nap(0.05 * rank);
+        watch_enter(w, NULL);
+    }
+    nap(0.5);
+}
+
+static void a_regular_end(void **state)
+{
+    (void)state;
+    play(well, 30);
+    assert_string_equal(got.text, "");
+    for (int r = 0; r < RANKS; r++) assert_int_equal(got.status[r], 0);
+}
+
+static void die_as(struct watch *w, int rank, int victim)
+{
+    watch_stage(w, "update", 7);
+    if (rank == victim) {
+        nap(0.3);
+        kill(getpid(), SIGKILL);
+    }
+    watch_enter(w, "all_gather");
+    nap(60);
+}
+
+static void rank_1_dies(struct watch *w, int rank)
+{
+    die_as(w, rank, 1);
+}
+
+static void rank_0_dies(struct watch *w, int rank)
+{
+    die_as(w, rank, 0);
+}
+
+static void a_death(void **state)
+{
+    (void)state;
+    play(rank_1_dies, 0);
+    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process is gone", "--resume"), 1);
+    assert_int_equal(got.status[1], 128 + SIGKILL);
+    play(rank_0_dies, 0);
+    expect_message(SAYS("rank 0 (host ", "failed in update of step 7: its process is gone"), 1);
+}
+
+static void rank_2_fails(struct watch *w, int rank)
+{
+    struct err e = {0};
+    watch_stage(w, "verify", 2);
+    if (rank == 2) {
+        err_set(&e, TARE_E_CONFIG, __FILE__, __LINE__, "step 2, verify: no such thing");
+        watch_fail(w, &e);
+    }
+    watch_enter(w, "gather");
+    nap(60);
+}
+
+static void all_fail_alike(struct watch *w, int rank)
+{
+    struct err e = {0};
+    (void)rank;
+    err_set(&e, TARE_E_CANCELLED, __FILE__, __LINE__, "interrupted");
+    watch_fail(w, &e);
+}
+
+/* Rank 1 only notices that rank 2 has a reason of its own. */
+static void one_error_is_an_echo(struct watch *w, int rank)
+{
+    struct err e = {0};
+    watch_stage(w, "update", 3);
+    if (rank == 1) err_set(&e, TARE_E_COMM, __FILE__, __LINE__, "the other side is gone");
+    if (rank == 2) err_set(&e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for gradients");
+    if (rank == 2) nap(0.1);
+    if (rank) watch_fail(w, &e);
+    nap(60);
+}
+
+static void errors(void **state)
+{
+    (void)state;
+    play(rank_2_fails, 0);
+    expect_message(SAYS("rank 2 (host ", ") failed in verify of step 2: no such thing"), 3);
+    play(all_fail_alike, 0);
+    expect_message(SAYS("tare: interrupted\n"), 130);
+    play(one_error_is_an_echo, 0);
+    expect_message(SAYS("rank 2 (host ", "failed in update of step 3: no memory for gradients"), 1);
+}
+
+static void rank_1_hangs(struct watch *w, int rank)
+{
+    watch_stage(w, "rollout", 4);
+    if (rank != 1) watch_enter(w, "gather");
+    nap(60);
+}
+
+static void rank_0_hangs(struct watch *w, int rank)
+{
+    watch_stage(w, "rollout", 4);
+    if (rank) watch_enter(w, "gather");
+    nap(60);
+}
+
+static void all_are_in_it(struct watch *w, int rank)
+{
+    watch_stage(w, "rollout", 4);
+    if (rank) nap(0.3);
+    watch_enter(w, "gather");
+    nap(60);
+}
+
+static void hangs(void **state)
+{
+    (void)state;
+    play(rank_1_hangs, 1);
+    expect_message(
+        SAYS("rank 1 (host ", "failed in rollout of step 4: it hangs; rank ", "has waited for it in gather", "missing: 1)"), 1);
+    play(rank_0_hangs, 1);
+    expect_message(SAYS("rank 0 (host ", "failed in rollout of step 4: it hangs", "missing: 0)"), 1);
+    play(all_are_in_it, 1);
+    expect_message(SAYS("gather has taken ", "although all ranks are in it", "is the network up?"), 1);
+}
+
+/* Slow is not hanging: before the first stage a rank may be busy alone for longer than timeout_s, and when it comes at last, all are in the collective. */
+static void slow(struct watch *w, int rank)
+{
+    if (rank == 0) nap(1.7);
+    watch_enter(w, "gather");
+    __atomic_add_fetch(&shared->left, 1, __ATOMIC_SEQ_CST);
+    wait_for(&shared->left, RANKS);
+    nap(0.4);
+    watch_enter(w, NULL);
+    watch_stage(w, "rollout", 1);
+    nap(1.2);
+}
+
+static void slow_is_not_hanging(void **state)
+{
+    (void)state;
+    play(slow, 1);
+    assert_string_equal(got.text, "");
+    for (int r = 0; r < RANKS; r++) assert_int_equal(got.status[r], 0);
+}
+
+static void rank_2_crashes(struct watch *w, int rank)
+{
+    watch_stage(w, "apply", 9);
+    if (rank == 2) raise(SIGBUS);
+    nap(60);
+}
+
+static void rank_0_crashes(struct watch *w, int rank)
+{
+    watch_stage(w, "apply", 9);
+    if (rank == 0) raise(SIGBUS);
+    nap(60);
+}
+
+static void crashes(void **state)
+{
+    (void)state;
+    play(rank_2_crashes, 0);
+    expect_message(SAYS("rank 2 (host ", "failed in apply of step 9: it crashed with Bus error"), 1);
+    play(rank_0_crashes, 0);
+    expect_message(SAYS("rank 0 (host ", "failed in apply of step 9: it crashed with Bus error"), 1);
+}
+
+int main(void)
+{
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_regular_end), cmocka_unit_test(a_death), cmocka_unit_test(errors),
+        cmocka_unit_test(hangs),         cmocka_unit_test(crashes), cmocka_unit_test(slow_is_not_hanging),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
