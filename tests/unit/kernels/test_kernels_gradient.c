@@ -186,9 +186,9 @@ static double attn_loss(void *arg)
 static void test_attention(void **state)
 {
     (void)state;
-    struct attn p = {{AH, AJ, D, STRIDE, 0.5f},   randoms(ROWS * STRIDE, 0, 1), floats(ROWS * AH * D, 0),
-                     floats(ROWS * AH * 2, 0),    randoms(ROWS * AH * D, 0, 1), floats(AJ * D * KV_BLOCK, 0),
-                     floats(AJ * D * KV_BLOCK, 0)};
+    struct attn p = {
+        {AH, AJ, D, STRIDE, 0.5f, DTYPE_F32}, randoms(ROWS * STRIDE, 0, 1), floats(ROWS * AH * D, 0),    floats(ROWS * AH * 2, 0),
+        randoms(ROWS * AH * D, 0, 1),         floats(AJ * D * KV_BLOCK, 0), floats(AJ * D * KV_BLOCK, 0)};
     float *d = floats(ROWS * STRIDE, 0);
     attn_loss(&p);
     ref->attention_grad(C, d, p.r, p.out, p.stats, p.qkv, p.s, SEGS, 4, ROWS);
