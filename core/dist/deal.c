@@ -1,7 +1,5 @@
 #include "dist/deal.h"
 
-#include "base/arena.h"
-
 #include <stdlib.h>
 
 struct item {
@@ -15,13 +13,12 @@ static int dearest_first(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, struct err *e)
+tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, struct arena *arena, struct err *e)
 {
-    struct item *items = NULL;
-    int64_t *load = NULL;
-    tare_status status;
-    TRY_TO(status, done, mem_new(n * (int64_t)sizeof *items + 1, (void **)&items, e));
-    TRY_TO(status, done, mem_new(hands * (int64_t)sizeof *load, (void **)&load, e));
+    struct item *items;
+    int64_t *load;
+    TRY(arena_new(arena, struct item, n, &items, e));
+    TRY(arena_new(arena, int64_t, hands, &load, e));
     for (int64_t i = 0; i < n; i++) items[i] = (struct item){cost[i], i};
     qsort(items, (size_t)n, sizeof *items, dearest_first);
     for (int64_t i = 0; i < n; i++) {
@@ -31,8 +28,5 @@ tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, str
         load[least] += items[i].cost;
         to[items[i].index] = least;
     }
-done:
-    mem_free(items);
-    mem_free(load);
-    return status;
+    return TARE_OK;
 }

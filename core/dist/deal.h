@@ -3,9 +3,9 @@
 #ifndef TARE_CORE_DEAL_H
 #define TARE_CORE_DEAL_H
 
-#include "base/err.h"
+#include "base/arena.h"
 
-/* to[i] in [0, hands): who gets item i of cost[i] >= 0. */
-tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, struct err *e);
+/* to[i] in [0, hands): who gets item i of cost[i] >= 0. Works in the arena, and gives nothing back to it. */
+tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, struct arena *arena, struct err *e);
 
 #endif

@@ -84,8 +84,7 @@ static void tell_if_nobody_did(const char *note, int exit_status, const char *co
 {
     const bool told = unlink(note) != 0;
     if (told || !exit_status) return;
-    log_message(LOG_ERROR,
-                "a rank ended before it had joined the job, exit status %d%s; `mpirun -n %s` with the same arguments shows more",
+    log_message(LOG_ERROR, "the ranks ended without a word, exit status %d%s; `mpirun -n %s` with the same arguments shows more",
                 exit_status, exit_status > 128 ? " (a signal)" : "", argv[6]);
 }
 

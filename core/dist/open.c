@@ -46,6 +46,15 @@ static tare_status check_number(const struct ranks_options *o, int size, struct 
     return TARE_OK;
 }
 
+/* Where MPI itself would fail, at length. */
+static tare_status check_launcher(int size, struct err *e)
+{
+    if (size > 1 && getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMI_SIZE") && !getenv("PMIX_RANK"))
+        FAIL(e, TARE_E_CONFIG, "srun started %d ranks without PMIx, which MPI joins them through; start them with srun --mpi=pmix",
+             size);
+    return TARE_OK;
+}
+
 static tare_status join(const struct ranks_options *o, int rank, struct err *e)
 {
     tare_status status = comm_mpi(o->timeout_s, &job, e);
@@ -69,6 +78,7 @@ tare_status ranks_start(const struct ranks_options *o, tare_status status, bool 
     int rank;
     const int size = ranks_launched(&rank);
     *done = false;
+    TRY(check_launcher(size, e));
     if (!status) status = check_number(o, size, e);
     if (size > 1) {
         struct err why = {0};
