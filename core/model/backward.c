@@ -144,10 +144,17 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
 
+/* The fp32 weights of unit u. A backend that takes the compute copy needs none: nothing is gathered for it. */
+static tare_status backward_weights(struct model *m, int64_t u, const float **w, struct err *e)
+{
+    *w = m->weights;
+    return m->k->matmul_dx_packed ? TARE_OK : unit_weights(m, u, w, e);
+}
+
 tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e)
 {
     const float *w;
-    TRY(unit_weights(m, model_head_unit(m), &w, e));
+    TRY(backward_weights(m, model_head_unit(m), &w, e));
     grads_begin(g, model_head_unit(m));
     return TARE_OK;
 }
@@ -157,7 +164,7 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
 {
     const int64_t V = m->shape.vocab, C = m->shape.hidden, u = model_head_unit(m), at = m->head - m->unit_begin[u];
     const float *w;
-    TRY(unit_weights(m, u, &w, e)); /* model_backward_begin has brought it */
+    TRY(backward_weights(m, u, &w, e)); /* model_backward_begin has brought it */
     kernels_at(&m->ctx, "the head's gradient", -1);
     product_dx(m, 4 * m->shape.layers, dhidden, dlogits, w + at, n, V, C);
     m->k->matmul_dw(&m->ctx, grads_head(g) + at, NULL, dlogits, hidden, n, V, C, m->dtype);
@@ -167,8 +174,8 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
 /* The unit of layer l, and the next one on its way. */
 static tare_status layer_weights(struct model *m, int64_t l, const float **w, struct err *e)
 {
-    TRY(unit_weights(m, l + 1, w, e));
-    return l ? unit_prefetch(m, l, e) : TARE_OK;
+    TRY(backward_weights(m, l + 1, w, e));
+    return l && !m->k->matmul_dx_packed ? unit_prefetch(m, l, e) : TARE_OK;
 }
 
 static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,
@@ -212,7 +219,7 @@ tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
 {
     const int64_t L = m->shape.layers;
     const float *w;
-    TRY(unit_weights(m, model_head_unit(m), &w, e));
+    TRY(backward_weights(m, model_head_unit(m), &w, e));
     TRY(grads_end(g, L + 1, e));
     for (int64_t l = L - 1; l >= 0; l--) {
         TRY(layer_weights(m, l, &w, e));
