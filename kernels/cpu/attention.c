@@ -98,7 +98,7 @@ struct attn_values {
 };
 
 /* rows x 16 columns of the output, its chain kept in registers from block to block. */
-INLINE void attn_values_tile(const int rows, const struct attn_values *s, int64_t column)
+TILE_FUNCTION void attn_values_tile(const int rows, const struct attn_values *s, int64_t column)
 {
     vf acc[MR];
     const int64_t left = s->dim - column;

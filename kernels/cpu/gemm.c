@@ -36,7 +36,7 @@ struct gemm_tile {
     const float *start; /* partial sums, NULL: 0 */
     int64_t start_row;
     const float *bias, *residual;
-    const char *ahead; /* fetched meanwhile, so many bytes every four steps */
+    const char *ahead; /* fetched meanwhile, so many bytes every STEPS steps */
     int64_t ahead_step;
 };
 
@@ -79,8 +79,8 @@ INLINE void gemm_end(vf acc[][4 * NRV], const int rows, const int width, const s
 }
 
 /* rows x (panels * NR) straight from the rows of x: a[r a_row + k]. Weights come from memory. */
-INLINE void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row, const void *b,
-                        int64_t panel_size, const struct gemm_tile *t)
+TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row,
+                               const void *b, int64_t panel_size, const struct gemm_tile *t)
 {
     vf acc[MR][4 * NRV];
     const int width = panels * NRV;
@@ -111,11 +111,12 @@ INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int tiled, const 
     }
 }
 
+enum { STEPS = MR < 8 ? 4 : 2 };
+
 /* rows x NR, everything in the caches. A(r,k): a[k MR + r] (tiled) or a[r a_row + k]. */
-INLINE void gemm_micro(const int rows, const int tiled, int64_t k, const float *a, int64_t a_row, const float *b,
-                       const struct gemm_tile *t)
+TILE_FUNCTION void gemm_micro(const int rows, const int tiled, int64_t k, const float *a, int64_t a_row, const float *b,
+                              const struct gemm_tile *t)
 {
-    enum { STEPS = 4 };
     vf acc[MR][4 * NRV];
     const int64_t a_step = tiled ? MR : 1;
     const char *ahead = t->ahead;
@@ -343,7 +344,7 @@ static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, i
                                     .bias = ends && g->bias ? g->bias + column : NULL,
                                     .residual = ends && g->residual ? g->residual + from * g->c_row + column : NULL,
                                     .ahead = (const char *)next + i * share,
-                                    .ahead_step = (share + kc / 4) / (kc / 4 + 1)};
+                                    .ahead_step = (share + kc / STEPS) / (kc / STEPS + 1)};
         if (continues && i + 1 < tiles) gemm_fetch(c + (end - from) * g->c_row, g->c_row, MR);
         if (t.residual) gemm_fetch(t.residual, g->c_row, end - from);
         gemm_cached((int)(end - from), tiled, kc, o->a + (tiled ? i * A_TILE : (from - o->row) * A_ROW), A_ROW, panel, &t);
@@ -399,17 +400,19 @@ static void gemm_pack_task(void *arg, int64_t task, int thread)
         for (int64_t p = 0; p * NR < g->n; p++) gemm_round(s->b + (p * s->ks + begin) * NR, (end - begin) * NR);
 }
 
-/* Tasks down and across: enough for the threads, but A is copied once for every group, which is cheap only while it stays in the cache. */
+/* Tasks down and across: enough for the threads, but A is copied once for every group, which is cheap only while it stays in the cache. With one
+ * block of rows B comes from memory, so its panels are dealt to the threads and not the rows. */
 static void gemm_cut(struct gemm_block *s, int64_t threads)
 {
-    const int64_t panels = (s->g->n + NR - 1) / NR, least = 6;
+    const int64_t panels = (s->g->n + NR - 1) / NR;
     s->tiles = gemm_tiles(s->g->m);
     s->row_blocks = (s->tiles + MC_TILES - 1) / MC_TILES;
-    s->row_blocks = (s->row_blocks + threads - 1) / threads * threads;
+    if (s->row_blocks > 1) s->row_blocks = (s->row_blocks + threads - 1) / threads * threads;
     if (s->row_blocks > s->tiles) s->row_blocks = s->tiles;
     s->groups = (panels * NR + NC - 1) / NC;
     while (s->groups * NC < (panels + s->groups - 1) / s->groups * s->groups * NR) s->groups++;
-    int64_t wanted = (threads * (s->g->m * s->ks <= 1 << 20 ? 4 : 2) + s->row_blocks - 1) / s->row_blocks;
+    const int64_t least = s->row_blocks > 1 ? 6 : 2, tasks = threads * (s->g->m * s->ks <= 1 << 20 ? 4 : 2);
+    int64_t wanted = (tasks + s->row_blocks - 1) / s->row_blocks;
     if (wanted * least > panels) wanted = panels / least;
     if (threads > 1 && s->groups < wanted) s->groups = wanted;
 }

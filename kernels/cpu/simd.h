@@ -10,9 +10,15 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
+/* A tile held in registers: made anew for every number of rows. The emulation of AVX-512 has no registers for it, so one function serves all. */
+#ifdef CPU_TILE_512
+#define TILE_FUNCTION static __attribute__((noinline))
+#define UNROLL
+#elif defined(__clang__)
+#define TILE_FUNCTION INLINE
 #define UNROLL _Pragma("unroll")
 #else
+#define TILE_FUNCTION INLINE
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 

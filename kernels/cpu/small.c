@@ -12,7 +12,7 @@ struct small {
     int continues;
 };
 
-INLINE void small_tile(const int rows, const struct small *s, int64_t row, int64_t column)
+TILE_FUNCTION void small_tile(const int rows, const struct small *s, int64_t row, int64_t column)
 {
     vf acc[MR];
     const int64_t left = s->n - column, a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;

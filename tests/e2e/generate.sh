@@ -18,6 +18,14 @@ for setting in "batch=1" "batch=7 threads=2" "batch=32 threads=1" "kv_tokens=64 
     gen group_size=3 max_new_tokens=20 seed=5 $setting < in.jsonl > other.jsonl || bad "generate $setting"
     cmp -s all.jsonl other.jsonl && ok || bad "$setting changes the output"
 done
+# every instruction set this CPU has, by TARE_CPU; the others are refused by name
+for isa in ref avx2 avx512; do
+    if TARE_CPU=$isa gen group_size=3 max_new_tokens=20 seed=5 < in.jsonl > other.jsonl 2> log.txt; then
+        cmp -s all.jsonl other.jsonl && ok || bad "TARE_CPU=$isa changes the output"
+    else
+        grep -q "$isa: this CPU lacks" log.txt && ok || bad "TARE_CPU=$isa: $(tail -1 log.txt)"
+    fi
+done
 gen group_size=3 max_new_tokens=20 seed=6 < in.jsonl | cmp -s all.jsonl - && bad "the seed changes nothing" || ok
 
 python3 - <<'PY' && ok || bad "the lines are not what was asked for"

@@ -64,10 +64,34 @@ static void test_choice(void **state)
     setenv("TARE_CPU", "nothing", 1);
     assert_int_equal(kernels_cpu(NULL, &k, &e), TARE_E_INVALID);
     assert_non_null(strstr(e.message, "TARE_CPU"));
+    const char *const masks[] = {"ref", "avx2", "avx512"};
+    int runs[] = {1, 0, 0};
+#if defined(__x86_64__)
+    runs[1] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    runs[2] = runs[1] && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+    for (int i = 0; i < 3; i++) {
+        setenv("TARE_CPU", masks[i], 1);
+        const tare_status status = kernels_cpu(NULL, &k, &e);
+        if (runs[i]) {
+            assert_ok(status, &e);
+            assert_string_equal(k->name, masks[i]);
+        } else {
+            assert_int_equal(status, TARE_E_UNSUPPORTED);
+            assert_non_null(strstr(e.message, masks[i]));
+            assert_null(k);
+        }
+    }
     unsetenv("TARE_CPU");
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
-    for (void *const *p = (void *const *)(const void *)&k->alloc; p < (void *const *)(const void *)(k + 1); p++)
-        assert_non_null(*p);
+    /* what a table may leave out, all CPU tables leave out */
+    const struct kernels *plain;
+    assert_ok(kernels_cpu("ref", &plain, &e), &e);
+    assert_non_null(plain->matmul_dw);
+    assert_non_null(plain->adamw);
+    void *const *p = (void *const *)(const void *)&k->alloc, *const *q = (void *const *)(const void *)&plain->alloc;
+    for (; p < (void *const *)(const void *)(k + 1); p++, q++) assert_true(!*p == !*q);
 }
 
 int main(void)
