@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "dist/ranks.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -89,8 +90,25 @@ static int unknown_verb(const char *name)
     return 2;
 }
 
+/* Several processes that write the same files would destroy them. */
+static bool is_alone(const char *verb)
+{
+    static const char *const one_process[] = {"sft", "eval", "sweep", "codebook"};
+    int rank;
+    if (ranks_launched(&rank) <= 1) return true;
+    for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {
+        if (strcmp(verb, one_process[i])) continue;
+        if (!rank)
+            log_message(LOG_ERROR,
+                        "tare %s runs in one process; start it without mpirun and srun (tare train runs on several ranks)", verb);
+        return false;
+    }
+    return true;
+}
+
 static int run_verb(int argc, char **argv)
 {
+    if (!is_alone(argv[0])) return 2;
     for (const struct verb *v = VERBS; v->name; v++) {
         if (strcmp(argv[0], v->name)) continue;
         if (v->run) return v->run(argc, argv);

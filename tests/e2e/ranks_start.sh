@@ -43,6 +43,9 @@ refused "another number" "dist.ranks = 3, but the launcher (mpirun, srun) starte
 refused "a wrong key on one rank" "rank 1.*rollout.promts" $MPIRUN -n 1 $T : -n 1 $T rollout.promts=3
 refused "a wrong key everywhere" "rollout.promts" $MPIRUN -n 2 $T rollout.promts=3
 refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
+status=0
+$MPIRUN -n 2 "$TARE" sft sft.ini > out.txt 2> err.txt || status=$?
+[ $status = 2 ] && [ "$(messages err.txt)" = 1 ] && grep -q 'runs in one process' err.txt && ok || { bad "sft on two ranks: not refused once"; cat err.txt; }
 
 # Interrupted: behind a checkpoint, exit status 130, and it goes on.
 "$TARE" -q train tiny.ini train.steps=400 log.progress=none run.dir=stop dist.ranks=2 > out.txt 2> err.txt &
