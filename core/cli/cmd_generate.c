@@ -246,6 +246,7 @@ static const struct {
     {"run", "seed"},
     {"run", "threads"},
     {"run", "kernels"},
+    {"run", "device"},
     {"model", "dtype"},
     {"model", "rope_theta"},
     {"model", "max_position_embeddings"},

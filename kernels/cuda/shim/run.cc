@@ -38,6 +38,8 @@ struct shim_launch_state shim_now;
 struct shim_block_view shim_view;
 int64_t shim_found;
 char shim_first[400];
+static char first_of_launch[sizeof shim_first];
+static int64_t found_before; /* this launch */
 
 static struct fiber fibers[THREADS_MOST], *self, scheduler;
 static struct warp warps[THREADS_MOST / WARP];
@@ -53,13 +55,15 @@ alignas(1024) static unsigned char dynamic_shared[SHARED_MOST];
 void shim_report(const char *format, ...)
 {
     va_list args;
-    if (shim_found++) return;
+    char text[sizeof shim_first];
     va_start(args, format);
-    int n = snprintf(shim_first, sizeof shim_first, "%s, block (%u,%u,%u): ", shim_view.kernel ? shim_view.kernel : "no kernel",
+    int n = snprintf(text, sizeof text, "%s, block (%u,%u,%u): ", shim_view.kernel ? shim_view.kernel : "no kernel",
                      shim_now.block.x, shim_now.block.y, shim_now.block.z);
-    if (n < 0 || n >= (int)sizeof shim_first) n = 0;
-    vsnprintf(shim_first + n, sizeof shim_first - (size_t)n, format, args);
+    if (n < 0 || n >= (int)sizeof text) n = 0;
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     va_end(args);
+    if (!shim_found) memcpy(shim_first, text, sizeof text);
+    if (shim_found++ == found_before) memcpy(first_of_launch, text, sizeof text);
 }
 
 void shim_fail(const char *what)
@@ -329,7 +333,7 @@ static void run_block(void)
 void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct dim3 block, size_t shared, void (*thread)(void *),
               void *args, size_t args_bytes)
 {
-    const int64_t found = shim_found;
+    const int64_t found = found_before = shim_found;
     shim_view.kernel = kernel;
     shim_now.grid_dim = grid;
     shim_now.block_dim = block;
@@ -352,6 +356,6 @@ void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct
                 shim_now.block = {x, y, z};
                 run_block();
             }
-    if (shim_found != found) kernel_fail(c, TARE_E_DEVICE, "%s", shim_first);
+    if (shim_found != found) kernel_fail(c, TARE_E_DEVICE, "%s", first_of_launch);
     shim_view.kernel = NULL;
 }
