@@ -8,10 +8,12 @@
 #include <string.h>
 
 static const char USAGE[] =
-    "usage: tare estimate PLUGIN [clusters=K] [key=value ...]    steps as JSON lines on standard input\n"
+    "usage: tare estimate PLUGIN [clusters=K] [key=value ...] [--load FILE] [--save FILE]\n"
+    "                                                            steps as JSON lines on standard input\n"
     "       tare estimate --replay RUN --step N                  a run's step again, compared with its dump bit for bit\n"
     "in:  {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}, one step a line; the state is carried over the lines\n"
     "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"weight\":[...],\"state\":{...}}\n"
+    "--load, --save: the state before the first step and behind the last, as in a checkpoint\n"
     "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob.\n";
 
 struct filter {
@@ -69,12 +71,33 @@ static tare_status open_plain(const char *name, const char **assignments, int64_
     return estimate_open(&o, &f->est, e);
 }
 
-static tare_status plain(const char *name, const char **assignments, int64_t n, struct err *e)
+static tare_status load_state(struct filter *f, const char *file, struct err *e)
+{
+    struct str state = {0};
+    tare_status status = fs_read_all(file, &state, e);
+    if (!status) status = estimate_load(f->est, state.data, state.size, file, e);
+    str_free(&state);
+    return status;
+}
+
+static tare_status save_state(const struct filter *f, const char *file, struct err *e)
+{
+    struct str state = {0};
+    tare_status status = estimate_save(f->est, &state, e);
+    if (!status) status = fs_write_atomic(file, state.data, state.size, e);
+    str_free(&state);
+    return status;
+}
+
+/* from, to: files of the state, or NULL. */
+static tare_status plain(const char *name, const char **assignments, int64_t n, const char *from, const char *to, struct err *e)
 {
     struct filter f = {0};
     arena_init(&f.arena, "estimate");
     tare_status status = open_plain(name, assignments, n, &f, e);
+    if (!status && from) status = load_state(&f, from, e);
     if (!status) status = json_each_line(stdin, "standard input", step, &f, e);
+    if (!status && to) status = save_state(&f, to, e);
     estimate_free(f.est);
     arena_free(&f.arena);
     str_free(&f.line);
@@ -226,16 +249,21 @@ static int usage(const char *what, const char *which)
 
 int cmd_estimate(int argc, char **argv)
 {
-    const char *name = NULL, *run = NULL, *number = NULL;
+    const char *name = NULL, *run = NULL, *number = NULL, *from = NULL, *to = NULL;
+    const struct {
+        const char *option, **value;
+    } options[] = {{"--replay", &run}, {"--step", &number}, {"--load", &from}, {"--save", &to}};
     const char **assignments = (const char **)(uintptr_t)argv; /* compacted in place */
     int64_t n = 0;
     struct err e = {0};
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (!strcmp(a, "--help") || !strcmp(a, "-h")) return fputs(USAGE, stdout) < 0;
-        if (!strcmp(a, "--replay") || !strcmp(a, "--step")) {
+        size_t k = 0;
+        while (k < 4 && strcmp(a, options[k].option)) k++;
+        if (k < 4) {
             if (i + 1 == argc) return usage("nothing behind ", a);
-            *(a[2] == 'r' ? &run : &number) = argv[++i];
+            *options[k].value = argv[++i];
         } else if (a[0] == '-') {
             return usage("unknown option ", a);
         } else if (!name && !strchr(a, '=')) {
@@ -247,10 +275,10 @@ int cmd_estimate(int argc, char **argv)
         }
     }
     int64_t step_number = -1;
-    if (run ? name || n || !number : !name || number)
+    if (run ? name || n || !number || from || to : !name || number)
         return usage(run ? "--replay takes RUN and --step N, and nothing else" : "PLUGIN is missing", "");
     if (number && (str_to_int(number, &step_number, &e) || step_number < 0)) return usage("not a step: ", number);
-    const tare_status status = run ? replay(run, step_number, &e) : plain(name, assignments, n, &e);
+    const tare_status status = run ? replay(run, step_number, &e) : plain(name, assignments, n, from, to, &e);
     if (status) log_error(&e);
     return err_exit_code(status);
 }

@@ -119,13 +119,14 @@ static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, cons
          path, TARE_ABI_MAJOR);
 }
 
-tare_status elf_check(const char *path, struct err *e)
+tare_status elf_check(const char *path, uint64_t *hash, struct err *e)
 {
     struct fs_map m;
     Elf64_Ehdr h;
     TRY(fs_map(path, &m, e));
     tare_status status = check_header(&m, &h, path, e);
     if (!status) status = check_entry(&m, &h, path, e);
+    if (!status) *hash = fs_hash(m.data, m.size, 0);
     fs_unmap(&m);
     return status;
 }

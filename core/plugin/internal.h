@@ -12,8 +12,8 @@ struct plugin_file {
     struct plugin_file *next;
 };
 
-/* elf.c: is path a shared object for this machine with an entry point of our major? Nothing of it is run. */
-tare_status elf_check(const char *path, struct err *e);
+/* elf.c: is path a shared object for this machine with an entry point of our major? Nothing of it is run. hash: XXH3 of the file. */
+tare_status elf_check(const char *path, uint64_t *hash, struct err *e);
 
 /* loader.c: opens by real path, or returns what was opened before. */
 tare_status plugin_file_open(const char *path, const struct plugin_file **out, struct err *e);

@@ -70,8 +70,7 @@ static tare_status open_new(const char *path, struct plugin_file **out, struct e
     struct plugin_file *f = NULL;
     uint64_t hash;
     tare_status status;
-    TRY(elf_check(path, e));
-    TRY(fs_hash_file(path, &hash, e));
+    TRY(elf_check(path, &hash, e));
     TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
     TRY_TO(status, done, open_guarded(path, &raw, e));
     TRY_TO(status, done, plugin_validate(path, raw, &f->plugins, e));

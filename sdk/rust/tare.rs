@@ -22,16 +22,19 @@ macro_rules! c {
     };
 }
 
-/// The entry point of a file with one plugin.
+/// The entry point of a file with one plugin. since: the oldest minor version of a host that can run it (1 with RECORDS).
 #[macro_export]
 macro_rules! tare_plugin {
     ($descriptor:expr) => {
+        tare_plugin!($descriptor, since = 0);
+    };
+    ($descriptor:expr, since = $minor:expr) => {
         static TARE_DESCRIPTOR: tare::Descriptor = $descriptor;
         static TARE_DESCRIPTORS: tare::Shared<[&'static tare::Descriptor; 1]> = tare::Shared([&TARE_DESCRIPTOR]);
         static TARE_PLUGIN: tare::Plugin = tare::Plugin {
             struct_size: std::mem::size_of::<tare::Plugin>() as u32,
             abi_minor_built: tare::ABI_MINOR,
-            abi_minor_needed: 0,
+            abi_minor_needed: $minor,
             n_descriptors: 1,
             descriptors: TARE_DESCRIPTORS.0.as_ptr() as *const *const tare::Descriptor,
         };
@@ -42,7 +45,8 @@ macro_rules! tare_plugin {
     };
 }
 
-pub const ABI_MINOR: u32 = 0;
+pub const ABI_MAJOR: u32 = 1;
+pub const ABI_MINOR: u32 = 1;
 
 pub type Status = i32;
 pub const OK: Status = 0;
@@ -61,6 +65,8 @@ pub const E_TIMEOUT: Status = 50;
 pub const E_CANCELLED: Status = 51;
 pub const E_STATE: Status = 60;
 pub const E_NOT_FINITE: Status = 61;
+pub const E_COMM: Status = 70;
+pub const E_DEVICE: Status = 71;
 pub const E_PLUGIN: Status = 80;
 
 pub const BOOL: i32 = 1;
@@ -83,6 +89,17 @@ pub const NEED_REF_LOGPROB: u32 = 4;
 pub const NEED_COMPONENTS: u32 = 8;
 pub const NEED_CLUSTER: u32 = 16;
 pub const GIVES_TOKENS: u32 = 32;
+pub const WANTS_LOGPROB: u32 = 64;
+
+pub const LOG_DEBUG: i32 = 0;
+pub const LOG_INFO: i32 = 1;
+pub const LOG_WARN: i32 = 2;
+pub const LOG_ERROR: i32 = 3;
+
+pub const ESTIMATOR: i32 = 1;
+pub const VERIFIER: i32 = 2;
+pub const ENCODER: i32 = 3;
+pub const CODEBOOK: i32 = 4;
 
 pub const SINGLE_THREAD: u32 = 0;
 pub const INSTANCE_PER_THREAD: u32 = 1;
@@ -93,6 +110,8 @@ pub const WRONG: i32 = 2;
 pub const NO_ANSWER: i32 = 3;
 pub const UNPARSABLE: i32 = 4;
 pub const TIMED_OUT: i32 = 5;
+/// Set by the host, never by a plugin.
+pub const CRASHED: i32 = 6;
 pub const PARTIAL: i32 = 7;
 
 // ---------------------------------------------------------------- structs of the C headers
@@ -155,6 +174,26 @@ pub struct Host {
     extension: Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> *const c_void>,
 }
 
+/// Extension "tare.embed/1".
+#[repr(C)]
+pub struct EmbedExtension {
+    struct_size: u32,
+    flags: u32,
+    ctx: *mut c_void,
+    dim: Option<unsafe extern "C" fn(*mut c_void) -> i64>,
+    identity: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, i64) -> Status>,
+    embed: Option<unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut f32, *mut ErrorBuffer) -> Status>,
+}
+
+/// Extension "tare.logprob/1".
+#[repr(C)]
+pub struct LogprobExtension {
+    struct_size: u32,
+    flags: u32,
+    ctx: *mut c_void,
+    logprob: Option<unsafe extern "C" fn(*mut c_void, i64, *mut f32, *mut ErrorBuffer) -> Status>,
+}
+
 #[repr(C)]
 pub struct Batch {
     struct_size: u32,
@@ -211,6 +250,9 @@ pub struct EstimatorTable {
     collect: Option<Group>,
     apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
     describe: Option<Save>,
+    record_size: Option<Number>,
+    record: Option<Group>,
+    apply_records: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *const u64, *const f64, i64, *mut ErrorBuffer) -> Status>,
 }
 
 #[repr(C)]
@@ -317,7 +359,7 @@ const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 32 && std::mem::size_of::<Host>() == 72);
     assert!(std::mem::size_of::<Batch>() == 136 && std::mem::size_of::<AdvantageBuffers>() == 64);
-    assert!(std::mem::size_of::<EstimatorTable>() == 96 && std::mem::size_of::<VerifierTable>() == 40);
+    assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
     assert!(std::mem::size_of::<AnswerView>() == 80 && std::mem::size_of::<VerdictBuffer>() == 48);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Descriptor>() == 80 && std::mem::size_of::<Plugin>() == 24);
@@ -415,6 +457,73 @@ impl Host {
     }
 }
 
+impl Host {
+    /// Shown beside the step's metrics as KIND/name.
+    pub fn metric(&self, name: &str, value: f64) {
+        let text: Vec<u8> = name.bytes().filter(|b| *b != 0).chain([0]).collect();
+        if let Some(metric) = self.metric {
+            unsafe { metric(self.ctx, text.as_ptr() as *const c_char, value) }
+        }
+    }
+    /// Random words that are the same on every rank and thread, for (run seed, plugin, stream, counter).
+    pub fn random(&self, stream: u64, counter: u64, out: &mut [u32]) -> Result<()> {
+        match self.random.map(|random| unsafe { random(self.ctx, stream, counter, out.as_mut_ptr(), out.len() as i64) }) {
+            Some(OK) => Ok(()),
+            _ => fail(E_UNSUPPORTED, "the host gives no random numbers"),
+        }
+    }
+    /// The run is being stopped.
+    pub fn cancelled(&self) -> bool {
+        self.cancelled.map_or(false, |cancelled| unsafe { cancelled(self.ctx) } != 0)
+    }
+    /// "tare.embed/1": an EmbedExtension, "tare.logprob/1": a LogprobExtension; None: not offered. Lives until the instance is dropped.
+    pub fn embed(&self) -> Option<&'static EmbedExtension> {
+        unsafe { (self.extension?(self.ctx, c!("tare.embed/1")) as *const EmbedExtension).as_ref() }
+    }
+    pub fn logprob(&self) -> Option<&'static LogprobExtension> {
+        unsafe { (self.extension?(self.ctx, c!("tare.logprob/1")) as *const LogprobExtension).as_ref() }
+    }
+}
+
+unsafe fn take(status: Status, e: &ErrorBuffer) -> Result<()> {
+    if status == OK {
+        return Ok(());
+    }
+    let n = e.message.iter().position(|b| *b == 0).unwrap_or(0);
+    fail(status, String::from_utf8_lossy(&e.message[..n]))
+}
+
+impl EmbedExtension {
+    pub fn dim(&self) -> i64 {
+        self.dim.map_or(0, |dim| unsafe { dim(self.ctx) })
+    }
+    /// out: [texts, dim]
+    pub fn embed(&self, texts: &[Text], out: &mut [f32]) -> Result<()> {
+        let mut e = ErrorBuffer::new();
+        match self.embed {
+            Some(embed) => unsafe { take(embed(self.ctx, texts.as_ptr(), texts.len() as i64, out.as_mut_ptr(), &mut e), &e) },
+            None => fail(E_UNSUPPORTED, "tare.embed/1 has no embed"),
+        }
+    }
+}
+
+impl LogprobExtension {
+    /// Logprobs of this rank's rollout after the policy step. out: [tokens of the rollout]
+    pub fn logprob(&self, rollout: usize, out: &mut [f32]) -> Result<()> {
+        let mut e = ErrorBuffer::new();
+        match self.logprob {
+            Some(logprob) => unsafe { take(logprob(self.ctx, rollout as i64, out.as_mut_ptr(), &mut e), &e) },
+            None => fail(E_UNSUPPORTED, "tare.logprob/1 has no logprob"),
+        }
+    }
+}
+
+impl ErrorBuffer {
+    fn new() -> ErrorBuffer {
+        ErrorBuffer { struct_size: std::mem::size_of::<ErrorBuffer>() as u32, code: OK, message: [0; 504] }
+    }
+}
+
 impl Stream {
     pub fn put(&self, data: &[u8]) -> Result<()> {
         match self.write.map(|write| unsafe { write(self.ctx, data.as_ptr() as *const c_void, data.len() as i64) }) {
@@ -499,12 +608,14 @@ pub struct Verdict {
 
 // ---------------------------------------------------------------- what a plugin implements
 
-/// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to.
+/// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to. RECORDS (with STATEFUL):
+/// a record of each group, for a state by prompt; apply_records is called in the place of apply.
 pub trait Estimator: Sized {
     const STATEFUL: bool = false;
     const PREPARES: bool = false;
     const COLLECTS: bool = false;
     const DESCRIBES: bool = false;
+    const RECORDS: bool = false;
     fn new(host: &Host, values: &Values, n_clusters: i64) -> Result<Self>;
     fn compute(&self, batch: &Batch, prepared: &[f64], out: &mut Advantages) -> Result<()>;
     fn prepare_size(&self) -> i64 {
@@ -522,6 +633,16 @@ pub trait Estimator: Sized {
     fn apply(&mut self, _step: i64, _collected: &[f64]) -> Result<()> {
         Ok(())
     }
+    fn record_size(&self) -> i64 {
+        0
+    }
+    fn record(&self, _batch: &Batch, _group: usize, _record: &mut [f64]) -> Result<()> {
+        Ok(())
+    }
+    /// records: [prompt_uid.len(), record_size], of all groups of all ranks in global prompt order
+    fn apply_records(&mut self, _step: i64, _collected: &[f64], _prompt_uid: &[u64], _records: &[f64]) -> Result<()> {
+        Ok(())
+    }
     fn save(&self, _out: &Stream) -> Result<()> {
         Ok(())
     }
@@ -533,14 +654,25 @@ pub trait Estimator: Sized {
     }
 }
 
+/// EXPLAINS: explain is offered.
 pub trait Verifier: Sized {
+    const EXPLAINS: bool = false;
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
+    /// How the verdict comes about, as one JSON object.
+    fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
+        out.put(b"{}")
+    }
 }
 
-/// FITS: fit, save and load are offered.
+/// FITS: fit, save and load are offered. IDENTIFIES: identity is.
 pub trait Encoder: Sized {
     const FITS: bool = false;
+    const IDENTIFIES: bool = false;
+    /// What beside name, version and parameters decides the embedding (the hash of a model's weights).
+    fn identity(&self) -> Result<String> {
+        Ok(String::new())
+    }
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn dim(&self) -> i64;
     /// out: [texts, dim]
@@ -556,9 +688,24 @@ pub trait Encoder: Sized {
     }
 }
 
-/// FITS: fit, save and load are offered.
+/// FITS: fit, save and load are offered. ENCODER: encoder_identity is; ENCODER_STATE: encoder_state; NAMES: cluster_name.
 pub trait Codebook: Sized {
     const FITS: bool = false;
+    const ENCODER: bool = false;
+    const ENCODER_STATE: bool = false;
+    const NAMES: bool = false;
+    /// The identity of the encoder whose embeddings it takes; empty: any.
+    fn encoder_identity(&self) -> Result<String> {
+        Ok(String::new())
+    }
+    /// The encoder's fitted state kept in the codebook's file.
+    fn encoder_state(&self) -> &[u8] {
+        &[]
+    }
+    /// Name of a cluster for people.
+    fn cluster_name(&self, _cluster: i64) -> &[u8] {
+        &[]
+    }
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn size(&self) -> i64;
     /// 0: takes rows
@@ -590,6 +737,22 @@ unsafe fn keep<T>(me: *mut *mut c_void, made: Result<T>) -> Result<()> {
     Ok(())
 }
 
+/// Text with a NUL behind it, in the host's buffer.
+unsafe fn copy_text(text: &str, out: *mut c_char, capacity: i64) -> Result<()> {
+    if text.len() as i64 >= capacity {
+        return fail(E_RANGE, format!("a text of {} bytes for a buffer of {}", text.len(), capacity));
+    }
+    std::ptr::copy_nonoverlapping(text.as_ptr(), out as *mut u8, text.len());
+    *out.add(text.len()) = 0;
+    Ok(())
+}
+
+/// Empty when f panics.
+unsafe fn view_of<'a>(f: impl FnOnce() -> &'a [u8]) -> Text {
+    let bytes = quietly(|| Ok(f())).unwrap_or(&[]);
+    Text { data: bytes.as_ptr(), size: bytes.len() as i64 }
+}
+
 struct EstimatorOf<T>(PhantomData<T>);
 impl<T: Estimator> EstimatorOf<T> {
     const TABLE: EstimatorTable = EstimatorTable {
@@ -604,8 +767,11 @@ impl<T: Estimator> EstimatorOf<T> {
         prepare: if T::PREPARES { Some(Self::prepare) } else { None },
         compute: Self::compute,
         collect: if T::COLLECTS { Some(Self::collect) } else { None },
-        apply: if T::COLLECTS || T::STATEFUL { Some(Self::apply) } else { None },
+        apply: if (T::COLLECTS || T::STATEFUL) && !T::RECORDS { Some(Self::apply) } else { None },
         describe: if T::DESCRIBES { Some(Self::describe) } else { None },
+        record_size: if T::RECORDS { Some(Self::record_size) } else { None },
+        record: if T::RECORDS { Some(Self::record) } else { None },
+        apply_records: if T::RECORDS { Some(Self::apply_records) } else { None },
     };
     unsafe fn of<'a>(me: *const c_void) -> &'a T {
         &*(me as *const T)
@@ -656,6 +822,21 @@ impl<T: Estimator> EstimatorOf<T> {
     unsafe extern "C" fn describe(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
         guard(e, || Self::of(me).describe(&*out))
     }
+    unsafe extern "C" fn record_size(me: *const c_void) -> i64 {
+        number(|| Self::of(me).record_size())
+    }
+    unsafe extern "C" fn record(me: *const c_void, batch: *const Batch, group: i64, record: *mut f64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || Self::of(me).record(&*batch, group as usize, slice_mut(record, Self::of(me).record_size())))
+    }
+    unsafe extern "C" fn apply_records(
+        me: *mut c_void, step: i64, collected: *const f64, uid: *const u64, records: *const f64, n: i64, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || {
+            let size = if T::COLLECTS { Self::of(me).collect_size() } else { 0 };
+            let each = Self::of(me).record_size();
+            (*(me as *mut T)).apply_records(step, slice(collected, size), slice(uid, n), slice(records, n * each))
+        })
+    }
 }
 
 struct VerifierOf<T>(PhantomData<T>);
@@ -666,8 +847,20 @@ impl<T: Verifier> VerifierOf<T> {
         create: Self::create,
         destroy: destroy::<T>,
         verify: Self::verify,
-        explain: None,
+        explain: if T::EXPLAINS { Some(Self::explain) } else { None },
     };
+    unsafe fn answer<'a>(a: &'a AnswerView) -> Answer<'a> {
+        Answer {
+            prompt: a.prompt.bytes(),
+            completion: a.completion.bytes(),
+            answer: a.answer.bytes(),
+            row: a.row.bytes(),
+            deadline_ns: a.deadline_ns,
+        }
+    }
+    unsafe extern "C" fn explain(me: *mut c_void, answer: *const AnswerView, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).explain(&Self::answer(&*answer), &*out))
+    }
     unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
         guard(e, || keep(me, T::new(&*host, &Values(values))))
     }
@@ -677,14 +870,7 @@ impl<T: Verifier> VerifierOf<T> {
         guard(e, || {
             for i in 0..n as usize {
                 let (a, v) = (&**answers.add(i), &mut **verdicts.add(i));
-                let answer = Answer {
-                    prompt: a.prompt.bytes(),
-                    completion: a.completion.bytes(),
-                    answer: a.answer.bytes(),
-                    row: a.row.bytes(),
-                    deadline_ns: a.deadline_ns,
-                };
-                let verdict = (*(me as *mut T)).verify(&answer)?;
+                let verdict = (*(me as *mut T)).verify(&Self::answer(a))?;
                 let (mut size, all) = (verdict.extracted.len().min(v.capacity as usize), &verdict.extracted);
                 while size > 0 && size < all.len() && all[size] & 0xc0 == 0x80 {
                     size -= 1; // not inside a character
@@ -712,8 +898,11 @@ impl<T: Encoder> EncoderOf<T> {
         fit: if T::FITS { Some(Self::fit) } else { None },
         save: if T::FITS { Some(Self::save) } else { None },
         load: if T::FITS { Some(Self::load) } else { None },
-        identity: None,
+        identity: if T::IDENTIFIES { Some(Self::identity) } else { None },
     };
+    unsafe extern "C" fn identity(me: *const c_void, text: *mut c_char, capacity: i64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || copy_text(&(*(me as *const T)).identity()?, text, capacity))
+    }
     unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
         guard(e, || keep(me, T::new(&*host, &Values(values))))
     }
@@ -751,10 +940,19 @@ impl<T: Codebook> CodebookOf<T> {
         fit: if T::FITS { Some(Self::fit) } else { None },
         save: if T::FITS { Some(Self::save) } else { None },
         load: if T::FITS { Some(Self::load) } else { None },
-        encoder_identity: None,
-        encoder_state: None,
-        cluster_name: None,
+        encoder_identity: if T::ENCODER { Some(Self::encoder_identity) } else { None },
+        encoder_state: if T::ENCODER_STATE { Some(Self::encoder_state) } else { None },
+        cluster_name: if T::NAMES { Some(Self::cluster_name) } else { None },
     };
+    unsafe extern "C" fn encoder_identity(me: *const c_void, text: *mut c_char, capacity: i64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || copy_text(&(*(me as *const T)).encoder_identity()?, text, capacity))
+    }
+    unsafe extern "C" fn encoder_state(me: *const c_void) -> Text {
+        view_of(|| (*(me as *const T)).encoder_state())
+    }
+    unsafe extern "C" fn cluster_name(me: *const c_void, k: i64) -> Text {
+        view_of(|| (*(me as *const T)).cluster_name(k))
+    }
     unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
         guard(e, || keep(me, T::new(&*host, &Values(values))))
     }

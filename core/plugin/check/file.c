@@ -103,7 +103,8 @@ static tare_status leaves_the_process_alone(struct check *c, struct err *e)
     tare_error error = {.struct_size = sizeof error};
     const tare_host host = plugin_host(NULL);
     if (!realpath(c->options->path, path)) FAIL(e, TARE_E_IO, "%s: not there", c->options->path);
-    TRY(elf_check(path, e));
+    uint64_t hash;
+    TRY(elf_check(path, &hash, e));
     const struct surroundings before = look_around();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const struct surroundings opened = look_around();

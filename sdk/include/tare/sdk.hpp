@@ -115,6 +115,9 @@ TARE_HAS_MEMBER(collect_size)
 TARE_HAS_MEMBER(collect)
 TARE_HAS_MEMBER(apply)
 TARE_HAS_MEMBER(describe)
+TARE_HAS_MEMBER(record_size)
+TARE_HAS_MEMBER(record)
+TARE_HAS_MEMBER(apply_records)
 TARE_HAS_MEMBER(explain)
 TARE_HAS_MEMBER(fit)
 TARE_HAS_MEMBER(identity)
@@ -207,6 +210,19 @@ template <class T> struct estimator_functions : common<T> {
     {
         return guard(error, [&] { of(self).describe(*out); });
     }
+    static int64_t record_size(const void *self) noexcept
+    {
+        return common<T>::number([&] { return of(self).record_size(); });
+    }
+    static tare_status record(const void *self, const tare_batch *batch, int64_t group, double *record, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).record(*batch, group, record); });
+    }
+    static tare_status apply_records(void *self, int64_t step, const double *collected, const uint64_t *prompt_uid,
+                                     const double *record, int64_t n_groups, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).apply_records(step, collected, prompt_uid, record, n_groups); });
+    }
     static constexpr tare_estimator table()
     {
         tare_estimator t{};
@@ -219,6 +235,9 @@ template <class T> struct estimator_functions : common<T> {
         if constexpr (has_collect<T>::value) t.collect = collect;
         if constexpr (has_apply<T>::value) t.apply = apply;
         if constexpr (has_describe<T>::value) t.describe = describe;
+        if constexpr (has_record_size<T>::value) t.record_size = record_size;
+        if constexpr (has_record<T>::value) t.record = record;
+        if constexpr (has_apply_records<T>::value) t.apply_records = apply_records;
         return t;
     }
 };

@@ -2,12 +2,12 @@
 
 import ctypes as c
 
-ABI_MINOR = 0
+ABI_MINOR = 1
 ESTIMATOR, VERIFIER, ENCODER, CODEBOOK = 1, 2, 3, 4
 KINDS = {ESTIMATOR: "estimator", VERIFIER: "verifier", ENCODER: "encoder", CODEBOOK: "codebook"}
 BOOL, INT, FLOAT, STRING, CHOICE, PATH = 1, 2, 3, 4, 5, 6
 REQUIRED, ABOVE_MIN, BELOW_MAX, LOCKED_ON_RESUME = 1, 2, 4, 32
-NEED_ENTROPY, NEED_LOGPROB, NEED_REF_LOGPROB, NEED_COMPONENTS, NEED_CLUSTER, GIVES_TOKENS = 1, 2, 4, 8, 16, 32
+NEED_ENTROPY, NEED_LOGPROB, NEED_REF_LOGPROB, NEED_COMPONENTS, NEED_CLUSTER, GIVES_TOKENS, WANTS_LOGPROB = 1, 2, 4, 8, 16, 32, 64
 VERDICTS = {1: "correct", 2: "wrong", 3: "no_answer", 4: "unparsable", 5: "timeout", 7: "partial"}
 E_CORRUPT = 31
 
@@ -80,7 +80,9 @@ class EstimatorTable(c.Structure):
                 ("create", c.CFUNCTYPE(Status, c.POINTER(Host), c.POINTER(Value), i64, c.POINTER(SELF), ERROR)), ("destroy", DESTROY),
                 ("save", SAVE), ("load", SAVE), ("prepare_size", NUMBER), ("collect_size", NUMBER), ("prepare", GROUP),
                 ("compute", c.CFUNCTYPE(Status, SELF, c.POINTER(Batch), c.POINTER(f64), c.POINTER(Advantages), ERROR)),
-                ("collect", GROUP), ("apply", c.CFUNCTYPE(Status, SELF, i64, c.POINTER(f64), ERROR)), ("describe", SAVE)]
+                ("collect", GROUP), ("apply", c.CFUNCTYPE(Status, SELF, i64, c.POINTER(f64), ERROR)), ("describe", SAVE), ("record_size", NUMBER),
+                ("record", GROUP),
+                ("apply_records", c.CFUNCTYPE(Status, SELF, i64, c.POINTER(f64), c.POINTER(u64), c.POINTER(f64), i64, ERROR))]
 
 
 class Answer(c.Structure):

@@ -1,7 +1,6 @@
 """Estimators: rewards to advantages, phase by phase (tare/estimator.h)."""
 
 import ctypes as c
-import hashlib
 import json
 import math
 from dataclasses import dataclass
@@ -9,9 +8,8 @@ from itertools import accumulate
 from typing import List, Optional
 
 from . import abi
+from . import frame
 from .plugin import Opened, TareError
-
-MAGIC = b"tarepyst1\n"
 
 
 @dataclass
@@ -39,20 +37,22 @@ class Estimator(Opened):
     """An instance with its state.
 
     step() runs prepare, compute and collect from the state before; apply() makes the change of state that the last step() collected for.
-    n_clusters: K of the codebook, 0 without one. Parameters by keyword, checked against the plugin's table. Not for several threads.
+    n_clusters: K of the codebook, 0 without one. run_seed: the run's, for plugins that draw random numbers. Parameters by keyword, checked
+    against the plugin's table. Not for several threads.
     """
 
     kind = abi.ESTIMATOR
     table_type = abi.EstimatorTable
 
-    def __init__(self, name, n_clusters=0, **parameters):
-        super().__init__(name, **parameters)
-        self.n_clusters, self.steps, self._collected = n_clusters, 0, None
+    def __init__(self, name, n_clusters=0, run_seed=0, **parameters):
+        super().__init__(name, run_seed=run_seed, **parameters)
+        self.n_clusters, self.steps, self._collected, self._records = n_clusters, 0, None, None
         self._call("create", self._table.create, c.byref(self._host), self._values, n_clusters, c.byref(self._self))
         self._made = True
         self._prepare_size = self._table.prepare_size(self._self) if self._table.prepare_size else 0
         self._collect_size = self._table.collect_size(self._self) if self._table.collect_size else 0
-        if self._prepare_size < 0 or self._collect_size < 0:
+        self._record_size = self._table.record_size(self._self) if self._table.record_size else 0
+        if self._prepare_size < 0 or self._collect_size < 0 or self._record_size < 0:
             raise TareError("%s: its sums have a negative size" % self.name, 80)
 
     def _batch(self, rewards, cluster, uid, lengths, components, entropy, logprob, ref_logprob):
@@ -85,7 +85,7 @@ class Estimator(Opened):
         for name, column in tokens.items():
             if column is None and self.needs & needed[name]:
                 raise TareError("%s: needs the tokens' %s" % (self.name, name), 13)
-            if column is not None and self.needs & needed[name]:
+            if column is not None and (self.needs & needed[name] or (name == "logprob" and self.needs & abi.WANTS_LOGPROB)):
                 values = [float(x) for group in column for row in group for x in row]
                 if len(values) != batch.n_tokens:
                     raise TareError("%s: %s has %d tokens, lengths say %d" % (self.name, name, len(values), batch.n_tokens), 13)
@@ -107,6 +107,20 @@ class Estimator(Opened):
                     total[i] += x
         return total
 
+    def _take_records(self, batch):
+        """A record of each group: (prompts, records, groups) as apply_records takes them."""
+        if not self._table.record:
+            return None
+        n, size = batch.n_groups, self._record_size
+        uids, records = (abi.u64 * max(n, 1))(*batch.prompt_uid[:n]), (abi.f64 * max(n * size, 1))()
+        for m in range(n):
+            part = (abi.f64 * max(size, 1))()
+            self._call("record", self._table.record, self._self, c.byref(batch), m, part)
+            if not all(map(math.isfinite, part)):
+                raise TareError("%s: record: the record of group %d is not finite" % (self.name, m), 61)
+            records[m * size: (m + 1) * size] = part[:size]
+        return uids, records, n
+
     def step(self, rewards, cluster=None, uid=None, lengths=None, components=None, entropy=None, logprob=None, ref_logprob=None):
         """rewards: one list a group. cluster, uid: [groups]; lengths, and token columns [groups][rollouts][tokens]; components
         [groups][rollouts][C]. Returns a Step; nothing of the state changes before apply()."""
@@ -121,6 +135,7 @@ class Estimator(Opened):
         if not all(map(math.isfinite, advantage)) or not all(w >= 0 and math.isfinite(w) for w in weight):
             raise TareError("%s: compute: an advantage or a weight is not finite" % self.name, 61)
         self._collected = self._sum("collect", self._table.collect, batch, self._collect_size)
+        self._records = self._take_records(batch)
         cut = lambda flat, sizes: [flat[b - s: b] for s, b in zip(sizes, accumulate(sizes))]
         sizes = [len(g) for g in groups]
         return Step(cut(advantage, sizes), cut(weight, sizes), baseline, scale, confidence,
@@ -130,7 +145,9 @@ class Estimator(Opened):
         """Once after the policy step: the state takes in what the last step() collected."""
         if self._collected is None:
             raise TareError("%s: apply without a step before it" % self.name, 60)
-        if self._table.apply:
+        if self._table.apply_records:
+            self._call("apply", self._table.apply_records, self._self, self.steps, self._collected, *self._records)
+        elif self._table.apply:
             self._call("apply", self._table.apply, self._self, self.steps, self._collected)
         self._collected = None
         self.steps += 1
@@ -148,35 +165,30 @@ class Estimator(Opened):
         self._call("describe", self._table.describe, self._self, c.byref(stream))
         return json.loads(got["out"].decode())
 
-    def _identity(self):
-        locked = {p.key.decode(): self.parameters[p.key.decode()] for p in self.table if p.flags & abi.LOCKED_ON_RESUME}
-        return {"name": self.name, "major": self.version.split(".")[0], "locked": locked, "n_clusters": self.n_clusters}
+    def _locked(self):
+        """Lines "key=value" of the parameters that a resumed run must not change, as the engine writes them."""
+        return "".join("%s=%s\n" % (key, frame.value_text(param, self.parameters[key]))
+                       for key, param in ((p.key.decode(), p) for p in self.table) if param.flags & abi.LOCKED_ON_RESUME)
 
     def save(self):
-        """The state as bytes, with name, version, locked parameters and a hash around it."""
+        """The state as bytes: the same frame, bit for bit, as the engine writes into its checkpoints. How many steps were applied is not in
+        it: keep `steps` beside it where that matters to you."""
         stream, got = self._stream()
         if self._table.save:
             self._call("save", self._table.save, self._self, c.byref(stream))
-        head = json.dumps({**self._identity(), "steps": self.steps, "size": len(got["out"])}, sort_keys=True).encode() + b"\n"
-        body = head + bytes(got["out"])
-        return MAGIC + hashlib.blake2b(body, digest_size=16).digest() + body
+        return frame.write(self.kind, self.name, self.version, self._locked(), self.n_clusters, bytes(got["out"]))
 
-    def load(self, data):
-        """Goes on from what save() gave; refuses what is damaged or of another plugin, version, K or locked parameter."""
-        hashed, body = data[len(MAGIC): len(MAGIC) + 16], data[len(MAGIC) + 16:]
-        if not data.startswith(MAGIC) or hashlib.blake2b(body, digest_size=16).digest() != hashed:
-            raise TareError("%s: the saved state is damaged or none" % self.name, abi.E_CORRUPT)
-        head, raw = body.split(b"\n", 1)
-        saved = json.loads(head)
-        for key, now in self._identity().items():
-            if saved[key] != now:
-                raise TareError("%s: the state was saved with %s = %s, this is %s" % (self.name, key, saved[key], now), 32)
+    def load(self, data, steps=0):
+        """Goes on from what save() gave, here or in the engine; refuses what is damaged or of another plugin, version, K or locked parameter."""
+        raw = frame.read(data, self.kind, self.name, self.version, self._locked(), self.n_clusters)
+        if raw and not self._table.load:
+            raise TareError("%s: %d bytes of state for a plugin without any" % (self.name, len(raw)), abi.E_CORRUPT)
         stream, got = self._stream(raw)
         if self._table.load:
             self._call("load", self._table.load, self._self, c.byref(stream))
         if got["at"] != len(raw):
             raise TareError("%s: load left %d bytes" % (self.name, len(raw) - got["at"]), abi.E_CORRUPT)
-        self.steps, self._collected = saved["steps"], None
+        self.steps, self._collected, self._records = steps, None, None
         return self
 
 

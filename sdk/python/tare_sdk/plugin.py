@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 
-from . import abi
+from . import abi, philox
 
 log = logging.getLogger("tare")
 
@@ -72,7 +72,8 @@ class Opened:
     kind = None
     table_type = None
 
-    def __init__(self, name, **parameters):
+    def __init__(self, name, run_seed=0, **parameters):
+        self.run_seed = run_seed
         self.path = os.path.realpath(find(name, self.kind))
         if not os.path.exists(self.path):
             raise TareError("%s: not there" % self.path)
@@ -116,10 +117,10 @@ class Opened:
             log.log({0: 10, 1: 20, 2: 30}.get(level, 40), "%s: %s", os.path.basename(self.path), (message or b"").decode(errors="replace"))
 
         def random(_ctx, stream, counter, out, n):
-            import hashlib
-
-            block = hashlib.shake_256(b"%s %d %d" % (self.name.encode(), stream, counter)).digest(4 * n)
-            c.memmove(out, block, len(block))
+            if n < 0 or (n and not out):
+                return 10
+            for i, word in enumerate(philox.words(self.run_seed, self.kind, self.name, stream, counter, n)):
+                out[i] = word
             return 0
 
         def metric(_ctx, name, value):

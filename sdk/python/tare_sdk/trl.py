@@ -2,9 +2,11 @@
 
 The trainer lets TRL sample and score; then the plugin gets each prompt's rewards and its advantages take the place of TRL's. The state
 changes once the generated batch has been trained on, which is when the next one is generated, or when training ends or saves.
-One process: the groups of other processes are not gathered.
+One process: the groups of other processes are not gathered. A checkpoint in the middle of a generated batch (steps_per_generation or
+num_iterations above what one optimizer step takes) keeps the state from before that batch, and TRL samples the batch anew when it resumes.
 """
 
+import json
 import os
 
 from .estimator import Estimator
@@ -30,7 +32,7 @@ def reward_function(plugin, answer="answer", timeout=10, **parameters):
 class AdvantageMixin:
     """In front of GRPOTrainer. estimator: an Estimator; cluster: a row of the data set -> cluster, or None."""
 
-    STATE = "tare_estimator.bin"
+    STATE, STEPS = "tare_estimator.state", "tare_estimator.json"
 
     def __init__(self, *args, estimator=None, cluster=None, **kwargs):
         if not isinstance(estimator, Estimator):
@@ -74,19 +76,22 @@ class AdvantageMixin:
 
             folder = get_last_checkpoint(self.args.output_dir)
         if isinstance(folder, str):
-            with open(os.path.join(folder, self.STATE), "rb") as file:
-                self.tare_estimator.load(file.read())
+            with open(os.path.join(folder, self.STATE), "rb") as file, open(os.path.join(folder, self.STEPS)) as steps:
+                self.tare_estimator.load(file.read(), steps=json.load(steps)["steps"])
         result = super().train(resume_from_checkpoint, *args, **kwargs)
         self._tare_settle()
         return result
 
     def _save_checkpoint(self, model, trial, *args, **kwargs):
-        # a checkpoint lies behind the optimizer step; the batch counts as done when all its steps are
-        if self.state.global_step % getattr(self.args, "num_iterations", 1) == 0:
+        # a checkpoint lies behind an optimizer step; the generated batch is done when all the steps are that TRL makes with it
+        every = getattr(self.args, "steps_per_generation", None) or getattr(self.args, "gradient_accumulation_steps", 1)
+        if self._step % (every * getattr(self.args, "num_iterations", 1)) == 0:
             self._tare_settle()
         super()._save_checkpoint(model, trial, *args, **kwargs)
-        with open(os.path.join(self._get_output_dir(trial=trial), "checkpoint-%d" % self.state.global_step, self.STATE), "wb") as file:
+        folder = os.path.join(self._get_output_dir(trial=trial), "checkpoint-%d" % self.state.global_step)
+        with open(os.path.join(folder, self.STATE), "wb") as file, open(os.path.join(folder, self.STEPS), "w") as steps:
             file.write(self.tare_estimator.save())
+            json.dump({"steps": self.tare_estimator.steps}, steps)
 
 
 def __getattr__(name):

@@ -1,0 +1,36 @@
+# The structs and constants of sdk/rust/tare.rs against the golden layout of the C headers: every size, offset and number.
+source "$(dirname "$0")/common.inc"
+command -v rustc > /dev/null || skip "no rustc"
+cp "$SOURCE/sdk/rust/tare.rs" .
+# a program inside the module, so that it sees private members
+awk '
+BEGIN {
+    split("tare_error ErrorBuffer tare_text Text tare_param Param tare_value Value tare_stream Stream tare_host Host tare_embed_v1 EmbedExtension " \
+          "tare_logprob_v1 LogprobExtension tare_batch Batch tare_advantages AdvantageBuffers tare_estimator EstimatorTable tare_answer AnswerView " \
+          "tare_verdict VerdictBuffer tare_verifier VerifierTable tare_encoder EncoderTable tare_codebook CodebookTable tare_descriptor Descriptor " \
+          "tare_plugin Plugin", pair)
+    for (i = 1; i in pair; i += 2) rust[pair[i]] = pair[i + 1]
+    print "macro_rules! member { ($t:ty, $f:ident, $name:expr) => {{ let u = std::mem::MaybeUninit::<$t>::uninit(); unsafe {"
+    print "  let p = std::ptr::addr_of!((*u.as_ptr()).$f); fn size<T>(_: *const T) -> usize { std::mem::size_of::<T>() }"
+    print "  println!(\"  {:4} {:4} {}\", p as usize - u.as_ptr() as usize, size(p), $name); } }} }"
+    print "fn main() {"
+}
+$2 == "size" {
+    s = rust[$1]
+    if (s == "") { print "compile_error!(\"" $1 " is not in tare.rs\");"; next }
+    printf "println!(\"%s size {} align {}\", std::mem::size_of::<%s>(), std::mem::align_of::<%s>());\n", $1, s, s
+    next
+}
+$2 == "=" { name = $1; sub(/^TARE_/, "", name); printf "println!(\"%s = {}\", %s as i64);\n", $1, name; next }
+{ field = $3 == "type" ? "kind" : $3; printf "member!(%s, %s, \"%s\");\n", s, field, $3 }
+END { print "}" }' "$SOURCE/sdk/abi/v1.layout" > main.rs
+cat tare.rs main.rs > layout.rs
+rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log || bad "tare.rs lacks something of the headers: $(head -n 20 rustc.log)"
+if ./layout > now && diff now "$SOURCE/sdk/abi/v1.layout" > difference; then ok; else bad "tare.rs differs from the headers: $(cat difference)"; fi
+[ "$(wc -l < now)" -gt 200 ] && ok || bad "only $(wc -l < now) lines were compared"
+# and it notices: two members change places
+sed -i '/^    baseline: \*mut f64,$/{N;s/\(.*\)\n\(.*\)/\2\n\1/}' tare.rs
+cat tare.rs main.rs > layout.rs
+rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log && ./layout > changed
+if [ -s changed ] && ! diff -q changed now > /dev/null; then ok; else bad "two members that changed places were not noticed"; fi
+done_
