@@ -144,13 +144,16 @@ static void dealing_is_balanced(void **state)
 {
     (void)state;
     struct err e = {0};
-    int64_t to[6];
+    struct arena a;
+    int64_t to[6] = {0};
     static const int64_t cost[6] = {3, 9, 4, 4, 9, 3}, want[6] = {0, 0, 0, 1, 1, 1};
-    assert_ok(deal(cost, 6, 2, to, &e), &e); /* 9 | 9, then 4 | 4, then 3 | 3 */
+    arena_init(&a, "deal");
+    assert_ok(deal(cost, 6, 2, to, &a, &e), &e); /* 9 | 9, then 4 | 4, then 3 | 3 */
     assert_memory_equal(to, want, sizeof to);
-    assert_ok(deal(cost, 0, 2, to, &e), &e);
-    assert_ok(deal(cost, 1, 5, to, &e), &e);
+    assert_ok(deal(cost, 0, 2, to, &a, &e), &e);
+    assert_ok(deal(cost, 1, 5, to, &a, &e), &e);
     assert_int_equal(to[0], 0);
+    arena_free(&a);
 }
 
 int main(void)
