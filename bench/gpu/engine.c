@@ -1,6 +1,6 @@
 /* tare on a GPU, measured: random weights in the shapes of Qwen2.5.
  *
- *   bench_gpu bandwidth                              bytes a second of reading and of writing device memory
+ *   bench_gpu bandwidth                              bytes a second of reading, of writing, and of both (y += x)
  *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE    forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, layer
  *   bench_gpu decode SHAPE LAYERS SEQUENCES CONTEXT  a token of all sequences at that context
  *   bench_gpu step SHAPE LAYERS PROMPTS SAMPLES NEW  sampling and policy update with the time of each
@@ -87,9 +87,9 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     enum { FLOATS = 1 << 30 };
     struct kernel_fault fault = {.layer = -1};
     const struct kctx c = {.fault = &fault};
-    double took[ROUNDS], wrote[ROUNDS];
-    float *x = b->k->alloc(&c, (int64_t)FLOATS * 4);
-    if (!x) FAIL(e, TARE_E_NOMEM, "no 4 GiB of device memory");
+    double took[ROUNDS], wrote[ROUNDS], both[ROUNDS];
+    float *x = b->k->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->alloc(&c, (int64_t)FLOATS * 4);
+    if (!x || !y) FAIL(e, TARE_E_NOMEM, "no 8 GiB of device memory");
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
         const double start = clock_seconds();
@@ -98,11 +98,16 @@ static tare_status bandwidth(struct bench *b, struct err *e)
         const double middle = clock_seconds();
         b->k->zero(&c, x, (int64_t)FLOATS * 4);
         TRY(kernels_finish(b->k, &c, e));
-        if (i >= 0) took[i] = middle - start, wrote[i] = clock_seconds() - middle;
+        const double written = clock_seconds();
+        b->k->add(&c, y, x, FLOATS);
+        TRY(kernels_finish(b->k, &c, e));
+        if (i >= 0) took[i] = middle - start, wrote[i] = written - middle, both[i] = clock_seconds() - written;
     }
     b->k->release(&c, x);
-    printf("{\"bench\":\"bandwidth\",\"peer\":\"tare\",\"read_gbs\":%.1f,\"write_gbs\":%.1f}\n",
-           4e-9 * FLOATS / median(took, ROUNDS), 4e-9 * FLOATS / median(wrote, ROUNDS));
+    b->k->release(&c, y);
+    const double read = 4e-9 * FLOATS / median(took, ROUNDS), moved = 12e-9 * FLOATS / median(both, ROUNDS);
+    printf("{\"bench\":\"bandwidth\",\"peer\":\"tare\",\"read_gbs\":%.1f,\"write_gbs\":%.1f,\"add_gbs\":%.1f}\n",
+           read > moved ? read : moved, 4e-9 * FLOATS / median(wrote, ROUNDS), moved);
     return TARE_OK;
 }
 

@@ -6,7 +6,7 @@ rows = [json.loads(line) for line in open(sys.argv[1]) if line.strip()]
 read = max([r["read_gbs"] for r in rows if r.get("bench") == "bandwidth"], default=None)
 peak = max([r["tflops"] for r in rows if r.get("bench") == "matmul"], default=None)
 if read:
-    print("read bandwidth, the best measured: %.0f GB/s" % read)
+    print("memory bandwidth, the best measured: %.0f GB/s" % read)
 if peak:
     print("bf16 product of 8192^3 by PyTorch: %.0f TFLOP/s" % peak)
 for r in rows:

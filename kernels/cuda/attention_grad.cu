@@ -109,7 +109,7 @@ void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, c
     float *delta = static_cast<float *>(cuda_scratch(c, n_delta * 4 + (mma ? t * (s.stride + width) * 2 : 0)));
     if (!delta || !plan_upload(c, p, a)) return;
     a.delta = delta;
-    CUDA_LAUNCH(c, grad_delta, cuda_blocks(t * s.heads, 4), 128, 0, delta, dout, out, t * s.heads, a.dim);
+    CUDA_LAUNCH(c, grad_delta, (unsigned)((t * s.heads + 3) / 4), 128, 0, delta, dout, out, t * s.heads, a.dim);
     if (!mma) {
         attention_grad_plain_launch(c, a, (int64_t)p.queries.size(), (int64_t)p.keys.size());
         return;

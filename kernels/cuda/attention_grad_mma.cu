@@ -287,6 +287,7 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
         __syncthreads();
         job = next, row = next_row, stage ^= 1;
     }
+    cp_async_wait<0>(); /* keys that nobody sees are still on their way */
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int key = warp * 16 + lane / 4 + i * 8;

@@ -71,7 +71,7 @@ __device__ inline void grad_weights(const grad_shared &s, const grad_args &a, in
     }
 }
 
-static __global__ void __launch_bounds__(THREADS) grad_plain_queries(const grad_args a)
+static __global__ void __launch_bounds__(THREADS, 1) grad_plain_queries(const grad_args a)
 {
     CUDA_SHARED(float, shared);
     const grad_queries t = a.queries[blockIdx.x];
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS) grad_plain_queries(const grad_
     }
 }
 
-static __global__ void __launch_bounds__(THREADS) grad_plain_keys(const grad_args a)
+static __global__ void __launch_bounds__(THREADS, 1) grad_plain_keys(const grad_args a)
 {
     CUDA_SHARED(float, shared);
     const grad_keys t = a.keys[blockIdx.x];

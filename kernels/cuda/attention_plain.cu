@@ -135,7 +135,7 @@ __device__ inline void plain_rows(const plain_shared &s, const attn_args &a, con
     }
 }
 
-template <typename T> __global__ void __launch_bounds__(PLAIN_THREADS) attention_plain(const attn_args a)
+template <typename T> __global__ void __launch_bounds__(PLAIN_THREADS, 1) attention_plain(const attn_args a)
 {
     CUDA_SHARED(float, shared);
     const attn_tile t = a.tiles[blockIdx.x];

@@ -65,7 +65,7 @@ static __global__ void product_odd(const product p)
 
 static void matmul_bf16(const struct kctx *c, product p)
 {
-    if (p.k % 8) {
+    if (p.k % 8 || p.k <= 0) {
         for (int64_t t = 0; t < p.t; t += 65535) { /* the grid's height */
             product q = p;
             q.t = p.t - t < 65535 ? p.t - t : 65535;

@@ -91,13 +91,13 @@ __device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, cons
         }
 }
 
-/* Many tokens need so many registers that 16 warps would spill. */
-template <int N> struct stream_block {
-    static constexpr int WARPS = N == 4 ? 8 : MOST_WARPS;
+/* Many tokens, and tokens in fp32, need so many registers that 16 warps would spill. */
+template <int N, typename X> struct stream_block {
+    static constexpr int WARPS = N == 4 || sizeof(X) == 4 ? 8 : MOST_WARPS;
 };
 
 template <int M, int N, typename X>
-static __global__ void __launch_bounds__(32 * stream_block<N>::WARPS, 1) product_stream(const product p)
+static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) product_stream(const product p)
 {
     CUDA_SHARED(float, sums); /* [warps][16 M][8 N] */
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(32 * stream_block<N>::WARPS, 1) product
 
 template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const product &p)
 {
-    const int warps = p.k >= 4096 ? stream_block<N>::WARPS : 8, bytes = warps * 16 * M * 8 * N * 4;
+    const int warps = p.k > 4096 ? stream_block<N, X>::WARPS : 8, bytes = warps * 16 * M * 8 * N * 4;
     CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), bytes);
     CUDA_LAUNCH(c, (product_stream<M, N, X>), (unsigned)((p.n + 16 * M - 1) / (16 * M)), 32 * warps, bytes, p);
 }

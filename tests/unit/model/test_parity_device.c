@@ -101,17 +101,18 @@ static void run(struct model *m, struct result *r)
     arena_free(&acts);
 }
 
-/* |got - expected| / |expected| of each tensor. */
-static void compare(const struct model *m, const char *what, const struct result *got, const struct result *expected, double values,
-                    double gradients)
+struct distance { /* largest of a token's logprob and entropy; of a tensor's gradient, as a share of its norm */
+    double values, gradients;
+};
+
+static struct distance between(const struct model *m, const struct result *got, const struct result *expected)
 {
-    double worst = 0, worst_grad = 0;
+    struct distance far = {0};
     assert_int_equal(got->n, expected->n);
     for (int64_t i = 0; i < got->n; i++) {
         const double d = fmax(fabs((double)got->logprob[i] - (double)expected->logprob[i]),
                               fabs((double)got->entropy[i] - (double)expected->entropy[i]));
-        if (!(d <= values)) fail_msg("%s: token %lld differs by %g", what, (long long)i, d);
-        worst = d > worst ? d : worst;
+        if (!(d <= far.values) && !isnan(far.values)) far.values = d;
     }
     for (int64_t t = 0; t < m->n_tensors; t++) {
         const struct tensor *x = &m->tensors[t];
@@ -122,41 +123,54 @@ static void compare(const struct model *m, const char *what, const struct result
         }
         /* a key's bias shifts all scores of a query alike but for the turning: nothing but rounding is left of its gradient */
         if (s < 1e-6 || strstr(x->name, "k_proj.bias")) continue;
-        if (!(sqrt(d / s) <= gradients)) fail_msg("%s: gradient of %s differs by %g of its norm", what, x->name, sqrt(d / s));
-        worst_grad = sqrt(d / s) > worst_grad ? sqrt(d / s) : worst_grad;
+        if (!(sqrt(d / s) <= far.gradients) && !isnan(far.gradients)) far.gradients = sqrt(d / s);
     }
-    printf("%s: logprob and entropy within %.1e, gradients within %.1e of their norms\n", what, worst, worst_grad);
+    return far;
+}
+
+static void result_free(struct result *r)
+{
+    free(r->grads);
+}
+
+/* fp32: the CPU's values up to rounding. bf16: as far from the CPU's fp32 values as the CPU's own bf16 is, or a little more, since a device rounds keys,
+ * values and weights of attention too. */
+static void check_case(const struct kernels *cpu, const struct kernels *k, const char *arch, const char *dtype, int64_t width)
+{
+    struct model *exact = model_of(cpu, arch, "f32", width), *same = model_of(cpu, arch, dtype, width),
+                 *m = model_of(k, arch, dtype, width);
+    struct result expected, rounded, got, again;
+    run(exact, &expected);
+    run(same, &rounded);
+    run(m, &got);
+    run(m, &again);
+    const struct distance own = between(exact, &rounded, &expected), far = between(exact, &got, &expected);
+    printf("%s %s, heads of %lld: logprob and entropy within %.1e (CPU %.1e), gradients within %.1e of their norms (CPU %.1e)\n",
+           arch, dtype, (long long)width, far.values, own.values, far.gradients, own.gradients);
+    if (!(far.values <= 2.5 * own.values + 1e-4) || !(far.gradients <= 2.5 * own.gradients + 1e-4))
+        fail_msg("%s %s, heads of %lld: further than that from the CPU", arch, dtype, (long long)width);
+    assert_memory_equal(got.grads, again.grads, (size_t)exact->n_params * 4); /* deterministic */
+    assert_memory_equal(got.logprob, again.logprob, sizeof got.logprob[0] * (size_t)got.n);
+    result_free(&expected);
+    result_free(&rounded);
+    result_free(&got);
+    result_free(&again);
+    model_free(exact);
+    model_free(same);
+    model_free(m);
 }
 
 static void on_backend(const struct kernels *k)
 {
-    static const struct {
-        const char *arch, *dtype;
-        int64_t width;
-        double values, gradients;
-    } cases[] = {{"qwen2", "f32", 12, 1e-4, 1e-4},  {"llama", "f32", 64, 1e-4, 1e-4},   {"qwen3", "f32", 16, 1e-4, 1e-4},
-                 {"qwen2", "bf16", 64, 3e-2, 3e-2}, {"qwen3", "bf16", 128, 3e-2, 3e-2}, {"llama", "bf16", 12, 3e-2, 3e-2}};
     const struct kernels *cpu;
     struct err e = {0};
     assert_ok(kernels_cpu(NULL, &cpu, &e), &e);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char what[64];
-        snprintf(what, sizeof what, "%s %s %lld", cases[i].arch, cases[i].dtype, (long long)cases[i].width);
-        struct model *a = model_of(cpu, cases[i].arch, cases[i].dtype, cases[i].width),
-                     *b = model_of(k, cases[i].arch, cases[i].dtype, cases[i].width);
-        struct result expected, got, again;
-        run(a, &expected);
-        run(b, &got);
-        run(b, &again);
-        compare(a, what, &got, &expected, cases[i].values, cases[i].gradients);
-        assert_memory_equal(got.grads, again.grads, (size_t)a->n_params * 4); /* deterministic */
-        assert_memory_equal(got.logprob, again.logprob, sizeof got.logprob[0] * (size_t)got.n);
-        free(expected.grads);
-        free(got.grads);
-        free(again.grads);
-        model_free(a);
-        model_free(b);
-    }
+    check_case(cpu, k, "qwen2", "f32", 12);
+    check_case(cpu, k, "llama", "f32", 64);
+    check_case(cpu, k, "qwen3", "f32", 16);
+    check_case(cpu, k, "qwen2", "bf16", 64); /* tensor cores */
+    check_case(cpu, k, "qwen3", "bf16", 128);
+    check_case(cpu, k, "llama", "bf16", 12);
 }
 
 static void test_shim(void **state)

@@ -1,0 +1,144 @@
+/* Products on a device. In fp32 the kernels without tensor cores give ref's bits; in bf16 products of two factors are exact in fp32 and only the
+ * order of the sum differs, so results are near. batch_invariant: the same bits for any number of rows. */
+#include "device_check.h"
+
+struct shape {
+    int64_t t, n, k;
+};
+static const struct shape SHAPES[] = {{1, 1, 1},    {3, 17, 5},    {7, 40, 64},   {16, 48, 128}, {20, 130, 192}, {5, 3300, 64},
+                                      {33, 70, 96}, {130, 33, 72}, {65, 129, 40}, {9, 35, 4160}, {2, 3, 0}};
+enum { N_SHAPES = sizeof SHAPES / sizeof *SHAPES };
+
+struct host { /* of one product, and its copies on the device */
+    float *x, *w, *bias, *y, *dx, *dw;
+    float *gx, *gw, *gbias, *gy, *gdx, *gdw;
+    void *packed, *gpacked;
+};
+
+static void make(struct host *h, const struct kernels *k, const struct kctx *c, struct shape s, enum dtype dtype)
+{
+    const int64_t bytes = k->packed_bytes(s.n, s.k, dtype), ref_bytes = ref->packed_bytes(s.n, s.k, dtype);
+    h->x = randoms(s.t * s.k, 0, 1), h->w = randoms(s.n * s.k, 0, 1), h->bias = randoms(s.n, 0, 1), h->y = randoms(s.t * s.n, 0, 1);
+    h->dx = randoms(s.t * s.k, 0, 1), h->dw = randoms(s.n * s.k, 0, 1);
+    h->gx = on_device(k, c, h->x, 4 * s.t * s.k), h->gw = on_device(k, c, h->w, 4 * s.n * s.k);
+    h->gbias = on_device(k, c, h->bias, 4 * s.n), h->gy = on_device(k, c, h->y, 4 * s.t * s.n);
+    h->gdx = on_device(k, c, h->dx, 4 * s.t * s.k), h->gdw = on_device(k, c, h->dw, 4 * s.n * s.k);
+    h->packed = floats(ref_bytes / 4 + 1, 0), h->gpacked = on_device(k, c, NULL, bytes);
+    ref->pack(&contexts[0], h->packed, h->w, s.n, s.k, dtype);
+    k->pack(c, h->gpacked, h->gw, s.n, s.k, dtype);
+}
+
+static void close_to(const char *what, enum dtype dtype, int same_bits, const float *got, const float *expected, int64_t n,
+                     int64_t terms)
+{
+    if (same_bits && dtype == DTYPE_F32)
+        assert_bits(what, got, expected, n);
+    else
+        assert_near(what, got, expected, n, (double)(terms + 2) * 0x1p-23);
+}
+
+/* same_bits: the kernels without a library compute. */
+static void products(const struct kernels *k, const struct kctx *c, enum dtype dtype, int same_bits)
+{
+    for (int i = 0; i < N_SHAPES; i++) {
+        const struct shape s = SHAPES[i];
+        struct host h;
+        make(&h, k, c, s, dtype);
+        k->matmul(c, h.gy, s.n, h.gx, h.gpacked, h.gbias, h.gy, s.t, s.n, s.k, dtype); /* residual: y itself */
+        ref->matmul(&contexts[0], h.y, s.n, h.x, h.packed, h.bias, h.y, s.t, s.n, s.k, dtype);
+        close_to("y", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
+        k->matmul(c, h.gy, s.n, h.gx, h.gpacked, NULL, NULL, s.t, s.n, s.k, dtype);
+        ref->matmul(&contexts[0], h.y, s.n, h.x, h.packed, NULL, NULL, s.t, s.n, s.k, dtype);
+        close_to("y alone", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
+        k->upload(c, h.gy, h.y, 4 * s.t * s.n); /* the same dy */
+        for (int accumulate = 1; accumulate >= 0; accumulate--) {
+            k->matmul_dx(c, h.gdx, h.gy, h.gw, s.t, s.n, s.k, accumulate, dtype);
+            ref->matmul_dx(&contexts[0], h.dx, h.y, h.w, s.t, s.n, s.k, accumulate, dtype);
+            close_to("dx", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
+        }
+        if (k->matmul_dx_packed) {
+            k->matmul_dx_packed(c, h.gdx, h.gy, h.gpacked, s.t, s.n, s.k, 0, dtype);
+            close_to("dx from packed", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
+        }
+        float *db = randoms(s.n, 0, 1), *gdb = on_device(k, c, db, 4 * s.n);
+        k->matmul_dw(c, h.gdw, gdb, h.gy, h.gx, s.t, s.n, s.k, dtype);
+        ref->matmul_dw(&contexts[0], h.dw, db, h.y, h.x, s.t, s.n, s.k, dtype);
+        close_to("dw", dtype, same_bits, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, s.t);
+        assert_near("dbias", from_device(k, c, gdb, 4 * s.n), db, s.n, (double)(s.t + 2) * 0x1p-23);
+        device_end(k, c);
+    }
+}
+
+static void fp32(const struct kernels *k, const struct kctx *c)
+{
+    struct kctx fixed = *c;
+    fixed.batch_invariant = 1;
+    products(k, c, DTYPE_F32, 0);
+    products(k, &fixed, DTYPE_F32, !strcmp(k->name, "shim"));
+}
+DEVICE_TEST(fp32)
+
+static void eager(int on)
+{
+#ifdef TARE_CUDA_SHIM
+    extern int mma_host_eager;
+    mma_host_eager = on;
+#else
+    (void)on;
+#endif
+}
+
+static void bf16(const struct kernels *k, const struct kctx *c)
+{
+    struct kctx fixed = *c;
+    fixed.batch_invariant = 1;
+    for (int i = 0; i < 2; i++) {
+        eager(i);
+        products(k, c, DTYPE_BF16, 0);
+        products(k, &fixed, DTYPE_BF16, 0);
+    }
+}
+DEVICE_TEST(bf16)
+
+/* A row alone, among few and among many. */
+static void invariant(const struct kernels *k, const struct kctx *c)
+{
+    enum { T = 150, N = 72, K = 192 };
+    struct kctx fixed = *c;
+    fixed.batch_invariant = 1;
+    for (enum dtype dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        struct host h;
+        make(&h, k, &fixed, (struct shape){T, N, K}, dtype);
+        k->matmul(&fixed, h.gy, N, h.gx, h.gpacked, h.gbias, NULL, T, N, K, dtype);
+        const float *all = from_device(k, &fixed, h.gy, 4 * T * N);
+        static const int64_t counts[] = {1, 8, 17, 40, 129};
+        for (int i = 0; i < 5; i++) {
+            k->matmul(&fixed, h.gy, N, h.gx + 3 * K, h.gpacked, h.gbias, NULL, counts[i], N, K, dtype);
+            assert_bits("rows among others", from_device(k, &fixed, h.gy, 4 * counts[i] * N), all + 3 * N, counts[i] * N);
+        }
+        device_end(k, &fixed);
+    }
+}
+DEVICE_TEST(invariant)
+
+/* A row has the same bits among 1 to 8, 16 and 32 rows where every weight is read once. */
+static void few_rows(const struct kernels *k, const struct kctx *c)
+{
+    enum { T = 32, N = 40, K = 256 };
+    struct host h;
+    make(&h, k, c, (struct shape){T, N, K}, DTYPE_BF16);
+    k->matmul(c, h.gy, N, h.gx, h.gpacked, NULL, NULL, T, N, K, DTYPE_BF16);
+    const float *all = from_device(k, c, h.gy, 4 * T * N);
+    for (int64_t t = 1; t < T; t = 2 * t + 1) {
+        k->matmul(c, h.gy, N, h.gx, h.gpacked, NULL, NULL, t, N, K, DTYPE_BF16);
+        assert_bits("few rows", from_device(k, c, h.gy, 4 * t * N), all, t * N);
+    }
+    device_end(k, c);
+}
+DEVICE_TEST(few_rows)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {device_test(fp32), device_test(bf16), device_test(invariant), device_test(few_rows)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
