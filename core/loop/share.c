@@ -39,7 +39,7 @@ tare_status share_deal(const struct batch *all, int64_t new_tokens, struct comm 
     TRY(arena_new(a, int64_t, all->n_groups, &cost, e));
     TRY(arena_new(a, int64_t, all->n_groups, &out->rank, e));
     for (int64_t m = 0; m < all->n_groups; m++) cost[m] = all->prompt_begin[m + 1] - all->prompt_begin[m] + new_tokens;
-    TRY(deal(cost, all->n_groups, comm->size, out->rank, e));
+    TRY(deal(cost, all->n_groups, comm->size, out->rank, a, e));
     return take_groups(all, out->rank, comm->rank, a, &out->own, e);
 }
 

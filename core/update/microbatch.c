@@ -62,7 +62,7 @@ static tare_status deal_groups(struct trainer *t, const struct microbatch_job *j
         for (int64_t i = b->group_begin[g]; i < b->group_begin[g + 1]; i++)
             if (takes_part(j, i)) cost[k] += rows_of(b, i) + (cost[k] && t->train->prompt_sharing ? 0 : prompt_of(b, g));
     }
-    return deal(cost, j->n_groups, shards, shard_of, e);
+    return deal(cost, j->n_groups, shards, shard_of, &t->work, e);
 }
 
 /* Rollouts until the next would exceed the budget, at least one. A group cut in two has its prompt computed in both. */
