@@ -3,6 +3,7 @@
 #define TARE_CLI_BENCH_H
 
 #include "kernels.h"
+#include "model/model.h"
 
 /* One operation at one shape. flops and bytes are what the definition needs at least, for one run. */
 struct bench_case {
@@ -40,8 +41,8 @@ struct bench_profile {
 const char *bench_op_name(int op);
 /* k with every operation timed. One table at a time, and no call before bench_profile_into. */
 const struct kernels *bench_profile_wrap(const struct kernels *k);
-/* Where operations are added from now on. vocab: products of that many columns are the head's. */
-void bench_profile_into(struct bench_profile *p, int64_t vocab);
+/* Where operations are added from now on. m: its products of a vocabulary's width are the head's; NULL while there is none. */
+void bench_profile_into(struct bench_profile *p, const struct model *m);
 
 /* `tare bench step|train|generate`; argv[1] is that word. */
 int bench_stage(int argc, char **argv);

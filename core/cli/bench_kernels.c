@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-struct model {
+struct net {
     const char *name;
     int64_t c, h, j, d, f, v;
 };
-static const struct model MODELS[] = {{"tiny", 128, 4, 2, 32, 384, 256}, {"smollm2", 576, 9, 3, 64, 1536, 49152}};
+static const struct net MODELS[] = {{"tiny", 128, 4, 2, 32, 384, 256}, {"smollm2", 576, 9, 3, 64, 1536, 49152}};
 
 /* n floats of a small pattern. */
 static void *take(struct bench_case *b, int64_t n)
@@ -57,13 +57,13 @@ static void dw_run(struct bench_case *b)
 }
 
 /* ---- attention: shape sequences, queries of each, shared keys, own keys before the queries, model */
-static struct attn_shape shape_of(const struct model *m)
+static struct attn_shape shape_of(const struct net *m)
 {
     return (struct attn_shape){m->h, m->j, m->d, (m->h + 2 * m->j) * m->d, 1.0f / sqrtf((float)m->d), DTYPE_F32};
 }
 static int attention_setup(struct bench_case *b)
 {
-    const struct model *m = &MODELS[b->shape[4]];
+    const struct net *m = &MODELS[b->shape[4]];
     const int64_t n = b->shape[0], q = b->shape[1], shared = b->shape[2] / KV_BLOCK,
                   own = (b->shape[3] + q + KV_BLOCK - 1) / KV_BLOCK;
     const int64_t cache = (shared + n * own) * m->j * m->d * KV_BLOCK;
@@ -86,7 +86,7 @@ static void attention_run(struct bench_case *b)
 }
 static int attention_grad_setup(struct bench_case *b) /* shape rollouts, their length, prompt length; model in [4] */
 {
-    const struct model *m = &MODELS[b->shape[4]];
+    const struct net *m = &MODELS[b->shape[4]];
     const int64_t t = b->shape[0] * b->shape[1] + b->shape[2], stride = (m->h + 2 * m->j) * m->d;
     if (TAKE(b, t * stride, t * m->h * m->d, t * m->h * m->d, t * m->h * 2, t * stride,
              (b->shape[0] + 1) * (int64_t)sizeof(struct attn_seg) / 4))
@@ -188,7 +188,7 @@ static void offer(struct visitor *v, struct bench_case b, const char *op, const 
     if (!v->stop) v->stop = v->visit(&b, v->arg);
 }
 
-static void products(struct visitor *v, const struct model *m, int64_t t)
+static void products(struct visitor *v, const struct net *m, int64_t t)
 {
     const struct {
         const char *name;
@@ -225,7 +225,7 @@ static void products(struct visitor *v, const struct model *m, int64_t t)
     }
 }
 
-static void attentions(struct visitor *v, const struct model *m, int64_t index)
+static void attentions(struct visitor *v, const struct net *m, int64_t index)
 {
     static const struct {
         const char *name;
@@ -261,7 +261,7 @@ static void attentions(struct visitor *v, const struct model *m, int64_t index)
     }
 }
 
-static void rows(struct visitor *v, const struct model *m, int64_t t)
+static void rows(struct visitor *v, const struct net *m, int64_t t)
 {
     char what[40];
     snprintf(what, sizeof what, "T=%lld", (long long)t);
@@ -291,7 +291,7 @@ int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg
     static const int64_t batch[] = {1, 8, 32, 128, 1024, 2048};
     struct visitor v = {visit, arg, 0};
     for (int i = 0; i < 2; i++) {
-        const struct model *m = &MODELS[i];
+        const struct net *m = &MODELS[i];
         for (int j = 0; j < 6; j++) products(&v, m, batch[j]);
         attentions(&v, m, i);
         rows(&v, m, 1);

@@ -1,5 +1,4 @@
 /* A table of kernels that times another one: every operation goes on to it, and its time, floating-point operations and bytes are added up. */
-#include "base/clock.h"
 #include "bench.h"
 
 #include <string.h>
@@ -43,6 +42,7 @@ static struct {
     const struct kernels *k; /* what is timed */
     struct kernels table;
     struct bench_profile *into;
+    struct pool *pool;
     int64_t vocab;
 } profiled; /* operations carry no argument of the caller's, so one at a time */
 
@@ -50,14 +50,14 @@ static void count(int op, double start, double flops, double bytes)
 {
     struct bench_op *o = &profiled.into->op[op];
     o->calls++;
-    o->seconds += clock_seconds() - start;
+    o->seconds += bench_clock(profiled.pool) - start;
     o->flops += flops;
     o->bytes += bytes;
 }
 /* TIMED(op, flops, bytes, operation and its arguments) */
 #define TIMED(OP, FLOPS, BYTES, ...)                                                                                               \
     do {                                                                                                                           \
-        const double start_ = clock_seconds();                                                                                     \
+        const double start_ = bench_clock(profiled.pool);                                                                          \
         profiled.k->__VA_ARGS__;                                                                                                   \
         count((OP), start_, (double)(FLOPS), (double)(BYTES));                                                                     \
     } while (0)
@@ -196,7 +196,7 @@ static void add(const struct kctx *c, float *y, const float *x, int64_t n)
 }
 static double sum_squares(const struct kctx *c, const float *x, int64_t n)
 {
-    const double start = clock_seconds(), sum = profiled.k->sum_squares(c, x, n);
+    const double start = bench_clock(profiled.pool), sum = profiled.k->sum_squares(c, x, n);
     count(SQUARES, start, 2.0 * (double)n, 4.0 * (double)n);
     return sum;
 }
@@ -224,10 +224,11 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     return t;
 }
 
-void bench_profile_into(struct bench_profile *p, int64_t vocab)
+void bench_profile_into(struct bench_profile *p, const struct model *m)
 {
     profiled.into = p;
-    profiled.vocab = vocab;
+    profiled.pool = m ? m->ctx.pool : NULL;
+    profiled.vocab = m ? m->shape.vocab : -1;
 }
 
 const char *bench_op_name(int op)

@@ -39,6 +39,7 @@ struct stage {
     const char *kind, *model;
     bool json;
     int64_t prompt, rounds;
+    double started, ready; /* seconds from the start until the model can sample and learn */
     struct config config;
     const struct kernels *k;
     struct pool *pool;
@@ -60,7 +61,7 @@ static tare_status open_model(struct stage *s, struct err *e)
     TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &s->k, e));
     TRY(pool_new((int)c->run.threads, &s->pool, e));
     const struct kernels *k = bench_profile_wrap(s->k);
-    bench_profile_into(&s->round[0].phase[0].profile, -1);
+    bench_profile_into(&s->round[0].phase[0].profile, NULL);
     if (!tiny && strcmp(s->model, "smollm2") != 0) return model_load(s->model, &c->model, k, s->pool, &s->m, e);
     struct model_config shape = {.dtype = c->model.dtype,
                                  .init = tiny ? "qwen2" : "llama",
@@ -134,16 +135,16 @@ static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct 
     struct sample_output out;
     struct batch b;
     struct update_report report;
-    const double start = clock_seconds();
-    bench_profile_into(&r->phase[0].profile, s->m->shape.vocab);
+    const double start = bench_clock(s->pool);
+    bench_profile_into(&r->phase[0].profile, s->m);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
     TRY(make_batch(s, s->n_requests, s->config.rollout.group_size, s->prompt, &out, &b, e));
-    const double middle = clock_seconds();
-    bench_profile_into(&r->phase[1].profile, s->m->shape.vocab);
+    const double middle = bench_clock(s->pool);
+    bench_profile_into(&r->phase[1].profile, s->m);
     b.step = i;
     TRY(update_run(s->trainer, &b, &report, e));
     if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "the update's logprobs differ from the sampler's by %g", report.mismatch);
-    const double end = clock_seconds();
+    const double end = bench_clock(s->pool);
     r->phase[0].name = "rollout", r->phase[0].seconds = middle - start, r->phase[0].tokens = out.n_tokens;
     r->phase[1].name = "update", r->phase[1].seconds = end - middle;
     r->phase[1].tokens = out.n_tokens;
@@ -163,10 +164,10 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     for (int64_t k = 0; k < rows * length; k++)
         o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->m->shape.vocab);
     TRY(make_batch(s, rows, 1, 1, &o, &b, e));
-    const double start = clock_seconds();
-    bench_profile_into(&r->phase[0].profile, s->m->shape.vocab);
+    const double start = bench_clock(s->pool);
+    bench_profile_into(&r->phase[0].profile, s->m);
     TRY(sft_step(s->trainer, &b, &loss, &norm, &lr, e));
-    r->phase[0].name = "train", r->phase[0].seconds = clock_seconds() - start, r->phase[0].tokens = o.n_tokens;
+    r->phase[0].name = "train", r->phase[0].seconds = bench_clock(s->pool) - start, r->phase[0].tokens = o.n_tokens;
     return TARE_OK;
 }
 
@@ -174,14 +175,14 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
 static tare_status run_generate(struct stage *s, int64_t i, struct round *r, struct err *e)
 {
     struct sample_output out;
-    const double start = clock_seconds();
-    bench_profile_into(&r->phase[0].profile, s->m->shape.vocab);
+    const double start = bench_clock(s->pool);
+    bench_profile_into(&r->phase[0].profile, s->m);
     TRY(sample_tokens(s, 1, i, &out, e));
-    const double middle = clock_seconds();
-    bench_profile_into(&r->phase[1].profile, s->m->shape.vocab);
+    const double middle = bench_clock(s->pool);
+    bench_profile_into(&r->phase[1].profile, s->m);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
     r->phase[0].name = "prefill", r->phase[0].seconds = middle - start, r->phase[0].tokens = s->n_requests * s->prompt;
-    r->phase[1].name = "decode", r->phase[1].seconds = clock_seconds() - middle - r->phase[0].seconds;
+    r->phase[1].name = "decode", r->phase[1].seconds = bench_clock(s->pool) - middle - r->phase[0].seconds;
     r->phase[1].tokens = out.n_tokens - s->n_requests;
     for (int o = 0; o < BENCH_OPS; o++) {
         struct bench_op *all = &r->phase[1].profile.op[o];
@@ -252,10 +253,11 @@ static void print_phase(const struct phase *p, double round, double flops, doubl
 static void print_json(const struct stage *s, const struct round *r, double flops, double read)
 {
     printf("{\"kind\":\"%s\",\"model\":\"%s\",\"dtype\":\"%s\",\"kernels\":\"%s\",\"threads\":%d,\"prompts\":%lld,\"samples\":%lld,"
-           "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"rss_mib\":%.1f,\"grown\":%lld",
+           "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"ready\":%.3f,\"rss_mib\":%.1f,"
+           "\"grown\":%lld",
            s->kind, s->model, s->config.model.dtype, s->k->name, pool_threads(s->pool), (long long)s->config.rollout.prompts,
            (long long)s->config.rollout.group_size, (long long)s->prompt, (long long)s->config.rollout.max_new_tokens, r->seconds,
-           flops, read, (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
+           flops, read, s->ready, (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) {
         const struct phase *p = &r->phase[i];
         printf(",\"%s\":{\"seconds\":%.6f,\"tokens\":%lld,\"kernels\":{", p->name, p->seconds, (long long)p->tokens);
@@ -284,8 +286,10 @@ static void report(struct stage *s)
     }
     printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model, s->config.model.dtype,
            s->k->name, pool_threads(s->pool), flops, read);
-    printf("# round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld times\n", r->seconds,
-           s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024, (long long)grown);
+    printf("# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld "
+           "times\n",
+           s->ready, r->seconds, s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024,
+           (long long)grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) print_phase(&r->phase[i], r->seconds, flops, read);
 }
 
@@ -328,9 +332,12 @@ static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
         TRY(make_requests(s, e));
         TRY(sampler_new(s->m, s->config.rollout.batch, s->config.rollout.kv_tokens, &s->sampler, e));
     }
-    if (strcmp(s->kind, "generate") != 0)
+    if (strcmp(s->kind, "generate") != 0) {
         TRY(trainer_new(s->m, NULL, &s->config.train, &s->config.loss, s->config.rollout.temperature, 1, MAX_ROUNDS, &s->trainer,
                         e));
+        s->trainer->gradient_shards = s->config.dist.gradient_shards;
+    }
+    s->ready = clock_seconds() - s->started;
     TRY(run_rounds(s, e));
     report(s);
     if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
@@ -350,6 +357,7 @@ int bench_stage(int argc, char **argv)
         return 1;
     }
     s->kind = argv[1], s->model = argv[2];
+    s->started = clock_seconds();
     s->prompt = 64, s->rounds = 3;
     arena_init(&s->arena, "bench");
     arena_init(&s->batch, "bench batch");
