@@ -43,8 +43,8 @@ struct comm {
     tare_status (*all_to_all)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
 
     /* ---- all_gather in two halves, for prefetch. Between them in and out belong to the communicator; other collectives may be called,
-     * and at most COMM_PENDING may be begun and not yet waited for. They are waited for in the order in which they were begun. overlaps: the
-     * transfer runs while the caller computes; without it begin does all the work and wait returns at once. */
+     * and at most COMM_PENDING may be begun and not yet waited for. They are waited for in the order in which they were begun. overlaps:
+     * the transfer runs while the caller computes (nccl). Without it the work is done in begin or in wait: on a CPU a copy takes a core either way. */
     tare_status (*gather_begin)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
     tare_status (*gather_wait)(struct comm *c, struct err *e);
     bool overlaps;
