@@ -166,8 +166,8 @@ static void forward_mma(const struct kernels *k, const struct kctx *c)
 {
     dev = k, ctx = c;
     for (size_t i = 0; i < sizeof MMA / sizeof *MMA; i++)
-        for (int late = 0; late < 2; late++) {
-            eager(late);
+        for (int early = 0; early < (i < 2 ? 2 : 1); early++) {
+            eager(early);
             forward_shape(MMA[i], DTYPE_BF16, 0x1p-7); /* weights are rounded to 8 bits: 2^-9 each, sums of them less */
             device_end(dev, ctx);
             decode_shape(MMA[i], DTYPE_BF16, 0x1p-7);
@@ -215,8 +215,8 @@ static void backward(const struct kernels *k, const struct kctx *c)
     dev = k, ctx = c;
     for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++) backward_shape(PLAIN[i], DTYPE_F32, 400 * 0x1p-24);
     for (size_t i = 0; i < sizeof MMA / sizeof *MMA; i++)
-        for (int late = 0; late < 2; late++) {
-            eager(late);
+        for (int early = 0; early < (i < 2 ? 2 : 1); early++) {
+            eager(early);
             backward_shape(MMA[i], DTYPE_BF16, 0x1p-7);
         }
 }

@@ -6,7 +6,7 @@ struct shape {
     int64_t t, n, k;
 };
 static const struct shape SHAPES[] = {{1, 1, 1},    {3, 17, 5},    {7, 40, 64},   {16, 48, 128}, {20, 130, 192}, {5, 3300, 64},
-                                      {33, 70, 96}, {130, 33, 72}, {65, 129, 40}, {9, 35, 4160}, {2, 3, 0}};
+                                      {33, 70, 96}, {130, 33, 72}, {65, 129, 40}, {9, 19, 4160}, {2, 3, 0}};
 enum { N_SHAPES = sizeof SHAPES / sizeof *SHAPES };
 
 struct host { /* of one product, and its copies on the device */
@@ -73,8 +73,9 @@ static void fp32(const struct kernels *k, const struct kctx *c)
 {
     struct kctx fixed = *c;
     fixed.batch_invariant = 1;
-    products(k, c, DTYPE_F32, 0);
-    products(k, &fixed, DTYPE_F32, !strcmp(k->name, "shim"));
+    const int shim = !strcmp(k->name, "shim"); /* no library there: both are the same */
+    if (!shim) products(k, c, DTYPE_F32, 0);
+    products(k, &fixed, DTYPE_F32, shim);
 }
 DEVICE_TEST(fp32)
 
@@ -92,11 +93,10 @@ static void bf16(const struct kernels *k, const struct kctx *c)
 {
     struct kctx fixed = *c;
     fixed.batch_invariant = 1;
-    for (int i = 0; i < 2; i++) {
-        eager(i);
-        products(k, c, DTYPE_BF16, 0);
-        products(k, &fixed, DTYPE_BF16, 0);
-    }
+    eager(0);
+    products(k, c, DTYPE_BF16, 0);
+    eager(1);
+    products(k, &fixed, DTYPE_BF16, 0);
 }
 DEVICE_TEST(bf16)
 

@@ -58,7 +58,7 @@ static void check_cpu_tokens(const struct kernels *k)
 {
     struct rig cpu, device;
     struct sample_output a, b;
-    const struct sample_params p = rig_params(1, 40);
+    const struct sample_params p = rig_params(1, 18);
     device_rig(&cpu, rig_kernels(), "f32", 12);
     device_rig(&device, k, "f32", 12);
     run(&cpu, 0, 0, &p, &a);
@@ -74,7 +74,7 @@ static void check_invariant(const struct kernels *k, const char *dtype, int64_t 
 {
     struct rig r;
     struct sample_output all, few;
-    const struct sample_params p = rig_params(1, 24);
+    const struct sample_params p = rig_params(1, 7);
     device_rig(&r, k, dtype, width);
     r.m->ctx.batch_invariant = 1;
     run(&r, 0, 0, &p, &all);
