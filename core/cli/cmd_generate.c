@@ -247,6 +247,7 @@ static const struct {
     {"run", "threads"},
     {"run", "kernels"},
     {"run", "device"},
+    {"run", "deterministic"},
     {"model", "dtype"},
     {"model", "rope_theta"},
     {"model", "max_position_embeddings"},
