@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TRANSPORT_ABI 1
+#define TRANSPORT_ABI 2
 #define TRANSPORT_SYMBOL "tare_transport"
 enum { TRANSPORT_SLOTS = 8 };
 

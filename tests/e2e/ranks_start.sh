@@ -40,8 +40,8 @@ cp -r "${TARE_PLUGIN_PATH%%:*}/." other/
 printf '\n' >> other/estimators/bv_blend.so
 refused "another plugin" "estimator bv_blend is .*bv_blend.so with hash .* on rank 0 and .* on rank 1" $MPIRUN -n 1 $T : -n 1 -x TARE_PLUGIN_PATH="$PWD/other" $T
 refused "another number" "dist.ranks = 3, but the launcher (mpirun, srun) started 2" $MPIRUN -n 2 $T dist.ranks=3
-refused "a wrong key on one rank" "rank 1.*rollout.promts" $MPIRUN -n 1 $T : -n 1 $T rollout.promts=3
-refused "a wrong key everywhere" "rollout.promts" $MPIRUN -n 2 $T rollout.promts=3
+refused "a wrong key on one rank" "rank 1.*no key 'promts'" $MPIRUN -n 1 $T : -n 1 $T rollout.promts=3
+refused "a wrong key everywhere" "no key 'promts'" $MPIRUN -n 2 $T rollout.promts=3
 refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
 status=0
 $MPIRUN -n 2 "$TARE" sft sft.ini > out.txt 2> err.txt || status=$?
