@@ -209,7 +209,7 @@ struct kernels {
     void (*sample)(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
                    const struct sample_row *rows, int64_t r, int64_t v);
 
-    /* ---- decoding on the device; all NULL where the host issues every token (kernels_decode). One session of a context at a time.
+    /* ---- decoding on the device; all NULL where the host issues every token. One session of a context at a time.
      *   decode_load(c, d, &load, &places);
      *   for each of load.tokens: if (decode_begin(c, d)) { ... the model on places, attention with no sequences, sample ...; decode_end(c, d); }
      *   decode_read(c, d, token, logprob, entropy);
