@@ -3,20 +3,7 @@
 #include "base/str.h"
 #include "loop/plan.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-/* Working memory of products and attention, the library's workspace, buffers of arguments: what the plan's classes do not have,
- * and the larger pieces of the head that a device takes (update/microbatch.c). */
-static double working_memory(const struct plan *p)
-{
-    const struct model_shape *s = &p->in.shape;
-    const double widest = 2.0 * (double)s->intermediate, rows = (double)p->micro_rows;
-    const double rounded = 2 * rows * (widest + (double)s->hidden), logits = 2.0 * (double)p->in.shape.vocab * (double)s->hidden;
-    const double head = 4.0 * fmin(160 << 20, (double)p->micro_targets * (double)s->vocab);
-    return 128e6 + head + (rounded > logits ? rounded : logits);
-}
 
 tare_status device_memory_check(const struct config *c, const struct kernels *k, int64_t ranks, int64_t vocab, struct err *e)
 {
@@ -34,16 +21,12 @@ tare_status device_memory_check(const struct config *c, const struct kernels *k,
     TRY(shard_from(c->dist.shard, &in.shard, e));
     TRY(plan_shape(c, vocab, &in.shape, e));
     TRY(plan_make(&in, &p, e));
-    in.machine.reserve = working_memory(&p);
-    TRY(plan_make(&in, &p, e));
-    /* the plan's cache is fp32, a device's may have the precision of the model */
-    const double cache = strcmp(c->model.dtype, "bf16") ? 0 : (double)p.first.bytes[PLAN_KV] / 2;
-    if (p.need - cache <= p.budget) return TARE_OK;
+    if (p.fits) return TARE_OK;
     const tare_status status = plan_print(&p, &text, e);
     if (!status) fprintf(stderr, "%.*s", (int)text.size, text.data);
     str_free(&text);
     TRY(status);
     FAIL(e, TARE_E_NOMEM,
          "run.device = %s: %.2f GB are needed (the table above) and the device has %.2f GB left; `tare plan` says what helps",
-         c->run.device, 1e-9 * (p.need - cache), 1e-9 * p.budget);
+         c->run.device, 1e-9 * p.need, 1e-9 * p.budget);
 }

@@ -27,6 +27,7 @@ enum plan_class {
     PLAN_ACTIVATIONS, /* of one micro-batch, forward and backward, with its one-layer key/value cache */
     PLAN_LOGITS,      /* a chunk of head rows */
     PLAN_PREFILL,     /* the sampler's forward pass */
+    PLAN_WORKING,     /* a GPU's products: rounded copies, workspace */
     PLAN_STAGING,     /* host memory: a tensor of the checkpoint, the step's tokens */
     PLAN_CLASSES
 };

@@ -8,8 +8,15 @@
 #include <string.h>
 
 enum { PREFILL_ROWS = 2048, AUTO_BATCH = 256, LOGIT_ROWS = 64, EVAL_ROWS = 256 }; /* of the sampler and the evaluation */
-enum { LOGITS_FLOATS = 8 << 20, HEAD_ROWS_MOST = 1024, HEAD_ROWS_LEAST = 16 };    /* of the update's head */
-enum { F32 = 4, TOKEN_BYTES = 64 }; /* a sampled token: log, ids, logprobs, entropy, advantage */
+enum {
+    LOGITS_FLOATS = 8 << 20,
+    DEVICE_LOGITS_FLOATS = 160 << 20,
+    HEAD_ROWS_MOST = 1024,
+    HEAD_ROWS_LEAST = 16,
+    HEAD_ROW = 11                                   /* statistics and coefficients of a row */
+};                                                  /* of the update's head */
+enum { DECODER_ROWS = 64, WORKSPACE = 128000000 };  /* rows that a GPU adds to a batch at most; bytes of its libraries */
+enum { F32 = 4, LOG_BYTES = 48, BATCH_BYTES = 32 }; /* a token: in the sampler's log; in the batch, which every rank has whole */
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -100,6 +107,19 @@ static tare_status measure(const struct plan_input *in, struct sizes *out, struc
     return packed_all(in, &out->packed, e);
 }
 
+/* What is there from the start to the end. */
+static void fill_lasting(const struct plan_input *in, const struct sizes *z, int64_t b[PLAN_CLASSES])
+{
+    const bool parted = in->ranks > 1 && in->shard == SHARD_ZERO3;
+    b[PLAN_WEIGHTS] = F32 * (parted ? z->own : z->params);
+    b[PLAN_GRADIENTS] = F32 * z->own;
+    b[PLAN_MOMENTS] = 2 * F32 * (in->shard == SHARD_NONE ? z->params : z->own);
+    b[PLAN_SAMPLER] = z->packed + (parted ? F32 * (z->first + z->vectors) : 0);
+    /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer, and what the ranks send of one */
+    b[PLAN_GATHERED] =
+        F32 * ((parted ? 2 * z->layer + z->last : 0) + z->ends + z->layer + (in->ranks > 1 ? larger(z->ends, z->layer) : 0));
+}
+
 /* ---- the update */
 
 void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets)
@@ -147,11 +167,27 @@ static bool exact_kl(const struct config *c)
     return c->loss.kl_coef > 0 && !strcmp(c->loss.kl, "exact");
 }
 
-static int64_t logits_bytes(const struct plan_input *in)
+static int64_t batch_of(const struct plan_input *in, int64_t groups)
 {
-    const int64_t V = in->shape.vocab, fit = LOGITS_FLOATS / V;
-    const int64_t rows = smaller(larger(fit, HEAD_ROWS_LEAST), HEAD_ROWS_MOST);
-    return F32 * V * (rows * (exact_kl(in->config) ? 2 : 1) + LOGIT_ROWS);
+    const struct config *c = in->config;
+    return smaller(c->rollout.batch ? c->rollout.batch : AUTO_BATCH, groups * c->rollout.group_size);
+}
+
+/* A chunk of the update's head, and the sampler's rows; a GPU also decodes several tokens ahead, on rows of its own. */
+static int64_t logits_bytes(const struct plan_input *in, int64_t groups)
+{
+    const int64_t V = in->shape.vocab, fit = (in->machine.gpu ? DEVICE_LOGITS_FLOATS : LOGITS_FLOATS) / V;
+    const int64_t rows = smaller(larger(fit, HEAD_ROWS_LEAST), HEAD_ROWS_MOST),
+                  decoder = in->machine.gpu ? batch_of(in, groups) + DECODER_ROWS : 0;
+    return F32 * (rows * (V * (exact_kl(in->config) ? 2 : 1) + HEAD_ROW) + V * (LOGIT_ROWS + decoder));
+}
+
+/* What a GPU's products take beside: rounded copies of activations or of the head, the library's workspace. */
+static int64_t working_bytes(const struct plan *p)
+{
+    const struct model_shape *s = &p->in.shape;
+    if (!p->in.machine.gpu) return 0;
+    return WORKSPACE + 2 * larger(p->micro_rows * (2 * s->intermediate + s->hidden), s->vocab * s->hidden);
 }
 
 static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
@@ -195,32 +231,34 @@ done:
     return status;
 }
 
-/* The sampler's rule (rollout/sampler.c): what was asked for; or what the batch wants and an eighth more, at most a quarter of the memory, at
- * least one completion. */
-static int64_t cache_blocks(const struct plan *p, int64_t wanted, int64_t alone)
+/* The sampler's rule (rollout/sampler.c): what was asked for; or what the batch wants and an eighth more, at most a quarter of a host's memory or half
+ * of what a GPU has left when it samples first, at least one completion. */
+static int64_t cache_blocks(const struct plan *p, int64_t lasting, int64_t wanted, int64_t alone)
 {
     const struct plan_input *in = &p->in;
+    const struct plan_machine *m = &in->machine;
     if (in->config->rollout.kv_tokens) return kv_blocks_for(in->config->rollout.kv_tokens);
     int64_t n = wanted + wanted / 8;
-    if (in->machine.memory > 0) n = smaller(n, (int64_t)(in->machine.memory / 4 / (double)(p->kv_token_bytes * KV_BLOCK)));
+    const double most = m->gpu ? fmax(0, (m->memory - m->reserve - (double)lasting) / 2) : m->memory / 4;
+    if (m->memory > 0) n = smaller(n, (int64_t)(most / (double)(p->kv_token_bytes * KV_BLOCK)));
     return larger(n, alone);
 }
 
-static tare_status plan_cache(struct plan *p, struct err *e)
+static tare_status plan_cache(struct plan *p, int64_t lasting, struct err *e)
 {
     const struct config *c = p->in.config;
     const int64_t G = c->rollout.group_size, groups = larger(prompts_of(&p->in, 0), 1);
     int64_t wanted, alone;
     p->kv_token_bytes = token_bytes(&p->in, p->in.shape.layers);
     TRY(wanted_blocks(p, groups, G, p->new_tokens, &wanted, &alone, e));
-    int64_t blocks = cache_blocks(p, wanted, alone);
+    int64_t blocks = cache_blocks(p, lasting, wanted, alone);
     p->kv_wanted = wanted * KV_BLOCK;
     const int64_t prefix = kv_blocks_for(p->prompt_tokens), own = alone - p->prompt_tokens / KV_BLOCK;
     if (c->eval.every || c->eval.before || c->eval.after) {
         const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS ? c->eval.rows : EVAL_ROWS;
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
         TRY(wanted_blocks(p, (rows + p->in.ranks - 1) / p->in.ranks, c->eval.samples, longest, &wanted, &alone, e));
-        const int64_t more = wanted > blocks ? cache_blocks(p, wanted, alone) : blocks;
+        const int64_t more = wanted > blocks ? cache_blocks(p, lasting, wanted, alone) : blocks;
         p->kv_for_eval = more > blocks;
         if (p->kv_for_eval) blocks = more;
     }
@@ -233,11 +271,10 @@ static tare_status plan_cache(struct plan *p, struct err *e)
 /* The sampler's forward pass: a prefill of prompts, or a row a running completion. */
 static int64_t prefill_bytes(const struct plan *p, int64_t groups)
 {
-    const struct config *c = p->in.config;
     const struct model_shape *s = &p->in.shape;
-    const int64_t batch = smaller(c->rollout.batch ? c->rollout.batch : AUTO_BATCH, groups * c->rollout.group_size);
-    const int64_t rows = larger(smaller(groups * p->prompt_tokens, PREFILL_ROWS), batch);
-    return F32 * (rows * (s->hidden + layer_row(s, false)) + batch * s->hidden);
+    const int64_t batch = batch_of(&p->in, groups), decoder = p->in.machine.gpu ? batch + DECODER_ROWS : 0;
+    const int64_t rows = larger(smaller(groups * p->prompt_tokens, PREFILL_ROWS), batch) + decoder;
+    return F32 * (rows * (s->hidden + layer_row(s, false)) + (batch + decoder) * s->hidden);
 }
 
 /* ---- a rank */
@@ -245,25 +282,19 @@ static int64_t prefill_bytes(const struct plan *p, int64_t groups)
 static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank, struct plan_rank *out)
 {
     const struct plan_input *in = &p->in;
-    const bool parted = in->ranks > 1 && in->shard == SHARD_ZERO3;
-    const int64_t groups = prompts_of(in, rank), tokens = groups * in->config->rollout.group_size * p->new_tokens;
+    const int64_t groups = prompts_of(in, rank), G = in->config->rollout.group_size;
     const bool recompute = !strcmp(in->config->train.recompute, "layer");
     int64_t *b = out->bytes;
     *out = (struct plan_rank){.groups = groups};
-    b[PLAN_WEIGHTS] = F32 * (parted ? z->own : z->params);
-    b[PLAN_GRADIENTS] = F32 * z->own;
-    b[PLAN_MOMENTS] = 2 * F32 * (in->shard == SHARD_NONE ? z->params : z->own);
-    b[PLAN_SAMPLER] = z->packed + (parted ? F32 * (z->first + z->vectors) : 0);
-    /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer, and what the ranks send of one */
-    b[PLAN_GATHERED] =
-        F32 * ((parted ? 2 * z->layer + z->last : 0) + z->ends + z->layer + (in->ranks > 1 ? larger(z->ends, z->layer) : 0));
+    fill_lasting(in, z, b);
     b[PLAN_REFERENCE] = reference_bytes(p, z);
     b[PLAN_KV] = p->kv_tokens * p->kv_token_bytes;
     b[PLAN_ACTIVATIONS] =
         plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) + pass_cache(in, 1, p->micro_rows);
-    b[PLAN_LOGITS] = logits_bytes(in);
+    b[PLAN_LOGITS] = logits_bytes(in, groups);
+    b[PLAN_WORKING] = working_bytes(p);
     b[PLAN_PREFILL] = prefill_bytes(p, groups);
-    b[PLAN_STAGING] = F32 * z->tensor + TOKEN_BYTES * tokens;
+    b[PLAN_STAGING] = F32 * z->tensor + p->new_tokens * G * (LOG_BYTES * groups + BATCH_BYTES * in->config->rollout.prompts);
     for (int i = 0; i < PLAN_CLASSES; i++) *(i == PLAN_STAGING && in->machine.gpu ? &out->host : &out->device) += b[i];
     out->total = out->device + out->host;
 }
@@ -294,7 +325,10 @@ tare_status plan_memory(struct plan *p, struct err *e)
     p->piece = z.own;
     p->layer_floats = z.params - z.first - z.last;
     p->packed_bytes = z.packed;
-    TRY(plan_cache(p, e));
+    int64_t lasting[PLAN_CLASSES] = {0}, sum = 0;
+    fill_lasting(&p->in, &z, lasting);
+    for (int i = 0; i < PLAN_CLASSES; i++) sum += lasting[i];
+    TRY(plan_cache(p, sum, e));
     const int64_t of_minibatch = c->train.minibatch / c->rollout.group_size, shards = p->in.gradient_shards;
     plan_micro_batch(c, (of_minibatch + shards - 1) / shards, p->prompt_tokens, p->new_tokens, &p->micro_rows, &p->micro_targets);
     fill_rank(p, &z, 0, &p->first);

@@ -17,8 +17,8 @@ expect 0 '^fits: a device needs' plan plan.memory=96GB
 expect 0 '^fits: a device needs' plan plan.device=h100
 expect 0 '7.616 billion parameters' plan plan.memory=96GB
 expect 1 '^does not fit: a device needs' plan plan.memory=40GB
-expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB
-expect 1 '^even with these it does not fit; on 16 ranks with rollout.max_new_tokens=[0-9]* it does' plan device_memory=40GB
+expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB rollout.kv_tokens=160000
+expect 1 '^even with \(this\|these\) it does not fit; on [0-9]* ranks with rollout.max_new_tokens=[0-9]* it does' plan device_memory=40GB
 expect 0 'give plan.memory to know' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64
 expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
