@@ -54,7 +54,7 @@ zero = [sorted((p['subset'], p['bucket'], p['accuracy']) for p in o['points'] if
 assert zero[0] == zero[1]
 # the figure: four panels, lengths on an axis of equal ratios, every number in the table
 page = open('runs/grpo/eval/heldout/difficulty.html').read()
-assert page.count('<figure') == 4 and page.count('log scale') == 2, (page.count('<figure'), page.count('log scale'))
+assert page.count('<figure') == 4 and page.count('<figcaption>Mean tokens, log scale') == 2
 assert page.count('<tr>') == 1 + len(o['points']) and 'http' not in page.replace('http://www.w3.org/2000/svg', '')
 PY
 fi
