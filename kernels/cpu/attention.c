@@ -8,7 +8,8 @@
 enum {
     ATTN_ROWS = MR,
     ATTN_TILES = 4 /* of a task */,
-    ATTN_BLOCKS = 16 /* that they go through together: keys in the second cache */
+    ATTN_BLOCKS = 16 /* that they go through together: keys in the second cache */,
+    ATTN_FEW = 3 /* rows */
 };
 
 struct attn_args {
@@ -67,10 +68,33 @@ static void attn_fetch(const float *p, int64_t n)
     for (int64_t i = 0; i < n; i += LANES) _mm_prefetch((const char *)(p + i), _MM_HINT_T0);
 }
 
+/* Few rows against two blocks of keys: one block's chains alone would wait for each other. */
+TILE_FUNCTION void attn_scores_pair(const int rows, const float *q, int64_t dim, const float *k0, const float *k1, float *c,
+                                    int64_t c_row)
+{
+    vf acc[ATTN_FEW][2];
+    UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = v_zero();
+    for (int64_t d = 0; d < dim; d++) {
+        const vf a = v_load(k0 + d * KV_BLOCK), b = v_load(k1 + d * KV_BLOCK);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            const vf x = v_set(q[r * dim + d]);
+            acc[r][0] = v_fma(x, a, acc[r][0]);
+            acc[r][1] = v_fma(x, b, acc[r][1]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        v_store(c + r * c_row, acc[r][0]);
+        v_store(c + r * c_row + KV_BLOCK, acc[r][1]);
+    }
+}
+
 static void attn_scores(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to, const int32_t *blocks,
                         int64_t begin, int64_t end)
 {
-    const int64_t dim = s->s.head_dim;
+    const int64_t dim = s->s.head_dim, size = dim * KV_BLOCK;
+    const float *keys = s->kv.k + head * size;
     struct small p = {.m = to - from,
                       .n = KV_BLOCK,
                       .k = dim,
@@ -80,10 +104,21 @@ static void attn_scores(const struct attn_tile *t, const struct attn_args *s, in
                       .b_row = KV_BLOCK,
                       .c_row = s->keys};
     for (int64_t b = begin; b < end; b++) {
-        p.b = s->kv.k + (blocks[b] * s->s.kv_heads + head) * dim * KV_BLOCK;
+        p.b = keys + blocks[b] * s->s.kv_heads * size;
         p.c = t->score + from * s->keys + b * KV_BLOCK;
         if (2 * (to - from) <= MR && b + 1 < end) /* few rows wait for memory: decoding */
-            attn_fetch(s->kv.k + (blocks[b + 1] * s->s.kv_heads + head) * dim * KV_BLOCK, dim * KV_BLOCK);
+            attn_fetch(keys + blocks[b + 1] * s->s.kv_heads * size, size);
+        if (to - from <= ATTN_FEW && b + 1 < end) {
+            const float *next = keys + blocks[++b] * s->s.kv_heads * size;
+            if (b + 1 < end) attn_fetch(keys + blocks[b + 1] * s->s.kv_heads * size, size);
+            if (to - from == 1)
+                attn_scores_pair(1, p.a, dim, p.b, next, p.c, s->keys);
+            else if (to - from == 2)
+                attn_scores_pair(2, p.a, dim, p.b, next, p.c, s->keys);
+            else
+                attn_scores_pair(3, p.a, dim, p.b, next, p.c, s->keys);
+            continue;
+        }
         small_rows(&p, 0, to - from);
     }
 }
@@ -97,29 +132,36 @@ struct attn_values {
     float *o;
 };
 
-/* rows x 16 columns of the output, its chain kept in registers from block to block. */
-TILE_FUNCTION void attn_values_tile(const int rows, const struct attn_values *s, int64_t column)
+/* rows x 16 `width` columns of the output, its chain kept in registers from block to block. */
+TILE_FUNCTION void attn_values_tile(const int rows, const int width, const struct attn_values *s, int64_t column)
 {
-    vf acc[MR];
+    vf acc[MR][2];
     const int64_t left = s->dim - column;
-    UNROLL for (int r = 0; r < rows; r++) acc[r] = s->begin ? gemm_load(s->o + r * s->dim + column, left) : v_zero();
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++) acc[r][w] =
+        s->begin ? gemm_load(s->o + r * s->dim + column + w * LANES, left - w * LANES) : v_zero();
     for (int64_t b = s->begin; b < s->end; b++) {
         const float *v = s->v + s->blocks[b] * s->block_size + column, *p = s->p + b * KV_BLOCK;
         const int64_t n = s->most - b * KV_BLOCK < KV_BLOCK ? s->most - b * KV_BLOCK : KV_BLOCK;
         if (2 * rows <= MR && column == 0 && b + 1 < s->end)
             attn_fetch(s->v + s->blocks[b + 1] * s->block_size, s->block_size_head);
-        if (left >= LANES)
+        if (left >= width * LANES)
             for (int64_t j = 0; j < n; j++) {
-                const vf x = v_load(v + j * s->dim);
-                UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(p[r * s->keys + j]), x, acc[r]);
+                vf x[2];
+                UNROLL for (int w = 0; w < width; w++) x[w] = v_load(v + j * s->dim + w * LANES);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    const vf a = v_set(p[r * s->keys + j]);
+                    UNROLL for (int w = 0; w < width; w++) acc[r][w] = v_fma(a, x[w], acc[r][w]);
+                }
             }
         else
             for (int64_t j = 0; j < n; j++) {
                 const vf x = v_load_n(v + j * s->dim, left);
-                UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(p[r * s->keys + j]), x, acc[r]);
+                UNROLL for (int r = 0; r < rows; r++) acc[r][0] = v_fma(v_set(p[r * s->keys + j]), x, acc[r][0]);
             }
     }
-    UNROLL for (int r = 0; r < rows; r++) gemm_store(s->o + r * s->dim + column, acc[r], left);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++)
+        gemm_store(s->o + r * s->dim + column + w * LANES, acc[r][w], left - w * LANES);
 }
 
 static void attn_values(const struct attn_tile *t, const struct attn_args *a, int64_t head, int from, int to, const int32_t *blocks,
@@ -139,10 +181,18 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
                             blocks,
                             t->o + from * dim};
     for (int r = from; r < to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
-    for (int64_t column = 0; column < dim; column += LANES) switch (to - from) {
+    int64_t column = 0;
+    for (; to - from <= ATTN_FEW && dim - column >= 2 * LANES; column += 2 * LANES)
+        if (to - from == 1)
+            attn_values_tile(1, 2, &s, column);
+        else if (to - from == 2)
+            attn_values_tile(2, 2, &s, column);
+        else
+            attn_values_tile(3, 2, &s, column);
+    for (; column < dim; column += LANES) switch (to - from) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
-        attn_values_tile(R, &s, column);                                                                                           \
+        attn_values_tile(R, 1, &s, column);                                                                                        \
         break;
             TILE_CASES(TILE)
 #undef TILE
