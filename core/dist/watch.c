@@ -479,7 +479,7 @@ tare_status watch_connect(int rank, int size, const char *address, struct watch 
 {
     *out = NULL;
     tare_status status = new_watch(rank, size, out, e);
-    if (!status) status = net_connect(address, &(*out)->mine, &(*out)->peers[0].connection.fd, e);
+    if (!status) status = net_connect(address, &(*out)->mine, &(*out)->peers[0].state, &(*out)->peers[0].connection.fd, e);
     if (status) {
         watch_free(*out);
         *out = NULL;
@@ -499,7 +499,7 @@ static tare_status accept_all(struct watch *w, struct err *e)
         if (clock_seconds() > until)
             FAIL(e, TARE_E_COMM, "%d rank%s could not reach rank 0 over TCP; let the hosts of a job connect to each other", missing,
                  missing > 1 ? "s" : "");
-        if (poll(&p, 1, 200) == 1) net_accept(w->listener, w->token, &fd, &hello);
+        if (poll(&p, 1, 200) == 1) net_accept(w->listener, w->token, &w->mine, &fd, &hello);
         if (fd < 0) continue;
         if (hello.rank < 1 || hello.rank >= w->size || w->peers[hello.rank].connection.fd >= 0) {
             close(fd);

@@ -106,13 +106,16 @@ static bool wait_packet(int fd, struct connection *c)
     }
 }
 
-void net_accept(int listener, uint64_t token, int *fd, struct packet *hello)
+void net_accept(int listener, uint64_t token, const struct packet *mine, int *fd, struct packet *hello)
 {
+    struct packet answer = *mine;
     struct connection c;
     *fd = accept(listener, NULL, NULL);
     if (*fd < 0) return;
     set_options(*fd);
-    if (wait_packet(*fd, &c) && c.in.kind == PACKET_HELLO && (uint64_t)c.in.calls == token && net_send(*fd, &c.in)) {
+    answer.kind = PACKET_HELLO;
+    answer.calls = (int64_t)token;
+    if (wait_packet(*fd, &c) && c.in.kind == PACKET_HELLO && (uint64_t)c.in.calls == token && net_send(*fd, &answer)) {
         *hello = c.in;
         return;
     }
@@ -120,8 +123,8 @@ void net_accept(int listener, uint64_t token, int *fd, struct packet *hello)
     *fd = -1;
 }
 
-/* Connects within a second, says hello, and wants the same back: a stranger on that port does not do it. */
-static int try_address(const char *ip, int port, const struct packet *hello)
+/* Connects within a second, says hello, and wants the token back: a stranger on that port does not do it. */
+static int try_address(const char *ip, int port, const struct packet *hello, struct packet *reply)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct connection c;
@@ -138,13 +141,16 @@ static int try_address(const char *ip, int port, const struct packet *hello)
     if (good) {
         fcntl(fd, F_SETFL, 0);
         set_options(fd);
-        if (net_send(fd, hello) && wait_packet(fd, &c) && c.in.kind == PACKET_HELLO && c.in.calls == hello->calls) return fd;
+        if (net_send(fd, hello) && wait_packet(fd, &c) && c.in.kind == PACKET_HELLO && c.in.calls == hello->calls) {
+            *reply = c.in;
+            return fd;
+        }
     }
     close(fd);
     return -1;
 }
 
-tare_status net_connect(const char *address, struct packet *hello, int *fd, struct err *e)
+tare_status net_connect(const char *address, struct packet *hello, struct packet *reply, int *fd, struct err *e)
 {
     char copy[WATCH_ADDRESS], *rest = copy;
     snprintf(copy, sizeof copy, "%s", address);
@@ -153,7 +159,7 @@ tare_status net_connect(const char *address, struct packet *hello, int *fd, stru
     if (!token || !port) FAIL(e, TARE_E_COMM, "rank 0 gave no address to watch from: '%s'", address);
     hello->kind = PACKET_HELLO;
     hello->calls = (int64_t)strtoull(token, NULL, 16);
-    for (const char *ip; *fd < 0 && (ip = strtok_r(rest, " ", &rest));) *fd = try_address(ip, atoi(port), hello);
+    for (const char *ip; *fd < 0 && (ip = strtok_r(rest, " ", &rest));) *fd = try_address(ip, atoi(port), hello, reply);
     if (*fd >= 0) return TARE_OK;
     FAIL(e, TARE_E_COMM, "rank %d (%s) cannot reach rank 0 over TCP at port %s of %s; let the hosts of a job connect to each other",
          hello->rank, hello->host, port, strchr(address, '.') ? address + (port - copy) + strlen(port) + 1 : "no address");

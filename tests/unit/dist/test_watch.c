@@ -150,6 +150,13 @@ static void rank_0_dies(struct watch *w, int rank)
     die_as(w, rank, 0);
 }
 
+static void rank_0_dies_at_once(struct watch *w, int rank)
+{
+    (void)w;
+    if (!rank) kill(getpid(), SIGKILL);
+    nap(60);
+}
+
 static void a_death(void **state)
 {
     (void)state;
@@ -158,6 +165,9 @@ static void a_death(void **state)
     assert_int_equal(got.status[1], 128 + SIGKILL);
     play(rank_0_dies, 0);
     expect_message(SAYS("rank 0 (host ", "failed in update of step 7: its process is gone"), 1);
+    play(rank_0_dies_at_once, 0);
+    expect_message(SAYS("rank 0 (host ", "failed in the start: its process is gone"), 1);
+    assert_null(strstr(got.text, "process 0)"));
 }
 
 static void rank_2_fails(struct watch *w, int rank)
