@@ -224,7 +224,7 @@ static const char *const WRAPPERS[] = {"text",       "textbf", "textit", "textrm
 int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
 {
     enum { DEPTH = 64 };
-    bool drop[DEPTH] = {false}; /* a } without its { is kept */
+    bool drop[DEPTH] = {false}; /* a } without its { goes by the group before it, or is kept */
     int depth = 0;
     bool drop_next = false;
     int64_t size = 0;
