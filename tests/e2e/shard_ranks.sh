@@ -37,12 +37,12 @@ for ranks in 2 4 8; do
 done
 run 3 run.dir=zero1 dist.shard=zero1
 same zero1
-run 2 run.dir=none dist.shard=none
-same none
+run 2 run.dir=unsharded dist.shard=none
+same unsharded
 
 # memory: a wider model, so that padding is small beside it
 sed -e 's/hidden_size = 64/hidden_size = 128/; s/intermediate_size = 128/intermediate_size = 512/; s/out = base/out = wide/; s/steps = 30/steps = 1/' sft.ini > wide.ini
-"$TARE" sft wide.ini run.dir=wide-sft 2> /dev/null
+"$TARE" sft wide.ini run.dir=wide-sft 2> err.txt || { bad "a wider model"; cat err.txt; }
 for ranks in 1 2 4 8; do run $ranks run.dir=m$ranks model.path=wide train.steps=1 eval.every=0 eval.before=false; done
 python3 - <<'PY' && ok || bad "memory does not fall as 1/R"
 import json
