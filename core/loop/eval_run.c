@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "data/choices.h"
 #include "loop/stages.h"
+#include "model/shards.h"
 #include "observe/run_lock.h"
 #include "rollout/rollout.h"
 #include "verify/verify.h"
@@ -45,26 +46,11 @@ static int32_t on_cancelled(void *ctx)
 
 /* ---------------------------------------------------------------- opening */
 
-/* "data/eval/gsm8k.jsonl" -> gsm8k; what a folder's name cannot hold becomes '-'. */
-static void name_task(struct evaluation_run *r)
-{
-    const struct config *c = r->config;
-    const char *slash = strrchr(c->data.eval, '/'), *base = slash ? slash + 1 : c->data.eval;
-    snprintf(r->task, sizeof r->task, "%s", *c->eval.name ? c->eval.name : base);
-    char *ending = strstr(r->task, ".jsonl");
-    if (!*c->eval.name && ending) *ending = 0;
-    if (!*c->eval.name)
-        for (char *p = r->task; *p; p++)
-            if (strchr(":?&= ", *p)) *p = '-';
-}
-
 static tare_status open_folder(struct evaluation_run *r, struct err *e)
 {
     const struct config *c = r->config;
     char folder[FS_PATH];
-    if (!*c->data.eval) FAIL(e, TARE_E_CONFIG, "data.eval is not set: the JSONL file with the questions");
-    name_task(r);
-    if (strchr(r->task, '/')) FAIL(e, TARE_E_CONFIG, "eval.name = %s is the name of a folder too; leave out the slash", r->task);
+    TRY(eval_task_name(c, r->task, e));
     if (*c->eval.out) return fs_join(r->out, ".", c->eval.out, e);
     TRY(fs_join(folder, c->run.dir, "eval", e));
     return fs_join(r->out, folder, r->task, e);
@@ -83,10 +69,7 @@ static tare_status open_data(struct evaluation_run *r, struct err *e)
 static tare_status open_model(struct evaluation_run *r, struct err *e)
 {
     const struct config *c = r->config;
-    if (strcmp(c->run.device, "cpu"))
-        FAIL(e, TARE_E_CONFIG, "%s: run.device = %s: `tare eval` runs on the cpu so far; set run.device = cpu",
-             config_where(c, "run", "device"), c->run.device);
-    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &r->kernels, e));
+    TRY(kernels_open(c->run.device, c->run.kernels, 0, &r->kernels, e));
     TRY(pool_new((int)c->run.threads, &r->pool, e));
     if (!fs_is_dir(c->model.path))
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder or a checkpoint",
@@ -156,14 +139,15 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     uint64_t stop = fs_hash(r->params.stop, r->params.n_stop * (int64_t)sizeof *r->params.stop, 0);
     stop = fs_hash(r->model->eos, r->model->n_eos * (int64_t)sizeof *r->model->eos, stop);
     if (!s) {
-        r->identity = json_pack(
-            "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
-            "model.path", c->model.path, "weights", hex(fs_hash(r->model->weights, r->model->n_params * (int64_t)sizeof(float), 0)),
-            "model.dtype", c->model.dtype, "rows", hex(r->data.hash), "prompts", hex(r->prompts_hash), "run.seed",
-            (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
-            "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
-            "eval.max_new_tokens", (json_int_t)r->params.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins", verifiers.data,
-            "verifier parameters", hex(verifier_params(c)), "run.kernels", r->kernels->name);
+        r->identity =
+            json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
+                      c->data.eval, "model.path", c->model.path, "weights",
+                      hex(backend_hash(r->model, r->model->weights, r->model->n_params * (int64_t)sizeof(float), 0)), "model.dtype",
+                      c->model.dtype, "rows", hex(r->data.hash), "prompts", hex(r->prompts_hash), "run.seed",
+                      (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
+                      "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
+                      "eval.max_new_tokens", (json_int_t)r->params.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
+                      verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->kernels->name);
         if (!r->identity)
             s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
                         "the settings cannot be written as JSON; are the paths valid UTF-8?");
