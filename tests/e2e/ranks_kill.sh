@@ -13,6 +13,7 @@ run() { # RANKS [key=value ...]
     $MPIRUN -n "$n" "$TARE" -q train tiny.ini log.progress=none log.rollouts=true train.steps=$STEPS checkpoint.every=2 "$@"
 }
 now() { date +%s%N; }
+lines_of() { [ -f "$1/metrics.jsonl" ] && wc -l < "$1/metrics.jsonl" || echo 0; }
 whole() { # the last complete checkpoint of a run can be read; prints its step
     local last
     last=$(ls "$1/checkpoints" 2> /dev/null | grep -x 'step-[0-9]*' | tail -1)
@@ -67,7 +68,7 @@ length=$((($(now) - began) / 1000000))
 while [ $hits -lt "$KILLS" ] && [ $tries -lt $((6 * KILLS)) ]; do
     tries=$((tries + 1))
     n=$((2 + RANDOM % 3))
-    lines=$(cat random/metrics.jsonl 2> /dev/null | wc -l)
+    lines=$(lines_of random)
     run $n run.dir=random $resume > out.txt 2> err.txt &
     mpi=$!
     sleep "$(awk -v ms="$length" -v r="$RANDOM" 'BEGIN { print (0.1 + 0.6 * r / 32768) * ms / 1000 }')"
@@ -75,7 +76,7 @@ while [ $hits -lt "$KILLS" ] && [ $tries -lt $((6 * KILLS)) ]; do
     began=$(now)
     if [ -n "$victim" ] && kill -9 "$victim" 2> /dev/null; then
         hits=$((hits + 1))
-        steps=$(($(cat random/metrics.jsonl 2> /dev/null | wc -l) - lines)) # (a resumed run may first cut some off)
+        steps=$(($(lines_of random) - lines)) # (a resumed run may first cut some off)
         wait $mpi && bad "kill $hits: exit status 0"
         took=$((($(now) - began) / 1000000))
         [ $took -lt 10000 ] && ok || bad "kill $hits: the job ended after $took ms"
