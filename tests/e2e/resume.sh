@@ -6,9 +6,7 @@ tiny_config
 run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=40 "$@" > /dev/null 2>> log.txt; }
 "$TARE" sft sft.ini 2> /dev/null
 
-began=$(date +%s%N)
 run run.dir=whole || { bad "the whole run failed"; cat log.txt; done_; }
-took=$((($(date +%s%N) - began) / 1000000))
 
 kills=0
 tries=0
@@ -17,7 +15,10 @@ while [ $kills -lt 3 ] && [ $tries -lt 30 ]; do
     tries=$((tries + 1))
     "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=40 run.dir=broken $resume > /dev/null 2>> log.txt &
     pid=$!
-    sleep "$(awk -v ms="$took" -v r="$RANDOM" 'BEGIN { print (0.15 + 0.6 * r / 32768) * ms / 1000 / 2 }')"
+    # by progress, not by the clock: behind some step of this third of the run, at any moment of the next one
+    at=$((13 * kills + 1 + RANDOM % 11))
+    while kill -0 $pid 2> /dev/null && [ "$(cat broken/metrics.jsonl 2> /dev/null | wc -l)" -lt $at ]; do sleep 0.01; done
+    sleep 0.0$((RANDOM % 6))
     kill -9 $pid 2> /dev/null && kills=$((kills + 1))
     wait $pid 2> /dev/null || true
     [ -d broken/checkpoints ] && ls broken/checkpoints | grep -q 'step-[0-9]*$' && resume=--resume
