@@ -36,11 +36,11 @@ __attribute__((format(printf, 2, 3), unused)) static tare_status tare_print(cons
 /* The entry point of a file with one plugin; DESCRIPTOR is a static tare_descriptor, MINOR the oldest minor version of a host that can
  * run it. */
 #define TARE_PLUGIN_ENTRY(DESCRIPTOR) TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 0)
-#define TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, MINOR)                                                                                              \
+#define TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, MINOR)                                                                                 \
     const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)                                                    \
     {                                                                                                                              \
         static const tare_descriptor *const descriptors[] = {&(DESCRIPTOR)};                                                       \
-        static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, MINOR, 1, descriptors};                                      \
+        static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, MINOR, 1, descriptors};                                  \
         (void)host, (void)error;                                                                                                   \
         return &plugin;                                                                                                            \
     }
