@@ -21,6 +21,7 @@ import argparse
 import glob
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def fail(text):
 
 
 def ran(command, **more):
-    """Standard output, and the largest resident size in MiB, of a finished program."""
+    """Standard output, standard error, and the largest resident size in MiB, of a finished program."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(command, stdout=out, stderr=errors, **more)
         _, status, usage = os.wait4(child.pid, 0)
@@ -47,7 +48,8 @@ def ran(command, **more):
         errors.seek(0)
         if child.returncode:
             fail(f"{' '.join(command[:4])} ... failed:\n{errors.read().decode(errors='replace')[-2000:]}")
-        return out.read().decode(), usage.ru_maxrss / 1024
+        errors.seek(0)
+        return out.read().decode(), errors.read().decode(errors="replace"), usage.ru_maxrss / 1024
 
 
 def exact_prompts(tare, model, length, count):
@@ -94,13 +96,13 @@ class Bench:
                     "[verifier]\nplugins = exact\n[estimator]\nplugin = grpo\n[clusterer]\ncodebook = none\n[loss]\nentropy_coef = 0\n"
                     f"[train]\nsteps = {steps}\nminibatch = {m * g}\nlr = 1e-6\n[checkpoint]\nevery = 0\nlast = false\n"
                     "[log]\ntensorboard = false\nrollouts = false\ndatabase = false\nprogress = none\n")
-        _, mib = ran([self.args.tare, "train", config])
+        _, _, mib = ran([self.args.tare, "train", config])
         with open(f"{run}/run/metrics.jsonl") as f:
             lines = [json.loads(line) for line in f]
         return {"seconds": statistics.median([x["time/step"] for x in lines if "time/step" in x][1:]), "mib": mib}
 
     def trl_step(self, model, dtype, rows, m, g, plen, new, steps):
-        out, mib = ran([self.args.peers, f"{HERE}/trl_step.py", model, dtype, rows, str(m), str(g), str(new), str(steps), str(self.args.threads)],
+        out, _, mib = ran([self.args.peers, f"{HERE}/trl_step.py", model, dtype, rows, str(m), str(g), str(new), str(steps), str(self.args.threads)],
                        env=tcmalloc())
         return {**json.loads(out.splitlines()[-1]), "mib": mib}
 
@@ -123,13 +125,12 @@ class Bench:
             f.write(f"[run]\ndir = {run}/run\nseed = 1\nthreads = {self.args.threads}\n[model]\npath = {self.args.model}\ndtype = {dtype}\n[data]\ntrain = {rows}\n"
                     f"prompt = plain\n[sft]\nsteps = {steps}\nbatch = {batch}\nout = {run}/out\n[train]\nlr = 1e-6\n[log]\ntensorboard = false\n"
                     "database = false\nlevel = info\nprogress = lines\n")
-        _, mib = ran([self.args.tare, "sft", config])
-        with open(f"{run}/run/metrics.jsonl") as f:
-            lines = [json.loads(line) for line in f]
-        return {"rate": statistics.median([x["tokens_per_second"] for x in lines if "tokens_per_second" in x][1:]), "mib": mib}
+        _, log, mib = ran([self.args.tare, "sft", config])
+        # the mean over all steps, the first one included
+        return {"rate": float(re.findall(r"([0-9.]+) tokens/s", log)[-1]), "mib": mib}
 
     def torch_train(self, dtype, batch, length, steps):
-        out, mib = ran([self.args.peers, f"{HERE}/torch_train.py", self.args.model, dtype, str(batch), str(length), str(steps), str(self.args.threads)],
+        out, _, mib = ran([self.args.peers, f"{HERE}/torch_train.py", self.args.model, dtype, str(batch), str(length), str(steps), str(self.args.threads)],
                        env=tcmalloc())
         return {**json.loads(out.splitlines()[-1]), "mib": mib}
 
@@ -145,7 +146,7 @@ class Bench:
         return {"rate": batch * (new - 1) / (seconds[1] - seconds[0])}
 
     def python_generate(self, program, python, model, dtype, batch, length, new):
-        out, mib = ran([python, f"{HERE}/{program}", model, dtype, str(batch), str(length), str(new), str(self.args.threads)])
+        out, _, mib = ran([python, f"{HERE}/{program}", model, dtype, str(batch), str(length), str(new), str(self.args.threads)])
         return {**json.loads(out.splitlines()[-1]), "mib": mib}
 
     # ---- in turn
