@@ -13,7 +13,7 @@
  * advantage of about sqrt((a + b) / a_0), not thousands; and N_eff of the paper, an average of batch sizes that never grows, becomes a + b,
  * a count of what was seen. Rewards are success rates: one below 0 counts as 0 and one above 1 as 1 in the history.
  */
-#include "common/group.h"
+#include "common/blend.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,17 +24,15 @@ enum { P_CLUSTERS, P_DDOF, P_DELTA, P_RHO, P_PRIOR_A, P_PRIOR_B, P_TEMPERATURE, 
 static const tare_param PARAMS[P_COUNT] = {
     [P_CLUSTERS] = {"clusters", "0", "K, how many clusters have a history; 0: as many as the codebook has", NULL, NULL, 0, 1e7,
                     TARE_INT, TARE_LOCKED_ON_RESUME},
-    [P_DDOF] = {"ddof", "1", "degrees of freedom of sigma_G: 1 divides by G-1 (sample), 0 by G (population)", NULL, NULL, 0, 1,
-                TARE_INT, 0},
-    [P_DELTA] = {"delta", "1e-8", "delta, added to the scale", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_DDOF] = BLEND_DDOF,
+    [P_DELTA] = BLEND_DELTA,
     [P_RHO] = {"rho", "0.9", "share of the counts that is kept from batch to batch; 1 forgets nothing", NULL, NULL, 0, 1,
                TARE_FLOAT, TARE_SWEEPABLE},
     [P_PRIOR_A] = {"prior_a", "0.5", "a_0, successes of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
                    TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
     [P_PRIOR_B] = {"prior_b", "0.5", "b_0, failures of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
                    TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
-    [P_TEMPERATURE] = {"temperature", "0.1", "T, how much uncertainty lowers the confidence", "reward", NULL, 0, 1e300, TARE_FLOAT,
-                       TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_TEMPERATURE] = BLEND_TEMPERATURE,
 };
 
 struct bv_beta {
@@ -73,16 +71,13 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
 
 /* ---------------------------------------------------------------- advantages */
 
-struct history {
-    double mu, v, w;
-};
-
-static struct history history_of(const struct bv_beta *s, int32_t k)
+static struct blend_history history_of(const void *self, int32_t k)
 {
-    if (k < 0) return (struct history){0, 0, 0};
+    const struct bv_beta *s = self;
+    if (k < 0) return (struct blend_history){0, 0, 0};
     const double a = s->v[P_PRIOR_A].f + s->count[2 * k], b = s->v[P_PRIOR_B].f + s->count[2 * k + 1];
     const double mu = a / (a + b), v = mu * (1 - mu);
-    return (struct history){mu, v, exp(-sqrt(v / (a + b + 1)) / s->v[P_TEMPERATURE].f)};
+    return (struct blend_history){mu, v, exp(-sqrt(v / (a + b + 1)) / s->v[P_TEMPERATURE].f)};
 }
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -90,21 +85,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
 {
     const struct bv_beta *s = self;
     (void)prepared;
-    for (int64_t m = 0; m < batch->n_groups; m++) {
-        const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
-        const double *R = batch->reward + first;
-        if (batch->cluster[m] >= s->K)
-            return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld; set clusters to the codebook's size",
-                             (long long)m, batch->cluster[m], (long long)s->K);
-        const struct history h = history_of(s, batch->cluster[m]);
-        const double mean = group_mean(R, n), variance = group_variance(R, n, mean, s->v[P_DDOF].i);
-        const double baseline = h.w * h.mu + (1 - h.w) * mean, scale = sqrt(h.w * h.v + (1 - h.w) * variance);
-        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - baseline) / (scale + s->v[P_DELTA].f);
-        out->baseline[m] = baseline;
-        out->scale[m] = scale;
-        out->confidence[m] = h.w;
-    }
-    return TARE_OK;
+    return blend_advantages(s, history_of, &(struct blend_form){.K = s->K, .ddof = s->v[P_DDOF].i, .delta = s->v[P_DELTA].f}, batch,
+                            out, error);
 }
 
 /* ---------------------------------------------------------------- counts; sums: [K, 2] of min(max(R, 0), 1) and 1 */

@@ -43,14 +43,11 @@ struct blend {
 
 /* ---------------------------------------------------------------- advantages */
 
-struct history {
-    double mu, v, w;
-};
-
 /* Equations 7 to 9 for one cluster. */
-static struct history history_of(const struct blend *s, int32_t k)
+static struct blend_history history_of(const void *self, int32_t k)
 {
-    if (k < 0 || !s->seen[k]) return (struct history){0, 0, 0};
+    const struct blend *s = self;
+    if (k < 0 || !s->seen[k]) return (struct blend_history){0, 0, 0};
     const struct blend_settings *p = &s->set;
     const double v = fmax(fmax(s->m2[k] - s->m1[k] * s->m1[k], 0), p->v_floor);
     double sem = 0, w = p->w;
@@ -71,23 +68,21 @@ static struct history history_of(const struct blend *s, int32_t k)
         const double u = sem / p->temperature;
         w = p->mapping == BLEND_EXP ? exp(-u) : p->mapping == BLEND_RECIPROCAL ? 1 / (1 + u) : fmax(0, 1 - u);
     }
-    return (struct history){s->m1[k], v, w};
+    return (struct blend_history){s->m1[k], v, w};
 }
 
-tare_status blend_compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
-                          tare_error *error)
+tare_status blend_advantages(const void *self, struct blend_history (*history)(const void *self, int32_t cluster),
+                             const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error)
 {
-    const struct blend *s = self;
-    const double delta = s->set.delta, clip = s->set.advantage_clip;
-    (void)prepared;
+    const double delta = form->delta, clip = form->advantage_clip;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        if (batch->cluster[m] >= s->K)
+        if (batch->cluster[m] >= form->K)
             return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld; set clusters to the codebook's size",
-                             (long long)m, batch->cluster[m], (long long)s->K);
-        const struct history h = history_of(s, batch->cluster[m]);
-        const double mean = group_mean(R, n), variance = group_variance(R, n, mean, s->set.ddof);
+                             (long long)m, batch->cluster[m], (long long)form->K);
+        const struct blend_history h = history(self, batch->cluster[m]);
+        const double mean = group_mean(R, n), variance = group_variance(R, n, mean, form->ddof);
         const double baseline = h.w * h.mu + (1 - h.w) * mean;
         const double scale = sqrt(h.w * h.v + (1 - h.w) * variance);
         for (int64_t i = 0; i < n; i++) {
@@ -99,6 +94,17 @@ tare_status blend_compute(const void *self, const tare_batch *batch, const doubl
         out->confidence[m] = h.w;
     }
     return TARE_OK;
+}
+
+tare_status blend_compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                          tare_error *error)
+{
+    const struct blend *s = self;
+    (void)prepared;
+    return blend_advantages(
+        s, history_of,
+        &(struct blend_form){.K = s->K, .ddof = s->set.ddof, .delta = s->set.delta, .advantage_clip = s->set.advantage_clip}, batch,
+        out, error);
 }
 
 /* ---------------------------------------------------------------- moments; sums: [K, 3] of S1, S2, N */

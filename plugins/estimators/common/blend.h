@@ -15,6 +15,20 @@ struct blend_settings {
     double temperature, delta_n, sigma_ref, n_ref; /* the others */
 };
 
+/* What a cluster's history says: mean, variance of one reward, confidence (0: there is no history). */
+struct blend_history {
+    double mu, v, w;
+};
+
+struct blend_form {
+    int64_t K, ddof;
+    double delta, advantage_clip; /* 0: not cut */
+};
+
+/* Equations 10 and 11 for every group of a batch. history(self, k) is asked once a group; k < 0 for a prompt without a cluster. */
+tare_status blend_advantages(const void *self, struct blend_history (*history)(const void *self, int32_t cluster),
+                             const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error);
+
 tare_status blend_create(const tare_host *host, const struct blend_settings *settings, int64_t n_clusters, void **self,
                          tare_error *error);
 void blend_destroy(void *self);
