@@ -1,6 +1,6 @@
 /* Sampling and the update take no memory from the system once their sizes are known: every call of malloc and its kin in this program is counted.
  * (What surrounds them, JSON lines and the run's database, allocates small pieces in libraries.) */
-#include "check.h"
+#include "engine.h"
 
 #include "rollout/rollout.h"
 #include "update/update.h"
@@ -58,35 +58,12 @@ struct rig {
 
 static void rig_new(struct rig *r, const char *dtype, int threads)
 {
-    const struct model_config c = {.dtype = dtype,
-                                   .save_dtype = "auto",
-                                   .init = "qwen2",
-                                   .hidden_size = 48,
-                                   .layers = 2,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 12,
-                                   .intermediate_size = 80,
-                                   .context = 160,
-                                   .tie_embeddings = true};
+    const struct model_config c = small_shape("qwen2", dtype);
     const struct kernels *k;
     struct err e = {0};
     arena_init(&r->arena, "test");
-    r->loss =
-        (struct loss_config){.aggregation = "sequence", .clip = 0.2, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none"};
-    r->train = (struct train_config){.steps = 10,
-                                     .minibatch = 8,
-                                     .epochs = 1,
-                                     .micro_tokens = 100,
-                                     .lr = 1e-3,
-                                     .schedule = "constant",
-                                     .beta1 = 0.9,
-                                     .beta2 = 0.999,
-                                     .eps = 1e-8,
-                                     .max_grad_norm = 1,
-                                     .recompute = "none",
-                                     .on_nonfinite = "stop",
-                                     .prompt_sharing = true};
+    r->loss = plain_loss("sequence");
+    r->train = plain_train(8, 100);
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(pool_new(threads, &r->pool, &e), &e);
     assert_ok(model_new(&c, VOCAB, NULL, 0, 11, k, r->pool, &r->m, &e), &e);

@@ -1,6 +1,6 @@
 /* The engine on memory that the host cannot touch (tests/device/fake.c): sampling, scoring, an update with a reference, a clone, hashes, embedding of texts and
  * saved weights have the CPU's bits for every architecture, in fp32 and bf16; a device that is lost is an error that says where. */
-#include "check.h"
+#include "engine.h"
 
 #include "base/fs.h"
 #include "model/shards.h"
@@ -20,19 +20,13 @@ struct outcome { /* of everything on one backend */
     struct arena arena;
 };
 
-static const struct train_config TRAIN = {.minibatch = 6,
-                                          .epochs = 2,
-                                          .micro_tokens = 120,
-                                          .lr = 1e-2,
-                                          .schedule = "constant",
-                                          .beta1 = 0.9,
-                                          .beta2 = 0.999,
-                                          .eps = 1e-8,
-                                          .weight_decay = 0.01,
-                                          .max_grad_norm = 1,
-                                          .recompute = "layer",
-                                          .on_nonfinite = "stop",
-                                          .prompt_sharing = true};
+static struct train_config train_of(void)
+{
+    struct train_config c = plain_train(6, 120);
+    c.epochs = 2, c.lr = 1e-2, c.recompute = "layer";
+    return c;
+}
+
 static const struct loss_config LOSS = {.aggregation = "sequence",
                                         .clip = 0.2,
                                         .entropy_coef = 0.01,
@@ -62,18 +56,9 @@ static struct model *model(const struct kernels *k, const char *arch, const char
     struct err e = {0};
     struct model *m;
     const int32_t eos[4] = {1, 2, 3, 4};
-    const struct model_config c = {.dtype = dtype,
-                                   .save_dtype = "auto",
-                                   .init = arch,
-                                   .init_std = 0.3,
-                                   .hidden_size = 48,
-                                   .layers = 2,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 12,
-                                   .intermediate_size = 80,
-                                   .context = 160,
-                                   .tie_embeddings = strcmp(arch, "llama") != 0};
+    struct model_config c = small_shape(arch, dtype);
+    c.init_std = 0.3;
+    c.tie_embeddings = strcmp(arch, "llama") != 0;
     assert_ok(model_new(&c, VOCAB, eos, 4, 11, k, NULL, &m, &e), &e);
     return m;
 }
@@ -93,13 +78,8 @@ static const struct sample_request *requests(void)
 static struct batch batch_of(struct outcome *o)
 {
     const struct sample_request *r = requests();
-    struct err e = {0};
-    struct batch b = {.n_groups = GROUPS, .n_rollouts = o->sampled.n, .n_tokens = o->sampled.n_tokens};
-    assert_ok(arena_new(&o->arena, int64_t, GROUPS + 1, &b.group_begin, &e), &e);
-    assert_ok(arena_new(&o->arena, int64_t, GROUPS + 1, &b.prompt_begin, &e), &e);
-    assert_ok(arena_new(&o->arena, int32_t, 200, &b.prompt_ids, &e), &e);
-    assert_ok(arena_new(&o->arena, double, b.n_rollouts, &b.advantage, &e), &e);
-    assert_ok(arena_new(&o->arena, double, b.n_rollouts, &b.row_weight, &e), &e);
+    struct batch b = batch_room(&o->arena, GROUPS, o->sampled.n, 200, o->sampled.n_tokens);
+    b.n_tokens = o->sampled.n_tokens;
     for (int64_t g = 0; g < GROUPS; g++) {
         b.group_begin[g + 1] = b.group_begin[g] + r[g].n_samples;
         memcpy(b.prompt_ids + b.prompt_begin[g], r[g].prompt, (size_t)r[g].prompt_len * sizeof *b.prompt_ids);
@@ -116,6 +96,7 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     struct model *m = model(k, arch, dtype), *reference;
     struct sampler *s;
     struct trainer *t;
+    const struct train_config train = train_of();
     const struct sample_params p = {.temperature = 0.9, .top_p = 0.95, .min_p = 0.001, .top_k = 60, .max_new_tokens = NEW};
     *o = (struct outcome){0};
     arena_init(&o->arena, "outcome");
@@ -126,7 +107,7 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     assert_ok(sampler_run(s, &p, rng_key(3, RNG_TRAIN), requests(), GROUPS, NULL, &o->arena, &o->sampled, &e), &e);
     sampler_free(s);
     struct batch b = batch_of(o);
-    assert_ok(trainer_new(m, reference, &TRAIN, &LOSS, 0.9, 5, 10, &t, &e), &e);
+    assert_ok(trainer_new(m, reference, &train, &LOSS, 0.9, 5, 10, &t, &e), &e);
     assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->logprob, &e), &e);
     assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->entropy, &e), &e);
     assert_ok(update_logprobs(t, m, &b, o->logprob, o->entropy, &e), &e);

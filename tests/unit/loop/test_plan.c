@@ -1,6 +1,6 @@
 /* The plan: published parameter counts; a small model computed by hand; what the engine really takes (weights, compute copy, moments,
  * activations, logits, cache); 1/R; the verdict and the advice; times of a machine with round peaks; quantities and devices. */
-#include "check.h"
+#include "engine.h"
 
 #include "base/fs.h"
 #include "dist/comm.h"
@@ -163,12 +163,8 @@ static void run_engine(const struct config *c, const char *arch, int64_t n, int6
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(model_new(&shape, 97, &eos, 1, 5, k, NULL, &out->m, &e), &e);
     assert_ok(trainer_new(out->m, NULL, &c->train, &c->loss, 1, 1, 10, &trainer, &e), &e);
-    struct batch b = {.n_groups = n, .n_rollouts = n, .n_tokens = n * t};
-    assert_ok(arena_new(&a, int64_t, n + 1, &b.group_begin, &e), &e);
-    assert_ok(arena_new(&a, int64_t, n + 1, &b.prompt_begin, &e), &e);
-    assert_ok(arena_new(&a, int64_t, n + 1, &b.token_begin, &e), &e);
-    assert_ok(arena_new(&a, int32_t, n * p, &b.prompt_ids, &e), &e);
-    assert_ok(arena_new(&a, int32_t, n * t, &b.ids, &e), &e);
+    struct batch b = batch_room(&a, n, n, n * p, n * t);
+    b.n_tokens = n * t;
     for (int64_t i = 0; i <= n; i++) b.group_begin[i] = i, b.prompt_begin[i] = i * p, b.token_begin[i] = i * t;
     for (int64_t i = 0; i < n * p; i++) b.prompt_ids[i] = (int32_t)(i * 7 % 97);
     for (int64_t i = 0; i < n * t; i++) b.ids[i] = (int32_t)(i * 5 % 97);

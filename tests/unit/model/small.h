@@ -2,7 +2,7 @@
 #ifndef TARE_TESTS_SMALL_H
 #define TARE_TESTS_SMALL_H
 
-#include "check.h"
+#include "engine.h"
 
 #include "model/model.h"
 
@@ -17,16 +17,9 @@ static inline struct model *small_model(const char *arch, bool tied, struct pool
     struct model *m;
     const struct kernels *k;
     const int32_t eos[2] = {2, 7};
-    const struct model_config c = {.init = arch,
-                                   .dtype = "f32",
-                                   .hidden_size = 40,
-                                   .layers = 3,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 12,
-                                   .intermediate_size = 56,
-                                   .context = 128,
-                                   .tie_embeddings = tied};
+    struct model_config c = small_shape(arch, "f32");
+    c.hidden_size = 40, c.layers = 3, c.intermediate_size = 56, c.context = 128;
+    c.tie_embeddings = tied;
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(model_new(&c, 97, eos, 2, 5, k, pool, &m, &e), &e);
     for (int64_t i = 0; i < m->n_tensors; i++) {

@@ -2,7 +2,7 @@
 #ifndef TARE_TESTS_RIG_H
 #define TARE_TESTS_RIG_H
 
-#include "check.h"
+#include "engine.h"
 
 #include "model/pack.h"
 #include "rollout/rollout.h"
@@ -27,17 +27,7 @@ static inline const struct kernels *rig_kernels(void)
 /* V = 250 of which ten ids end a completion, so that texts of a flat distribution end after some 25 tokens. Weights times `gain`. */
 static inline void rig_new(struct rig *r, const char *arch, const char *dtype, int threads, float gain)
 {
-    const struct model_config c = {.dtype = dtype,
-                                   .save_dtype = "auto",
-                                   .init = arch,
-                                   .hidden_size = 48,
-                                   .layers = 2,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 12,
-                                   .intermediate_size = 80,
-                                   .context = 160,
-                                   .tie_embeddings = true};
+    const struct model_config c = small_shape(arch, dtype);
     const int32_t eos[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct err e = {0};
     *r = (struct rig){0};

@@ -1,5 +1,5 @@
 /* Off-policy tokens: the value of the shaped term from the logprobs, its gradient by differences, and sampled tokens unchanged beside them. */
-#include "check.h"
+#include "engine.h"
 
 #include "../model/small.h"
 #include "update/update.h"
@@ -10,20 +10,6 @@ static int32_t prompt[3] = {11, 12, 13}, ids[TOKENS] = {20, 31, 42, 2, 50, 61, 7
 static int64_t group_begin[2] = {0, N}, prompt_begin[2] = {0, 3}, token_begin[N + 1] = {0, 4, 8, TOKENS};
 static double advantage[N] = {0.7, -0.4, 1.3}, row_weight[N] = {1, 1, 1};
 static float old[TOKENS], entropy[TOKENS];
-
-static const struct train_config TRAIN = {.minibatch = N,
-                                          .epochs = 1,
-                                          .micro_tokens = 1000,
-                                          .lr = 0,
-                                          .schedule = "constant",
-                                          .beta1 = 0.9,
-                                          .beta2 = 0.999,
-                                          .eps = 1e-8,
-                                          .recompute = "none",
-                                          .on_nonfinite = "stop",
-                                          .prompt_sharing = true};
-static const struct loss_config LOSS = {
-    .aggregation = "sequence", .clip = 0.2, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none", .shaping = 0.1};
 
 static struct batch batch_of(uint8_t *off_policy)
 {
@@ -42,12 +28,25 @@ static struct batch batch_of(uint8_t *off_policy)
                           .off_policy = off_policy};
 }
 
-static double loss_of(struct model *m, struct batch *b, struct trainer **kept)
+static struct trainer *trainer_of(struct model *m)
 {
     struct err e = {0};
     struct trainer *t;
+    static struct train_config train; /* the trainer reads them as long as it lives */
+    static struct loss_config loss;
+    train = plain_train(N, 1000);
+    loss = plain_loss("sequence");
+    train.lr = train.max_grad_norm = 0;
+    loss.shaping = 0.1;
+    assert_ok(trainer_new(m, NULL, &train, &loss, 1, 1, 10, &t, &e), &e);
+    return t;
+}
+
+static double loss_of(struct model *m, struct batch *b, struct trainer **kept)
+{
+    struct err e = {0};
+    struct trainer *t = trainer_of(m);
     struct update_report r;
-    assert_ok(trainer_new(m, NULL, &TRAIN, &LOSS, 1, 1, 10, &t, &e), &e);
     assert_ok(update_run(t, b, &r, &e), &e);
     if (kept)
         *kept = t;
@@ -61,11 +60,10 @@ static void test_shaped(void **state)
     (void)state;
     struct err e = {0};
     struct model *m = small_model("qwen2", true, NULL);
-    struct trainer *t;
+    struct trainer *t = trainer_of(m);
     uint8_t off[N] = {0, 0, 1}, all_off[N] = {1, 1, 1};
     struct batch b = batch_of(off);
     float logp[TOKENS];
-    assert_ok(trainer_new(m, NULL, &TRAIN, &LOSS, 1, 1, 10, &t, &e), &e);
     assert_ok(update_logprobs(t, m, &b, logp, NULL, &e), &e);
     trainer_free(t);
     memcpy(old, logp, sizeof old);

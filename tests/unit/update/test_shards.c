@@ -1,6 +1,6 @@
 /* The update on ranks (threads): weights, moments and figures have the same bits on 1, 2, 3, 4 and 8 ranks, whatever a rank holds; memory falls as 1/R;
  * a damaged refresh is noticed. */
-#include "check.h"
+#include "engine.h"
 
 #include "../model/small.h"
 #include "base/fs.h"
@@ -14,19 +14,7 @@
 
 enum { M = 11, G = 4, STEPS = 3, LONGEST = 14 };
 
-static struct train_config train = {.minibatch = 6 * G,
-                                    .epochs = 2,
-                                    .micro_tokens = 30, /* shards are cut in several micro-batches */
-                                    .lr = 1e-2,
-                                    .schedule = "constant",
-                                    .beta1 = 0.9,
-                                    .beta2 = 0.999,
-                                    .eps = 1e-8,
-                                    .weight_decay = 0.01,
-                                    .max_grad_norm = 0.5,
-                                    .recompute = "none",
-                                    .on_nonfinite = "stop",
-                                    .prompt_sharing = true};
+static struct train_config train; /* set by main */
 static const struct loss_config LOSS = {.aggregation = "sequence",
                                         .clip = 0.2,
                                         .entropy_coef = 0.01,
@@ -40,19 +28,10 @@ static struct batch batch;
 
 static void make_batch(struct arena *a)
 {
-    struct err e = {0};
     struct batch *b = &batch;
     const struct rng_key key = rng_key(3, RNG_TRAIN);
     uint64_t n = 0;
-    *b = (struct batch){.n_groups = M, .n_rollouts = M * G};
-    assert_ok(arena_new(a, int64_t, M + 1, &b->group_begin, &e), &e);
-    assert_ok(arena_new(a, int64_t, M + 1, &b->prompt_begin, &e), &e);
-    assert_ok(arena_new(a, int64_t, M * G + 1, &b->token_begin, &e), &e);
-    assert_ok(arena_new(a, int32_t, M * LONGEST, &b->prompt_ids, &e), &e);
-    assert_ok(arena_new(a, int32_t, M * G * LONGEST, &b->ids, &e), &e);
-    assert_ok(arena_new(a, float, M *G *LONGEST, &b->logprob, &e), &e);
-    assert_ok(arena_new(a, double, M *G, &b->advantage, &e), &e);
-    assert_ok(arena_new(a, double, M *G, &b->row_weight, &e), &e);
+    *b = batch_room(a, M, M * G, M * LONGEST, M * G * LONGEST);
     for (int64_t m = 0; m < M; m++) {
         const int64_t prompt = 1 + (int64_t)(rng_uniform(key, n++, 0) * LONGEST);
         b->group_begin[m + 1] = (m + 1) * G;
@@ -242,6 +221,8 @@ int main(void)
     struct arena a;
     arena_init(&a, "batch");
     make_batch(&a);
+    train = plain_train(6 * G, 30); /* shards are cut in several micro-batches */
+    train.epochs = 2, train.lr = 1e-2, train.max_grad_norm = 0.5;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_on_every_number_of_ranks),
                                        cmocka_unit_test(memory_falls_with_ranks), cmocka_unit_test(a_damaged_refresh_is_an_error)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* The update against the goldens of the tiny models: losses A, B, C, gradient norms, three AdamW steps; prompt sharing and micro-batches change
  * rounding only; the schedule; weights of tokens. TARE_GOLDENS (default: models/tiny of the shared data): a folder of such folders. */
-#include "check.h"
+#include "engine.h"
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -52,16 +52,8 @@ static void golden_batch(struct golden *g)
     }
     assert_ok(arena_new(a, float, n, &g->advantages, &e), &e);
     read_floats(g, "advantages", n, g->advantages);
-    *b = (struct batch){.n_groups = n / per, .n_rollouts = n};
-    assert_ok(arena_new(a, int64_t, b->n_groups + 1, &b->group_begin, &e), &e);
-    assert_ok(arena_new(a, int64_t, b->n_groups + 1, &b->prompt_begin, &e), &e);
-    assert_ok(arena_new(a, int64_t, n + 1, &b->token_begin, &e), &e);
-    assert_ok(arena_new(a, int32_t, n * t, &b->prompt_ids, &e), &e);
-    assert_ok(arena_new(a, int32_t, n * t, &b->ids, &e), &e);
-    assert_ok(arena_new(a, float, n *t, &b->logprob, &e), &e);
+    *b = batch_room(a, n / per, n, n * t, n * t);
     assert_ok(arena_new(a, float, n *t, &b->ref_logprob, &e), &e);
-    assert_ok(arena_new(a, double, n, &b->advantage, &e), &e);
-    assert_ok(arena_new(a, double, n, &b->row_weight, &e), &e);
     int64_t prompts = 0, tokens = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *ids = g->ids + i * t, *mask = g->mask + i * t, *attention = g->attention + i * t;
@@ -124,19 +116,6 @@ static const struct loss_config LOSS_C = {.aggregation = "sequence",
                                           .kl = "exact",
                                           .old_logprobs = "sampler",
                                           .rollout_is = "none"};
-static const struct train_config TRAIN = {.minibatch = 6,
-                                          .epochs = 1,
-                                          .micro_tokens = 4096,
-                                          .lr = 1e-3,
-                                          .schedule = "constant",
-                                          .beta1 = 0.9,
-                                          .beta2 = 0.999,
-                                          .eps = 1e-8,
-                                          .weight_decay = 0.01,
-                                          .max_grad_norm = 1,
-                                          .recompute = "none",
-                                          .on_nonfinite = "stop",
-                                          .prompt_sharing = true};
 static const struct model_config MODEL = {.dtype = "f32", .save_dtype = "auto"};
 
 /* One update of a fresh copy of the model; weights afterwards in *weights when wanted. */
@@ -198,7 +177,8 @@ static void check_adamw(const char *folder, const struct golden *g)
     struct err e = {0};
     double losses[3], norms[3];
     struct model *m;
-    one_update(folder, g, &LOSS_A, &TRAIN, 3, &m, losses, norms);
+    const struct train_config train = plain_train(6, 4096);
+    one_update(folder, g, &LOSS_A, &train, 3, &m, losses, norms);
     const json_t *adamw = json_object_get(g->json, "adamw");
     for (size_t s = 0; s < 3; s++) {
         expect(folder, "loss before AdamW step", losses[s],
@@ -235,24 +215,25 @@ static void check_folder(const char *folder, const struct golden *g)
 {
     const struct loss_config *losses[] = {&LOSS_A, &LOSS_B, &LOSS_C};
     const char *names[] = {"A", "B", "C"};
+    const struct train_config train = plain_train(6, 4096);
     for (int k = 0; k < 3; k++) {
-        const struct update_report r = one_update(folder, g, losses[k], &TRAIN, 1, NULL, NULL, NULL);
+        const struct update_report r = one_update(folder, g, losses[k], &train, 1, NULL, NULL, NULL);
         expect(folder, names[k], r.loss, at(g->json, "loss", names[k]), 2e-6);
         expect(folder, "gradient norm", r.grad_norm / at(g->json, "grad_norm_total", names[k]), 1, 1e-4);
     }
-    const struct update_report base = one_update(folder, g, &LOSS_A, &TRAIN, 1, NULL, NULL, NULL);
+    const struct update_report base = one_update(folder, g, &LOSS_A, &train, 1, NULL, NULL, NULL);
     expect(folder, "clip fraction", base.clip_fraction, json_number_value(json_object_get(g->json, "clip_fraction_A")), 1e-6);
     expect(folder, "entropy", base.entropy, json_number_value(json_object_get(g->json, "mean_entropy_completion")), 1e-4);
-    struct train_config other = TRAIN;
+    struct train_config other = train;
     other.prompt_sharing = false;
     struct update_report r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "loss without prompt sharing", r.loss, base.loss, 0);
     expect(folder, "gradient norm without prompt sharing", r.grad_norm / base.grad_norm, 1, 1e-5);
-    other = TRAIN;
+    other = train;
     other.micro_tokens = 50; /* groups are cut in pieces */
     r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "gradient norm in small micro-batches", r.grad_norm / base.grad_norm, 1, 1e-5);
-    other = TRAIN;
+    other = train;
     other.recompute = "layer";
     r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "gradient norm with recomputed layers", r.grad_norm, base.grad_norm, 0);

@@ -1,0 +1,66 @@
+/* What tests that sample and train share: the shape of a small model, the settings of an update, and room for a batch. A test changes what
+ * it is about. */
+#ifndef TARE_TESTS_ENGINE_H
+#define TARE_TESTS_ENGINE_H
+
+#include "check.h"
+
+#include "config/config.h"
+#include "data/batch.h"
+
+/* Grouped queries, a head width that is no power of two, and hidden sizes that are no multiple of a tile. */
+static inline struct model_config small_shape(const char *arch, const char *dtype)
+{
+    return (struct model_config){.init = arch,
+                                 .dtype = dtype,
+                                 .save_dtype = "auto",
+                                 .hidden_size = 48,
+                                 .layers = 2,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .head_dim = 12,
+                                 .intermediate_size = 80,
+                                 .context = 160,
+                                 .tie_embeddings = true};
+}
+
+static inline struct train_config plain_train(int64_t minibatch, int64_t micro_tokens)
+{
+    return (struct train_config){.minibatch = minibatch,
+                                 .epochs = 1,
+                                 .micro_tokens = micro_tokens,
+                                 .lr = 1e-3,
+                                 .schedule = "constant",
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.999,
+                                 .eps = 1e-8,
+                                 .weight_decay = 0.01,
+                                 .max_grad_norm = 1,
+                                 .recompute = "none",
+                                 .on_nonfinite = "stop",
+                                 .prompt_sharing = true};
+}
+
+static inline struct loss_config plain_loss(const char *aggregation)
+{
+    return (struct loss_config){
+        .aggregation = aggregation, .clip = 0.2, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none"};
+}
+
+/* What an update reads, zero: n_groups, n_rollouts, at most prompt_ids and tokens; n_tokens is left to the test. */
+static inline struct batch batch_room(struct arena *a, int64_t n_groups, int64_t n_rollouts, int64_t prompt_ids, int64_t tokens)
+{
+    struct err e = {0};
+    struct batch b = {.n_groups = n_groups, .n_rollouts = n_rollouts};
+    assert_ok(arena_new(a, int64_t, n_groups + 1, &b.group_begin, &e), &e);
+    assert_ok(arena_new(a, int64_t, n_groups + 1, &b.prompt_begin, &e), &e);
+    assert_ok(arena_new(a, int64_t, n_rollouts + 1, &b.token_begin, &e), &e);
+    assert_ok(arena_new(a, int32_t, prompt_ids, &b.prompt_ids, &e), &e);
+    assert_ok(arena_new(a, int32_t, tokens, &b.ids, &e), &e);
+    assert_ok(arena_new(a, float, tokens, &b.logprob, &e), &e);
+    assert_ok(arena_new(a, double, n_rollouts, &b.advantage, &e), &e);
+    assert_ok(arena_new(a, double, n_rollouts, &b.row_weight, &e), &e);
+    return b;
+}
+
+#endif
