@@ -8,13 +8,13 @@
  * is overruled by on_death. What it writes to standard error is shown as it is.
  */
 #define _GNU_SOURCE
-#include "command/program.h"
+#include "common/program/program.h"
 #include "common/text.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tare/sdk.h>
 
 enum { P_COMMAND, P_TIMEOUT, P_READY, P_START, P_CORRECT_AT, P_ON_DEATH, P_COUNT };
 enum { DEATH_STOP, DEATH_UNPARSABLE };
@@ -25,29 +25,13 @@ static const tare_param PARAMS[P_COUNT] = {
                    .type = TARE_STRING,
                    .flags = TARE_REQUIRED,
                    .doc = "the program and its arguments, as a line for the shell; one runs for each worker"},
-    [P_TIMEOUT] = {.key = "timeout",
-                   .fallback = "0",
-                   .type = TARE_FLOAT,
-                   .max = 86400,
-                   .unit = "s",
-                   .doc = "most seconds for one row, within the deadline that the host gives; 0: the host's alone"},
+    [P_TIMEOUT] = PROGRAM_TIMEOUT("row"),
     [P_READY] = {.key = "ready",
                  .fallback = "false",
                  .type = TARE_BOOL,
                  .doc = "the program writes the line {\"ready\":true} when it has started, and is waited for"},
-    [P_START] = {.key = "start",
-                 .fallback = "50",
-                 .type = TARE_FLOAT,
-                 .max = 86400,
-                 .flags = TARE_ABOVE_MIN,
-                 .unit = "s",
-                 .doc = "seconds it may take until it is ready"},
-    [P_CORRECT_AT] = {.key = "correct_at",
-                      .fallback = "1",
-                      .type = TARE_FLOAT,
-                      .max = 1e300,
-                      .flags = TARE_ABOVE_MIN,
-                      .doc = "a reward of at least this counts as correct where the program gives no verdict"},
+    [P_START] = PROGRAM_START("seconds it may take until it is ready"),
+    [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct where the program gives no verdict"),
     [P_ON_DEATH] = {.key = "on_death",
                     .fallback = "stop",
                     .type = TARE_CHOICE,
@@ -141,12 +125,10 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
         s = text_fail(error, TARE_E_PLUGIN, "the program answered '%.*s'; expected {\"reward\": number} or a number",
                       (int)(reply.size < 200 ? reply.size : 200), reply.data);
     } else {
-        const double x = json_number_value(reward), top = c->values[P_CORRECT_AT].f;
+        const double x = json_number_value(reward);
         const int32_t code = json_is_string(verdict) ? code_of(json_string_value(verdict))
                              : verdict               ? 0
-                             : x >= top              ? TARE_CORRECT
-                             : x <= 0                ? TARE_WRONG
-                                                     : TARE_PARTIAL;
+                                                     : (int32_t)program_verdict(x, c->values[P_CORRECT_AT].f);
         tare_text text = {0};
         if (json_is_string(extracted)) text = (tare_text){json_string_value(extracted), (int64_t)json_string_length(extracted)};
         if (!code)
@@ -163,9 +145,7 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
 
 static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
-    const double own = c->values[P_TIMEOUT].f;
-    const int64_t mine = own > 0 ? program_clock() + (int64_t)(own * 1e9) : 0;
-    const int64_t deadline = mine && (!a->deadline_ns || mine < a->deadline_ns) ? mine : a->deadline_ns;
+    const int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
     const tare_text none = {0};
     tare_text reply;
     if (ask(c, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
@@ -210,10 +190,4 @@ static const tare_descriptor DESCRIPTOR = {
     .functions = &FUNCTIONS,
 };
 
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, 0, 1, descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

@@ -1,6 +1,6 @@
-# The driver goes into the plugin as a string, so that the plugin is one file.
-target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/command/program.c)
+target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/program/program.c)
 target_link_libraries(${PLUGIN} PRIVATE jansson)
+# The driver goes into the plugin as a string, so that the plugin is one file.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FOLDER}/driver.py)
 file(READ ${FOLDER}/driver.py DRIVER)
 string(REPLACE "\\" "\\\\" DRIVER "${DRIVER}")

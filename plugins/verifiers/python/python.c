@@ -6,12 +6,13 @@
  * `correct_at` or more, wrong at 0 or less, partial between; None is no_answer with reward 0. A call that is late is ended and the verdict is
  * timeout. An exception stops the run with its message and line.
  */
-#include "command/program.h"
+#include "common/program/program.h"
 #include "common/text.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tare/sdk.h>
 
 enum { P_FILE, P_FUNCTION, P_PYTHON, P_MESSAGES, P_TIMEOUT, P_START, P_CORRECT_AT, P_COUNT };
 
@@ -23,25 +24,9 @@ static const tare_param PARAMS[P_COUNT] = {
                     .fallback = "false",
                     .type = TARE_BOOL,
                     .doc = "hand over prompts and completions as lists of chat messages, as TRL does for conversational data"},
-    [P_TIMEOUT] = {.key = "timeout",
-                   .fallback = "0",
-                   .type = TARE_FLOAT,
-                   .max = 86400,
-                   .unit = "s",
-                   .doc = "most seconds for one call, within the deadline that the host gives; 0: the host's alone"},
-    [P_START] = {.key = "start",
-                 .fallback = "50",
-                 .type = TARE_FLOAT,
-                 .max = 86400,
-                 .flags = TARE_ABOVE_MIN,
-                 .unit = "s",
-                 .doc = "seconds that python may take to start and to import the file"},
-    [P_CORRECT_AT] = {.key = "correct_at",
-                      .fallback = "1",
-                      .type = TARE_FLOAT,
-                      .max = 1e300,
-                      .flags = TARE_ABOVE_MIN,
-                      .doc = "a reward of at least this counts as correct"},
+    [P_TIMEOUT] = PROGRAM_TIMEOUT("call"),
+    [P_START] = PROGRAM_START("seconds that python may take to start and to import the file"),
+    [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct"),
 };
 
 static const char DRIVER[] =
@@ -136,10 +121,7 @@ static tare_status read_reply(const struct python *p, tare_text reply, tare_verd
     for (int64_t i = 0; i < n && !s; i++) {
         const json_t *reward = json_array_get(rewards, (size_t)i);
         const double x = json_number_value(reward);
-        const enum tare_verdict_code code = !json_is_number(reward)          ? TARE_NO_ANSWER
-                                            : x >= p->values[P_CORRECT_AT].f ? TARE_CORRECT
-                                            : x <= 0                         ? TARE_WRONG
-                                                                             : TARE_PARTIAL;
+        const enum tare_verdict_code code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_NO_ANSWER;
         verdict_set(verdicts[i], code, x, (tare_text){0},
                     code == TARE_NO_ANSWER ? "the function does not judge it" : "the function's reward");
     }
@@ -151,12 +133,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
                           tare_error *error)
 {
     struct python *p = self;
-    const double own = p->values[P_TIMEOUT].f;
-    int64_t deadline = own > 0 ? program_clock() + (int64_t)(own * 1e9) : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t theirs = answers[i]->deadline_ns;
-        if (theirs && (!deadline || theirs < deadline)) deadline = theirs;
-    }
+    const int64_t deadline = program_deadline(p->values[P_TIMEOUT].f, answers, n);
     char *line = question(answers, n);
     tare_text reply;
     if (!line) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
@@ -184,10 +161,4 @@ static const tare_descriptor DESCRIPTOR = {
     .functions = &FUNCTIONS,
 };
 
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, 0, 1, descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+TARE_PLUGIN_ENTRY(DESCRIPTOR)

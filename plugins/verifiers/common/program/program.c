@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "command/program.h"
+#include "common/program/program.h"
 
 #include "common/text.h"
 
@@ -28,7 +28,8 @@ struct program {
     int64_t size, capacity;
 };
 
-int64_t program_clock(void)
+/* CLOCK_MONOTONIC in nanoseconds */
+static int64_t now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -109,7 +110,7 @@ static enum program_result exchange(struct program *p, tare_text question, int64
     const int64_t total = question.data ? question.size + 1 : 0;
     p->size = 0;
     for (;;) {
-        const int64_t left = deadline_ns ? (deadline_ns - program_clock() + 999999) / 1000000 : 1000000;
+        const int64_t left = deadline_ns ? (deadline_ns - now() + 999999) / 1000000 : 1000000;
         struct pollfd poller = {.fd = p->fd, .events = (short)(POLLIN | (sent < total ? POLLOUT : 0))};
         if (left <= 0) return PROGRAM_LATE;
         const int got = poll(&poller, 1, (int)(left < 1000000 ? left : 1000000));
@@ -170,7 +171,7 @@ enum program_result program_start(struct program *p, tare_error *error)
         return PROGRAM_FAILED;
     }
     if (!p->options.says_ready) return PROGRAM_ANSWERED;
-    const enum program_result r = exchange(p, (tare_text){0}, program_clock() + (int64_t)(p->options.start * 1e9));
+    const enum program_result r = exchange(p, (tare_text){0}, now() + (int64_t)(p->options.start * 1e9));
     if (!r && strstr(p->answer, "\"ready\"")) return PROGRAM_ANSWERED;
     if (r == PROGRAM_LATE) {
         end_now(p);
@@ -199,4 +200,19 @@ enum program_result program_ask(struct program *p, tare_text question, int64_t d
     }
     text_fail(error, TARE_E_PLUGIN, "%s, twice, over the same row", text);
     return PROGRAM_DIED;
+}
+
+int64_t program_deadline(double timeout, const tare_answer *const *answers, int64_t n)
+{
+    int64_t deadline = timeout > 0 ? now() + (int64_t)(timeout * 1e9) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t theirs = answers[i]->deadline_ns;
+        if (theirs && (!deadline || theirs < deadline)) deadline = theirs;
+    }
+    return deadline;
+}
+
+enum tare_verdict_code program_verdict(double reward, double correct_at)
+{
+    return reward >= correct_at ? TARE_CORRECT : reward <= 0 ? TARE_WRONG : TARE_PARTIAL;
 }
