@@ -14,6 +14,7 @@
  * a count of what was seen. Rewards are success rates: one below 0 counts as 0 and one above 1 as 1 in the history.
  */
 #include "common/blend.h"
+#include "common/state.h"
 
 #include <math.h>
 #include <string.h>
@@ -128,25 +129,19 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
 {
     const struct bv_beta *s = self;
     (void)error;
-    const tare_status status = out->write(out->ctx, &s->K, sizeof s->K);
-    return status ? status : out->write(out->ctx, s->count, 2 * s->K * (int64_t)sizeof(double));
+    return state_write(out, s->K, s->count, 2 * s->K * (int64_t)sizeof(double));
 }
 
-/* Reads into memory of its own first: a refused state leaves the old one. */
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct bv_beta *s = self;
     const int64_t bytes = 2 * s->K * (int64_t)sizeof(double);
-    int64_t K = 0;
-    if (in->read(in->ctx, &K, sizeof K)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
-    if (K != s->K)
-        return tare_fail(error, TARE_E_VERSION, "the state has %lld clusters, this run has %lld", (long long)K, (long long)s->K);
-    double *fresh = s->host->alloc(s->host->ctx, bytes, 64);
-    if (!fresh) return tare_fail(error, TARE_E_NOMEM, "no memory to read the state of %lld clusters", (long long)K);
-    tare_status status = in->read(in->ctx, fresh, bytes);
-    if (status) status = tare_fail(error, status, "the state is cut short");
-    for (int64_t i = 0; i < 2 * K && !status; i++)
-        if (!(fresh[i] >= 0) || !isfinite(fresh[i]))
+    void *fresh;
+    tare_status status = state_read(s->host, in, s->K, "clusters", bytes, &fresh, error);
+    if (status) return status;
+    const double *count = fresh;
+    for (int64_t i = 0; i < 2 * s->K && !status; i++)
+        if (!(count[i] >= 0) || !isfinite(count[i]))
             status = tare_fail(error, TARE_E_CORRUPT, "the counts of cluster %lld make no sense", (long long)i / 2);
     if (!status) memcpy(s->count, fresh, (size_t)bytes);
     s->host->release(s->host->ctx, fresh);
@@ -156,14 +151,10 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct bv_beta *s = self;
-    const char *const names[] = {"successes", "failures"};
-    tare_status status = TARE_OK;
     (void)error;
-    for (int j = 0; j < 2 && !status; j++) {
-        status = tare_print(out, "%s\"%s\":[", j ? "]," : "{", names[j]);
-        for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->count[2 * k + j]);
-    }
-    return status ? status : tare_print(out, "]}");
+    tare_status status = state_numbers(out, "{", "successes", s->count, s->K, 2);
+    if (!status) status = state_numbers(out, ",", "failures", s->count + 1, s->K, 2);
+    return status ? status : tare_print(out, "}");
 }
 
 static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,

@@ -28,19 +28,14 @@ enum {
     P_SIGMA_REF,
     P_N_REF,
     P_V_FLOOR,
-    P_CLIP,
+    P_ADVANTAGE_CLIP,
     P_COUNT
 };
 
 static const char *const WEIGHTINGS[] = {"sem", "n_eff", "sigma_hist", "fixed", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CLUSTERS] = BLEND_CLUSTERS,
-    [P_DDOF] = BLEND_DDOF,
-    [P_DELTA] = BLEND_DELTA,
-    [P_GAMMA] = BLEND_GAMMA,
-    [P_N0] = BLEND_N0,
-    [P_V_PRIOR] = BLEND_V_PRIOR,
+    BLEND_FIRST_PARAMS,
     [P_DELTA_N] = BLEND_DELTA_N,
     [P_TEMPERATURE] = BLEND_TEMPERATURE,
     [P_WEIGHTING] =
@@ -51,23 +46,15 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_W] = BLEND_W,
     [P_SIGMA_REF] = BLEND_SIGMA_REF,
     [P_N_REF] = BLEND_N_REF,
-    [P_V_FLOOR] = BLEND_V_FLOOR,
-    [P_CLIP] = BLEND_ADVANTAGE_CLIP,
+    BLEND_LAST_PARAMS,
 };
 
 static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
 {
     const struct blend_settings settings = {
-        .clusters = v[P_CLUSTERS].i,
-        .ddof = v[P_DDOF].i,
+        BLEND_SETTINGS(v),
         .weighting = v[P_WEIGHTING].i,
         .mapping = v[P_MAPPING].i,
-        .delta = v[P_DELTA].f,
-        .gamma = v[P_GAMMA].f,
-        .n0 = v[P_N0].f,
-        .v_prior = v[P_V_PRIOR].f,
-        .v_floor = v[P_V_FLOOR].f,
-        .advantage_clip = v[P_CLIP].f,
         .w = v[P_W].f,
         .temperature = v[P_TEMPERATURE].f,
         .delta_n = v[P_DELTA_N].f,
@@ -79,20 +66,7 @@ static tare_status create(const tare_host *host, const tare_value *v, int64_t n_
 
 static const tare_estimator FUNCTIONS = BLEND_FUNCTIONS(create);
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "bv_blend",
-    .version = "1.0.0",
-    .summary = "prompt-local statistics blended with the moving moments of the prompt's cluster",
-    .license = "Apache-2.0",
-    .source = "BV-Blend, equations 6 to 11",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_NEED_CLUSTER,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
+static const tare_descriptor DESCRIPTOR = BLEND_DESCRIPTOR(
+    "bv_blend", "prompt-local statistics blended with the moving moments of the prompt's cluster", "BV-Blend, equations 6 to 11");
 
 TARE_PLUGIN_ENTRY(DESCRIPTOR)

@@ -12,9 +12,10 @@
  * order = time (default): one filter for each cluster (one for all prompts without a codebook) runs over the training steps. A is taken
  * from the state before the step; z is the mean reward of the cluster's rollouts of the step. The order of rollouts does not matter.
  */
-#include "common/group.h"
+#include "common/state.h"
 
 #include <math.h>
+#include <string.h>
 #include <tare/sdk.h>
 
 enum { P_ORDER, P_PROCESS_VAR, P_MEAS_VAR, P_INIT_MEAN, P_INIT_VAR, P_DELTA, P_COUNT };
@@ -141,35 +142,32 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
 {
     const struct krpo *s = self;
     (void)error;
-    const tare_status status = out->write(out->ctx, &s->K, sizeof s->K);
-    return status ? status : out->write(out->ctx, s->each, s->K * (int64_t)sizeof *s->each);
+    return state_write(out, s->K, s->each, s->K * (int64_t)sizeof *s->each);
 }
 
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct krpo *s = self;
-    int64_t K = 0;
-    if (in->read(in->ctx, &K, sizeof K) || K != s->K)
-        return tare_fail(error, TARE_E_CORRUPT, "the state has %lld filters, this run has %lld", (long long)K, (long long)s->K);
-    for (int64_t k = 0; k < K; k++) {
-        struct filter f;
-        if (in->read(in->ctx, &f, sizeof f)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
-        if (!isfinite(f.x) || !(f.P >= 0) || !isfinite(f.P))
-            return tare_fail(error, TARE_E_CORRUPT, "filter %lld makes no sense", (long long)k);
-        s->each[k] = f;
-    }
-    return TARE_OK;
+    const int64_t bytes = s->K * (int64_t)sizeof *s->each;
+    void *fresh;
+    tare_status status = state_read(s->host, in, s->K, "filters", bytes, &fresh, error);
+    if (status) return status;
+    const struct filter *each = fresh;
+    for (int64_t k = 0; k < s->K && !status; k++)
+        if (!isfinite(each[k].x) || !(each[k].P >= 0) || !isfinite(each[k].P))
+            status = tare_fail(error, TARE_E_CORRUPT, "filter %lld makes no sense", (long long)k);
+    if (!status) memcpy(s->each, fresh, (size_t)bytes);
+    s->host->release(s->host->ctx, fresh);
+    return status;
 }
 
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct krpo *s = self;
     (void)error;
-    tare_status status = tare_print(out, "{\"x\":[");
-    for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->each[k].x);
-    if (!status) status = tare_print(out, "],\"P\":[");
-    for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->each[k].P);
-    return status ? status : tare_print(out, "]}");
+    tare_status status = state_numbers(out, "{", "x", &s->each->x, s->K, 2);
+    if (!status) status = state_numbers(out, ",", "P", &s->each->P, s->K, 2);
+    return status ? status : tare_print(out, "}");
 }
 
 static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,

@@ -9,50 +9,23 @@
 enum { P_CLUSTERS, P_DDOF, P_DELTA, P_GAMMA, P_N0, P_V_PRIOR, P_W, P_V_FLOOR, P_ADVANTAGE_CLIP, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CLUSTERS] = BLEND_CLUSTERS,
-    [P_DDOF] = BLEND_DDOF,
-    [P_DELTA] = BLEND_DELTA,
-    [P_GAMMA] = BLEND_GAMMA,
-    [P_N0] = BLEND_N0,
-    [P_V_PRIOR] = BLEND_V_PRIOR,
+    BLEND_FIRST_PARAMS,
     [P_W] = BLEND_W,
-    [P_V_FLOOR] = BLEND_V_FLOOR,
-    [P_ADVANTAGE_CLIP] = BLEND_ADVANTAGE_CLIP,
+    BLEND_LAST_PARAMS,
 };
 
 static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
 {
     const struct blend_settings settings = {
+        BLEND_SETTINGS(v),
         .weighting = BLEND_FIXED,
-        .clusters = v[P_CLUSTERS].i,
-        .ddof = v[P_DDOF].i,
-        .delta = v[P_DELTA].f,
-        .gamma = v[P_GAMMA].f,
-        .n0 = v[P_N0].f,
-        .v_prior = v[P_V_PRIOR].f,
         .w = v[P_W].f,
-        .v_floor = v[P_V_FLOOR].f,
-        .advantage_clip = v[P_ADVANTAGE_CLIP].f,
     };
     return blend_create(host, &settings, n_clusters, self, error);
 }
 
 static const tare_estimator FUNCTIONS = BLEND_FUNCTIONS(create);
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "naive",
-    .version = "1.0.0",
-    .summary = "BV-Blend with a constant confidence",
-    .license = "Apache-2.0",
-    .source = "BV-Blend, table 2",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_NEED_CLUSTER,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
+static const tare_descriptor DESCRIPTOR = BLEND_DESCRIPTOR("naive", "BV-Blend with a constant confidence", "BV-Blend, table 2");
 
 TARE_PLUGIN_ENTRY(DESCRIPTOR)

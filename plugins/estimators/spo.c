@@ -20,10 +20,11 @@
  * A prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values before the run from 8 samples with
  * mass 1 / (1 - rho_min), or start at 0.5 with mass 1. Which prompts are sampled more often is the data's business, not an estimator's.
  */
+#include "common/state.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-#include <tare/sdk.h>
 
 enum { P_DECAY, P_RHO, P_RHO_MIN, P_RHO_MAX, P_D_HALF, P_VALUE, P_MASS, P_DELTA, P_COUNT };
 
@@ -300,9 +301,10 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct spo *s = self;
     int64_t n = 0;
-    if (in->read(in->ctx, &n, sizeof n) || in->read(in->ctx, &s->updates, sizeof s->updates) ||
-        in->read(in->ctx, &s->path, sizeof s->path))
-        return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    tare_status status = state_next(in, &n, sizeof n, error);
+    if (!status) status = state_next(in, &s->updates, sizeof s->updates, error);
+    if (!status) status = state_next(in, &s->path, sizeof s->path, error);
+    if (status) return status;
     if (n < 0 || s->updates < 0 || !(s->path >= 0) || !isfinite(s->path))
         return tare_fail(error, TARE_E_CORRUPT, "the state makes no sense: %lld prompts, %lld updates, path %g", (long long)n,
                          (long long)s->updates, s->path);
@@ -310,10 +312,11 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     if (s->capacity) memset(s->slot, 0, 4 * (size_t)s->capacity * sizeof *s->slot);
     for (int64_t i = 0; i < n; i++) {
         struct prompt p, *added;
-        if (in->read(in->ctx, &p, sizeof p)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+        status = state_next(in, &p, sizeof p, error);
+        if (status) return status;
         if (!sound(s, &p) || find(s, p.uid))
             return tare_fail(error, TARE_E_CORRUPT, "prompt %lld of the state makes no sense", (long long)i);
-        const tare_status status = add(s, p, &added, error);
+        status = add(s, p, &added, error);
         if (status) return status;
     }
     return TARE_OK;

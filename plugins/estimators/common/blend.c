@@ -27,6 +27,7 @@
 #include "blend.h"
 
 #include "group.h"
+#include "state.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,28 +195,20 @@ tare_status blend_save(const void *self, const tare_stream *out, tare_error *err
 {
     const struct blend *s = self;
     (void)error;
-    tare_status status = out->write(out->ctx, &s->K, sizeof s->K);
-    if (!status) status = out->write(out->ctx, s->m1, 3 * s->K * (int64_t)sizeof(double));
+    tare_status status = state_write(out, s->K, s->m1, 3 * s->K * (int64_t)sizeof(double));
     if (!status) status = out->write(out->ctx, s->seen, s->K);
     return status;
 }
 
-/* Reads into memory of its own first: a refused state leaves the old one. */
 tare_status blend_load(void *self, const tare_stream *in, tare_error *error)
 {
     struct blend *s = self;
-    const int64_t numbers = 3 * s->K * (int64_t)sizeof(double);
-    int64_t K = 0;
-    tare_status status = in->read(in->ctx, &K, sizeof K);
-    if (status) return tare_fail(error, status, "the state is cut short");
-    if (K != s->K)
-        return tare_fail(error, TARE_E_VERSION, "the state has %lld clusters, this run has %lld", (long long)K, (long long)s->K);
-    char *fresh = s->host->alloc(s->host->ctx, numbers + K, 64);
-    if (!fresh) return tare_fail(error, TARE_E_NOMEM, "no memory to read the state of %lld clusters", (long long)K);
-    const double *moments = (const double *)(void *)fresh;
+    const int64_t K = s->K, numbers = 3 * K * (int64_t)sizeof(double);
+    void *fresh;
+    tare_status status = state_read(s->host, in, K, "clusters", numbers + K, &fresh, error);
+    if (status) return status;
+    const double *moments = fresh;
     const uint8_t *seen = (const uint8_t *)fresh + numbers;
-    status = in->read(in->ctx, fresh, numbers + K);
-    if (status) status = tare_fail(error, status, "the state is cut short");
     for (int64_t k = 0; k < K && !status; k++)
         if (seen[k] > 1 || !isfinite(moments[k]) || !isfinite(moments[K + k]) || !(moments[2 * K + k] >= 0) ||
             !isfinite(moments[2 * K + k]))
@@ -234,11 +227,8 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
     const char *const names[] = {"m1", "m2", "n_eff"};
     tare_status status = TARE_OK;
     (void)error;
-    for (int j = 0; j < 3 && !status; j++) {
-        status = tare_print(out, "%s\"%s\":[", j ? "]," : "{", names[j]);
-        for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%.17g", k ? "," : "", s->m1[j * s->K + k]);
-    }
-    if (!status) status = tare_print(out, "],\"seen\":[");
+    for (int j = 0; j < 3 && !status; j++) status = state_numbers(out, j ? "," : "{", names[j], s->m1 + j * s->K, s->K, 1);
+    if (!status) status = tare_print(out, ",\"seen\":[");
     for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%s", k ? "," : "", s->seen[k] ? "true" : "false");
     return status ? status : tare_print(out, "]}");
 }

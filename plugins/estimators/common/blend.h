@@ -49,6 +49,23 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
         .describe = blend_describe                                                                                                 \
     }
 
+/* The descriptor of a plugin with the tables PARAMS and FUNCTIONS. */
+#define BLEND_DESCRIPTOR(NAME, SUMMARY, SOURCE)                                                                                    \
+    {                                                                                                                              \
+        .struct_size = sizeof(tare_descriptor), .kind = TARE_ESTIMATOR, .name = NAME, .version = "1.0.0", .summary = SUMMARY,      \
+        .license = "Apache-2.0", .source = SOURCE, .params = PARAMS, .n_params = P_COUNT, .param_size = sizeof(tare_param),        \
+        .needs = TARE_NEED_CLUSTER, .threading = TARE_REENTRANT, .functions = &FUNCTIONS                                           \
+    }
+
+/* What all of them have: the first rows of PARAMS, its last ones, and the settings that these are, from values v. */
+#define BLEND_FIRST_PARAMS                                                                                                         \
+    [P_CLUSTERS] = BLEND_CLUSTERS, [P_DDOF] = BLEND_DDOF, [P_DELTA] = BLEND_DELTA, [P_GAMMA] = BLEND_GAMMA, [P_N0] = BLEND_N0,     \
+    [P_V_PRIOR] = BLEND_V_PRIOR
+#define BLEND_LAST_PARAMS [P_V_FLOOR] = BLEND_V_FLOOR, [P_ADVANTAGE_CLIP] = BLEND_ADVANTAGE_CLIP
+#define BLEND_SETTINGS(v)                                                                                                          \
+    .clusters = (v)[P_CLUSTERS].i, .ddof = (v)[P_DDOF].i, .delta = (v)[P_DELTA].f, .gamma = (v)[P_GAMMA].f, .n0 = (v)[P_N0].f,     \
+    .v_prior = (v)[P_V_PRIOR].f, .v_floor = (v)[P_V_FLOOR].f, .advantage_clip = (v)[P_ADVANTAGE_CLIP].f
+
 /* Rows of the parameter tables. */
 #define BLEND_CLUSTERS                                                                                                             \
     {                                                                                                                              \

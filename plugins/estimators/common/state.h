@@ -1,0 +1,18 @@
+/* State that is a count K, of clusters or filters, and an array of fixed size behind it. Estimators of this form save, load and describe it
+ * alike; the bytes are K as int64_t, then the array. */
+#ifndef TARE_ESTIMATORS_STATE_H
+#define TARE_ESTIMATORS_STATE_H
+
+#include <tare/sdk.h>
+
+tare_status state_write(const tare_stream *out, int64_t K, const void *data, int64_t bytes);
+/* The next n bytes of the state, or an error: it is cut short. */
+tare_status state_next(const tare_stream *in, void *data, int64_t n, tare_error *error);
+/* Into memory of its own, which the caller releases: a state that is refused leaves the old one. K is this run's, `what` its name in the
+ * plural ("clusters"); a state of another K is TARE_E_VERSION. */
+tare_status state_read(const tare_host *host, const tare_stream *in, int64_t K, const char *what, int64_t bytes, void **fresh,
+                       tare_error *error);
+/* A member of a JSON object: before"name":[x[0],x[stride],...]   n numbers */
+tare_status state_numbers(const tare_stream *out, const char *before, const char *name, const double *x, int64_t n, int64_t stride);
+
+#endif
