@@ -144,3 +144,21 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
     if (f->layer < 0) FAIL(e, f->code, "%s: %s", stage, f->message);
     FAIL(e, f->code, "%s, layer %lld: %s", stage, (long long)f->layer, f->message);
 }
+
+tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e)
+{
+    struct kernel_memory m = {0};
+    const double mib = 1.0 / (1 << 20), asked = mib * (double)bytes;
+    if (c->fault && c->fault->code) return kernels_finish(k, c, e);
+    if (k->memory_use) k->memory_use(c, &m);
+    if (m.region)
+        FAIL(e, TARE_E_NOMEM,
+             "no memory for %s: %.1f MiB asked; the region of %.1f MiB that was planned has %.1f MiB left (%.1f MiB in one piece), "
+             "the device beside it %.1f MiB",
+             what, asked, mib * (double)m.region, mib * (double)(m.region - m.held), mib * (double)m.largest,
+             mib * (double)m.device);
+    if (k->memory_use)
+        FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB asked, the device has %.1f MiB left", what, asked,
+             mib * (double)m.device);
+    FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB", what, asked);
+}

@@ -124,6 +124,16 @@ struct decode_places {
 };
 struct decode; /* a session */
 
+/* What alloc has given and has to give, in bytes; see reserve. */
+struct kernel_memory {
+    int64_t region, held, most;  /* of the region: all, handed out, the most ever handed out. region 0: none was reserved */
+    int64_t largest;             /* of the region: the largest piece that is free */
+    int64_t beyond, beyond_most; /* taken from the device beside the region; the most ever, since reserve */
+    const char *beyond_stage;    /* where the caller was when something first was (kernels_at); NULL: nothing was */
+    int64_t taken;               /* how often the device itself was asked since reserve, the region included */
+    int64_t device;              /* what the device has left beside the region */
+};
+
 struct kernels {
     const char *name; /* "ref", "avx2", "avx512", "cuda" */
     int device;       /* 1: the host must not touch alloc's memory, and operations run behind the host's back until finish */
@@ -137,6 +147,13 @@ struct kernels {
     void (*download)(const struct kctx *c, void *host, const void *src, int64_t bytes);
     void (*zero)(const struct kctx *c, void *p, int64_t bytes);
     int64_t (*memory)(const struct kctx *c); /* bytes that alloc has still to give, about; NULL: the machine's memory */
+    /* Takes one region of the device's memory, once a process; from then on alloc and the operations' own memory are pieces of it. What does not fit into the
+     * region is taken from the device beside it, and counted. 0: the device has not that many bytes in one piece, or there is a region with pieces
+     * handed out; an empty one is given back for the new one (bytes 0: for none). NULL: the host's memory. */
+    int (*reserve)(const struct kctx *c, int64_t bytes);
+    void (*memory_use)(const struct kctx *c, struct kernel_memory *out);
+    /* The stream of the device that operations are issued to, for whoever orders transfers behind them; NULL: there is none */
+    void *(*stream)(const struct kctx *c);
 
     /* ---- products.  W [N,K] row-major as in a checkpoint; packed: the backend's own layout in compute precision, refreshed after an update */
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype);
@@ -248,6 +265,9 @@ tare_status kernels_cuda(int local, const struct kernels **out, struct err *e);
 tare_status kernels_open(const char *device, const char *kernels, int local, const struct kernels **out, struct err *e);
 /* Waits, and turns a fault of the context into an error: stage, layer, operation, shapes. */
 tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct err *e);
+
+/* Why alloc gave nothing: the fault of the context, else TARE_E_NOMEM that names what the memory was for, the bytes asked and what is left where. */
+tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e);
 
 /* Between the program and libtare_cuda.so: its one symbol. abi: KERNELS_ABI; text gets the reason of a failure, in one line. */
 #define KERNELS_ABI ((UINT64_C(1) << 32) + sizeof(struct kernels) * 4096 + sizeof(struct kctx))

@@ -79,6 +79,7 @@ tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e
     if (!b) {
         const int64_t size = need > BLOCK_MIN ? need : BLOCK_MIN;
         b = block_new(a, size);
+        if (!b && a->source && a->source->none) return a->source->none(a->source->ctx, a->name, size, e);
         if (!b) FAIL(e, TARE_E_NOMEM, "%s: no memory for %lld bytes (%lld in use)", a->name, (long long)n, (long long)a->used);
         struct arena_block **tail = a->current ? &a->current->next : &a->first;
         b->next = *tail; /* blocks too small for this request stay behind it, for later ones */
@@ -132,9 +133,28 @@ tare_status arena_push_tensor(struct arena *a, int64_t n, void **out, struct err
     return TARE_OK;
 }
 
+static void give_blocks(struct arena *a)
+{
+    for (struct arena_block *b = a->first, *next; b; b = next) {
+        next = b->next;
+        if (a->tensors == a) a->source->give(a->source->ctx, b->data);
+        free(b);
+    }
+    a->first = a->current = NULL;
+}
+
 void arena_reset(struct arena *a)
 {
-    if (a->tensors && a->tensors != a) arena_reset(a->tensors);
+    if (a->tensors && a->tensors != a) {
+        const int64_t grown = a->tensors->grown;
+        arena_reset(a->tensors);
+        a->grown += a->tensors->grown - grown;
+    }
+    if (a->tensors == a && a->first && a->first->next) {
+        give_blocks(a);
+        a->first = block_new(a, a->high_water > BLOCK_MIN ? a->high_water : BLOCK_MIN); /* NULL: whoever asks next hears of it */
+        a->grown++;
+    }
     for (struct arena_block *b = a->first; b; b = b->next) b->used = 0;
     a->current = a->first;
     a->used = 0;
@@ -147,12 +167,7 @@ void arena_free(struct arena *a)
         mem_free(a->tensors);
         a->tensors = NULL;
     }
-    for (struct arena_block *b = a->first, *next; b; b = next) {
-        next = b->next;
-        if (a->tensors == a) a->source->give(a->source->ctx, b->data);
-        free(b);
-    }
-    a->first = a->current = NULL;
+    give_blocks(a);
     a->used = 0;
 }
 

@@ -1,5 +1,6 @@
 /* Memory with three lifetimes: run, step, scratch. An arena hands out pieces of large blocks and gives all back at once; after a
- * reset it keeps its blocks, so a loop whose shapes repeat allocates nothing after its first rounds (arena_grown counts).
+ * reset it keeps its blocks, so a loop whose shapes repeat allocates nothing after its first rounds (arena_grown counts). Of a source's memory it
+ * keeps one block then, as large as all that was ever in use at once: pieces that grew from round to round leave no small blocks behind.
  * Not thread-safe: one thread owns an arena at a time. */
 #ifndef TARE_CORE_ARENA_H
 #define TARE_CORE_ARENA_H
@@ -12,6 +13,7 @@ struct arena_source {
     void *(*take)(const void *ctx, int64_t bytes);
     void (*give)(const void *ctx, void *p);
     void (*zero)(const void *ctx, void *p, int64_t bytes);
+    tare_status (*none)(const void *ctx, const char *name, int64_t bytes, struct err *e); /* the error when take gave nothing */
     const void *ctx;
 };
 struct arena {

@@ -212,8 +212,9 @@ static tare_status nccl_reduce_scatter(struct comm *c, const float *in, int64_t 
         if (d->gpu->reduce_scatter(d->gpu, SLOT_CALL, in, n, out)) return broken(d, "reduce_scatter", e);
         return wait_slot(c, SLOT_CALL, "reduce_scatter", e);
     }
-    if (!d->scratch) d->scratch = d->k->alloc(d->ctx, 2 * (int64_t)c->size * PIECE * (int64_t)sizeof(float));
-    if (!d->scratch) FAIL(e, TARE_E_NOMEM, "no device memory to add the ranks' gradients; set run.deterministic = false");
+    const int64_t room = 2 * (int64_t)c->size * PIECE * (int64_t)sizeof(float);
+    if (!d->scratch) d->scratch = d->k->alloc(d->ctx, room);
+    if (!d->scratch) return kernels_no_memory(d->k, d->ctx, "the sum over the ranks (run.deterministic)", room, e);
     float *const cut = d->scratch + (int64_t)c->size * PIECE;
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t m = n - at < PIECE ? n - at : PIECE, bytes = m * (int64_t)sizeof(float);

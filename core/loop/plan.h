@@ -28,7 +28,8 @@ enum plan_class {
     PLAN_LOGITS,      /* a chunk of head rows */
     PLAN_PREFILL,     /* the sampler's forward pass */
     PLAN_WORKING,     /* a GPU's products: rounded copies, workspace */
-    PLAN_STAGING,     /* host memory: a tensor of the checkpoint, the step's tokens */
+    PLAN_MARGIN,  /* a GPU's region has so much more than all the above: fragments, and what grows while the old is still there */
+    PLAN_STAGING, /* host memory: a tensor of the checkpoint, the step's tokens */
     PLAN_CLASSES
 };
 

@@ -16,6 +16,7 @@ enum {
     HEAD_ROW = 11                                   /* statistics and coefficients of a row */
 };                                                  /* of the update's head */
 enum { DECODER_ROWS = 64, WORKSPACE = 128000000 };  /* rows that a GPU adds to a batch at most; bytes of its libraries */
+enum { MARGIN = 64 << 20, MARGIN_PART = 32 };       /* of a GPU's region: bytes, and one part in so many of what it is for */
 enum { F32 = 4, LOG_BYTES = 48, BATCH_BYTES = 32 }; /* a token: in the sampler's log; in the batch, which every rank has whole */
 
 static int64_t larger(int64_t a, int64_t b)
@@ -296,6 +297,7 @@ static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank,
     b[PLAN_PREFILL] = prefill_bytes(p, groups);
     b[PLAN_STAGING] = F32 * z->tensor + p->new_tokens * G * (LOG_BYTES * groups + BATCH_BYTES * in->config->rollout.prompts);
     for (int i = 0; i < PLAN_CLASSES; i++) *(i == PLAN_STAGING && in->machine.gpu ? &out->host : &out->device) += b[i];
+    if (in->machine.gpu) out->device += b[PLAN_MARGIN] = out->device / MARGIN_PART + MARGIN;
     out->total = out->device + out->host;
 }
 

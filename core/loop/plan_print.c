@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",  "gradients",   "moments", "sampler", "gathered", "reference",
-                                                    "kv_cache", "activations", "logits",  "prefill", "working",  "staging"};
+const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "moments",     "sampler", "gathered",
+                                                    "reference", "kv_cache",  "activations", "logits",  "prefill",
+                                                    "working",   "margin",    "staging"};
 const char *const PLAN_STAGE_NAMES[PLAN_STAGES] = {"rollout", "update", "refresh", "checkpoint"};
 
 static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
@@ -18,6 +19,7 @@ static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "a chunk of the head, and a sampler's",
                                                      "the sampler's forward pass",
                                                      "rounded copies, the libraries' workspace",
+                                                     "fragments, and what grows while the old is still there",
                                                      "host memory: reading a tensor, the step's tokens"};
 static const char *const SHARD_NAMES[] = {"none", "zero1", "zero3"};
 static const char *const ARCH_NAMES[] = {[ARCH_QWEN2] = "qwen2", [ARCH_LLAMA] = "llama", [ARCH_QWEN3] = "qwen3"};

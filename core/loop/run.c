@@ -93,7 +93,7 @@ static tare_status open_model(struct run *r, struct err *e)
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or model.warm_start to make one",
              config_where(c, "model", "path"), c->model.path);
     TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
-    TRY(device_memory_check(c, r->kernels, r->comm.size, tokenizer_size(r->tokenizer), e));
+    TRY(device_memory_reserve(c, r->kernels, &r->comm, tokenizer_size(r->tokenizer), e));
     TRY(load_model(r, c->model.path, &r->model, e));
     return prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e);
 }

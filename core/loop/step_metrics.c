@@ -1,5 +1,7 @@
 #include "loop/step_metrics.h"
 
+#include "loop/device_memory.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -88,6 +90,7 @@ static void memory_figures(struct run *r)
     figure_add(r, "memory/moments", (double)t->moment_bytes);
     figure_add(r, "memory/sampler", (double)m->sampler);
     figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes));
+    device_memory_watch(r->kernels);
 }
 
 void step_metrics(struct run *r, double seconds)

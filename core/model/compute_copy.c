@@ -78,7 +78,7 @@ static int64_t vector_floats(const struct model *m)
 static tare_status take(struct model *m, int64_t bytes, void *out, struct err *e)
 {
     void *p = m->k->alloc(&m->ctx, bytes);
-    if (!p) FAIL(e, TARE_E_NOMEM, "no memory for the weights in compute precision: %.1f MiB", (double)bytes / 1048576);
+    if (!p) return kernels_no_memory(m->k, &m->ctx, "the weights in compute precision", bytes, e);
     memcpy(out, &p, sizeof p);
     m->memory.sampler += bytes;
     return TARE_OK;

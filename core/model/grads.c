@@ -16,7 +16,7 @@ static int64_t unit_floats(const struct model *m, int64_t u)
 static tare_status take(const struct model *m, int64_t floats, const char *what, int64_t *bytes, float **out, struct err *e)
 {
     *out = m->k->alloc(&m->ctx, floats * (int64_t)sizeof(float));
-    if (!*out) FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB", what, (double)floats * sizeof(float) / 1048576);
+    if (!*out) return kernels_no_memory(m->k, &m->ctx, what, floats * (int64_t)sizeof(float), e);
     *bytes += floats * (int64_t)sizeof(float);
     return TARE_OK;
 }

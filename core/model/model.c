@@ -25,6 +25,12 @@ static void source_give(const void *ctx, void *p)
     m->k->release(&m->ctx, p);
 }
 
+static tare_status source_none(const void *ctx, const char *name, int64_t bytes, struct err *e)
+{
+    const struct model *m = ctx;
+    return kernels_no_memory(m->k, &m->ctx, name, bytes, e);
+}
+
 static void source_zero(const void *ctx, void *p, int64_t bytes)
 {
     const struct model *m = ctx;
@@ -63,7 +69,7 @@ static tare_status model_alloc(const struct kernels *k, struct pool *pool, struc
     m->k = k;
     m->fault = (struct kernel_fault){.stage = "loading the model", .layer = -1};
     m->ctx = (struct kctx){.pool = pool, .scratch = &m->kernel_scratch, .fault = &m->fault};
-    m->source = (struct arena_source){.take = source_take, .give = source_give, .zero = source_zero, .ctx = m};
+    m->source = (struct arena_source){.take = source_take, .give = source_give, .zero = source_zero, .none = source_none, .ctx = m};
     m->ranks = 1;
     for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     return TARE_OK;
@@ -72,7 +78,7 @@ static tare_status model_alloc(const struct kernels *k, struct pool *pool, struc
 static tare_status backend_new(const struct model *m, int64_t bytes, const char *what, void *out, struct err *e)
 {
     void *p = m->k->alloc(&m->ctx, bytes);
-    if (!p) FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB", what, (double)bytes / 1048576);
+    if (!p) return kernels_no_memory(m->k, &m->ctx, what, bytes, e);
     memcpy(out, &p, sizeof p);
     return TARE_OK;
 }

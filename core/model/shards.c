@@ -55,8 +55,7 @@ tare_status shards_new(struct model *m, struct err *e)
     for (int i = 0; i < 4; i++) {
         const int64_t bytes = size[i] * (int64_t)sizeof(float);
         m->window[i].data = m->k->alloc(&m->ctx, bytes);
-        if (!m->window[i].data)
-            FAIL(e, TARE_E_NOMEM, "no memory for a gathered unit of the weights: %.1f MiB", (double)bytes / 1048576);
+        if (!m->window[i].data) return kernels_no_memory(m->k, &m->ctx, "a gathered unit of the weights", bytes, e);
         *(i == 3 ? &m->memory.sampler : &m->memory.windows) += bytes;
     }
     return TARE_OK;

@@ -3,6 +3,7 @@
 #include "model/layer.h"
 
 #include <math.h>
+#include <stdio.h>
 
 int64_t kv_cache_bytes(const struct model *m, int64_t n_blocks)
 {
@@ -19,10 +20,11 @@ tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_bloc
         out->layers[l].k = m->k->alloc(&m->ctx, bytes);
         out->layers[l].v = out->layers[l].k ? m->k->alloc(&m->ctx, bytes) : NULL;
         if (out->layers[l].v) continue;
+        char what[120];
+        snprintf(what, sizeof what, "a key/value cache of %lld tokens in %lld layers (rollout.kv_tokens)",
+                 (long long)(n_blocks * KV_BLOCK), (long long)n_layers);
         kv_cache_free(m, out);
-        FAIL(e, TARE_E_NOMEM,
-             "no memory for a key/value cache of %lld tokens in %lld layers (%.1f MiB); set rollout.kv_tokens lower",
-             (long long)(n_blocks * KV_BLOCK), (long long)n_layers, 2.0 * (double)(bytes * n_layers) / 1048576);
+        return kernels_no_memory(m->k, &m->ctx, what, 2 * bytes * n_layers, e);
     }
     return TARE_OK;
 }

@@ -81,7 +81,7 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     if (!m->k->device) return TARE_OK;
     s->room = m->k->alloc(&m->ctx, (int64_t)sizeof *s->room);
     if (s->room) return TARE_OK;
-    FAIL_TO(status, failed, e, TARE_E_NOMEM, "no memory for the tokens that are drawn");
+    status = kernels_no_memory(m->k, &m->ctx, "the tokens that are drawn", (int64_t)sizeof *s->room, e);
 failed:
     sampler_free(s);
     *out = NULL;

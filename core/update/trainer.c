@@ -25,10 +25,9 @@ tare_status trainer_new(struct model *m, struct model *reference, const struct t
     if (!status) t->moment1 = m->k->alloc(&m->ctx, t->moment_bytes / 2);
     if (!status) t->moment2 = m->k->alloc(&m->ctx, t->moment_bytes / 2);
     if (status || !t->moment1 || !t->moment2) {
-        const long long mib = t->moment_bytes >> 20;
+        const int64_t bytes = t->moment_bytes;
         trainer_free(t);
-        if (status) return status;
-        FAIL(e, TARE_E_NOMEM, "no memory for the moments: %lld MiB", mib);
+        return status ? status : kernels_no_memory(m->k, &m->ctx, "the moments", bytes, e);
     }
     *out = t;
     return TARE_OK;

@@ -148,9 +148,9 @@ static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t
     memo.parts_at = piece(&bytes, (int64_t)(plan.parts.size() * sizeof(attn_parts)));
     if (bytes > memo.bytes) {
         void *p = nullptr;
-        if (memo.device) cudaFree(memo.device);
+        cuda_give(memo.device);
         memo.device = nullptr, memo.bytes = 0;
-        if (!CUDA_TRY(c, cudaMalloc(&p, (size_t)(2 * bytes)))) return;
+        if (!(p = cuda_take(c, 2 * bytes, "attention's tiles"))) return;
         memo.device = static_cast<unsigned char *>(p), memo.bytes = 2 * bytes;
     }
     std::vector<unsigned char> host((size_t)bytes);

@@ -46,6 +46,10 @@ bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes);
 /* A copy of host bytes on the device, at least until the operation returns; the host's may change at once. Not during a capture. NULL after a
  * failure. */
 void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes);
+/* Device memory that an operation keeps, from the region where one is reserved; not zeroed. what: for the message when there is none (NULL then). Only
+ * operations of one stream use it: given back, it may be handed out while they run. */
+void *cuda_take(const struct kctx *c, int64_t bytes, const char *what);
+void cuda_give(void *p);
 /* Counts operations: the present one's number. */
 uint64_t cuda_operation(void);
 /* Multiprocessors of the device. */
@@ -87,6 +91,9 @@ void cuda_upload(const struct kctx *c, void *dst, const void *host, int64_t byte
 void cuda_download(const struct kctx *c, void *host, const void *src, int64_t bytes);
 void cuda_zero(const struct kctx *c, void *p, int64_t bytes);
 int64_t cuda_memory(const struct kctx *c);
+int cuda_reserve(const struct kctx *c, int64_t bytes);
+void cuda_memory_use(const struct kctx *c, struct kernel_memory *out);
+void *cuda_own_stream(const struct kctx *c);
 void cuda_finish(const struct kctx *c);
 /* matmul.cu */
 int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype);

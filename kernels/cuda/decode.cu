@@ -193,13 +193,15 @@ static bool reserve(const struct kctx *c, struct decode *d, int64_t rows, int64_
     void *p = nullptr, *q = nullptr;
     drop_graphs(d);
     if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false;
-    cudaFree(d->memory);
+    cuda_give(d->memory);
     cudaFreeHost(d->results);
     d->memory = d->results = nullptr;
     d->most_rows = d->most_width = d->most_pieces = d->most_stop = 0;
-    if (!CUDA_TRY(c, cudaMalloc(&p, (size_t)bytes)) || !CUDA_TRY(c, cudaMallocHost(&q, (size_t)results))) return false;
+    if (!(p = cuda_take(c, bytes, "the places of a decode session"))) return false;
+    d->memory = static_cast<unsigned char *>(p);
+    if (!CUDA_TRY(c, cudaMallocHost(&q, (size_t)results))) return false;
     if (!CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)bytes, cuda_stream(c)))) return false;
-    d->memory = static_cast<unsigned char *>(p), d->results = static_cast<unsigned char *>(q);
+    d->results = static_cast<unsigned char *>(q);
     d->most_rows = rows, d->most_width = width, d->most_pieces = pieces, d->most_stop = n_stop;
     place(d->s, d->memory, rows, width, pieces, n_stop);
     return true;
@@ -219,7 +221,7 @@ void cuda_decode_close(const struct kctx *c, struct decode *d)
     if (issuing == d) issuing = nullptr;
     cudaStreamSynchronize(cuda_stream(c));
     drop_graphs(d);
-    cudaFree(d->memory);
+    cuda_give(d->memory);
     cudaFreeHost(d->results);
     delete d;
 }

@@ -42,7 +42,7 @@ static bool lt_try(const struct kctx *c, cublasStatus_t status, const char *what
 static bool lt_open(const struct kctx *c)
 {
     if (lt.handle) return true;
-    if (!CUDA_TRY(c, cudaMalloc(&lt.workspace, WORKSPACE))) return false;
+    if (!lt.workspace && !(lt.workspace = cuda_take(c, WORKSPACE, "the workspace of cuBLASLt"))) return false;
     return LT_TRY(c, cublasLtCreate(&lt.handle));
 }
 

@@ -1,11 +1,14 @@
 /* The process's device: stream, working memory, what an operation failed with; and memory for the engine. */
 #include "cuda.h"
 
+#include "region.h"
+
+#include <map>
 #include <mutex>
 #include <stdio.h>
 #include <string.h>
 
-enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, ALIGN = 256 };
+enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, SCRATCH_UNIT = 16 << 20, ALIGN = 256 };
 
 /* One process, one device. */
 static struct cuda_state {
@@ -23,6 +26,12 @@ static struct cuda_state {
     /* arguments on their way to the device: host bytes go through pinned memory */
     unsigned char *ring_host, *ring_device;
     int64_t ring_used;
+    /* memory: the region that was reserved, what was taken beside it */
+    struct region region;
+    unsigned char *region_base;
+    std::map<void *, int64_t> *beyond;
+    int64_t beyond_bytes, beyond_most, taken;
+    const char *beyond_stage;
 } state;
 
 uint64_t cuda_operation(void)
@@ -99,20 +108,119 @@ bool cuda_begin(const struct kctx *c, const char *op, const char *names, int n, 
     return true;
 }
 
+/* ---- the device's memory: pieces of the region, and beside it what does not fit there */
+
+static void *take_beside(const struct kctx *c, int64_t bytes)
+{
+    void *p = NULL;
+    if (!state.beyond) state.beyond = new std::map<void *, int64_t>;
+    if (cudaMalloc(&p, (size_t)bytes) != cudaSuccess) {
+        cudaGetLastError(); /* nothing is broken */
+        return NULL;
+    }
+    (*state.beyond)[p] = bytes;
+    state.taken++;
+    state.beyond_bytes += bytes;
+    if (state.beyond_bytes > state.beyond_most) state.beyond_most = state.beyond_bytes;
+    if (state.region.size && !state.beyond_stage)
+        state.beyond_stage = c->fault && c->fault->stage ? c->fault->stage : "an operation";
+    return p;
+}
+
+static void *take(const struct kctx *c, int64_t bytes)
+{
+    const int64_t at = state.region.size ? region_take(&state.region, bytes) : -1;
+    return at < 0 ? take_beside(c, bytes > 0 ? bytes : 1) : state.region_base + at;
+}
+
+void *cuda_take(const struct kctx *c, int64_t bytes, const char *what)
+{
+    if (kernel_faulted(c)) return NULL;
+    void *p = take(c, bytes);
+    if (p) return p;
+    struct kernel_memory m;
+    char why[200];
+    cuda_memory_use(c, &m);
+    snprintf(why, sizeof why, "%lld bytes asked; the region that was planned has %lld left (%lld in one piece), the device %lld",
+             (long long)bytes, (long long)(m.region - m.held), (long long)m.largest, (long long)m.device);
+    cuda_failed(c, TARE_E_NOMEM, what, why);
+    return NULL;
+}
+
+/* A piece of the region may be handed out again at once: what still uses it was issued before what will. */
+void cuda_give(void *p)
+{
+    unsigned char *at = (unsigned char *)p;
+    if (!p) return;
+    if (state.region.size && at >= state.region_base && at < state.region_base + state.region.size) {
+        region_give(&state.region, at - state.region_base);
+        return;
+    }
+    if (state.beyond) {
+        const auto piece = state.beyond->find(p);
+        if (piece != state.beyond->end()) {
+            state.beyond_bytes -= piece->second;
+            state.beyond->erase(piece);
+        }
+    }
+    cudaFree(p); /* waits for what uses it */
+}
+
+int cuda_reserve(const struct kctx *c, int64_t bytes)
+{
+    CUDA_OP_OR(c, 0, "reserve", "bytes", bytes);
+    const int64_t size = bytes > 0 ? region_round(bytes) : 0;
+    void *p = NULL;
+    if (state.region.held) return 0;
+    if (state.region_base) cudaFree(state.region_base);
+    region_close(&state.region);
+    state.region_base = NULL, state.beyond_stage = NULL;
+    state.taken = 0, state.beyond_most = state.beyond_bytes;
+    if (!size) return 1;
+    if (cudaMalloc(&p, (size_t)size) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    if (!region_open(&state.region, size)) {
+        cudaFree(p);
+        return 0;
+    }
+    state.region_base = (unsigned char *)p;
+    state.taken = 1;
+    return 1;
+}
+
+void cuda_memory_use(const struct kctx *c, struct kernel_memory *out)
+{
+    size_t left = 0, all = 0;
+    (void)c;
+    if (cudaMemGetInfo(&left, &all) != cudaSuccess) cudaGetLastError();
+    *out = {};
+    out->region = state.region.size, out->held = state.region.held, out->most = state.region.most;
+    out->largest = region_largest(&state.region);
+    out->beyond = state.beyond_bytes, out->beyond_most = state.beyond_most, out->beyond_stage = state.beyond_stage;
+    out->taken = state.taken;
+    out->device = (int64_t)left;
+}
+
+void *cuda_own_stream(const struct kctx *c)
+{
+    return (void *)cuda_stream(c);
+}
+
 /* ---- working memory of operations */
 
 bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes)
 {
     if (kernel_faulted(c)) return false;
     if (bytes <= state.scratch_bytes) return true;
-    int64_t wanted = state.scratch_bytes ? state.scratch_bytes : 16 << 20;
-    while (wanted < bytes) wanted *= 2;
+    const int64_t wanted = (bytes + bytes / 16 + SCRATCH_UNIT - 1) / SCRATCH_UNIT * SCRATCH_UNIT;
     void *p;
     if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false; /* what was issued may use the old one */
-    if (state.scratch) cudaFree(state.scratch);
+    cuda_give(state.scratch);
     state.scratch = NULL;
     state.scratch_bytes = 0;
-    if (!CUDA_TRY(c, cudaMalloc(&p, (size_t)wanted))) return false;
+    if (!(p = cuda_take(c, wanted, "working memory"))) return false;
     state.scratch = (unsigned char *)p;
     state.scratch_bytes = wanted;
     state.number++; /* what an operation left there is gone */
@@ -144,7 +252,7 @@ static unsigned char *ring_take(const struct kctx *c, int64_t bytes)
     }
     if (!state.ring_host) {
         void *h, *d;
-        if (!CUDA_TRY(c, cudaMallocHost(&h, RING_BYTES)) || !CUDA_TRY(c, cudaMalloc(&d, RING_BYTES))) return NULL;
+        if (!CUDA_TRY(c, cudaMallocHost(&h, RING_BYTES)) || !(d = cuda_take(c, RING_BYTES, "arguments"))) return NULL;
         state.ring_host = (unsigned char *)h, state.ring_device = (unsigned char *)d;
     }
     if (state.ring_used + need > RING_BYTES) {
@@ -169,21 +277,16 @@ void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes)
 void *cuda_alloc(const struct kctx *c, int64_t bytes)
 {
     CUDA_OP_OR(c, NULL, "alloc", "bytes", bytes);
-    void *p = NULL;
-    const size_t n = (size_t)(bytes > 0 ? bytes : 1);
-    if (cudaMalloc(&p, n) != cudaSuccess) {
-        cudaGetLastError(); /* the caller says who asked; nothing is broken */
-        return NULL;
-    }
-    if (CUDA_TRY(c, cudaMemsetAsync(p, 0, n, cuda_stream(c)))) return p;
-    cudaFree(p);
+    void *p = take(c, bytes); /* NULL: the caller says who asked (kernels_no_memory) */
+    if (p && CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)(bytes > 0 ? bytes : 1), cuda_stream(c)))) return p;
+    cuda_give(p);
     return NULL;
 }
 
 void cuda_release(const struct kctx *c, void *p)
 {
     (void)c;
-    if (p) cudaFree(p); /* waits for what uses it */
+    cuda_give(p);
 }
 
 void cuda_upload(const struct kctx *c, void *dst, const void *host, int64_t bytes)
@@ -219,7 +322,7 @@ int64_t cuda_memory(const struct kctx *c)
 {
     size_t left = 0, all = 0;
     CUDA_OP_OR(c, 0, "memory", "", 0);
-    return CUDA_TRY(c, cudaMemGetInfo(&left, &all)) ? (int64_t)left : 0;
+    return CUDA_TRY(c, cudaMemGetInfo(&left, &all)) ? (int64_t)left + state.region.size - state.region.held : 0;
 }
 
 void cuda_finish(const struct kctx *c)

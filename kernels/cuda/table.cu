@@ -13,6 +13,9 @@ void cuda_table(struct kernels *k)
     k->download = cuda_download;
     k->zero = cuda_zero;
     k->memory = cuda_memory;
+    k->reserve = cuda_reserve;
+    k->memory_use = cuda_memory_use;
+    k->stream = cuda_own_stream;
     k->packed_bytes = cuda_packed_bytes;
     k->pack = cuda_pack;
     k->matmul = cuda_matmul;

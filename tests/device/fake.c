@@ -6,6 +6,7 @@
 #include "kernels.h"
 
 #include "base/arena.h"
+#include "region.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGN = 256, PIECES_MOST = 1 << 16 };
-static const int64_t REGION = INT64_C(4) << 30;
-
-struct piece {
-    int64_t at, size;
-    int used;
-};
+static const int64_t MAPPED = INT64_C(4) << 30;
 
 static struct fake {
     const struct kernels *cpu;
     char *outside, *inside; /* the mapping that is handed out; the one that works */
-    struct piece pieces[PIECES_MOST];
-    int64_t n_pieces, end, held, calls, fail_at;
+    struct region device;   /* what there is: all that is mapped, or TARE_FAKE_MEMORY bytes */
+    struct region reserved; /* a piece of it, cut in pieces again (kernels.h, reserve) */
+    int64_t reserved_at, beyond, beyond_most, taken;
+    const char *beyond_stage;
+    int64_t calls, fail_at, invariant; /* operations; the one that fails; those that were asked for batch_invariant */
+    const char *report;                /* TARE_FAKE_REPORT: a file that gets a line about memory when the process ends */
     struct arena scratch;
 } fake;
 
@@ -40,14 +39,14 @@ static void *translate(const char *op, const void *p)
 {
     const char *at = p;
     if (!p) return NULL;
-    if (at < fake.outside || at >= fake.outside + REGION) die(op, "was given a pointer that is not the device's memory");
+    if (at < fake.outside || at >= fake.outside + MAPPED) die(op, "was given a pointer that is not the device's memory");
     return fake.inside + (at - fake.outside);
 }
 
 static const void *host(const char *op, const void *p)
 {
     const char *at = p;
-    if (at >= fake.outside && at < fake.outside + REGION) die(op, "was given the device's memory where the host's has to be");
+    if (at >= fake.outside && at < fake.outside + MAPPED) die(op, "was given the device's memory where the host's has to be");
     return p;
 }
 #define T(P) translate(__func__, (P))
@@ -57,6 +56,7 @@ static const void *host(const char *op, const void *p)
 static int runs(const struct kctx *c, const char *op)
 {
     fake.calls++;
+    fake.invariant += c->batch_invariant != 0;
     if (!c->fault) die(op, "the context has no place for a fault");
     if (c->fault->code) return 0;
     if (!fake.fail_at || fake.calls < fake.fail_at) return 1;
@@ -70,39 +70,79 @@ static int runs(const struct kctx *c, const char *op)
     (void)own;                                                                                                                     \
     if (!runs((C), __func__)) return
 
+/* From the device itself; -1: it has no more. */
+static int64_t take_beside(const struct kctx *c, int64_t bytes)
+{
+    const int64_t at = region_take(&fake.device, bytes);
+    if (at < 0) return -1;
+    fake.taken++;
+    fake.beyond += region_round(bytes);
+    if (fake.beyond > fake.beyond_most) fake.beyond_most = fake.beyond;
+    if (fake.reserved.size && !fake.beyond_stage)
+        fake.beyond_stage = c->fault && c->fault->stage ? c->fault->stage : "an operation";
+    return at;
+}
+
 static void *fake_alloc(const struct kctx *c, int64_t bytes)
 {
-    const int64_t size = ((bytes > 0 ? bytes : 1) + ALIGN - 1) / ALIGN * ALIGN;
     if (c->fault && c->fault->code) return NULL;
-    struct piece *p = NULL;
-    for (int64_t i = 0; i < fake.n_pieces && !p; i++)
-        if (!fake.pieces[i].used && fake.pieces[i].size >= size && fake.pieces[i].size <= 2 * size) p = &fake.pieces[i];
-    if (!p) {
-        if (fake.n_pieces == PIECES_MOST || size > REGION - fake.end) return NULL;
-        p = &fake.pieces[fake.n_pieces++];
-        *p = (struct piece){.at = fake.end, .size = size};
-        fake.end += size;
-    }
-    p->used = 1;
-    fake.held += p->size;
-    memset(fake.inside + p->at, 0, (size_t)p->size);
-    return fake.outside + p->at;
+    int64_t at = fake.reserved.size ? region_take(&fake.reserved, bytes) : -1;
+    at = at < 0 ? take_beside(c, bytes) : fake.reserved_at + at;
+    if (at < 0) return NULL;
+    memset(fake.inside + at, 0, (size_t)region_round(bytes));
+    return fake.outside + at;
 }
 
 static void fake_release(const struct kctx *c, void *pointer)
 {
     (void)c;
     if (!pointer) return;
-    const int64_t at = (char *)pointer - fake.outside;
-    for (int64_t i = 0; i < fake.n_pieces; i++) {
-        struct piece *p = &fake.pieces[i];
-        if (p->at != at || !p->used) continue;
-        p->used = 0;
-        fake.held -= p->size;
-        memset(fake.inside + p->at, 0xff, (size_t)p->size);
-        return;
-    }
-    die("release", "of memory that was not allocated");
+    const int64_t at = (char *)pointer - fake.outside, place = at - fake.reserved_at;
+    const int64_t reserved =
+        fake.reserved.size && place >= 0 && place < fake.reserved.size ? region_give(&fake.reserved, place) : 0;
+    const int64_t beside = reserved ? 0 : region_give(&fake.device, at);
+    if (!reserved && !beside) die("release", "of memory that was not allocated");
+    fake.beyond -= beside;
+    memset(fake.inside + at, 0xff, (size_t)(reserved + beside));
+}
+
+static int fake_reserve(const struct kctx *c, int64_t bytes)
+{
+    const int64_t size = region_round(bytes);
+    (void)c;
+    if (fake.reserved.held) return 0;
+    if (fake.reserved.size) region_give(&fake.device, fake.reserved_at);
+    region_close(&fake.reserved);
+    fake.taken = 0, fake.beyond_most = fake.beyond, fake.beyond_stage = NULL;
+    if (bytes <= 0) return 1;
+    fake.reserved_at = region_take(&fake.device, size);
+    if (fake.reserved_at < 0 || !region_open(&fake.reserved, size)) return 0;
+    fake.taken = 1;
+    return 1;
+}
+
+static void fake_memory_use(const struct kctx *c, struct kernel_memory *out)
+{
+    (void)c;
+    *out = (struct kernel_memory){.region = fake.reserved.size,
+                                  .held = fake.reserved.held,
+                                  .most = fake.reserved.most,
+                                  .largest = region_largest(&fake.reserved),
+                                  .beyond = fake.beyond,
+                                  .beyond_most = fake.beyond_most,
+                                  .beyond_stage = fake.beyond_stage,
+                                  .taken = fake.taken,
+                                  .device = fake.device.size - fake.device.held};
+}
+
+static void report(void)
+{
+    FILE *f = fopen(fake.report, "a");
+    if (!f) return;
+    fprintf(f, "region %lld most %lld taken %lld beyond %lld invariant %lld of %lld\n", (long long)fake.reserved.size,
+            (long long)fake.reserved.most, (long long)fake.taken, (long long)fake.beyond_most, (long long)fake.invariant,
+            (long long)fake.calls);
+    fclose(f);
 }
 
 static void fake_upload(const struct kctx *c, void *to, const void *from, int64_t bytes)
@@ -130,8 +170,9 @@ static void fake_finish(const struct kctx *c)
 
 static int64_t fake_memory(const struct kctx *c)
 {
-    (void)c;
-    return REGION - fake.held;
+    struct kernel_memory m;
+    fake_memory_use(c, &m);
+    return m.device + m.region - m.held;
 }
 
 static int64_t fake_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
@@ -319,6 +360,8 @@ static const struct kernels table = {
     .download = fake_download,
     .zero = fake_zero,
     .memory = fake_memory,
+    .reserve = fake_reserve,
+    .memory_use = fake_memory_use,
     .packed_bytes = fake_packed_bytes,
     .pack = fake_pack,
     .matmul = fake_matmul,
@@ -351,7 +394,8 @@ TARE_EXPORT const struct kernels *tare_cuda_open(uint64_t abi, int local, char *
 const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)
 {
     struct err e;
-    const char *fail = getenv("TARE_FAKE_FAIL");
+    const char *fail = getenv("TARE_FAKE_FAIL"), *memory = getenv("TARE_FAKE_MEMORY");
+    const int64_t bytes = memory ? strtoll(memory, NULL, 10) / REGION_ALIGN * REGION_ALIGN : MAPPED;
     (void)local;
     if (abi != KERNELS_ABI) {
         snprintf(text, (size_t)size, "the fake device was built for another version of tare; build both again");
@@ -362,18 +406,24 @@ const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_
         return NULL;
     }
     const int file = memfd_create("fake device", 0);
-    if (file < 0 || ftruncate(file, REGION)) {
+    if (file < 0 || ftruncate(file, MAPPED)) {
         snprintf(text, (size_t)size, "no memory for the fake device");
         return NULL;
     }
-    fake.outside = mmap(NULL, (size_t)REGION, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    fake.inside = mmap(NULL, (size_t)REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    fake.outside = mmap(NULL, (size_t)MAPPED, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    fake.inside = mmap(NULL, (size_t)MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     close(file);
     if (fake.outside == MAP_FAILED || fake.inside == MAP_FAILED) {
         snprintf(text, (size_t)size, "no address space for the fake device");
         return NULL;
     }
+    if (bytes <= 0 || bytes > MAPPED || !region_open(&fake.device, bytes)) {
+        snprintf(text, (size_t)size, "TARE_FAKE_MEMORY = %s: more than 0 and at most 4 GiB", memory);
+        return NULL;
+    }
     fake.fail_at = fail ? strtoll(fail, NULL, 10) : 0;
+    fake.report = getenv("TARE_FAKE_REPORT");
+    if (fake.report) atexit(report);
     arena_init(&fake.scratch, "fake device");
     return &table;
 }

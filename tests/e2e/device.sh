@@ -59,6 +59,31 @@ for where in cpu fake; do
 done
 cmp -s generated.cpu generated.fake && ok || bad "generated texts differ"
 
+# ---- memory: one region, as large as `tare plan` says, taken before the model is loaded
+rm -f report.txt
+TARE_FAKE_REPORT=$PWD/report.txt run run.dir=region run.device=cuda $more eval.every=3 || { bad "the run in a region failed"; cat log.txt; }
+read -r _ region _ most _ taken _ beyond _ < report.txt
+[ "$taken" = 1 ] && [ "$beyond" = 0 ] && [ "$most" -le "$region" ] && [ "$most" -gt 1000000 ] && ok ||
+    { bad "the device was not asked for memory exactly once"; cat report.txt log.txt; }
+planned=$("$TARE" plan tiny.ini run.device=cuda plan.memory=4GB log.rollouts=true train.steps=6 $more eval.every=3 --json |
+    sed 's/.*"device": *\([0-9]*\).*/\1/')
+[ $(((planned + 255) / 256 * 256)) = "$region" ] && ok || bad "the region has $region bytes, tare plan says $planned"
+if TARE_FAKE_MEMORY=$((region / 2)) TARE_FAKE_REPORT=$PWD/none.txt run run.dir=small run.device=cuda $more; then
+    bad "a run that does not fit should fail"
+elif grep -q '^does not fit: a device needs' log.txt && grep -q '^  activations ' log.txt && grep -q '^  margin ' log.txt &&
+    grep -q 'are needed (the table above)' log.txt && [ ! -e small/checkpoints ] && grep -q 'region 0 most 0 taken 0' none.txt; then
+    ok
+else
+    bad "what does not fit has to end before step 0 with the plan's table"
+    cat log.txt none.txt
+fi
+grep -q 'rollout.kv_tokens=[0-9]* saves\|train.micro_tokens=[0-9]* saves\|on [0-9]* ranks it does' log.txt && ok || bad "the table does not say what would help"
+if TARE_FAKE_MEMORY=100000 "$TARE" generate base run.device=cuda < /dev/null > out.txt 2> log.txt; then
+    bad "a model that does not fit should fail"
+else
+    grep -q 'no memory for .*: [0-9.]* MiB asked, the device has [0-9.]* MiB left' log.txt && ok || { bad "no memory: what for, how much?"; cat log.txt; }
+fi
+
 # ---- a lost device: the run ends with an error of one line, its last checkpoint is whole, and the run goes on from there
 for operation in 900 2500 4000; do
     rm -rf lost

@@ -254,7 +254,7 @@ static void a_shuffle_is_a_permutation(void **state)
 
 /* ---------------------------------------------------------------- arena */
 
-static int64_t far_bytes, far_zeroed;
+static int64_t far_bytes, far_zeroed, far_given;
 
 static void *far_take(const void *ctx, int64_t bytes)
 {
@@ -267,7 +267,13 @@ static void far_give(const void *ctx, void *p)
 {
     (void)ctx;
     assert_true((uintptr_t)p >= 0x10000000);
-    far_bytes--;
+    far_given++;
+}
+
+static tare_status far_none(const void *ctx, const char *name, int64_t bytes, struct err *e)
+{
+    (void)ctx;
+    FAIL(e, TARE_E_NOMEM, "%s: %lld far bytes", name, (long long)bytes);
 }
 
 static void far_zero(const void *ctx, void *p, int64_t bytes)
@@ -280,7 +286,7 @@ static void far_zero(const void *ctx, void *p, int64_t bytes)
 static void arenas_of_two_memories(void **state)
 {
     (void)state;
-    const struct arena_source source = {.take = far_take, .give = far_give, .zero = far_zero, .ctx = &far_bytes};
+    const struct arena_source source = {.take = far_take, .give = far_give, .zero = far_zero, .none = far_none, .ctx = &far_bytes};
     struct err e = {0};
     struct arena a;
     char *near, *first, *second, *again;
@@ -292,12 +298,18 @@ static void arenas_of_two_memories(void **state)
     assert_true(far_zeroed == 100 && far_bytes == 6 << 20 && a.grown == 3);
     assert_true((uintptr_t)first >= 0x10000000 && (uintptr_t)second >= 0x10000000 && (uintptr_t)second % 64 == 0);
     arena_reset(&a);
+    assert_true(far_given == 2 && far_bytes == (6 << 20) + (5 << 20) + 128 && a.grown == 4); /* one block for both pieces */
+    assert_ok(tensor_new(&a, char, 100, &first, &e), &e);
+    assert_ok(tensor_new_raw(&a, char, 5 << 20, &second, &e), &e);
+    assert_ptr_equal(second, first + 128);
+    arena_reset(&a);
     assert_ok(tensor_new(&a, char, 70, &again, &e), &e);
     assert_ptr_equal(again, first);
+    assert_true(far_given == 2 && a.grown == 4);
     assert_int_equal(tensor_new(&a, char, 20 << 20, &again, &e), TARE_E_NOMEM);
-    const int64_t before = far_bytes;
+    assert_string_equal(e.message, "two: 20971520 far bytes");
     arena_free(&a);
-    assert_int_equal(far_bytes, before - 2); /* both blocks were given back */
+    assert_int_equal(far_given, 3);
     arena_init_from(&a, "one", NULL);
     assert_ok(tensor_new(&a, char, 8, &again, &e), &e);
     assert_int_equal(again[7], 0);

@@ -182,9 +182,79 @@ static void test_qwen3(void **state)
     same_bits("qwen3", "f32");
 }
 
+static struct kernel_memory use(const struct kernels *k)
+{
+    const struct kctx c = {0};
+    struct kernel_memory m;
+    k->memory_use(&c, &m);
+    return m;
+}
+
+/* A model, a sampler and an update in a region that is large enough ask the device once; in one that is too small the rest comes from beside it. */
+static void test_region(void **state)
+{
+    (void)state;
+    const struct kernels *k = backend("cuda");
+    const struct kctx c = {0};
+    struct outcome whole, split;
+    const int64_t before = k->memory(&c);
+    assert_true(k->reserve(&c, 64 << 20));
+    assert_int_equal(k->memory(&c), before); /* what can be had is the same */
+    run_all(k, "qwen2", "f32", &whole);
+    struct kernel_memory m = use(k);
+    assert_true(m.region == 64 << 20 && m.taken == 1 && m.beyond_most == 0 && !m.beyond_stage);
+    assert_true(m.held == 0 && m.largest == m.region && m.most > 1 << 20); /* everything was given back, and is one piece again */
+    const int64_t needed = m.most;
+    assert_true(k->reserve(&c, needed / 2));
+    run_all(k, "qwen2", "f32", &split);
+    m = use(k);
+    assert_true(m.taken > 1 && m.beyond_most >= needed / 2 && m.most <= needed / 2 && m.beyond == 0);
+    assert_string_equal(m.beyond_stage, "forward pass"); /* weights and compute copy are in the first half */
+    assert_true(split.after == whole.after);
+    outcome_free(&whole);
+    outcome_free(&split);
+    assert_true(k->reserve(&c, 0));
+    assert_int_equal(k->memory(&c), before);
+}
+
+static void says(const struct err *e, const char *words)
+{
+    if (!strstr(e->message, words)) fail_msg("'%s' does not say '%s'", e->message, words);
+}
+
+/* More than there is: an error that names what it was for, what was asked and what is left; the pieces stay usable. */
+static void test_exhausted(void **state)
+{
+    (void)state;
+    const struct kernels *k = backend("cuda");
+    const struct kctx c = {0};
+    struct err e = {0};
+    struct kv_cache cache;
+    struct arena a;
+    void *p;
+    assert_false(k->reserve(&c, INT64_C(1) << 40));
+    assert_true(k->reserve(&c, 64 << 20));
+    struct model *m = model(k, "qwen2", "f32");
+    assert_false(k->reserve(&c, 32 << 20)); /* pieces are out */
+    assert_int_equal(kv_cache_new(m, 2, INT64_C(1) << 22, &cache, &e), TARE_E_NOMEM);
+    says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB asked; "
+             "the region of 64.0 MiB that was planned has 6");
+    model_arena_init(m, &a, "activations");
+    assert_int_equal(tensor_new(&a, char, INT64_C(5) << 30, &p, &e), TARE_E_NOMEM);
+    says(&e, "no memory for activations: 5120.0 MiB asked; the region of 64.0 MiB");
+    says(&e, "the device beside it 4032.0 MiB");
+    assert_ok(tensor_new(&a, char, 1 << 20, &p, &e), &e);
+    arena_free(&a);
+    assert_true(use(k).beyond == 0);
+    model_free(m);
+    assert_true(use(k).held == 0);
+    assert_true(k->reserve(&c, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_qwen2), cmocka_unit_test(test_llama_bf16),
-                                       cmocka_unit_test(test_qwen3)};
+                                       cmocka_unit_test(test_qwen3), cmocka_unit_test(test_region),
+                                       cmocka_unit_test(test_exhausted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,11 @@ static void by_hand(void **state)
     /* the gradient of the embedding and of a layer, 608 floats that start at multiples of 16 and end at one of 64 */
     assert_int_equal(p.first.bytes[PLAN_GATHERED], 4 * (256 + 640));
     assert_int_equal(p.first.bytes[PLAN_REFERENCE], 0);
+    /* the region on the device: a part in 32 and 64 MiB more than what is in it */
+    int64_t sum = 0;
+    for (int i = 0; i < PLAN_CLASSES; i++) sum += i == PLAN_MARGIN || i == PLAN_STAGING ? 0 : p.first.bytes[i];
+    assert_int_equal(p.first.bytes[PLAN_MARGIN], sum / 32 + (64 << 20));
+    assert_int_equal(p.first.device, sum + p.first.bytes[PLAN_MARGIN]);
     assert_int_equal(p.fits, -1);
     config_free(&c);
 }
