@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void *library_symbol(const char *file, const char *symbol, char *why, size_t room)
+static void *find(const char *file, const char *symbol, char *why, size_t room)
 {
     char exe[3800] = "", path[4096];
     const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -23,4 +23,17 @@ void *library_symbol(const char *file, const char *symbol, char *why, size_t roo
         return found;
     }
     return NULL;
+}
+
+tare_status library_open(const struct library *l, void **table, struct err *e)
+{
+    char why[600];
+    int abi;
+    void *t = find(l->file, l->symbol, why, sizeof why);
+    if (!t) FAIL(e, TARE_E_UNSUPPORTED, "%s (%s); %s", l->missing, why, l->advice);
+    memcpy(&abi, t, sizeof abi);
+    if (abi != l->abi)
+        FAIL(e, TARE_E_VERSION, "%s is of another build (interface %d, this program's is %d); build again", l->file, abi, l->abi);
+    *table = t;
+    return TARE_OK;
 }

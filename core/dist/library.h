@@ -2,9 +2,16 @@
 #ifndef TARE_CORE_LIBRARY_H
 #define TARE_CORE_LIBRARY_H
 
-#include <stddef.h>
+#include "base/err.h"
 
-/* The symbol, or NULL with the reason in why. The object stays loaded. */
-void *library_symbol(const char *file, const char *symbol, char *why, size_t room);
+struct library {
+    const char *file, *symbol;
+    int abi;             /* which interface this program knows; the table that the symbol names begins with it, an int */
+    const char *missing; /* for messages: "there is no MPI" */
+    const char *advice;  /* what to do then */
+};
+
+/* The table of functions. The object stays loaded. Errors: TARE_E_UNSUPPORTED: it is not there or cannot be loaded; TARE_E_VERSION. */
+tare_status library_open(const struct library *l, void **table, struct err *e);
 
 #endif
