@@ -9,28 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A verb whose file is not part of this build is named, not a link error. */
-#pragma weak cmd_train
-#pragma weak cmd_sft
-#pragma weak cmd_eval
-#pragma weak cmd_generate
-#pragma weak cmd_score
-#pragma weak cmd_estimate
-#pragma weak cmd_verify
-#pragma weak cmd_tokenize
-#pragma weak cmd_detokenize
-#pragma weak cmd_chat
-#pragma weak cmd_codebook
-#pragma weak cmd_cluster
-#pragma weak cmd_embed
-#pragma weak cmd_plugin
-#pragma weak cmd_bench
-#pragma weak cmd_data
-#pragma weak cmd_sweep
-#pragma weak cmd_report
-#pragma weak cmd_watch
-#pragma weak cmd_plan
-
 struct verb {
     const char *name, *arguments, *what;
     int (*run)(int argc, char **argv);
@@ -109,12 +87,8 @@ static bool is_alone(const char *verb)
 static int run_verb(int argc, char **argv)
 {
     if (!is_alone(argv[0])) return 2;
-    for (const struct verb *v = VERBS; v->name; v++) {
-        if (strcmp(argv[0], v->name)) continue;
-        if (v->run) return v->run(argc, argv);
-        log_message(LOG_ERROR, "'%s' is not part of this build", v->name);
-        return 1;
-    }
+    for (const struct verb *v = VERBS; v->name; v++)
+        if (!strcmp(argv[0], v->name)) return v->run(argc, argv);
     return unknown_verb(argv[0]);
 }
 
