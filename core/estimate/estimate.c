@@ -1,7 +1,5 @@
 #include "estimate/estimate.h"
 
-#include "estimate/gather.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +12,12 @@ enum {
 struct estimator {
     struct plugin_instance *instance;
     const tare_estimator *call;
-    struct comm *comm;
-    int64_t prepare_size, collect_size;
-    double *vector;                  /* one group's share: [max(prepare_size, collect_size)] */
-    double *prepared, *collected;    /* sums over all groups of all ranks */
-    struct sparse groups, per_group; /* this rank's vectors; reused */
-    struct records records;          /* of all groups of all ranks */
+    int64_t prepare_size, collect_size, record_size;
+    double *vector;               /* one group's share: [max(prepare_size, collect_size)] */
+    double *prepared, *collected; /* sums over all groups */
+    uint64_t *uid;                /* [n_groups] of the last collect, for apply_records */
+    double *record;               /* [n_groups, record_size] */
+    int64_t n_groups, uid_capacity, record_capacity;
     struct estimate_metrics metrics;
     struct plugin_env env; /* the caller's; the instance's goes through it */
     bool late;             /* it took tare.logprob/1: collect and record run behind the policy step */
@@ -73,9 +71,8 @@ void estimate_free(struct estimator *est)
     mem_free(est->vector);
     mem_free(est->prepared);
     mem_free(est->collected);
-    sparse_free(&est->groups);
-    sparse_free(&est->per_group);
-    records_free(&est->records);
+    mem_free(est->uid);
+    mem_free(est->record);
     mem_free(est);
 }
 
@@ -88,21 +85,20 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
     TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env, &est->instance, e));
     const struct plugin *p = est->instance->plugin;
     est->call = p->estimator;
-    est->comm = o->comm;
     if (p->desc.needs & ~(uint32_t)KNOWN_NEEDS)
         FAIL(e, TARE_E_UNSUPPORTED, "estimator %s: needs columns that this program does not know (needs 0x%x); update tare",
              p->desc.name, p->desc.needs);
     plugin_enter(&c);
     if (est->call->prepare_size) est->prepare_size = est->call->prepare_size(est->instance->self);
     if (est->call->collect_size) est->collect_size = est->call->collect_size(est->instance->self);
-    if (est->call->record_size) est->records.size = est->call->record_size(est->instance->self);
+    if (est->call->record_size) est->record_size = est->call->record_size(est->instance->self);
     plugin_leave(&c, est->instance, "prepare_size", -1, TARE_OK, NULL);
     const int64_t most = 1 << 30;
     if (est->prepare_size < 0 || est->prepare_size > most || est->collect_size < 0 || est->collect_size > most)
         FAIL(e, TARE_E_PLUGIN, "estimator %s: wants sums of %lld and %lld numbers", p->desc.name, (long long)est->prepare_size,
              (long long)est->collect_size);
-    if (est->records.size < 0 || est->records.size > 1 << 20)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: wants records of %lld numbers", p->desc.name, (long long)est->records.size);
+    if (est->record_size < 0 || est->record_size > 1 << 20)
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: wants records of %lld numbers", p->desc.name, (long long)est->record_size);
     const int64_t larger = est->prepare_size > est->collect_size ? est->prepare_size : est->collect_size;
     TRY(mem_new(larger * 8 + 8, (void **)&est->vector, e));
     TRY(mem_new(est->prepare_size * 8 + 8, (void **)&est->prepared, e));
@@ -164,43 +160,47 @@ static tare_status view_batch(const struct estimator *est, const struct batch *b
 
 typedef tare_status (*group_function)(const void *, const tare_batch *, int64_t, double *, tare_error *);
 
-/* One vector a group, then their sum over all ranks. */
+/* sum[size] = the groups' vectors, added in the order of the groups. */
 static tare_status sum_groups(struct estimator *est, const tare_batch *batch, group_function f, const char *phase, int64_t size,
                               double *sum, struct err *e)
 {
     struct plugin_call c;
-    sparse_clear(&est->groups);
+    memset(sum, 0, (size_t)size * sizeof(double));
     for (int64_t m = 0; m < batch->n_groups; m++) {
         memset(est->vector, 0, (size_t)size * sizeof(double));
         plugin_enter(&c);
         TRY(plugin_leave(&c, est->instance, phase, batch->step, f(est->instance->self, batch, m, est->vector, &c.error), e));
-        for (int64_t i = 0; i < size; i++)
+        for (int64_t i = 0; i < size; i++) {
             if (!isfinite(est->vector[i]))
                 FAIL(e, TARE_E_NOT_FINITE, "estimator %s: %s, step %lld: number %lld of group %lld's sums is %g",
                      est->instance->plugin->desc.name, phase, (long long)batch->step, (long long)i, (long long)m, est->vector[i]);
-        TRY(sparse_add(&est->groups, est->vector, size, e));
+            sum[i] += est->vector[i];
+        }
     }
-    memset(sum, 0, (size_t)size * sizeof(double));
-    return sparse_sum(&est->groups, est->comm, sum, size, e);
+    return TARE_OK;
 }
 
-/* A record of each group, and those of the other ranks. */
+/* A record of each group, known by its prompt. */
 static tare_status take_records(struct estimator *est, const tare_batch *batch, struct err *e)
 {
-    struct records *r = &est->records;
+    const int64_t size = est->record_size, n = batch->n_groups;
     struct plugin_call c;
-    TRY(records_begin(r, batch->n_groups, e));
-    for (int64_t m = 0; m < batch->n_groups; m++) {
-        double *record = records_of(r, m, batch->prompt_uid[m]);
+    TRY(mem_grow((void **)&est->uid, &est->uid_capacity, n + 1, sizeof *est->uid, e));
+    TRY(mem_grow((void **)&est->record, &est->record_capacity, n * size + 1, sizeof *est->record, e));
+    memset(est->record, 0, (size_t)(n * size) * sizeof *est->record);
+    for (int64_t m = 0; m < n; m++) {
+        double *record = est->record + m * size;
+        est->uid[m] = batch->prompt_uid[m];
         plugin_enter(&c);
         TRY(plugin_leave(&c, est->instance, "record", batch->step,
                          est->call->record(est->instance->self, batch, m, record, &c.error), e));
-        for (int64_t i = 0; i < r->size; i++)
+        for (int64_t i = 0; i < size; i++)
             if (!isfinite(record[i]))
                 FAIL(e, TARE_E_NOT_FINITE, "estimator %s: record, step %lld: number %lld of group %lld's record is %g",
                      est->instance->plugin->desc.name, (long long)batch->step, (long long)i, (long long)m, record[i]);
     }
-    return records_gather(r, est->comm, e);
+    est->n_groups = n;
+    return TARE_OK;
 }
 
 /* What apply will be given. */
@@ -320,36 +320,27 @@ static void group_signal(const struct batch *b, int64_t m, double out[SIGNAL])
     out[3] = largest;
 }
 
-static tare_status measure(struct estimator *est, const struct batch *b, int64_t refill, struct err *e)
+static void measure(struct estimator *est, const struct batch *b, int64_t refill)
 {
-    double *all, signal[SIGNAL];
-    int64_t n;
-    sparse_clear(&est->per_group);
-    TRY(mem_grow((void **)&est->per_group.data, &est->per_group.capacity, SIGNAL * b->n_groups + 1, sizeof(double), e));
-    est->per_group.data[0] = (double)refill;
-    for (int64_t m = 0; m < b->n_groups; m++) group_signal(b, m, est->per_group.data + 1 + SIGNAL * m);
-    TRY(gather_doubles(est->comm, est->per_group.data + 1, SIGNAL * b->n_groups, &all, &n, e));
-    memset(signal, 0, sizeof signal);
-    for (int64_t at = 0; at < n; at += SIGNAL) {
-        for (int j = 0; j < 3; j++) signal[j] += all[at + j];
-        signal[3] = fmax(signal[3], all[at + 3]);
+    double sum[SIGNAL] = {0};
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        double signal[SIGNAL];
+        group_signal(b, m, signal);
+        for (int j = 0; j < 3; j++) sum[j] += signal[j];
+        sum[3] = fmax(sum[3], signal[3]);
     }
-    mem_free(all);
-    const double groups = n ? (double)(n / SIGNAL) : 1;
-    est->metrics = (struct estimate_metrics){.effective_signal_ratio = signal[0] / groups,
-                                             .nonzero_advantage_ratio = signal[1] / groups,
-                                             .confidence_mean = signal[2] / groups,
-                                             .advantage_max = signal[3]};
-    TRY(gather_doubles(est->comm, est->per_group.data, 1, &all, &n, e));
-    for (int64_t r = 0; r < n; r++) est->metrics.refill_groups += (int64_t)all[r];
-    mem_free(all);
+    const double groups = b->n_groups ? (double)b->n_groups : 1;
+    est->metrics = (struct estimate_metrics){.effective_signal_ratio = sum[0] / groups,
+                                             .nonzero_advantage_ratio = sum[1] / groups,
+                                             .confidence_mean = sum[2] / groups,
+                                             .advantage_max = sum[3],
+                                             .refill_groups = refill};
     const struct plugin_env *env = &est->env;
-    if (!env->metric) return TARE_OK;
+    if (!env->metric) return;
     env->metric(env->ctx, "estimator/effective_signal_ratio", est->metrics.effective_signal_ratio);
     env->metric(env->ctx, "estimator/nonzero_advantage_ratio", est->metrics.nonzero_advantage_ratio);
     env->metric(env->ctx, "estimator/confidence_mean", est->metrics.confidence_mean);
     env->metric(env->ctx, "estimator/advantage_max", est->metrics.advantage_max);
-    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- a step */
@@ -372,7 +363,7 @@ tare_status estimate_run(struct estimator *est, struct batch *b, struct arena *a
              (long long)out.refill_groups);
     if (!est->late) TRY(collect_all(est, &batch, e));
     est->batch = batch;
-    TRY(measure(est, b, out.refill_groups, e));
+    measure(est, b, out.refill_groups);
     est->ran = true;
     return TARE_OK;
 }
@@ -386,11 +377,10 @@ tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e)
     est->ran = false;
     if (est->late) TRY(collect_all(est, &est->batch, e));
     if (est->call->apply_records) {
-        const struct records *r = &est->records;
         plugin_enter(&c);
-        return plugin_leave(&c, est->instance, "apply", step,
-                            est->call->apply_records(est->instance->self, step, est->collected, r->uid, r->record, r->n, &c.error),
-                            e);
+        return plugin_leave(
+            &c, est->instance, "apply", step,
+            est->call->apply_records(est->instance->self, step, est->collected, est->uid, est->record, est->n_groups, &c.error), e);
     }
     if (!est->call->apply) return TARE_OK;
     plugin_enter(&c);

@@ -3,9 +3,8 @@
  *   TRY(estimate_open(&options, &est, e));
  *   each step:  TRY(estimate_run(est, batch, arena, e));  ...update the policy...  TRY(estimate_apply(est, step, e));
  *
- * Reduction over ranks: prepare and collect are called once a group; the groups' vectors are gathered as they are (only their numbers
- * that are not zero) and added in global prompt order, in double. So a sum has the same bits for every number of ranks. Global prompt
- * order is rank 0's groups, then rank 1's, and so on. All ranks call these functions together. Not thread-safe.
+ * prepare and collect are called once a group; the groups' vectors are added in global prompt order, in double. On several ranks each
+ * rank has the whole batch (loop/share.h) and makes the same sums, so they have the same bits for every number of ranks. Not thread-safe.
  *
  * A plugin that took the extension tare.logprob/1 collects in estimate_apply: for it the batch's arrays have to live until then. */
 #ifndef TARE_CORE_ESTIMATE_H
@@ -13,7 +12,6 @@
 
 #include "base/json.h"
 #include "data/batch.h"
-#include "dist/comm.h"
 #include "plugin/plugin.h"
 
 struct estimator;
@@ -24,17 +22,16 @@ struct estimate_options {
     const struct config_param *settings; /* config.params, or NULL */
     int64_t n_clusters;                  /* K of the run's codebook; 0: none */
     struct plugin_env env;               /* env.metric gets the metrics below, and the plugin's own */
-    struct comm *comm;                   /* NULL: one rank */
 };
 
-/* Of the last estimate_run, over all ranks. Also given to env.metric. */
+/* Of the last estimate_run. Also given to env.metric. */
 struct estimate_metrics {
     double
         effective_signal_ratio; /* estimator/effective_signal_ratio: share of groups with scale > 1e-6; without a scale: any |A| > 1e-6 */
     double nonzero_advantage_ratio; /* estimator/nonzero_advantage_ratio: share of groups with any |A| > 1e-6 */
     double confidence_mean;         /* estimator/confidence_mean */
     double advantage_max;           /* estimator/advantage_max: largest |A| */
-    int64_t refill_groups;          /* how many groups the plugin wants sampled in addition, summed */
+    int64_t refill_groups;          /* how many groups the plugin wants sampled in addition */
 };
 
 tare_status estimate_open(const struct estimate_options *o, struct estimator **out, struct err *e);

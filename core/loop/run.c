@@ -143,7 +143,7 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .search = &search,
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
-                                                 .env = estimator_env}, /* every rank has the whole batch */
+                                                 .env = estimator_env},
                       &r->estimator, e));
     TRY(off_policy_check(r, e));
     TRY(open_reference(r, e));

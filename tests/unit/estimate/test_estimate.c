@@ -1,11 +1,10 @@
-/* The phases: what a plugin may not do, metrics, sums over ranks. */
+/* The phases: what a plugin may not do, and metrics. */
 #include "check.h"
 
 #include "estimate/estimate.h"
 
 #include <fenv.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 static struct err e;
@@ -147,145 +146,6 @@ static void metrics__are_given(void **state)
     estimate_free(est);
 }
 
-/* ---------------------------------------------------------------- ranks: threads that gather over shared memory */
-
-enum { MAX_RANKS = 4, GROUPS = 16, ROUNDS = 12 };
-struct world {
-    pthread_barrier_t barrier;
-    const void *in[MAX_RANKS];
-};
-struct rank {
-    struct comm comm;
-    struct world *world;
-    struct str transcript;
-    double metrics[4];
-};
-
-static tare_status gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *bytes, struct err *err)
-{
-    (void)n, (void)err;
-    struct rank *r = c->self;
-    r->world->in[c->rank] = in;
-    pthread_barrier_wait(&r->world->barrier);
-    char *at = out;
-    for (int i = 0; i < c->size; i++) {
-        if (bytes[i]) memcpy(at, r->world->in[i], (size_t)bytes[i]);
-        at += bytes[i];
-    }
-    pthread_barrier_wait(&r->world->barrier);
-    return TARE_OK;
-}
-
-/* Groups first .. last-1 of a step whose rewards are no round numbers, so that an order of summation would show. */
-static void groups_text(int round, int first, int last, struct str *out)
-{
-    str_add(out, "{\"groups\":[", -1, NULL);
-    for (int m = first; m < last; m++) {
-        str_addf(out, NULL, "%s{\"cluster\":%d,\"uid\":%d,\"rewards\":[", m > first ? "," : "", (m * 7 + round) % 3,
-                 (m * 5 + round) % 11);
-        for (int i = 0; i < 5; i++) {
-            const double x = sin(1 + round * 977.0 + m * 31.0 + i * 5.0) * (m % 4 ? 1 : 1e-7);
-            str_addf(out, NULL, "%s%.17g", i ? "," : "", strcmp(getenv("TEST_ESTIMATOR"), "spo") ? x : fabs(x));
-        }
-        str_add(out, "]}", -1, NULL);
-    }
-    str_add(out, "]}", -1, NULL);
-}
-
-static void *run_rank(void *arg)
-{
-    struct rank *r = arg;
-    const char *plugin = getenv("TEST_ESTIMATOR");
-    const struct estimate_options o = {.plugin = plugin, .n_clusters = 3, .comm = r->comm.size > 1 ? &r->comm : NULL};
-    struct estimator *est;
-    struct arena a;
-    struct err err = {0};
-    arena_init(&a, "rank");
-    if (estimate_open(&o, &est, &err)) return NULL;
-    for (int round = 0; round < ROUNDS; round++) {
-        struct str text = {0};
-        struct batch b;
-        json_t *object;
-        const int share = GROUPS / r->comm.size;
-        groups_text(round, r->comm.rank * share, (r->comm.rank + 1) * share, &text);
-        tare_status status = json_parse(text.data, text.size, "test", &object, &err);
-        if (!status) status = estimate_parse(object, "test", &a, &b, &err);
-        if (!status) status = estimate_run(est, &b, &a, &err);
-        if (!status) status = estimate_apply(est, round, &err);
-        for (int64_t i = 0; i < b.n_rollouts && !status; i++)
-            str_addf(&r->transcript, NULL, "%d %lld %a\n", round, (long long)i + r->comm.rank * share * 5, b.advantage[i]);
-        json_decref(object);
-        str_free(&text);
-        if (status) break;
-    }
-    const struct estimate_metrics *m = estimate_metrics(est);
-    memcpy(r->metrics, (double[]){m->effective_signal_ratio, m->nonzero_advantage_ratio, m->confidence_mean, m->advantage_max},
-           sizeof r->metrics);
-    str_add(&r->transcript, "state ", -1, NULL);
-    estimate_describe(est, &r->transcript, NULL);
-    estimate_free(est);
-    arena_free(&a);
-    return r;
-}
-
-/* The lines of all ranks, by round and rollout, as one text; the state of the last rank behind. */
-static void run_world(int size, struct str *out, double metrics[4])
-{
-    struct world w;
-    struct rank r[MAX_RANKS];
-    pthread_t threads[MAX_RANKS];
-    memset(r, 0, sizeof r);
-    pthread_barrier_init(&w.barrier, NULL, (unsigned)size);
-    for (int i = 0; i < size; i++) {
-        r[i].comm = (struct comm){.rank = i, .size = size, .kind = "test", .self = &r[i], .gather = gather};
-        r[i].world = &w;
-        assert_int_equal(pthread_create(&threads[i], NULL, run_rank, &r[i]), 0);
-    }
-    for (int i = 0; i < size; i++) {
-        void *done;
-        pthread_join(threads[i], &done);
-        assert_non_null(done);
-        assert_memory_equal(r[i].metrics, r[0].metrics, sizeof r[0].metrics);
-    }
-    const char *at[MAX_RANKS];
-    for (int i = 0; i < size; i++) at[i] = r[i].transcript.data;
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < size; i++) {
-            while (atoi(at[i]) == round && *at[i] != 's') {
-                const int64_t n = (int64_t)strcspn(at[i], "\n") + 1;
-                str_add(out, at[i], n, NULL);
-                at[i] += n;
-            }
-        }
-    }
-    for (int i = 1; i < size; i++) assert_string_equal(at[i], at[0]); /* the same state on every rank */
-    str_add(out, at[0], -1, NULL);
-    memcpy(metrics, r[0].metrics, sizeof r[0].metrics);
-    for (int i = 0; i < size; i++) str_free(&r[i].transcript);
-    pthread_barrier_destroy(&w.barrier);
-}
-
-static void ranks__do_not_change_a_bit(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"bv_blend", "spo"}; /* sums, and records by prompt */
-    for (int k = 0; k < 2; k++) {
-        struct str one = {0};
-        double metrics[4], again[4];
-        setenv("TEST_ESTIMATOR", names[k], 1);
-        run_world(1, &one, metrics);
-        assert_true(one.size > 1000 && (k || metrics[2] > 0) && metrics[3] > 0);
-        for (int size = 2; size <= MAX_RANKS; size *= 2) {
-            struct str many = {0};
-            run_world(size, &many, again);
-            assert_string_equal(one.data, many.data);
-            assert_memory_equal(metrics, again, sizeof metrics);
-            str_free(&many);
-        }
-        str_free(&one);
-    }
-}
-
 static void parse__refuses(void **state)
 {
     (void)state;
@@ -343,7 +203,6 @@ int main(void)
         cmocka_unit_test(run__keeps_the_floating_point_mode),
         cmocka_unit_test(run__refuses_a_nan_reward),
         cmocka_unit_test(metrics__are_given),
-        cmocka_unit_test(ranks__do_not_change_a_bit),
         cmocka_unit_test(parse__refuses),
         cmocka_unit_test(parse__reads_uids),
     };
