@@ -185,12 +185,6 @@ tare_status new_dict(struct render *r, int line, struct value *out);
 struct value *dict_find(const struct dict *d, tare_text key);
 tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v);
 tare_status from_json(struct render *r, const json_t *j, int depth, struct value *out);
-/* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
-tare_status print_text(struct render *r, int line, struct value v, struct str *out);
-tare_status print_json(struct render *r, int line, struct value v, int64_t indent, int level, struct str *out);
-/* The string itself, or str() of anything else. */
-tare_status as_text(struct render *r, int line, struct value v, tare_text *out);
-tare_status keep_text(struct render *r, int line, struct str *text, struct value *out); /* copies into the arena, frees text */
 /* A list of what iterating gives: items, keys, characters. */
 tare_status iterate(struct render *r, int line, struct value v, struct list **out);
 tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
@@ -199,5 +193,13 @@ tare_status get_slice(struct render *r, int line, struct value v, const struct v
 tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
 int64_t count_chars(tare_text t);
 bool is_python_space(int32_t c);
+
+/* template_print.c */
+/* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
+tare_status print_text(struct render *r, int line, struct value v, struct str *out);
+tare_status print_json(struct render *r, int line, struct value v, int64_t indent, int level, struct str *out);
+/* The string itself, or str() of anything else. */
+tare_status as_text(struct render *r, int line, struct value v, tare_text *out);
+tare_status keep_text(struct render *r, int line, struct str *text, struct value *out); /* copies into the arena, frees text */
 
 #endif
