@@ -32,7 +32,8 @@ struct comm {
     tare_status (*broadcast)(struct comm *c, void *data, int64_t n, int root, struct err *e);
     tare_status (*barrier)(struct comm *c, struct err *e);
 
-    /* ---- the backend's memory (host memory on the CPU), equal pieces */
+    /* ---- the backend's memory (host memory on the CPU), equal pieces. On a device they come behind what it was given to do before, and what it is given
+     * afterwards finds their results: the caller need not wait for it. */
     /* out [R, bytes] <- in [bytes] of every rank; in may be its own piece of out. */
     tare_status (*all_gather)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
     /* out [n] <- sum over ranks q of piece r of in_q [R, n], added in fp32 in the tree of comm_tree_sum. in is left as it is; out may be
@@ -47,6 +48,10 @@ struct comm {
      * the transfer runs while the caller computes (nccl). Without it the work is done in begin or in wait: on a CPU a copy takes a core either way. */
     tare_status (*gather_begin)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
     tare_status (*gather_wait)(struct comm *c, struct err *e);
+    /* all_to_all in the same two halves, for a layer's gradients while the next layer computes: at most COMM_EXCHANGES under way, waited for in their
+     * order; gathers may be begun and waited for between. */
+    tare_status (*exchange_begin)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
+    tare_status (*exchange_wait)(struct comm *c, struct err *e);
     bool overlaps;
 
     /* A collective of more than so many seconds is an error that names the ranks that are missing. 0: never. */
@@ -63,7 +68,7 @@ struct comm {
     int64_t step;
 };
 
-enum { COMM_PENDING = 4 };
+enum { COMM_PENDING = 4, COMM_EXCHANGES = 2 };
 
 tare_status comm_self(struct comm *out, struct err *e);
 /* The communicator of this process: that of ranks_start (ranks.h), else a job of one rank. ranks: dist.ranks. */

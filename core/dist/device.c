@@ -14,15 +14,20 @@ enum {
     PIECE = 1 << 22, /* floats that a deterministic reduce_scatter exchanges with a rank at a time */
     SLOT_CALL = 0,
     SLOT_PENDING = 1, /* .. + COMM_PENDING - 1 */
+    SLOT_EXCHANGE = SLOT_PENDING + COMM_PENDING,
 };
+_Static_assert(SLOT_EXCHANGE + COMM_EXCHANGES <= GPU_SLOTS, "every half has a slot");
 
 struct device {
     struct comm host; /* what was replaced */
     const struct kernels *k;
     const struct kctx *ctx;
     struct gpu_collectives *gpu;
+    void *stream; /* that the backend computes on; NULL: not known */
     bool deterministic;
-    int begun, waited;
+    struct {
+        int begun, waited; /* halves, counted */
+    } gathers, exchanges;
     float *scratch; /* [R, PIECE], the backend's memory */
     char *copy[2];  /* host memory */
     int64_t copy_size[2];
@@ -149,7 +154,7 @@ static tare_status broken(const struct device *d, const char *what, struct err *
 /* The stream of collectives follows the compute stream by itself when it knows it. */
 static tare_status before(const struct device *d, struct err *e)
 {
-    return d->ctx->stream ? TARE_OK : finish(d, e);
+    return d->stream ? TARE_OK : finish(d, e);
 }
 
 /* The host waits, so that a rank that hangs is seen to (comm.h, timeout_s), and what comes next finds the result there. */
@@ -231,17 +236,35 @@ static tare_status nccl_reduce_scatter(struct comm *c, const float *in, int64_t 
 static tare_status nccl_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct device *d = c->self;
-    if (d->begun - d->waited >= COMM_PENDING) FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
+    if (d->gathers.begun - d->gathers.waited >= COMM_PENDING)
+        FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
     TRY(before(d, e));
-    if (d->gpu->all_gather(d->gpu, SLOT_PENDING + d->begun++ % COMM_PENDING, in, bytes, out)) return broken(d, "all_gather", e);
-    return TARE_OK;
+    const int slot = SLOT_PENDING + d->gathers.begun++ % COMM_PENDING;
+    return d->gpu->all_gather(d->gpu, slot, in, bytes, out) ? broken(d, "all_gather", e) : TARE_OK;
 }
 
 static tare_status nccl_gather_wait(struct comm *c, struct err *e)
 {
     struct device *d = c->self;
-    if (d->begun == d->waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
-    return wait_slot(c, SLOT_PENDING + d->waited++ % COMM_PENDING, "all_gather", e);
+    if (d->gathers.begun == d->gathers.waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
+    return wait_slot(c, SLOT_PENDING + d->gathers.waited++ % COMM_PENDING, "all_gather", e);
+}
+
+static tare_status nccl_exchange_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct device *d = c->self;
+    if (d->exchanges.begun - d->exchanges.waited >= COMM_EXCHANGES)
+        FAIL(e, TARE_E_COMM, "more than %d exchanges begun and not waited for", COMM_EXCHANGES);
+    TRY(before(d, e));
+    const int slot = SLOT_EXCHANGE + d->exchanges.begun++ % COMM_EXCHANGES;
+    return d->gpu->all_to_all(d->gpu, slot, in, bytes, out) ? broken(d, "all_to_all", e) : TARE_OK;
+}
+
+static tare_status nccl_exchange_wait(struct comm *c, struct err *e)
+{
+    struct device *d = c->self;
+    if (d->exchanges.begun == d->exchanges.waited) FAIL(e, TARE_E_COMM, "no exchange has been begun");
+    return wait_slot(c, SLOT_EXCHANGE + d->exchanges.waited++ % COMM_EXCHANGES, "all_to_all", e);
 }
 
 static tare_status load(struct gpu_collectives **out, struct err *e)
@@ -274,7 +297,7 @@ static tare_status open_nccl(struct device *d, struct err *e)
     TRY(comm_agree(&d->host, status, e));
     TRY(d->host.broadcast(&d->host, id, sizeof id, 0, e));
     TRY(finish(d, e)); /* the device is chosen */
-    if (d->gpu->open(d->gpu, d->host.rank, d->host.size, id, d->ctx->stream)) return broken(d, "NCCL", e);
+    if (d->gpu->open(d->gpu, d->host.rank, d->host.size, id, d->stream)) return broken(d, "NCCL", e);
     return TARE_OK;
 }
 
@@ -294,7 +317,12 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
         if (status) gpu = NULL;
     }
     TRY(mem_new((int64_t)sizeof *d, (void **)&d, e));
-    *d = (struct device){.host = *c, .k = k, .ctx = ctx, .gpu = gpu, .deterministic = deterministic};
+    *d = (struct device){.host = *c,
+                         .k = k,
+                         .ctx = ctx,
+                         .gpu = gpu,
+                         .stream = k->stream ? k->stream(ctx) : ctx->stream,
+                         .deterministic = deterministic};
     if (gpu) {
         const tare_status status = comm_agree(c, open_nccl(d, e), e);
         if (status) {
@@ -317,5 +345,7 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
     c->reduce_scatter = gpu ? nccl_reduce_scatter : staged_reduce_scatter;
     c->gather_begin = gpu ? nccl_gather_begin : staged_all_gather;
     c->gather_wait = gpu ? nccl_gather_wait : staged_wait;
+    c->exchange_begin = gpu ? nccl_exchange_begin : staged_all_to_all;
+    c->exchange_wait = gpu ? nccl_exchange_wait : staged_wait;
     return TARE_OK;
 }

@@ -1,7 +1,8 @@
 /* Collectives in a GPU's memory. A communicator is opened before the backend is; when the backend's memory is not the host's, its collectives in
- * "the backend's memory" (all_gather, reduce_scatter, all_to_all, gather_begin) are replaced here:
+ * "the backend's memory" (all_gather, reduce_scatter, all_to_all, gather_begin, exchange_begin) are replaced here:
  *
- *   nccl    by NCCL's, on a stream of their own, bootstrapped over the communicator that is replaced
+ *   nccl    by NCCL's, on a stream of their own, bootstrapped over the communicator that is replaced. It follows the backend's stream by events, so the host
+ *           gives out a layer's work while the last one's transfer runs; only the second halves wait on the host
  *   mpi     (or self, thread) by the same collectives between copies in host memory: slow, needs nothing
  *
  * Order of sums. reduce_scatter is the tree of comm_tree_sum with deterministic set: pieces are exchanged and added by the backend's own `add`, so

@@ -18,17 +18,22 @@
 enum {
     SLOT_CALL = 0,    /* and 1: blocking collectives */
     SLOT_PENDING = 2, /* .. 2 + COMM_PENDING - 1 */
-    PIECE = 1 << 18,  /* floats of a piece that reduce_scatter works on at a time */
+    SLOT_EXCHANGE = SLOT_PENDING + COMM_PENDING,
+    PIECE = 1 << 18, /* floats of a piece that reduce_scatter works on at a time */
     TAGS = 32768,
 };
+
+_Static_assert(SLOT_EXCHANGE + COMM_EXCHANGES <= TRANSPORT_SLOTS, "every half has a slot");
 
 struct process {
     struct transport *t;
     struct watch *watch;
-    uint32_t calls;    /* gives the tag */
-    int begun, waited; /* halves of gathers, counted */
-    bool crowded;      /* more threads than cores: do not spin */
-    float *scratch;    /* [2, R, PIECE] of reduce_scatter */
+    uint32_t calls; /* gives the tag */
+    struct {
+        int begun, waited; /* halves, counted */
+    } gathers, exchanges;
+    bool crowded;   /* more threads than cores: do not spin */
+    float *scratch; /* [2, R, PIECE] of reduce_scatter */
     int64_t scratch_size;
     const float **pieces; /* [R] */
 };
@@ -149,21 +154,27 @@ static tare_status process_broadcast(struct comm *c, void *data, int64_t n, int 
     return TARE_OK;
 }
 
+static tare_status post_all_to_all(struct comm *c, int slot, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    const char *from = in;
+    char *to = out;
+    const int tag = next_tag(c->self);
+    if (!bytes) return TARE_OK;
+    memcpy(to + c->rank * bytes, from + c->rank * bytes, (size_t)bytes);
+    for (int q = 0; q < c->size; q++)
+        if (q != c->rank) TRY(post(c, slot, false, q, tag, to + q * bytes, bytes, e));
+    for (int i = 1; i < c->size; i++) {
+        const int q = (c->rank + i) % c->size;
+        TRY(post(c, slot, true, q, tag, from + q * bytes, bytes, e));
+    }
+    return TARE_OK;
+}
+
 static tare_status process_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct process *p = c->self;
-    const char *from = in;
-    char *to = out;
-    const int tag = next_tag(p);
-    if (!bytes) return TARE_OK;
     watch_enter(p->watch, "all_to_all");
-    memcpy(to + c->rank * bytes, from + c->rank * bytes, (size_t)bytes);
-    for (int q = 0; q < c->size; q++)
-        if (q != c->rank) TRY(post(c, SLOT_CALL, false, q, tag, to + q * bytes, bytes, e));
-    for (int i = 1; i < c->size; i++) {
-        const int q = (c->rank + i) % c->size;
-        TRY(post(c, SLOT_CALL, true, q, tag, from + q * bytes, bytes, e));
-    }
+    TRY(post_all_to_all(c, SLOT_CALL, in, bytes, out, e));
     TRY(wait_slot(c, SLOT_CALL, "all_to_all", e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
@@ -204,22 +215,41 @@ static tare_status process_reduce_scatter(struct comm *c, const float *in, int64
     return TARE_OK;
 }
 
-/* ---- gathers in two halves */
+/* ---- gathers and exchanges in two halves: the messages are posted; a library without a thread of its own carries most of them in the wait */
 
 static tare_status process_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct process *p = c->self;
-    if (p->begun - p->waited >= COMM_PENDING) FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
-    const int slot = SLOT_PENDING + p->begun++ % COMM_PENDING;
+    if (p->gathers.begun - p->gathers.waited >= COMM_PENDING)
+        FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
+    const int slot = SLOT_PENDING + p->gathers.begun++ % COMM_PENDING;
     return post_gather(c, slot, in, bytes, out, NULL, e);
 }
 
 static tare_status process_gather_wait(struct comm *c, struct err *e)
 {
     struct process *p = c->self;
-    if (p->begun == p->waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
+    if (p->gathers.begun == p->gathers.waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
     watch_enter(p->watch, "all_gather");
-    TRY(wait_slot(c, SLOT_PENDING + p->waited++ % COMM_PENDING, "all_gather", e));
+    TRY(wait_slot(c, SLOT_PENDING + p->gathers.waited++ % COMM_PENDING, "all_gather", e));
+    watch_enter(p->watch, NULL);
+    return TARE_OK;
+}
+
+static tare_status process_exchange_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    struct process *p = c->self;
+    if (p->exchanges.begun - p->exchanges.waited >= COMM_EXCHANGES)
+        FAIL(e, TARE_E_COMM, "more than %d exchanges begun and not waited for", COMM_EXCHANGES);
+    return post_all_to_all(c, SLOT_EXCHANGE + p->exchanges.begun++ % COMM_EXCHANGES, in, bytes, out, e);
+}
+
+static tare_status process_exchange_wait(struct comm *c, struct err *e)
+{
+    struct process *p = c->self;
+    if (p->exchanges.begun == p->exchanges.waited) FAIL(e, TARE_E_COMM, "no exchange has been begun");
+    watch_enter(p->watch, "all_to_all");
+    TRY(wait_slot(c, SLOT_EXCHANGE + p->exchanges.waited++ % COMM_EXCHANGES, "all_to_all", e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
 }
@@ -344,6 +374,8 @@ tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
                          .all_to_all = process_all_to_all,
                          .gather_begin = process_gather_begin,
                          .gather_wait = process_gather_wait,
+                         .exchange_begin = process_exchange_begin,
+                         .exchange_wait = process_exchange_wait,
                          .timeout_s = timeout_s,
                          .abort = process_abort,
                          .note = process_note,

@@ -61,6 +61,8 @@ tare_status comm_self(struct comm *out, struct err *e)
                          .all_to_all = self_all_gather,
                          .gather_begin = self_all_gather,
                          .gather_wait = self_nothing,
+                         .exchange_begin = self_all_gather,
+                         .exchange_wait = self_nothing,
                          .abort = self_abort,
                          .free = self_free};
     return TARE_OK;

@@ -211,6 +211,8 @@ static struct comm thread_comm(struct member *m, int rank, int size, double time
                          .all_to_all = thread_all_to_all,
                          .gather_begin = thread_all_gather,
                          .gather_wait = thread_wait,
+                         .exchange_begin = thread_all_to_all,
+                         .exchange_wait = thread_wait,
                          .timeout_s = timeout_s,
                          .abort = thread_abort,
                          .free = thread_free};

@@ -116,9 +116,11 @@ static void fill_lasting(const struct plan_input *in, const struct sizes *z, int
     b[PLAN_GRADIENTS] = F32 * z->own;
     b[PLAN_MOMENTS] = 2 * F32 * (in->shard == SHARD_NONE ? z->params : z->own);
     b[PLAN_SAMPLER] = z->packed + (parted ? F32 * (z->first + z->vectors) : 0);
-    /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer, and what the ranks send of one */
-    b[PLAN_GATHERED] =
-        F32 * ((parted ? 2 * z->layer + z->last : 0) + z->ends + z->layer + (in->ranks > 1 ? larger(z->ends, z->layer) : 0));
+    /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer (between GPUs two: one is sent while the next is
+     * computed), and what the ranks send of one */
+    const bool overlaps = in->machine.gpu && in->ranks > 1 && strcmp(in->config->dist.communicator, "mpi") != 0;
+    b[PLAN_GATHERED] = F32 * ((parted ? 2 * z->layer + z->last : 0) + z->ends + (overlaps ? 2 : 1) * z->layer +
+                              (in->ranks > 1 ? larger(z->ends, z->layer) : 0));
 }
 
 /* ---- the update */

@@ -151,10 +151,17 @@ static tare_status backward_weights(struct model *m, int64_t u, const float **w,
     return m->k->matmul_dx_packed ? TARE_OK : unit_weights(m, u, w, e);
 }
 
-tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e)
+/* The unit of the head, and the last layer's on its way. */
+static tare_status head_weights(struct model *m, struct err *e)
 {
     const float *w;
     TRY(backward_weights(m, model_head_unit(m), &w, e));
+    return m->k->matmul_dx_packed ? TARE_OK : unit_prefetch(m, m->shape.layers, e);
+}
+
+tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e)
+{
+    TRY(head_weights(m, e));
     grads_begin(g, model_head_unit(m));
     return TARE_OK;
 }
@@ -219,7 +226,7 @@ tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
 {
     const int64_t L = m->shape.layers;
     const float *w;
-    TRY(backward_weights(m, model_head_unit(m), &w, e));
+    TRY(head_weights(m, e));
     TRY(grads_end(g, L + 1, e));
     for (int64_t l = L - 1; l >= 0; l--) {
         TRY(layer_weights(m, l, &w, e));

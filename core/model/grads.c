@@ -31,14 +31,15 @@ static tare_status take_all(struct grads *g, struct err *e)
     }
     TRY(take(m, m->n_own, "the sums of gradients", &g->sum_bytes, &g->sum, e));
     TRY(take(m, ends, "the gradient of the head", &g->window_bytes, &g->ends, e));
-    TRY(take(m, layer, "the gradient of a layer", &g->window_bytes, &g->layer, e));
+    TRY(take(m, layer, "the gradient of a layer", &g->window_bytes, &g->layer[0], e));
     if (m->ranks == 1) return TARE_OK;
+    if (m->comm->overlaps) TRY(take(m, layer, "the gradient of the next layer", &g->window_bytes, &g->layer[1], e));
     return take(m, ends > layer ? ends : layer, "the ranks' gradients", &g->window_bytes, &g->received, e);
 }
 
 tare_status grads_new(struct model *m, struct grads *out, struct err *e)
 {
-    *out = (struct grads){.m = m, .active = 1};
+    *out = (struct grads){.m = m, .active = 1, .pending = -1};
     const tare_status status = take_all(out, e);
     if (status) grads_free(out);
     return status;
@@ -46,15 +47,21 @@ tare_status grads_new(struct model *m, struct grads *out, struct err *e)
 
 void grads_free(struct grads *g)
 {
-    float *const all[] = {g->sum, g->ends, g->layer, g->received};
-    for (int i = 0; i < 4; i++)
+    float *const all[] = {g->sum, g->ends, g->layer[0], g->layer[1], g->received};
+    for (int i = 0; i < 5; i++)
         if (all[i]) g->m->k->release(&g->m->ctx, all[i]);
     *g = (struct grads){0};
 }
 
+static float *window_of(const struct grads *g, int64_t u)
+{
+    return at_the_ends(g->m, u) ? g->ends : g->layer[g->turn];
+}
+
 float *grads_begin(struct grads *g, int64_t u)
 {
-    float *window = at_the_ends(g->m, u) ? g->ends : g->layer;
+    if (!at_the_ends(g->m, u) && g->layer[1]) g->turn = !g->turn; /* the other one may be on its way */
+    float *window = window_of(g, u);
     g->m->k->zero(&g->m->ctx, window, unit_floats(g->m, u) * (int64_t)sizeof(float));
     return window;
 }
@@ -64,16 +71,31 @@ float *grads_head(const struct grads *g)
     return g->ends;
 }
 
+static void add(const struct grads *g, int64_t u, const float *from, int windows)
+{
+    const int64_t piece = unit_piece(g->m, u);
+    for (int r = 0; r < windows; r++) g->m->k->add(&g->m->ctx, g->sum + unit_own(g->m, u), from + r * piece, piece);
+}
+
+/* What is on its way arrives and is added. */
+static tare_status settle(struct grads *g, struct err *e)
+{
+    if (g->pending < 0) return TARE_OK;
+    TRY(g->m->comm->exchange_wait(g->m->comm, e));
+    add(g, g->pending, g->received, g->active);
+    g->pending = -1;
+    return TARE_OK;
+}
+
 tare_status grads_end(struct grads *g, int64_t u, struct err *e)
 {
     struct model *m = g->m;
-    const int64_t piece = unit_piece(m, u);
-    float *sum = g->sum + unit_own(m, u), *from = at_the_ends(m, u) ? g->ends : g->layer;
-    if (m->ranks > 1) {
-        if (m->k->finish) m->k->finish(&m->ctx);
-        TRY(m->comm->all_to_all(m->comm, from, piece * (int64_t)sizeof(float), g->received, e));
-        from = g->received;
+    if (m->ranks == 1) {
+        add(g, u, window_of(g, u), g->active);
+        return TARE_OK;
     }
-    for (int r = 0; r < g->active; r++) m->k->add(&m->ctx, sum, from + r * piece, piece);
-    return TARE_OK;
+    TRY(settle(g, e)); /* the unit before, which came while this one was computed */
+    TRY(m->comm->exchange_begin(m->comm, window_of(g, u), unit_piece(m, u) * (int64_t)sizeof(float), g->received, e));
+    g->pending = u;
+    return g->layer[1] && u ? TARE_OK : settle(g, e); /* unit 0 is a pass's last */
 }

@@ -6,7 +6,10 @@
  *   ((0 + g_0) + g_1) + g_2 + ...            over all micro-batches of the minibatch, in their order
  *
  * whatever R is, and the weights get the same bits on every number of ranks. A tree would need log2 of the number of summands more copies of the gradient on one
- * rank; the chain needs one window. */
+ * rank; the chain needs one window.
+ *
+ * Where transfers run beside the computation (comm.h, overlaps) grads_end only begins to send a window, and it is added by the next grads_end: the layer
+ * below is computed in a second window meanwhile. One transfer is under way at a time; the order of all sums stays the same. */
 #ifndef TARE_CORE_GRADS_H
 #define TARE_CORE_GRADS_H
 
@@ -14,10 +17,13 @@
 
 struct grads {
     struct model *m;
-    float *sum;          /* [n_own] */
-    float *ends, *layer; /* windows: the unit that holds the head or the embedding; the others */
-    float *received;     /* the ranks' pieces of a window; NULL on one rank */
-    int active;          /* ranks that have a micro-batch in this round: the first ones */
+    float *sum; /* [n_own] */
+    float *ends,
+        *layer[2];   /* windows: the unit that holds the head or the embedding; the others, in turns where transfers overlap */
+    float *received; /* the ranks' pieces of a window; NULL on one rank */
+    int turn;        /* the window of layers that is open */
+    int64_t pending; /* the unit whose pieces are on their way to received; -1: none */
+    int active;      /* ranks that have a micro-batch in this round: the first ones */
     int64_t sum_bytes, window_bytes;
 };
 
@@ -27,7 +33,7 @@ void grads_free(struct grads *g);
 float *grads_begin(struct grads *g, int64_t u);
 /* The window of the unit with the head, as it is. */
 float *grads_head(const struct grads *g);
-/* Adds the windows of all active ranks to the sums. Collective. */
+/* Adds the windows of all active ranks to the sums, at the latest with unit 0, which comes last. Collective. */
 tare_status grads_end(struct grads *g, int64_t u, struct err *e);
 
 #endif

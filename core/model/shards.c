@@ -72,7 +72,6 @@ static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
     struct unit_window *w = window_of(m, u);
     struct comm *c = m->comm;
     const int64_t bytes = unit_piece(m, u) * (int64_t)sizeof(float);
-    if (m->k->finish) m->k->finish(&m->ctx); /* nothing still writes the piece or reads the window */
     w->unit = -1;
     TRY((wait ? c->all_gather : c->gather_begin)(c, m->weights + unit_own(m, u), bytes, w->data, e));
     *w = (struct unit_window){.data = w->data, .unit = u, .version = m->version, .pending = !wait};

@@ -124,6 +124,38 @@ done:
     return status;
 }
 
+/* Exchanges in two halves, COMM_EXCHANGES at a time, with a gather on its way and a barrier between. */
+static inline tare_status use_exchanges(struct comm *c, int64_t n, struct err *e)
+{
+    enum { K = COMM_EXCHANGES };
+    float *in = NULL, *out = NULL, *whole = NULL;
+    tare_status status;
+    const int64_t bytes = n * (int64_t)sizeof(float), all = c->size * n;
+    TRY_TO(status, done, mem_new(K * all * 4 + 4, (void **)&in, e));
+    TRY_TO(status, done, mem_new(K * all * 4 + 4, (void **)&out, e));
+    TRY_TO(status, done, mem_new(all * 4 + 4, (void **)&whole, e));
+    for (int round = 0; round < 3; round++) {
+        for (int64_t i = 0; i < K * all; i++) in[i] = value(c->rank + 100 * round, i);
+        TRY_TO(status, done, c->exchange_begin(c, in, bytes, out, e));
+        TRY_TO(status, done, c->gather_begin(c, in, bytes, whole, e));
+        for (int k = 1; k < K; k++) TRY_TO(status, done, c->exchange_begin(c, in + k * all, bytes, out + k * all, e));
+        TRY_TO(status, done, c->barrier(c, e));
+        TRY_TO(status, done, c->gather_wait(c, e));
+        for (int k = 0; k < K; k++) TRY_TO(status, done, c->exchange_wait(c, e));
+        for (int k = 0; k < K; k++)
+            for (int r = 0; r < c->size; r++)
+                for (int64_t i = 0; i < n; i++)
+                    if (out[k * all + r * n + i] != value(r + 100 * round, k * all + c->rank * n + i) ||
+                        whole[r * n + i] != value(r + 100 * round, i))
+                        FAIL_TO(status, done, e, TARE_E_GENERIC, "exchange %d: piece of rank %d, element %lld", k, r, (long long)i);
+    }
+done:
+    mem_free(in);
+    mem_free(out);
+    mem_free(whole);
+    return status;
+}
+
 static inline tare_status use_agree(struct comm *c, struct err *e)
 {
     struct err mine = {0};
@@ -173,6 +205,7 @@ static inline tare_status use_all(struct comm *c, void *ctx, struct err *e)
         TRY(use_all_gather(c, n, e));
         TRY(use_reduce_scatter(c, n, e));
         TRY(use_all_to_all(c, n, e));
+        TRY(use_exchanges(c, n, e));
     }
     TRY(use_agree(c, e));
     return use_same(c, e);

@@ -43,6 +43,7 @@ static tare_status collectives(struct comm *c, struct err *e)
     TRY(use_reduce_scatter(c, 700001, e)); /* several pieces */
     TRY(use_all_gather(c, 300007, e));
     TRY(use_pending(c, e));
+    TRY(use_exchanges(c, 100003, e));
     for (int i = 0; i < 500; i++) TRY(c->barrier(c, e));
     if (!c->rank) printf("all right on %d ranks\n", c->size);
     return TARE_OK;

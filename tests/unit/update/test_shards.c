@@ -52,7 +52,63 @@ static void make_batch(struct arena *a)
     b->n_tokens = b->token_begin[M * G];
 }
 
+/* ---- a communicator whose transfers run while the rank computes, as between GPUs: what is begun is carried as late as can be, in the wait. Until then its
+ * target holds no numbers, and its source must not change. */
+enum { TRACE = 4096 };
+struct call {
+    char what;
+    int64_t bytes;
+};
+struct late { /* of a rank */
+    struct comm *inner;
+    const void *in;
+    void *out;
+    int64_t bytes, exchanges, beside; /* begun; gathers that were begun while one was on its way */
+    uint64_t hash;
+    bool pending;
+    struct call trace[TRACE];
+    int64_t n_trace;
+};
+static _Thread_local struct late *late;
+
+static void note(char what, int64_t bytes)
+{
+    assert_true(late->n_trace < TRACE);
+    late->trace[late->n_trace++] = (struct call){what, bytes};
+}
+
+static tare_status late_exchange_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    (void)e;
+    assert_false(late->pending); /* one received buffer: one transfer at a time */
+    note('x', bytes);
+    late->in = in, late->bytes = bytes, late->out = out, late->pending = true;
+    late->hash = fs_hash(in, c->size * bytes, 0);
+    late->exchanges++;
+    memset(out, 0xff, (size_t)(c->size * bytes));
+    return TARE_OK;
+}
+
+static tare_status late_exchange_wait(struct comm *c, struct err *e)
+{
+    assert_true(late->pending);
+    note('w', late->bytes);
+    late->pending = false;
+    if (fs_hash(late->in, c->size * late->bytes, 0) != late->hash)
+        FAIL(e, TARE_E_STATE, "a window was written while it was on its way");
+    return c->all_to_all(c, late->in, late->bytes, late->out, e);
+}
+
+static tare_status late_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    note('g', bytes);
+    late->beside += late->pending;
+    return late->inner->gather_begin(c, in, bytes, out, e);
+}
+
 struct job {
+    bool late;
+    struct late ranks[8];
     const char *folder;
     const struct kernels *k;
     enum shard shard;
@@ -87,6 +143,15 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
 {
     struct job *j = ctx;
     struct result *r = &j->result[c->rank];
+    struct comm beside = *c;
+    if (j->late) {
+        late = &j->ranks[c->rank];
+        late->inner = c;
+        beside.exchange_begin = late_exchange_begin, beside.exchange_wait = late_exchange_wait;
+        beside.gather_begin = late_gather_begin;
+        beside.overlaps = true;
+        c = &beside;
+    }
     struct model *m = NULL;
     struct trainer *t = NULL;
     tare_status status;
@@ -129,6 +194,28 @@ static struct job run_ranks(int ranks, enum shard shard, int64_t shards)
     return j;
 }
 
+/* The same with transfers beside the computation: every rank begins and waits in the same order, and one transfer is on its way while the next layer is
+ * computed. */
+static void run_late(int ranks, enum shard shard, const struct result *want)
+{
+    static struct job j;
+    struct err e = {0};
+    j = (struct job){.late = true, .folder = folder, .shard = shard, .shards = 8};
+    assert_ok(kernels_cpu(NULL, &j.k, &e), &e);
+    assert_ok(comm_threads(ranks, 30, train_rank, &j, &e), &e);
+    for (int r = 0; r < ranks; r++) {
+        const struct late *l = &j.ranks[r];
+        assert_true(j.result[r].weights == want->weights && j.result[r].moments == want->moments);
+        for (int s = 0; s < STEPS; s++) assert_memory_equal(&j.result[r].report[s], &want->report[s], sizeof *want->report);
+        assert_false(l->pending);
+        assert_true(ranks == 1 ? !l->exchanges : l->exchanges > 20);
+        assert_true(ranks == 1 || shard != SHARD_ZERO3 || l->beside > 5);
+        assert_int_equal(l->n_trace, j.ranks[0].n_trace);
+        for (int64_t i = 0; i < l->n_trace; i++)
+            assert_true(l->trace[i].what == j.ranks[0].trace[i].what && l->trace[i].bytes == j.ranks[0].trace[i].bytes);
+    }
+}
+
 static void same_result(const struct result *a, const struct result *b)
 {
     assert_true(a->weights == b->weights);
@@ -151,6 +238,8 @@ static void same_bits_on_every_number_of_ranks(void **state)
                 const struct job j = run_ranks(RANKS[i], SHARDS[s], 8);
                 for (int r = 0; r < RANKS[i]; r++) same_result(&one.result[0], &j.result[r]);
             }
+        for (int ranks = 1; ranks <= 4; ranks += ranks == 2 ? 2 : 1) run_late(ranks, SHARD_ZERO3, &one.result[0]);
+        run_late(3, SHARD_ZERO1, &one.result[0]);
         train.recompute = "layer";
         const struct job again = run_ranks(2, SHARD_ZERO3, 8);
         same_result(&one.result[0], &again.result[0]);
