@@ -285,7 +285,7 @@ static tare_status open_model(struct generator *g, struct err *e)
     TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
     TRY(pool_new((int)c->run.threads, &g->pool, e));
     TRY(model_load(g->folder, &c->model, k, g->pool, &g->m, e));
-    g->m->ctx.batch_invariant = !strcmp(c->run.deterministic, "batch_invariant");
+    model_set_deterministic(g->m, c->run.deterministic);
     TRY(sampler_new(g->m, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e));
     TRY(sample_params_from(&c->rollout, g->m->shape.vocab, config_where(c, "rollout", "stop_ids"), &g->config.arena, &g->params,
                            e));

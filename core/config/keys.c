@@ -61,7 +61,7 @@ const struct config_key CONFIG_KEYS[] = {
            "bits of a row's "
            "logits in every batch, so what sampling and update compute agrees exactly; the CPU always has it, a GPU pays with "
            "time. false: a GPU "
-           "may use faster orders."),
+           "may use faster orders. Of training, sft, eval and generate alike."),
 
     TEXT(model, path, "",
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),

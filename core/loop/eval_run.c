@@ -77,6 +77,7 @@ static tare_status open_model(struct evaluation_run *r, struct err *e)
     TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
     TRY(prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e));
     TRY(model_load(c->model.path, &c->model, r->kernels, r->pool, &r->model, e));
+    model_set_deterministic(r->model, c->run.deterministic);
     struct rollout_config sampling = c->rollout;
     sampling.temperature = c->eval.temperature;
     sampling.top_p = c->eval.top_p;

@@ -67,7 +67,7 @@ static tare_status load_model(struct run *r, const char *folder, struct model **
     enum shard shard;
     TRY(shard_from(c->dist.shard, &shard, e));
     TRY(model_load_sharded(folder, &c->model, r->kernels, r->pool, &r->comm, shard, out, e));
-    (*out)->ctx.batch_invariant = !strcmp(c->run.deterministic, "batch_invariant");
+    model_set_deterministic(*out, c->run.deterministic);
     return TARE_OK;
 }
 

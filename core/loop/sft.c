@@ -106,6 +106,7 @@ static tare_status sft_open(struct sft *s, const struct config *c, struct err *e
     TRY(dataset_load(c->data.train, c->data.limit, &s->data, e));
     TRY(warm_start(c, e));
     TRY(open_model(s, k, e));
+    model_set_deterministic(s->model, c->run.deterministic);
     TRY(order_init(&s->order, s->data.n, c->data.shuffle, (uint64_t)c->run.seed, e));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((s->data.n + c->sft.batch - 1) / c->sft.batch);
     return trainer_new(s->model, NULL, &c->train, &c->loss, 1, (uint64_t)c->run.seed, s->steps, &s->trainer, e);

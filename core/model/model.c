@@ -37,6 +37,11 @@ static void source_zero(const void *ctx, void *p, int64_t bytes)
     m->k->zero(&m->ctx, p, bytes);
 }
 
+void model_set_deterministic(struct model *m, const char *deterministic)
+{
+    m->ctx.batch_invariant = !strcmp(deterministic, "batch_invariant");
+}
+
 void model_arena_init(const struct model *m, struct arena *a, const char *name)
 {
     arena_init_from(a, name, m->k->device ? &m->source : NULL);

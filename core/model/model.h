@@ -129,6 +129,8 @@ tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 uint64_t model_hash(const struct model *m);
+/* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h); clones take it over. */
+void model_set_deterministic(struct model *m, const char *deterministic);
 /* An arena whose tensors (tensor_new) lie in the memory of m's backend. m outlives it. */
 void model_arena_init(const struct model *m, struct arena *a, const char *name);
 /* Host bytes where operations may read them: themselves, or a copy in `room` of the backend's memory. */

@@ -59,6 +59,23 @@ for where in cpu fake; do
 done
 cmp -s generated.cpu generated.fake && ok || bad "generated texts differ"
 
+# ---- run.deterministic reaches the operations of every command
+invariant() { # VALUE COMMAND...: how many operations of a command were asked for batch_invariant, "some" or "none"
+    rm -f report.txt
+    TARE_FAKE_REPORT=$PWD/report.txt "${@:2}" run.device=cuda run.deterministic="$1" > out.txt 2> log.txt < /dev/null || { bad "${*:2}"; cat log.txt; }
+    awk '{ print ($10 > 0 && $10 < $12) ? "some" : $10 ? "all" : "none" }' report.txt
+}
+for value in true false batch_invariant; do
+    want=$([ $value = batch_invariant ] && echo some || echo none)
+    rm -rf evaluated taught warm warmed
+    [ "$(invariant $value "$TARE" eval tiny.ini model.path=base eval.out=evaluated eval.max_new_tokens=4)" = "$want" ] && ok || bad "eval, run.deterministic=$value: $(cat report.txt)"
+    [ "$(invariant $value "$TARE" sft sft.ini sft.out=taught sft.steps=2)" = "$want" ] && ok || bad "sft, run.deterministic=$value: $(cat report.txt)"
+    sed 's/^out = base/out = warm/; s/^steps = .*/steps = 2/' sft.ini > warm.ini
+    [ "$(invariant $value "$TARE" train tiny.ini model.path=warm model.warm_start=warm.ini run.dir=warmed train.steps=1 log.progress=none)" = "$want" ] && ok ||
+        bad "train behind a warm start, run.deterministic=$value: $(cat report.txt)"
+done
+cmp -s evaluated/samples.jsonl <(rm -rf again && "$TARE" eval tiny.ini model.path=base eval.out=again eval.max_new_tokens=4 > /dev/null 2>&1 && cat again/samples.jsonl) && ok || bad "the evaluation on the fake device has other samples than on the CPU"
+
 # ---- memory: one region, as large as `tare plan` says, taken before the model is loaded
 rm -f report.txt
 TARE_FAKE_REPORT=$PWD/report.txt run run.dir=region run.device=cuda $more eval.every=3 || { bad "the run in a region failed"; cat log.txt; }
