@@ -137,13 +137,23 @@ static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, c
     }
 }
 
-/* With zero1 every rank has trained its pieces of weights that lie whole everywhere. */
-static tare_status exchange_pieces(struct model *m, struct err *e)
+/* With zero1 every rank has trained its pieces of weights that lie whole everywhere: the others' pieces of unit u are sent for. */
+static tare_status send_for(struct model *m, int64_t u, struct err *e)
 {
-    for (int64_t u = 0; m->ranks > 1 && m->shard == SHARD_ZERO1 && u < unit_count(m); u++)
-        TRY(m->comm->all_gather(m->comm, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float),
-                                m->weights + m->unit_begin[u], e));
-    return TARE_OK;
+    if (model_is_whole(m))
+        return m->comm->gather_begin(m->comm, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float),
+                                     m->weights + m->unit_begin[u], e);
+    return unit_prefetch(m, u, e);
+}
+
+/* Unit u whole and up to date; the next one is on its way then. */
+static tare_status bring(struct model *m, int64_t u, const float **whole, struct err *e)
+{
+    const bool sends = m->ranks > 1 && m->shard != SHARD_NONE;
+    if (sends && u == 0) TRY(send_for(m, 0, e));
+    if (sends && model_is_whole(m)) TRY(m->comm->gather_wait(m->comm, e));
+    TRY(unit_weights(m, u, whole, e));
+    return sends && u + 1 < unit_count(m) ? send_for(m, u + 1, e) : TARE_OK;
 }
 
 static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
@@ -151,8 +161,7 @@ static tare_status refresh_units(struct model *m, struct refresh_proof *proof, s
     uint64_t hash = 0;
     for (int64_t u = 0; u < unit_count(m); u++) {
         const float *whole;
-        TRY(unit_weights(m, u, &whole, e));
-        if (u + 1 < unit_count(m)) TRY(unit_prefetch(m, u + 1, e));
+        TRY(bring(m, u, &whole, e));
         TRY(refresh_unit(m, proof, u, whole, e));
         TRY(copy_vectors(m, u, whole, e));
         pack_unit(m, proof, u, whole);
@@ -169,8 +178,7 @@ tare_status model_refresh(struct model *m, struct err *e)
     kernels_at(&m->ctx, "the compute copy of the weights", -1);
     m->version++;
     TRY(refresh_begin(m, &proof, e));
-    tare_status status = exchange_pieces(m, e);
-    if (!status) status = refresh_units(m, &proof, e);
+    tare_status status = refresh_units(m, &proof, e);
     if (!status) status = refresh_end(m, &proof, e);
     if (!status) return model_finish(m, e);
     mem_free(proof.owners);

@@ -141,8 +141,11 @@ void *cuda_take(const struct kctx *c, int64_t bytes, const char *what)
     struct kernel_memory m;
     char why[200];
     cuda_memory_use(c, &m);
-    snprintf(why, sizeof why, "%lld bytes asked; the region that was planned has %lld left (%lld in one piece), the device %lld",
-             (long long)bytes, (long long)(m.region - m.held), (long long)m.largest, (long long)m.device);
+    int n = snprintf(why, sizeof why, "%.1f MiB asked, the device has %.1f MiB left", (double)bytes / (1 << 20),
+                     (double)m.device / (1 << 20));
+    if (m.region)
+        snprintf(why + n, sizeof why - (size_t)n, ", the region that was planned %.1f MiB (%.1f MiB in one piece)",
+                 (double)(m.region - m.held) / (1 << 20), (double)m.largest / (1 << 20));
     cuda_failed(c, TARE_E_NOMEM, what, why);
     return NULL;
 }
