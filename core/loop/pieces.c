@@ -1,5 +1,6 @@
 #include "loop/pieces.h"
 
+#include "base/fs.h"
 #include "model/shards.h"
 
 #include <stdio.h>
@@ -19,25 +20,19 @@ static void section_name(enum array a, int64_t u, char *out, size_t room)
     snprintf(out, room, "%s.%lld", NAMES[a], (long long)u);
 }
 
-enum dtype save_dtype(const struct run *r)
+static float *array_of(const struct training *t, enum array a, bool *whole)
 {
-    const char *asked = r->config->model.save_dtype;
-    return !strcmp(asked, "auto") ? r->model->file_dtype : !strcmp(asked, "bf16") ? DTYPE_BF16 : DTYPE_F32;
-}
-
-static float *array_of(const struct run *r, enum array a, bool *whole)
-{
-    const struct model *m = r->model;
+    const struct model *m = t->model;
     *whole = a == WEIGHTS ? model_is_whole(m) : m->shard == SHARD_NONE;
-    return a == WEIGHTS ? m->weights : a == MOMENT1 ? r->trainer->moment1 : r->trainer->moment2;
+    return a == WEIGHTS ? m->weights : a == MOMENT1 ? t->trainer->moment1 : t->trainer->moment2;
 }
 
-static tare_status write_piece(const struct run *r, struct state_writer *w, enum array a, int64_t u, struct err *e)
+static tare_status write_piece(const struct training *t, struct state_writer *w, enum array a, int64_t u, struct err *e)
 {
-    const struct model *m = r->model;
+    const struct model *m = t->model;
     const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
     bool whole;
-    const float *array = array_of(r, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
+    const float *array = array_of(t, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
     float *host = NULL;
     char name[64];
     section_name(a, u, name, sizeof name);
@@ -51,24 +46,24 @@ static tare_status write_piece(const struct run *r, struct state_writer *w, enum
     return status;
 }
 
-tare_status write_pieces(const struct run *r, struct state_writer *w, struct err *e)
+tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e)
 {
-    const int last = save_dtype(r) == DTYPE_F32 ? MOMENT2 : WEIGHTS;
+    const int last = t->dtype == DTYPE_F32 ? MOMENT2 : WEIGHTS;
     for (int a = MOMENT1; a <= last; a++)
-        for (int64_t u = 0; u < unit_count(r->model); u++) TRY(write_piece(r, w, (enum array)a, u, e));
+        for (int64_t u = 0; u < unit_count(t->model); u++) TRY(write_piece(t, w, (enum array)a, u, e));
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- reading */
 
 /* What this rank holds of unit u, its piece or all of it, out of the pieces of the ranks that wrote it. */
-static tare_status read_unit(const struct run *r, struct state_reader *const *files, int64_t ranks, enum array a, int64_t u,
+static tare_status read_unit(const struct training *t, struct state_reader *const *files, int64_t ranks, enum array a, int64_t u,
                              struct err *e)
 {
-    const struct model *m = r->model;
+    const struct model *m = t->model;
     const int64_t size = m->unit_size[u], mine = unit_piece(m, u);
     bool whole;
-    float *array = array_of(r, a, &whole), *to = array + (whole ? m->unit_begin[u] : unit_own(m, u));
+    float *array = array_of(t, a, &whole), *to = array + (whole ? m->unit_begin[u] : unit_own(m, u));
     const int64_t begin = whole ? 0 : m->rank * mine, end = whole || begin + mine > size ? size : begin + mine;
     char name[64];
     section_name(a, u, name, sizeof name);
@@ -86,17 +81,18 @@ static tare_status read_unit(const struct run *r, struct state_reader *const *fi
     return TARE_OK;
 }
 
-static tare_status read_arrays(struct run *r, struct state_reader *const *files, int64_t ranks, const char *folder, struct err *e)
+static tare_status read_arrays(const struct training *t, struct state_reader *const *files, int64_t ranks, const char *folder,
+                               struct err *e)
 {
-    for (int64_t u = 0; u < unit_count(r->model); u++) {
-        TRY(read_unit(r, files, ranks, MOMENT1, u, e));
-        TRY(read_unit(r, files, ranks, MOMENT2, u, e));
-        if (state_has(files[0], "weights.0")) TRY(read_unit(r, files, ranks, WEIGHTS, u, e));
+    for (int64_t u = 0; u < unit_count(t->model); u++) {
+        TRY(read_unit(t, files, ranks, MOMENT1, u, e));
+        TRY(read_unit(t, files, ranks, MOMENT2, u, e));
+        if (state_has(files[0], "weights.0")) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
     }
-    return state_has(files[0], "weights.0") ? TARE_OK : model_read_weights(r->model, folder, e);
+    return state_has(files[0], "weights.0") ? TARE_OK : model_read_weights(t->model, folder, e);
 }
 
-tare_status read_pieces(struct run *r, const char *folder, int64_t ranks, struct err *e)
+tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e)
 {
     struct state_reader **files;
     char name[64], path[FS_PATH];
@@ -107,7 +103,7 @@ tare_status read_pieces(struct run *r, const char *folder, int64_t ranks, struct
         status = fs_join(path, folder, name, e);
         if (!status) status = state_open(path, &files[q], e);
     }
-    if (!status) status = read_arrays(r, files, ranks, folder, e);
+    if (!status) status = read_arrays(t, files, ranks, folder, e);
     for (int64_t q = 0; q < ranks; q++) state_close(files[q]);
     mem_free(files);
     return status;

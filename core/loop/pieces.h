@@ -7,13 +7,19 @@
 #define TARE_CORE_PIECES_H
 
 #include "checkpoint/state.h"
-#include "loop/run.h"
+#include "model/model.h"
+#include "update/update.h"
+
+/* A model in training. */
+struct training {
+    struct model *model;
+    struct trainer *trainer;
+    enum dtype dtype; /* in which checkpoints keep the model */
+};
 
 void pieces_name(int64_t rank, int64_t ranks, char *out, size_t room);
-tare_status write_pieces(const struct run *r, struct state_writer *w, struct err *e);
+tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e);
 /* Moments and weights of this rank, from files that `ranks` ranks wrote; model_refresh comes after. */
-tare_status read_pieces(struct run *r, const char *folder, int64_t ranks, struct err *e);
-/* The precision in which checkpoints keep the model. */
-enum dtype save_dtype(const struct run *r);
+tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e);
 
 #endif

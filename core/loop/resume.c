@@ -2,14 +2,12 @@
  *   step, cursor, optimizer_steps, estimator, clusters; ranks: how many wrote pieces of the optimizer (pieces.c);
  *   data, seed and G: a run is only continued on what it was started with.
  * Every random draw is keyed by step and prompt, so there is no generator state. A run goes on with the same bits on any number of ranks. */
-#include "loop/pieces.h"
+#include "loop/run.h"
+#include "loop/saved.h"
 
 #include "base/log.h"
-#include "checkpoint/state.h"
 
 #include <string.h>
-
-static const char FILE_NAME[] = "training.state";
 
 /* What must be the same for a resumed run to be the same run. */
 static tare_status write_identity(const struct run *r, struct state_writer *w, struct err *e)
@@ -20,8 +18,9 @@ static tare_status write_identity(const struct run *r, struct state_writer *w, s
     return state_write_int(w, "group_size", r->config->rollout.group_size, e);
 }
 
-static tare_status write_state(const struct run *r, struct state_writer *w, struct err *e)
+static tare_status write_state(const void *ctx, struct state_writer *w, struct err *e)
 {
+    const struct run *r = ctx;
     struct str text = {0};
     TRY(write_identity(r, w, e));
     TRY(state_write_int(w, "step", r->step, e));
@@ -34,20 +33,6 @@ static tare_status write_state(const struct run *r, struct state_writer *w, stru
     if (!status) status = cluster_save(&r->cluster, &text, e);
     if (!status) status = state_write(w, "cluster", text.data, text.size, e);
     str_free(&text);
-    return status;
-}
-
-/* A file of state in the checkpoint's folder, written by `write`. */
-static tare_status write_file(const struct run *r, const char *folder, const char *name,
-                              tare_status (*write)(const struct run *r, struct state_writer *w, struct err *e), struct err *e)
-{
-    struct state_writer *w;
-    char path[FS_PATH];
-    TRY(fs_join(path, folder, name, e));
-    TRY(state_create(path, &w, e));
-    const tare_status status = write(r, w, e);
-    if (!status) return state_finish(w, e);
-    state_discard(w);
     return status;
 }
 
@@ -70,15 +55,9 @@ static tare_status same_estimator(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-/* Every rank writes its pieces, rank 0 the rest. */
-static tare_status write_files(struct run *r, const char *folder, struct err *e)
+static struct training training_of(const struct run *r)
 {
-    char name[64];
-    TRY(model_save(r->model, folder, save_dtype(r), r->config->model.path, e));
-    if (!r->comm.rank) TRY(write_file(r, folder, FILE_NAME, write_state, e));
-    if (!r->config->checkpoint.optimizer) return TARE_OK;
-    pieces_name(r->comm.rank, r->comm.size, name, sizeof name);
-    return write_file(r, folder, name, write_pieces, e);
+    return (struct training){r->model, r->trainer, saved_dtype(r->config, r->model)};
 }
 
 tare_status run_save(struct run *r, struct err *e)
@@ -89,7 +68,9 @@ tare_status run_save(struct run *r, struct err *e)
     TRY(same_estimator(r, e));
     TRY(comm_agree(&r->comm, first ? checkpoint_begin(r->config->run.dir, r->step, &k, e) : TARE_OK, e));
     TRY(r->comm.broadcast(&r->comm, &k, sizeof k, 0, e));
-    tare_status status = write_files(r, k.folder, e);
+    const struct training t = training_of(r);
+    const struct saved_state state = {.ctx = r, .write = write_state};
+    tare_status status = saved_write(k.folder, &t, r->config->model.path, r->config->checkpoint.optimizer, &state, e);
     if (status && first) checkpoint_abort(&k);
     TRY(status); /* it ends the job: another rank may wait for a piece */
     status = comm_agree(&r->comm, status, e);
@@ -100,30 +81,18 @@ tare_status run_save(struct run *r, struct err *e)
     return status;
 }
 
-static tare_status expect(const struct state_reader *s, const char *name, int64_t want, const char *key, struct err *e)
+static tare_status read_state(void *ctx, const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
 {
-    int64_t got;
-    TRY(state_read_int(s, name, &got, e));
-    if (got != want)
-        FAIL(e, TARE_E_CONFIG,
-             "%s is not what this run was started with (%lld, the checkpoint says %lld); a resumed run cannot change it", key,
-             (long long)want, (long long)got);
-    return TARE_OK;
-}
-
-static tare_status read_state(struct run *r, const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
-{
+    struct run *r = ctx;
     const struct config *c = r->config;
     struct trainer *t = r->trainer;
     const void *estimator, *cluster;
     int64_t n;
-    TRY(expect(s, "data", (int64_t)r->train.hash, "data.train", e));
-    TRY(expect(s, "seed", c->run.seed, "run.seed", e));
-    TRY(expect(s, "prompts", c->rollout.prompts, "rollout.prompts", e));
-    TRY(expect(s, "group_size", c->rollout.group_size, "rollout.group_size", e));
-    TRY(state_read_int(s, "ranks", ranks, e));
-    if (!*ranks)
-        FAIL(e, TARE_E_CONFIG, "%s was written with checkpoint.optimizer = false; it can be a model.path, but not resumed", folder);
+    TRY(saved_expect(s, "data", (int64_t)r->train.hash, "data.train", e));
+    TRY(saved_expect(s, "seed", c->run.seed, "run.seed", e));
+    TRY(saved_expect(s, "prompts", c->rollout.prompts, "rollout.prompts", e));
+    TRY(saved_expect(s, "group_size", c->rollout.group_size, "rollout.group_size", e));
+    TRY(saved_ranks(s, folder, ranks, e));
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
@@ -135,15 +104,7 @@ static tare_status read_state(struct run *r, const struct state_reader *s, const
 
 tare_status run_restore(struct run *r, const char *folder, struct err *e)
 {
-    char path[FS_PATH];
-    struct state_reader *s;
-    int64_t ranks = 0;
-    TRY(fs_join(path, folder, FILE_NAME, e));
-    TRY(state_open(path, &s, e));
-    tare_status status = read_state(r, s, folder, &ranks, e);
-    state_close(s);
-    if (!status) status = read_pieces(r, folder, ranks, e);
-    if (status) err_prefix(e, "%s", folder);
-    TRY(status);
-    return model_refresh(r->model, e);
+    const struct training t = training_of(r);
+    const struct saved_state state = {.ctx = r, .read = read_state};
+    return saved_read(folder, &t, &state, e);
 }
