@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "dist/ranks.h"
 #include "loop/run.h"
@@ -16,23 +17,11 @@ int cmd_train(int argc, char **argv)
 {
     struct err e = {0};
     struct config c;
-    const char *overrides[256], *file = NULL;
-    int n = 0;
-    bool resume = false;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
-        if (!strcmp(argv[i], "--resume"))
-            resume = true;
-        else if (!file && !strchr(argv[i], '='))
-            file = argv[i];
-        else if (argv[i][0] != '-' && strchr(argv[i], '=') && n < 256)
-            overrides[n++] = argv[i];
-        else
-            return fputs(USAGE, stderr), 2;
-    }
-    if (!file) return fputs(USAGE, stderr), 2;
+    struct arguments a;
+    if (!arguments_read(argc, argv, &a)) return fputs(USAGE, stderr), 2;
+    if (a.help) return fputs(USAGE, stdout) < 0;
     signals_catch();
-    const bool loaded = !config_load(&c, file, overrides, n, &e);
+    const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     bool done;
     tare_status status = loaded ? TARE_OK : e.code;
     status = ranks_start(&(struct ranks_options){.ranks = loaded ? c.dist.ranks : 0,
@@ -41,7 +30,7 @@ int cmd_train(int argc, char **argv)
                                                  .library = loaded ? c.dist.communicator : "auto",
                                                  .device_memory = loaded && !strcmp(c.run.device, "cuda")},
                          status, &done, &e);
-    if (!status && !done) status = train_run(&c, resume, &e);
+    if (!status && !done) status = train_run(&c, a.resume, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

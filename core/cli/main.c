@@ -17,7 +17,7 @@ struct verb {
 static const struct verb VERBS[] = {
     {"train", "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume goes on from the last checkpoint",
      cmd_train},
-    {"sft", "CONFIG [...]", "supervised training: the warm start, and the baseline", cmd_sft},
+    {"sft", "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume", cmd_sft},
     {"eval", "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions", cmd_eval},
     {"sweep", "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals", cmd_sweep},
     {"report", "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots", cmd_report},

@@ -38,7 +38,7 @@ const struct config_section CONFIG_SECTIONS[] = {
     {"sft", "Supervised training (`tare sft`): the warm start, and the baseline."},
     {"dist", "Several processes."},
     {"eval", "Evaluation on held-out questions."},
-    {"checkpoint", "What is saved, and how often."},
+    {"checkpoint", "What is saved, and how often: in run.dir, and by `tare sft` in SFT.OUT.training until the model is written."},
     {"log", "What is recorded besides checkpoints."},
     {0},
 };

@@ -1,28 +1,12 @@
 /* Supervised training on rows with a completion: the warm start, and the SFT baseline. The batch of an optimizer step is a training batch
  * in which every row is a group of one rollout, so packing, the head and the optimizer are those of the update. */
+#include "loop/sft.h"
+
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/log.h"
-#include "data/order.h"
-#include "loop/stages.h"
-#include "update/update.h"
+#include "loop/saved.h"
 
-#include <math.h>
 #include <string.h>
-
-struct sft {
-    const struct config *config;
-    struct pool *pool;
-    struct tokenizer *tokenizer;
-    struct prompts *prompts;
-    struct dataset data;
-    struct order order;
-    struct model *model;
-    struct trainer *trainer;
-    struct arena arena;
-    struct token_ids prompt_ids, ids;
-    int64_t cursor, steps;
-};
 
 /* Appends completion and EOS of row m to the batch; with train_on_prompt all of the prompt but its first token comes before. */
 static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
@@ -85,7 +69,7 @@ static tare_status open_model(struct sft *s, const struct kernels *k, struct err
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or set model.init for a new model",
              config_where(c, "model", "path"), c->model.path);
     char folder[FS_PATH + 16];
-    snprintf(folder, sizeof folder, "%s.tokenizer", c->sft.out);
+    snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
     tare_status status = tokenizer_write_bytes(folder, e);
     if (!status) status = tokenizer_load(folder, &s->tokenizer, e);
     fs_remove_tree(folder, NULL);
@@ -94,12 +78,21 @@ static tare_status open_model(struct sft *s, const struct kernels *k, struct err
     return model_new(&c->model, tokenizer_size(s->tokenizer), &eos, 1, (uint64_t)c->run.seed, k, s->pool, &s->model, e);
 }
 
-static tare_status sft_open(struct sft *s, const struct config *c, struct err *e)
+/* sft.out, or `model` in run.dir */
+static tare_status result_folder(struct sft *s, struct err *e)
 {
-    s->config = c;
+    const struct config *c = s->config;
+    TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
+    if (fs_exists(s->out)) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
+    return TARE_OK;
+}
+
+static tare_status sft_open(struct sft *s, const struct config *c, enum sft_start start, struct err *e)
+{
+    *s = (struct sft){.config = c, .lock = -1, .saved = -1};
     arena_init(&s->arena, "supervised step");
-    if (!c->sft.out[0]) FAIL(e, TARE_E_CONFIG, "sft.out is not set: the folder for the trained model");
-    if (fs_exists(c->sft.out)) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", c->sft.out);
+    TRY(result_folder(s, e));
+    TRY(sft_take_folder(s, start, e));
     const struct kernels *k;
     TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
     TRY(pool_new((int)c->run.threads, &s->pool, e));
@@ -109,7 +102,9 @@ static tare_status sft_open(struct sft *s, const struct config *c, struct err *e
     model_set_deterministic(s->model, c->run.deterministic);
     TRY(order_init(&s->order, s->data.n, c->data.shuffle, (uint64_t)c->run.seed, e));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((s->data.n + c->sft.batch - 1) / c->sft.batch);
-    return trainer_new(s->model, NULL, &c->train, &c->loss, 1, (uint64_t)c->run.seed, s->steps, &s->trainer, e);
+    TRY(trainer_new(s->model, NULL, &c->train, &c->loss, 1, (uint64_t)c->run.seed, s->steps, &s->trainer, e));
+    TRY(prompts_new(&c->data, s->model->folder[0] ? s->model->folder : ".", s->tokenizer, &s->prompts, e));
+    return sft_restore(s, start, e);
 }
 
 static void sft_close(struct sft *s)
@@ -129,53 +124,58 @@ static void sft_close(struct sft *s)
 /* The result is there whole or not at all: written beside, then renamed. */
 static tare_status save_result(const struct sft *s, struct err *e)
 {
-    const struct config *c = s->config;
     char beside[FS_PATH + 16], parent[FS_PATH];
-    snprintf(beside, sizeof beside, "%s.tmp", c->sft.out);
+    snprintf(beside, sizeof beside, "%s.tmp", s->out);
     TRY(fs_remove_tree(beside, e));
     TRY(fs_mkdirs(beside, e));
     if (!s->model->folder[0]) TRY(tokenizer_write_bytes(beside, e));
-    const enum dtype dtype = !strcmp(c->model.save_dtype, "auto")   ? s->model->file_dtype
-                             : !strcmp(c->model.save_dtype, "bf16") ? DTYPE_BF16
-                                                                    : DTYPE_F32;
-    TRY(model_save(s->model, beside, dtype, s->model->folder[0] ? s->model->folder : NULL, e));
-    if (rename(beside, c->sft.out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, c->sft.out);
-    fs_dirname(parent, c->sft.out);
+    TRY(model_save(s->model, beside, saved_dtype(s->config, s->model), s->model->folder[0] ? s->model->folder : NULL, e));
+    if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, s->out);
+    fs_dirname(parent, s->out);
     return fs_sync_dir(parent, e);
 }
 
-static tare_status sft_loop(struct sft *s, struct err *e)
+static tare_status interrupted(struct sft *s, enum sft_start start, struct err *e)
 {
+    if (s->saved != s->step) TRY(sft_save(s, e));
+    FAIL(e, TARE_E_CANCELLED, "interrupted behind step %lld of %lld; go on with %s", (long long)s->step, (long long)s->steps,
+         start == SFT_GO_ON ? "the same command" : "--resume");
+}
+
+static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
+{
+    const int64_t every = s->config->checkpoint.every;
     const double began = clock_seconds();
     double shown = began;
     int64_t tokens = 0;
-    for (int64_t step = 0; step < s->steps; step++) {
-        struct batch b = {.step = step};
+    while (s->step < s->steps) {
+        struct batch b = {.step = s->step};
         double loss, grad_norm, lr;
         TRY(next_batch(s, &b, e));
         TRY(sft_step(s->trainer, &b, &loss, &grad_norm, &lr, e));
+        s->step++;
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];
-        if (*signals_flag())
-            FAIL(e, TARE_E_CANCELLED, "interrupted at step %lld of %lld; nothing was written", (long long)step + 1,
-                 (long long)s->steps);
+        const bool last = s->step == s->steps;
+        if (every && s->step % every == 0 && !last) TRY(sft_save(s, e));
+        if (*signals_flag() && !last) return interrupted(s, start, e);
         const double now = clock_seconds();
-        if (now - shown < 5 && step + 1 < s->steps) continue;
+        if (now - shown < 5 && !last) continue;
         shown = now;
-        log_info("sft step %lld/%lld  loss %.4f  grad_norm %.3f  lr %.2e  %.0f tokens/s", (long long)step + 1, (long long)s->steps,
+        log_info("sft step %lld/%lld  loss %.4f  grad_norm %.3f  lr %.2e  %.0f tokens/s", (long long)s->step, (long long)s->steps,
                  loss, grad_norm, lr, (double)tokens / (now - began));
     }
     return TARE_OK;
 }
 
-tare_status sft_run(const struct config *c, struct err *e)
+tare_status sft_run(const struct config *c, enum sft_start start, struct err *e)
 {
-    struct sft s = {0};
+    struct sft s;
     signals_catch();
-    tare_status status = sft_open(&s, c, e);
-    if (!status) status = prompts_new(&c->data, s.model->folder[0] ? s.model->folder : ".", s.tokenizer, &s.prompts, e);
-    if (!status) status = sft_loop(&s, e);
+    tare_status status = sft_open(&s, c, start, e);
+    if (!status) status = sft_loop(&s, start, e);
     if (!status) status = save_result(&s, e);
-    if (!status) log_info("model written to %s", c->sft.out);
+    if (!status) log_info("model written to %s", s.out);
+    const tare_status left = sft_leave_folder(&s, !status, status ? NULL : e);
     sft_close(&s);
-    return status;
+    return status ? status : left;
 }

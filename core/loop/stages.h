@@ -16,8 +16,13 @@ tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct
 
 /* warm_start.c: makes model.path by `tare sft` of model.warm_start when the folder is absent. */
 tare_status warm_start(const struct config *c, struct err *e);
-/* sft.c: `tare sft`. */
-tare_status sft_run(const struct config *c, struct err *e);
+/* sft.c: `tare sft`. The checkpoints lie in SFT.OUT.training until the model is written. */
+enum sft_start {
+    SFT_NEW,    /* refused where there are checkpoints */
+    SFT_RESUME, /* from the last complete one */
+    SFT_GO_ON   /* from it if there is one */
+};
+tare_status sft_run(const struct config *c, enum sft_start start, struct err *e);
 
 /* signals.c: SIGINT and SIGTERM set the flag; a second one ends the process at once. */
 const volatile int *signals_flag(void);

@@ -1,5 +1,5 @@
 /* model.warm_start names a configuration for `tare sft` that makes model.path when the folder is absent; that one may name another. The
- * seed, device, determinism and threads of the run go with it. */
+ * seed, device, determinism and threads of the run go with it. One that was interrupted goes on from its last checkpoint. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "loop/stages.h"
@@ -24,7 +24,7 @@ tare_status warm_start(const struct config *c, struct err *e)
         status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them the same",
                          file, child.sft.out, c->file ? c->file : "the command line", c->model.path);
     else
-        status = sft_run(&child, e);
+        status = sft_run(&child, SFT_GO_ON, e);
     config_free(&child);
     return status;
 }
