@@ -175,6 +175,27 @@ static enum value logarithm(struct math *m, const fmpq *a, const fmpq *b, fmpq *
     return got;
 }
 
+/* max, min, gcd and lcm of any number of arguments */
+static enum value of_many(struct math *m, int x, fmpq *out)
+{
+    const struct node *a = at(m, x);
+    const int f = a->aux;
+    for (int i = 0; i < a->n; i++) {
+        const fmpq *r;
+        if (rational_value(m, kid(m, x, i), &r)) return V_NOT_RATIONAL;
+        if ((f == F_GCD || f == F_LCM) && !fmpz_is_one(fmpq_denref(r))) return V_NOT_RATIONAL;
+        if (!i)
+            fmpq_set(out, r);
+        else if (f == F_GCD)
+            fmpz_gcd(fmpq_numref(out), fmpq_numref(out), fmpq_numref(r));
+        else if (f == F_LCM)
+            fmpz_lcm(fmpq_numref(out), fmpq_numref(out), fmpq_numref(r));
+        else if ((fmpq_cmp(r, out) > 0) == (f == F_MAX))
+            fmpq_set(out, r);
+    }
+    return V_OK;
+}
+
 static enum value function(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
@@ -231,20 +252,7 @@ static enum value function(struct math *m, int x, fmpq *out)
     case F_MIN:
     case F_GCD:
     case F_LCM:
-        for (int i = 0; i < a->n; i++) {
-            const fmpq *r;
-            if (rational_value(m, kid(m, x, i), &r)) return V_NOT_RATIONAL;
-            if ((f == F_GCD || f == F_LCM) && !fmpz_is_one(fmpq_denref(r))) return V_NOT_RATIONAL;
-            if (!i)
-                fmpq_set(out, r);
-            else if (f == F_GCD)
-                fmpz_gcd(fmpq_numref(out), fmpq_numref(out), fmpq_numref(r));
-            else if (f == F_LCM)
-                fmpz_lcm(fmpq_numref(out), fmpq_numref(out), fmpq_numref(r));
-            else if ((fmpq_cmp(r, out) > 0) == (f == F_MAX))
-                fmpq_set(out, r);
-        }
-        return V_OK;
+        return of_many(m, x, out);
     default:
         return V_NOT_RATIONAL;
     }

@@ -1,46 +1,38 @@
-#include "tokens.h"
+#include "lexer.h"
 
 #include <string.h>
 
-struct lexer {
-    struct math *m;
-    const char *s;
-    int64_t n, i, skip_from, skip_to, no_group; /* no_group: a run of digits and commas up to here is a list */
-    int depth, matrices, nesting;
-    bool commas, plain, space, after_left;
-};
-
-static bool fail(struct lexer *x, const char *why)
+bool lex_fail(struct lexer *x, const char *why)
 {
     if (!x->m->parse_error) x->m->parse_error = why;
     return false;
 }
 
-static bool push(struct lexer *x, int kind, int aux, const char *text, int64_t n_text)
+bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_text)
 {
     struct math *m = x->m;
-    if (m->n_tokens == MAX_TOKENS) return fail(x, "too long to parse");
+    if (m->n_tokens == MAX_TOKENS) return lex_fail(x, "too long to parse");
     struct token t = {.kind = (int16_t)kind, .aux = aux, .space = x->space, .n_text = (int32_t)n_text};
-    if (n_text && (t.text = pool_add(m, text, n_text)) < 0) return fail(x, "too long to parse");
+    if (n_text && (t.text = pool_add(m, text, n_text)) < 0) return lex_fail(x, "too long to parse");
     m->tokens[m->n_tokens++] = t;
     x->space = false;
     return true;
 }
 
-static int last_kind(const struct lexer *x)
+int lex_last_kind(const struct lexer *x)
 {
     return x->m->n_tokens ? x->m->tokens[x->m->n_tokens - 1].kind : T_END;
 }
 
-static bool after_operand(const struct lexer *x)
+bool lex_after_operand(const struct lexer *x)
 {
-    const int k = last_kind(x);
+    const int k = lex_last_kind(x);
     return k == T_NUM || k == T_SYM || k == T_CONST || k == T_RPAREN || k == T_RBRACE || k == T_RBRACK || k == T_FACT ||
            k == T_SCALE || k == T_UNIT;
 }
 
 /* End of the group that opens at i (behind its closing brace), or of the one character or command there. */
-static int64_t group_end(const struct lexer *x, int64_t i)
+int64_t lex_group_end(const struct lexer *x, int64_t i)
 {
     if (i >= x->n) return i;
     if (x->s[i] == '\\') {
@@ -56,7 +48,7 @@ static int64_t group_end(const struct lexer *x, int64_t i)
     return x->n;
 }
 
-static int64_t skip_spaces(const struct lexer *x, int64_t i)
+int64_t lex_skip_spaces(const struct lexer *x, int64_t i)
 {
     while (i < x->n && (text_is_space(x->s[i]) || x->s[i] == '~')) i++;
     return i;
@@ -88,7 +80,7 @@ static int64_t group_mark(const struct lexer *x, int64_t i)
     for (const char *const *k = marks; *k; k++)
         if (starts(x, i, *k)) {
             const int64_t end = i + (int64_t)strlen(*k);
-            const int64_t far = (*k)[0] == ',' ? skip_spaces(x, end) : end;
+            const int64_t far = (*k)[0] == ',' ? lex_skip_spaces(x, end) : end;
             return three_digits(x, far) ? far : 0;
         }
     return 0;
@@ -117,7 +109,7 @@ static bool lex_number(struct lexer *x)
     int aux = 0, rep = 0;
 #define TAKE(FROM, TO)                                                                                                             \
     for (int64_t k_ = (FROM); k_ < (TO); k_++)                                                                                     \
-        if (text_is_digit(x->s[k_]) && pool_add(m, x->s + k_, 1) < 0) return fail(x, "too many digits")
+        if (text_is_digit(x->s[k_]) && pool_add(m, x->s + k_, 1) < 0) return lex_fail(x, "too many digits")
     p = digits_end(x, begin);
     if (p > begin && p - begin <= 3 && x->commas && !x->depth && p < x->n && x->s[p] == ',' && comma_groups(x, begin, &run)) {
         TAKE(begin, run);
@@ -146,7 +138,7 @@ static bool lex_number(struct lexer *x)
             p = q;
             if (bar) {
                 const int64_t r = digits_end(x, q + bar);
-                if (r == q + bar || r >= x->n || x->s[r] != '}') return fail(x, "a bar over something else than digits");
+                if (r == q + bar || r >= x->n || x->s[r] != '}') return lex_fail(x, "a bar over something else than digits");
                 TAKE(q + bar, r);
                 rep = (int)(r - q - bar);
                 p = r + 1;
@@ -166,7 +158,7 @@ static bool lex_number(struct lexer *x)
     }
 #undef TAKE
     const int32_t n_text = m->n_pool - text;
-    if (!push(x, T_NUM, aux, NULL, 0)) return false;
+    if (!lex_push(x, T_NUM, aux, NULL, 0)) return false;
     struct token *t = &m->tokens[m->n_tokens - 1];
     t->text = text, t->n_text = n_text, t->exp = exp, t->rep = rep;
     x->i = p;
@@ -179,9 +171,9 @@ static bool lex_number(struct lexer *x)
 static int64_t prime_end(const struct lexer *x, int64_t i)
 {
     if (i >= x->n || x->s[i] != '^') return 0;
-    i = skip_spaces(x, i + 1);
+    i = lex_skip_spaces(x, i + 1);
     const bool brace = i < x->n && x->s[i] == '{';
-    if (brace) i = skip_spaces(x, i + 1);
+    if (brace) i = lex_skip_spaces(x, i + 1);
     if (starts(x, i, "\\prime"))
         i += 6;
     else if (brace && starts(x, i, "'"))
@@ -189,17 +181,17 @@ static int64_t prime_end(const struct lexer *x, int64_t i)
     else
         return 0;
     if (!brace) return i;
-    i = skip_spaces(x, i);
+    i = lex_skip_spaces(x, i);
     return i < x->n && x->s[i] == '}' ? i + 1 : 0;
 }
 
 /* Takes primes and a subscript that follow a symbol into its name; also behind an exponent, x^2_1. */
-static bool push_symbol(struct lexer *x, const char *name, int64_t n)
+bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
 {
     char full[160];
-    if (n > 60) return fail(x, "a very long name");
+    if (n > 60) return lex_fail(x, "a very long name");
     memcpy(full, name, (size_t)n);
-    int64_t i = skip_spaces(x, x->i);
+    int64_t i = lex_skip_spaces(x, x->i);
     for (bool more = true; more && n < 70;) {
         more = true;
         if (i < x->n && x->s[i] == '\'')
@@ -212,17 +204,17 @@ static bool push_symbol(struct lexer *x, const char *name, int64_t n)
     }
     const struct math *m = x->m;
     const int before = m->n_tokens > 1 ? m->tokens[m->n_tokens - 2].kind : T_END;
-    const bool limit = last_kind(x) == T_CARET && (before == T_SUM || before == T_PROD || before == T_INT); /* \sum^n_{k=1} */
+    const bool limit = lex_last_kind(x) == T_CARET && (before == T_SUM || before == T_PROD || before == T_INT); /* \sum^n_{k=1} */
     int64_t sub = i;
     if (i < x->n && x->s[i] == '^' && !limit) {
-        const int64_t power = skip_spaces(x, i + 1);
-        sub = group_end(x, power);
+        const int64_t power = lex_skip_spaces(x, i + 1);
+        sub = lex_group_end(x, power);
         if (text_is_digit(x->s[power < x->n ? power : 0]) && x->s[power] != '{') sub = digits_end(x, power);
-        sub = skip_spaces(x, sub);
+        sub = lex_skip_spaces(x, sub);
     }
     if (sub < x->n && x->s[sub] == '_' && !limit) {
-        const int64_t from = skip_spaces(x, sub + 1), to = group_end(x, from);
-        if (to - from > 60 || to == from) return fail(x, "a very long subscript");
+        const int64_t from = lex_skip_spaces(x, sub + 1), to = lex_group_end(x, from);
+        if (to - from > 60 || to == from) return lex_fail(x, "a very long subscript");
         const bool braced = x->s[from] == '{';
         full[n++] = '_';
         n += squash(x->s + from + braced, to - from - 2 * braced, full + n, false);
@@ -231,39 +223,39 @@ static bool push_symbol(struct lexer *x, const char *name, int64_t n)
         else
             x->skip_from = sub, x->skip_to = to;
     }
-    return push(x, T_SYM, 0, full, n);
+    return lex_push(x, T_SYM, 0, full, n);
 }
 
 static bool push_letter(struct lexer *x, char c)
 {
-    const int64_t next = skip_spaces(x, x->i);
+    const int64_t next = lex_skip_spaces(x, x->i);
     const bool marked = next < x->n && (x->s[next] == '_' || x->s[next] == '\'');
-    if (c == 'e' && !marked) return push(x, T_CONST, C_E, NULL, 0);
-    if (c == 'i' && !marked) return push(x, T_CONST, C_I, NULL, 0);
-    return push_symbol(x, &c, 1);
+    if (c == 'e' && !marked) return lex_push(x, T_CONST, C_E, NULL, 0);
+    if (c == 'i' && !marked) return lex_push(x, T_CONST, C_I, NULL, 0);
+    return lex_push_symbol(x, &c, 1);
 }
 
-static bool push_word(struct lexer *x, const struct word *w)
+bool lex_push_word(struct lexer *x, const struct word *w)
 {
-    return w->kind == T_SYM ? push_symbol(x, w->text ? w->text : w->name, (int64_t)strlen(w->text ? w->text : w->name))
-                            : push(x, w->kind, w->aux, NULL, 0);
+    return w->kind == T_SYM ? lex_push_symbol(x, w->text ? w->text : w->name, (int64_t)strlen(w->text ? w->text : w->name))
+                            : lex_push(x, w->kind, w->aux, NULL, 0);
 }
 
-static bool word_is(const char *s, int64_t n, const char *w)
+bool lex_word_is(const char *s, int64_t n, const char *w)
 {
     return (int64_t)strlen(w) == n && !memcmp(s, w, (size_t)n);
 }
 
 /* Words that follow a value: units, percent, degrees, million. */
-static bool push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, bool *done)
+bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, bool *done)
 {
     int power;
     const char *unit;
     *done = true;
-    if (is_percent_word(s, n)) return push(x, T_PERCENT, 0, NULL, 0);
-    if (is_degree_word(s, n)) return push(x, T_DEGREE, 0, NULL, 0);
-    if (last_kind(x) == T_NUM && find_scale(s, n, &power)) return push(x, T_SCALE, power, NULL, 0);
-    if ((unit = find_unit(s, n, in_text))) return push(x, T_UNIT, 0, unit, (int64_t)strlen(unit));
+    if (is_percent_word(s, n)) return lex_push(x, T_PERCENT, 0, NULL, 0);
+    if (is_degree_word(s, n)) return lex_push(x, T_DEGREE, 0, NULL, 0);
+    if (lex_last_kind(x) == T_NUM && find_scale(s, n, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
+    if ((unit = find_unit(s, n, in_text))) return lex_push(x, T_UNIT, 0, unit, (int64_t)strlen(unit));
     *done = false;
     return true;
 }
@@ -274,213 +266,19 @@ static bool lex_letters(struct lexer *x)
     int64_t n = 0;
     while (x->i + n < x->n && text_is_letter(s[n])) n++;
     bool done = false;
-    if (word_is(s, n, "and") || word_is(s, n, "or")) return x->i += n, push(x, T_AND, 0, NULL, 0);
-    if (n > 1 && after_operand(x)) {
+    if (lex_word_is(s, n, "and") || lex_word_is(s, n, "or")) return x->i += n, lex_push(x, T_AND, 0, NULL, 0);
+    if (n > 1 && lex_after_operand(x)) {
         x->i += n;
-        if (!push_measure(x, s, n, false, &done) || done) return done;
+        if (!lex_push_measure(x, s, n, false, &done) || done) return done;
         x->i -= n;
     }
     const struct word *w = find_function(s, n);
-    if (w) return x->i += n, push_word(x, w);
+    if (w) return x->i += n, lex_push_word(x, w);
     for (int64_t k = 5; k >= 2; k--) /* sinx, lnx */
         if (n > k && n <= k + 2 && (w = find_function(s, k)) && (w->kind == T_FUNC || w->kind == T_LOG))
-            return x->i += k, push_word(x, w);
-    if (n >= 4) return x->i += n, push_symbol(x, s, n);
+            return x->i += k, lex_push_word(x, w);
+    if (n >= 4) return x->i += n, lex_push_symbol(x, s, n);
     return x->i++, push_letter(x, s[0]);
-}
-
-/* ---------------------------------------------------------------- commands */
-
-static bool lex_range(struct lexer *x, int64_t from, int64_t to);
-
-/* Words of \text and its kin: a connective, a unit behind a value, mathematics after all, or text. */
-static bool lex_words(struct lexer *x, bool math_font)
-{
-    const int64_t open = skip_spaces(x, x->i), end = group_end(x, open);
-    int64_t from = open, to = end;
-    if (open < x->n && x->s[open] == '{') from++, to -= x->s[end - 1] == '}';
-    x->i = end;
-    while (from < to && (text_is_space(x->s[from]) || strchr("~,.", x->s[from])) &&
-           !(x->s[from] == '.' && from + 1 < to && text_is_digit(x->s[from + 1])))
-        from++;
-    while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) to--;
-    const char *s = x->s + from;
-    const int64_t n = to - from;
-    if (n <= 0) return x->space = true, true;
-    if (word_is(s, n, "and") || word_is(s, n, "or")) return push(x, T_AND, 0, NULL, 0);
-    bool words = false;
-    int64_t word = 0;
-    while (word < n && text_is_letter(s[word])) word++;
-    for (int64_t k = 0, run = 0; k < n && !words; k++) {
-        run = text_is_letter(s[k]) ? run + 1 : 0;
-        words = run > 1;
-    }
-    if (math_font && word == n) {
-        const struct word *w = find_command(s, n);
-        if (w && n > 1 && (w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD))
-            return push_word(x, w);
-    }
-    const bool measured = after_operand(x) || last_kind(x) == T_DEGREE;
-    if (measured && (words || find_unit(s, word, true)) && word && !memchr(s, '\\', (size_t)n)) {
-        bool done = false;
-        if (word == n || !memchr(s, ' ', (size_t)n)) {
-            if (!push_measure(x, s, word, true, &done) || done) return done;
-        }
-        if (words) { /* the first word that is a unit, else all of it */
-            for (int64_t k = 0; k < n;) {
-                int64_t e = k;
-                while (e < n && text_is_letter(s[e])) e++;
-                const char *unit = e > k ? find_unit(s + k, e - k, true) : NULL;
-                if (unit && strcmp(unit, "square") && strcmp(unit, "cubic")) return push(x, T_UNIT, 0, unit, (int64_t)strlen(unit));
-                k = e > k ? e : k + 1;
-            }
-            char text[4 + 256] = "?";
-            if (n > 256) return fail(x, "long text behind a value");
-            return push(x, T_UNIT, 0, text, 1 + squash(s, n, text + 1, true));
-        }
-    }
-    if (!words) return lex_range(x, from, to);
-    if (n > 1000) return fail(x, "long text");
-    char text[1000];
-    return push(x, T_TEXT, 0, text, squash(s, n, text, true));
-}
-
-static bool lex_environment(struct lexer *x, bool close)
-{
-    if (x->i >= x->n || x->s[x->i] != '{') return fail(x, "\\begin without a name");
-    const int64_t end = group_end(x, x->i);
-    const char *name = x->s + x->i + 1;
-    const int64_t n = end - x->i - 2;
-    x->i = end;
-    if (close) return x->matrices--, push(x, T_ENDENV, 0, NULL, 0);
-    int kind = ENV_OTHER;
-    if (word_is(name, n, "vmatrix") || word_is(name, n, "Vmatrix"))
-        kind = ENV_DET;
-    else if (word_is(name, n, "pmatrix") || word_is(name, n, "bmatrix") || word_is(name, n, "matrix") ||
-             word_is(name, n, "Bmatrix") || word_is(name, n, "smallmatrix"))
-        kind = ENV_MATRIX;
-    else if (word_is(name, n, "array")) {
-        kind = ENV_MATRIX;
-        if (x->i < x->n && x->s[x->i] == '{') x->i = group_end(x, x->i);
-    }
-    if (kind == ENV_OTHER) return fail(x, "an environment that is not a matrix");
-    return x->matrices++, push(x, T_BEGIN, kind, NULL, 0);
-}
-
-static bool lex_accent(struct lexer *x, const char *name, int64_t n)
-{
-    char full[128];
-    const int64_t from = skip_spaces(x, x->i), to = group_end(x, from);
-    if (to - from > 60 || n > 30) return fail(x, "a very long accent");
-    full[0] = '\\';
-    memcpy(full + 1, name, (size_t)n);
-    full[n + 1] = '{';
-    const bool braced = from < x->n && x->s[from] == '{';
-    const int64_t size = n + 2 + squash(x->s + from + braced, to - from - 2 * braced, full + n + 2, false);
-    x->i = to;
-    return push_symbol(x, full, size);
-}
-
-static bool lex_command(struct lexer *x)
-{
-    const char *name = x->s + x->i + 1;
-    int64_t n = 0;
-    while (x->i + 1 + n < x->n && text_is_letter(name[n])) n++;
-    if (!n) {
-        const char c = x->i + 1 < x->n ? name[0] : 0;
-        x->i += 2;
-        switch (c) {
-        case '\\': {
-            int64_t k = 1;
-            while (x->i - 1 + k < x->n && text_is_letter(name[k])) k++;
-            if (k > 2 && find_command(name + 1, k - 1)) return x->i--, lex_command(x); /* \\frac: escaped twice */
-            return push(x, T_ROW, 0, NULL, 0);
-        }
-        case '{':
-            return x->depth++, push(x, T_LSET, 0, NULL, 0);
-        case '}':
-            return x->depth -= x->depth > 0, push(x, T_RSET, 0, NULL, 0);
-        case '(':
-        case ')':
-        case '[':
-        case ']':
-            return true; /* maths delimiters */
-        case '|':
-            return push(x, T_BAR, 0, NULL, 0);
-        case '%':
-            return push(x, T_PERCENT, 0, NULL, 0);
-        case '!':
-        case '$':
-            return true;
-        case ',':
-        case ';':
-        case ':':
-        case ' ':
-        case '>':
-        case '\n':
-            return x->space = true, true;
-        default:
-            return fail(x, "an unknown command");
-        }
-    }
-    const struct word *w = find_command(name, n);
-    for (int64_t k = n - 1; !w && k >= 2; k--) { /* \quadx, \vertx */
-        w = find_command(name, k);
-        if (w && !(w->kind == T_SKIP || (w->kind >= T_LPAREN && w->kind <= T_RANGLE) || w->kind == T_TIMES || w->kind == T_LEFT ||
-                   w->kind == T_RIGHT))
-            w = NULL;
-        if (w) n = k;
-    }
-    if (!w) return fail(x, "an unknown command");
-    x->i += 1 + n;
-    switch (w->kind) {
-    case T_SKIP:
-    case T_STYLE:
-    case T_GROUP:
-        return x->space = true, true;
-    case T_LEFT:
-        x->after_left = true;
-        return true;
-    case T_RIGHT: {
-        const int64_t k = skip_spaces(x, x->i);
-        if (k < x->n && x->s[k] == '|') return x->i = k + 1, push(x, T_RBAR, 0, NULL, 0);
-        if (k < x->n && x->s[k] == '.') x->i = k + 1;
-        return true;
-    }
-    case T_WORDS:
-        return lex_words(x, w->aux == 1);
-    case T_BB: {
-        int64_t from = skip_spaces(x, x->i);
-        const int64_t to = group_end(x, from);
-        if (from < x->n && x->s[from] == '{') from = skip_spaces(x, from + 1);
-        const struct word *set = from < x->n ? find_command(x->s + from, 1) : NULL;
-        x->i = to;
-        return set && set->kind == T_CONST ? push_word(x, set) : fail(x, "an unknown blackboard letter");
-    }
-    case T_ENV:
-        return lex_environment(x, w->aux);
-    case T_ACCENT:
-    case T_OVERLINE:
-        return lex_accent(x, name, n);
-    case T_LSET:
-    case T_LPAREN:
-    case T_LBRACK:
-        x->depth++;
-        break;
-    case T_RSET:
-    case T_RPAREN:
-    case T_RBRACK:
-        x->depth -= x->depth > 0;
-        break;
-    case T_BAR:
-        if (x->after_left) return push(x, T_LBAR, 0, NULL, 0);
-        break;
-    case T_BAD:
-        return fail(x, "a command without a value here");
-    default:
-        break;
-    }
-    return push_word(x, w);
 }
 
 /* ---------------------------------------------------------------- everything else */
@@ -492,68 +290,68 @@ static bool lex_operator(struct lexer *x)
     x->i++;
     switch (c) {
     case '+':
-        return d == '-' ? (x->i++, push(x, T_PM, 0, NULL, 0)) : push(x, T_PLUS, 0, NULL, 0);
+        return d == '-' ? (x->i++, lex_push(x, T_PM, 0, NULL, 0)) : lex_push(x, T_PLUS, 0, NULL, 0);
     case '-':
-        return push(x, T_MINUS, 0, NULL, 0);
+        return lex_push(x, T_MINUS, 0, NULL, 0);
     case '*':
-        return d == '*' ? (x->i++, push(x, T_CARET, 0, NULL, 0)) : push(x, T_TIMES, 0, NULL, 0);
+        return d == '*' ? (x->i++, lex_push(x, T_CARET, 0, NULL, 0)) : lex_push(x, T_TIMES, 0, NULL, 0);
     case '/':
-        return push(x, T_DIV, 0, NULL, 0);
+        return lex_push(x, T_DIV, 0, NULL, 0);
     case '^':
-        return push(x, T_CARET, 0, NULL, 0);
+        return lex_push(x, T_CARET, 0, NULL, 0);
     case '_':
-        return push(x, T_UNDER, 0, NULL, 0);
+        return lex_push(x, T_UNDER, 0, NULL, 0);
     case ',':
-        return push(x, T_COMMA, 0, NULL, 0);
+        return lex_push(x, T_COMMA, 0, NULL, 0);
     case ';':
-        return push(x, T_SEMI, 0, NULL, 0);
+        return lex_push(x, T_SEMI, 0, NULL, 0);
     case ':':
-        return push(x, T_COLON, 0, NULL, 0);
+        return lex_push(x, T_COLON, 0, NULL, 0);
     case '%':
-        return push(x, T_PERCENT, 0, NULL, 0);
+        return lex_push(x, T_PERCENT, 0, NULL, 0);
     case '&':
-        return push(x, T_AMP, 0, NULL, 0);
+        return lex_push(x, T_AMP, 0, NULL, 0);
     case '(':
-        return x->depth++, push(x, T_LPAREN, 0, NULL, 0);
+        return x->depth++, lex_push(x, T_LPAREN, 0, NULL, 0);
     case ')':
-        return x->depth -= x->depth > 0, push(x, T_RPAREN, 0, NULL, 0);
+        return x->depth -= x->depth > 0, lex_push(x, T_RPAREN, 0, NULL, 0);
     case '[':
-        return x->depth++, push(x, T_LBRACK, 0, NULL, 0);
+        return x->depth++, lex_push(x, T_LBRACK, 0, NULL, 0);
     case ']':
-        return x->depth -= x->depth > 0, push(x, T_RBRACK, 0, NULL, 0);
+        return x->depth -= x->depth > 0, lex_push(x, T_RBRACK, 0, NULL, 0);
     case '{':
-        return push(x, T_LBRACE, 0, NULL, 0);
+        return lex_push(x, T_LBRACE, 0, NULL, 0);
     case '}':
-        return push(x, T_RBRACE, 0, NULL, 0);
+        return lex_push(x, T_RBRACE, 0, NULL, 0);
     case '|':
-        return push(x, x->after_left ? T_LBAR : T_BAR, 0, NULL, 0);
+        return lex_push(x, x->after_left ? T_LBAR : T_BAR, 0, NULL, 0);
     case '$':
     case '"':
     case '`':
         return x->space = true, true;
     case '=':
-        return x->i += d == '=', push(x, T_REL, R_EQ, NULL, 0);
+        return x->i += d == '=', lex_push(x, T_REL, R_EQ, NULL, 0);
     case '<':
-        return d == '='   ? (x->i++, push(x, T_REL, R_LE, NULL, 0))
-               : d == '>' ? (x->i++, push(x, T_REL, R_NE, NULL, 0))
-                          : push(x, T_REL, R_LT, NULL, 0);
+        return d == '='   ? (x->i++, lex_push(x, T_REL, R_LE, NULL, 0))
+               : d == '>' ? (x->i++, lex_push(x, T_REL, R_NE, NULL, 0))
+                          : lex_push(x, T_REL, R_LT, NULL, 0);
     case '>':
-        return d == '=' ? (x->i++, push(x, T_REL, R_GE, NULL, 0)) : push(x, T_REL, R_GT, NULL, 0);
+        return d == '=' ? (x->i++, lex_push(x, T_REL, R_GE, NULL, 0)) : lex_push(x, T_REL, R_GT, NULL, 0);
     case '!':
-        if (d == '=' && !(tight && (last_kind(x) == T_NUM || last_kind(x) == T_RPAREN)))
-            return x->i++, push(x, T_REL, R_NE, NULL, 0);
-        return push(x, T_FACT, 0, NULL, 0);
+        if (d == '=' && !(tight && (lex_last_kind(x) == T_NUM || lex_last_kind(x) == T_RPAREN)))
+            return x->i++, lex_push(x, T_REL, R_NE, NULL, 0);
+        return lex_push(x, T_FACT, 0, NULL, 0);
     case '.': /* ends a sentence */
-        if (x->after_left || skip_spaces(x, x->i) >= x->n || strchr("$})", x->s[skip_spaces(x, x->i)])) return true;
-        return fail(x, "a full stop inside");
+        if (x->after_left || lex_skip_spaces(x, x->i) >= x->n || strchr("$})", x->s[lex_skip_spaces(x, x->i)])) return true;
+        return lex_fail(x, "a full stop inside");
     default:
-        return fail(x, "a character that means nothing here");
+        return lex_fail(x, "a character that means nothing here");
     }
 }
 
-static bool lex_range(struct lexer *x, int64_t from, int64_t to)
+bool lex_range(struct lexer *x, int64_t from, int64_t to)
 {
-    if (++x->nesting > 20) return fail(x, "nested too deeply");
+    if (++x->nesting > 20) return lex_fail(x, "nested too deeply");
     const int64_t n = x->n, resume = x->i;
     x->i = from, x->n = to;
     bool ok = true;
@@ -590,5 +388,5 @@ bool lex(struct math *m, const char *s, int64_t n, bool commas, bool plain)
     m->n_tokens = 0;
     m->parse_error = NULL;
     if (!lex_range(&x, 0, n)) return false;
-    return push(&x, T_END, 0, NULL, 0);
+    return lex_push(&x, T_END, 0, NULL, 0);
 }

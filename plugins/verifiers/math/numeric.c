@@ -251,6 +251,26 @@ static bool number(struct math *m, int x, slong prec, acb_ptr out)
     return true;
 }
 
+static bool sum_or_product(struct math *m, int x, slong prec, acb_ptr out)
+{
+    const struct node *a = at(m, x);
+    acb_srcptr p;
+    acb_t sum;
+    acb_init(sum);
+    acb_set_si(sum, a->op == OP_MUL);
+    bool ok = true;
+    for (int i = 0; i < a->n && ok; i++) {
+        ok = ball_value(m, kid(m, x, i), prec, &p);
+        if (ok && a->op == OP_MUL)
+            acb_mul(sum, sum, p, prec);
+        else if (ok)
+            acb_add(sum, sum, p, prec);
+    }
+    acb_swap(out, sum);
+    acb_clear(sum);
+    return ok;
+}
+
 static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
 {
     const struct node *a = at(m, x);
@@ -272,22 +292,8 @@ static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
             return false;
         return true;
     case OP_ADD:
-    case OP_MUL: {
-        acb_t sum;
-        acb_init(sum);
-        acb_set_si(sum, a->op == OP_MUL);
-        bool ok = true;
-        for (int i = 0; i < a->n && ok; i++) {
-            ok = ball_value(m, kid(m, x, i), prec, &p);
-            if (ok && a->op == OP_MUL)
-                acb_mul(sum, sum, p, prec);
-            else if (ok)
-                acb_add(sum, sum, p, prec);
-        }
-        acb_swap(out, sum);
-        acb_clear(sum);
-        return ok;
-    }
+    case OP_MUL:
+        return sum_or_product(m, x, prec, out);
     case OP_POW:
         return power(m, x, prec, out);
     case OP_ROOT: {

@@ -1,0 +1,213 @@
+/* Commands of LaTeX: a backslash and what follows. */
+#include "lexer.h"
+
+#include <string.h>
+
+/* Words of \text and its kin: a connective, a unit behind a value, mathematics after all, or text. */
+static bool lex_words(struct lexer *x, bool math_font)
+{
+    const int64_t open = lex_skip_spaces(x, x->i), end = lex_group_end(x, open);
+    int64_t from = open, to = end;
+    if (open < x->n && x->s[open] == '{') from++, to -= x->s[end - 1] == '}';
+    x->i = end;
+    while (from < to && (text_is_space(x->s[from]) || strchr("~,.", x->s[from])) &&
+           !(x->s[from] == '.' && from + 1 < to && text_is_digit(x->s[from + 1])))
+        from++;
+    while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) to--;
+    const char *s = x->s + from;
+    const int64_t n = to - from;
+    if (n <= 0) return x->space = true, true;
+    if (lex_word_is(s, n, "and") || lex_word_is(s, n, "or")) return lex_push(x, T_AND, 0, NULL, 0);
+    bool words = false;
+    int64_t word = 0;
+    while (word < n && text_is_letter(s[word])) word++;
+    for (int64_t k = 0, run = 0; k < n && !words; k++) {
+        run = text_is_letter(s[k]) ? run + 1 : 0;
+        words = run > 1;
+    }
+    if (math_font && word == n) {
+        const struct word *w = find_command(s, n);
+        if (w && n > 1 && (w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD))
+            return lex_push_word(x, w);
+    }
+    const bool measured = lex_after_operand(x) || lex_last_kind(x) == T_DEGREE;
+    if (measured && (words || find_unit(s, word, true)) && word && !memchr(s, '\\', (size_t)n)) {
+        bool done = false;
+        if (word == n || !memchr(s, ' ', (size_t)n)) {
+            if (!lex_push_measure(x, s, word, true, &done) || done) return done;
+        }
+        if (words) { /* the first word that is a unit, else all of it */
+            for (int64_t k = 0; k < n;) {
+                int64_t e = k;
+                while (e < n && text_is_letter(s[e])) e++;
+                const char *unit = e > k ? find_unit(s + k, e - k, true) : NULL;
+                if (unit && strcmp(unit, "square") && strcmp(unit, "cubic"))
+                    return lex_push(x, T_UNIT, 0, unit, (int64_t)strlen(unit));
+                k = e > k ? e : k + 1;
+            }
+            char text[4 + 256] = "?";
+            if (n > 256) return lex_fail(x, "long text behind a value");
+            return lex_push(x, T_UNIT, 0, text, 1 + squash(s, n, text + 1, true));
+        }
+    }
+    if (!words) return lex_range(x, from, to);
+    if (n > 1000) return lex_fail(x, "long text");
+    char text[1000];
+    return lex_push(x, T_TEXT, 0, text, squash(s, n, text, true));
+}
+
+static bool lex_environment(struct lexer *x, bool close)
+{
+    if (x->i >= x->n || x->s[x->i] != '{') return lex_fail(x, "\\begin without a name");
+    const int64_t end = lex_group_end(x, x->i);
+    const char *name = x->s + x->i + 1;
+    const int64_t n = end - x->i - 2;
+    x->i = end;
+    if (close) return x->matrices--, lex_push(x, T_ENDENV, 0, NULL, 0);
+    int kind = ENV_OTHER;
+    if (lex_word_is(name, n, "vmatrix") || lex_word_is(name, n, "Vmatrix"))
+        kind = ENV_DET;
+    else if (lex_word_is(name, n, "pmatrix") || lex_word_is(name, n, "bmatrix") || lex_word_is(name, n, "matrix") ||
+             lex_word_is(name, n, "Bmatrix") || lex_word_is(name, n, "smallmatrix"))
+        kind = ENV_MATRIX;
+    else if (lex_word_is(name, n, "array")) {
+        kind = ENV_MATRIX;
+        if (x->i < x->n && x->s[x->i] == '{') x->i = lex_group_end(x, x->i);
+    }
+    if (kind == ENV_OTHER) return lex_fail(x, "an environment that is not a matrix");
+    return x->matrices++, lex_push(x, T_BEGIN, kind, NULL, 0);
+}
+
+static bool lex_accent(struct lexer *x, const char *name, int64_t n)
+{
+    char full[128];
+    const int64_t from = lex_skip_spaces(x, x->i), to = lex_group_end(x, from);
+    if (to - from > 60 || n > 30) return lex_fail(x, "a very long accent");
+    full[0] = '\\';
+    memcpy(full + 1, name, (size_t)n);
+    full[n + 1] = '{';
+    const bool braced = from < x->n && x->s[from] == '{';
+    const int64_t size = n + 2 + squash(x->s + from + braced, to - from - 2 * braced, full + n + 2, false);
+    x->i = to;
+    return lex_push_symbol(x, full, size);
+}
+
+/* A backslash and a character that is no letter, which is c (0: none). */
+static bool lex_escape(struct lexer *x, const char *name, char c)
+{
+    x->i += 2;
+    switch (c) {
+    case '\\': {
+        int64_t k = 1;
+        while (x->i - 1 + k < x->n && text_is_letter(name[k])) k++;
+        if (k > 2 && find_command(name + 1, k - 1)) return x->i--, lex_command(x); /* \\frac: escaped twice */
+        return lex_push(x, T_ROW, 0, NULL, 0);
+    }
+    case '{':
+        return x->depth++, lex_push(x, T_LSET, 0, NULL, 0);
+    case '}':
+        return x->depth -= x->depth > 0, lex_push(x, T_RSET, 0, NULL, 0);
+    case '|':
+        return lex_push(x, T_BAR, 0, NULL, 0);
+    case '%':
+        return lex_push(x, T_PERCENT, 0, NULL, 0);
+    case '(': /* maths delimiters */
+    case ')':
+    case '[':
+    case ']':
+    case '!':
+    case '$':
+        return true;
+    case ',':
+    case ';':
+    case ':':
+    case ' ':
+    case '>':
+    case '\n':
+        return x->space = true, true;
+    default:
+        return lex_fail(x, "an unknown command");
+    }
+}
+
+/* The command of the n letters, or of their beginning where letters stick to it: \quadx, \vertx. Shortens *n to its name. */
+static const struct word *command_of(const char *name, int64_t *n)
+{
+    const struct word *w = find_command(name, *n);
+    for (int64_t k = *n - 1; !w && k >= 2; k--) {
+        w = find_command(name, k);
+        if (w && !(w->kind == T_SKIP || (w->kind >= T_LPAREN && w->kind <= T_RANGLE) || w->kind == T_TIMES || w->kind == T_LEFT ||
+                   w->kind == T_RIGHT))
+            w = NULL;
+        if (w) *n = k;
+    }
+    return w;
+}
+
+/* Behind \right: its | closes, its . is nothing. */
+static bool lex_right(struct lexer *x)
+{
+    const int64_t k = lex_skip_spaces(x, x->i);
+    if (k < x->n && x->s[k] == '|') return x->i = k + 1, lex_push(x, T_RBAR, 0, NULL, 0);
+    if (k < x->n && x->s[k] == '.') x->i = k + 1;
+    return true;
+}
+
+static bool lex_blackboard(struct lexer *x)
+{
+    int64_t from = lex_skip_spaces(x, x->i);
+    const int64_t to = lex_group_end(x, from);
+    if (from < x->n && x->s[from] == '{') from = lex_skip_spaces(x, from + 1);
+    const struct word *set = from < x->n ? find_command(x->s + from, 1) : NULL;
+    x->i = to;
+    return set && set->kind == T_CONST ? lex_push_word(x, set) : lex_fail(x, "an unknown blackboard letter");
+}
+
+bool lex_command(struct lexer *x)
+{
+    const char *name = x->s + x->i + 1;
+    int64_t n = 0;
+    while (x->i + 1 + n < x->n && text_is_letter(name[n])) n++;
+    if (!n) return lex_escape(x, name, x->i + 1 < x->n ? name[0] : 0);
+    const struct word *w = command_of(name, &n);
+    if (!w) return lex_fail(x, "an unknown command");
+    x->i += 1 + n;
+    switch (w->kind) {
+    case T_SKIP:
+    case T_STYLE:
+    case T_GROUP:
+        return x->space = true, true;
+    case T_LEFT:
+        x->after_left = true;
+        return true;
+    case T_RIGHT:
+        return lex_right(x);
+    case T_WORDS:
+        return lex_words(x, w->aux == 1);
+    case T_BB:
+        return lex_blackboard(x);
+    case T_ENV:
+        return lex_environment(x, w->aux);
+    case T_ACCENT:
+    case T_OVERLINE:
+        return lex_accent(x, name, n);
+    case T_LSET:
+    case T_LPAREN:
+    case T_LBRACK:
+        x->depth++;
+        break;
+    case T_RSET:
+    case T_RPAREN:
+    case T_RBRACK:
+        x->depth -= x->depth > 0;
+        break;
+    case T_BAR:
+        if (x->after_left) return lex_push(x, T_LBAR, 0, NULL, 0);
+        break;
+    case T_BAD:
+        return lex_fail(x, "a command without a value here");
+    default:
+        break;
+    }
+    return lex_push_word(x, w);
+}

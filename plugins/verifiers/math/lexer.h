@@ -1,0 +1,34 @@
+/* What the lexer's two files share. Functions that return false have said why (lex_fail). */
+#ifndef TARE_MATH_LEXER_H
+#define TARE_MATH_LEXER_H
+
+#include "tokens.h"
+
+struct lexer {
+    struct math *m;
+    const char *s;
+    int64_t n, i, skip_from, skip_to, no_group; /* no_group: a run of digits and commas up to here is a list */
+    int depth, matrices, nesting;
+    bool commas, plain, space, after_left;
+};
+
+bool lex_fail(struct lexer *x, const char *why);
+bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_text);
+bool lex_push_word(struct lexer *x, const struct word *w);
+/* With the primes and the subscript that follow it. */
+bool lex_push_symbol(struct lexer *x, const char *name, int64_t n);
+/* Words that follow a value: units, percent, degrees, million. *done: whether it was one. */
+bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, bool *done);
+int lex_last_kind(const struct lexer *x);
+bool lex_after_operand(const struct lexer *x);
+/* End of the group that opens at i (behind its closing brace), or of the one character or command there. */
+int64_t lex_group_end(const struct lexer *x, int64_t i);
+int64_t lex_skip_spaces(const struct lexer *x, int64_t i);
+bool lex_word_is(const char *s, int64_t n, const char *w);
+
+/* The characters from .. to - 1, then on from where it was. */
+bool lex_range(struct lexer *x, int64_t from, int64_t to);
+/* lex_command.c: at a backslash */
+bool lex_command(struct lexer *x);
+
+#endif
