@@ -3,11 +3,13 @@
 #include "engine.h"
 
 #include "base/fs.h"
+#include "loop/device_memory.h"
 #include "model/shards.h"
 #include "rollout/rollout.h"
 #include "update/update.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { VOCAB = 211, GROUPS = 3, SAMPLES = 4, NEW = 24 };
 
@@ -190,6 +192,22 @@ static struct kernel_memory use(const struct kernels *k)
     return m;
 }
 
+/* What device_memory_watch says on standard error. */
+static int64_t watched(const struct kernels *k, char *text, size_t room)
+{
+    FILE *f = tmpfile();
+    const int before = dup(2);
+    assert_true(f && before >= 0 && dup2(fileno(f), 2) == 2);
+    device_memory_watch(k);
+    dup2(before, 2);
+    close(before);
+    rewind(f);
+    const size_t n = fread(text, 1, room - 1, f);
+    text[n] = 0;
+    fclose(f);
+    return (int64_t)n;
+}
+
 /* A model, a sampler and an update in a region that is large enough ask the device once; in one that is too small the rest comes from beside it. */
 static void test_region(void **state)
 {
@@ -204,6 +222,8 @@ static void test_region(void **state)
     struct kernel_memory m = use(k);
     assert_true(m.region == 64 << 20 && m.taken == 1 && m.beyond_most == 0 && !m.beyond_stage);
     assert_true(m.held == 0 && m.largest == m.region && m.most > 1 << 20); /* everything was given back, and is one piece again */
+    char warning[500];
+    assert_int_equal(watched(k, warning, sizeof warning), 0);
     const int64_t needed = m.most;
     assert_true(k->reserve(&c, needed / 2));
     run_all(k, "qwen2", "f32", &split);
@@ -211,6 +231,9 @@ static void test_region(void **state)
     assert_true(m.taken > 1 && m.beyond_most >= needed / 2 && m.most <= needed / 2 && m.beyond == 0);
     assert_string_equal(m.beyond_stage, "forward pass"); /* weights and compute copy are in the first half */
     assert_true(split.after == whole.after);
+    assert_true(watched(k, warning, sizeof warning) > 0);
+    assert_non_null(strstr(warning, "MB beside it, first in: forward pass"));
+    assert_int_equal(watched(k, warning, sizeof warning), 0); /* once */
     outcome_free(&whole);
     outcome_free(&split);
     assert_true(k->reserve(&c, 0));
