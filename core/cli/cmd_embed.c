@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 1024 };
+enum { CHUNK = 4096 /* lines at a time */, PRINTED = 16 /* parts in which they are printed */ };
 
 static const char USAGE[] =
     "usage: tare embed ENCODER [key=value ...] [--codebook FILE] [--threads N]\n"
@@ -26,36 +26,57 @@ struct filter {
     tare_text texts[CHUNK];
     int64_t n, capacity;
     float *out; /* [CHUNK, D] */
-    struct str text;
+    struct str printed[PRINTED];
+    tare_status status[PRINTED];
+    struct err errors[PRINTED];
 };
 
-static tare_status write_one(struct filter *f, int64_t i, struct err *e)
+static tare_status print_one(const struct filter *f, int64_t i, struct str *text, struct err *e)
 {
     const json_t *id = json_object_get(f->lines[i], "id");
     const int64_t d = plugin_dim(f->encoder);
-    str_clear(&f->text);
-    TRY(str_add(&f->text, "{", 1, e));
+    TRY(str_add(text, "{", 1, e));
     if (id) {
-        TRY(str_add(&f->text, "\"id\":", -1, e));
-        TRY(json_print(id, &f->text, e));
-        TRY(str_add(&f->text, ",", 1, e));
+        TRY(str_add(text, "\"id\":", -1, e));
+        TRY(json_print(id, text, e));
+        TRY(str_add(text, ",", 1, e));
     }
-    TRY(str_add(&f->text, "\"embedding\":[", -1, e));
-    for (int64_t j = 0; j < d; j++) TRY(str_addf(&f->text, e, "%s%.9g", j ? "," : "", (double)f->out[i * d + j]));
-    TRY(str_add(&f->text, "]}\n", -1, e));
-    if (fwrite(f->text.data, 1, (size_t)f->text.size, stdout) != (size_t)f->text.size)
-        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    TRY(str_add(text, "\"embedding\":[", -1, e));
+    for (int64_t j = 0; j < d; j++) TRY(str_addf(text, e, "%s%.9g", j ? "," : "", (double)f->out[i * d + j]));
+    return str_add(text, "]}\n", -1, e);
+}
+
+/* Printing a number takes as long as a thousand of the encoder's operations: the pool prints, each task its share of the lines. */
+static void print_task(void *arg, int64_t task, int thread)
+{
+    struct filter *f = arg;
+    (void)thread;
+    str_clear(&f->printed[task]);
+    f->status[task] = TARE_OK;
+    for (int64_t i = task * f->n / PRINTED; i < (task + 1) * f->n / PRINTED && !f->status[task]; i++)
+        f->status[task] = print_one(f, i, &f->printed[task], &f->errors[task]);
+}
+
+static tare_status write_lines(struct filter *f, struct err *e)
+{
+    pool_run(f->pool, PRINTED, print_task, f);
+    for (int i = 0; i < PRINTED; i++) {
+        if (f->status[i]) {
+            *e = f->errors[i];
+            return f->status[i];
+        }
+        const size_t size = (size_t)f->printed[i].size;
+        if (size && fwrite(f->printed[i].data, 1, size, stdout) != size) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    }
+    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
     return TARE_OK;
 }
 
 static tare_status flush_lines(struct filter *f, struct err *e)
 {
     tare_status s = f->n ? encode_texts(f->encoder, f->texts, f->n, f->pool, f->out, e) : TARE_OK;
-    for (int64_t i = 0; i < f->n; i++) {
-        if (!s) s = write_one(f, i, e);
-        json_decref(f->lines[i]);
-    }
-    if (!s && f->n && fflush(stdout)) s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    if (!s && f->n) s = write_lines(f, e);
+    for (int64_t i = 0; i < f->n; i++) json_decref(f->lines[i]);
     f->n = 0;
     return s;
 }
@@ -89,7 +110,7 @@ end:
     pool_free(f->pool);
     cli_plugin_close(&learnt);
     cli_plugin_close(&encoder);
-    str_free(&f->text);
+    for (int i = 0; i < PRINTED; i++) str_free(&f->printed[i]);
     mem_free(f->out);
     mem_free(f);
     return s;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 32 };
+enum { BATCH = 16 };
 
 struct entry {
     int64_t size, index;

@@ -23,12 +23,18 @@ static inline plain_vec plain_max(plain_vec a, plain_vec b)
 
 void bert_pack(float *packed, const float *w, int64_t ld, int64_t n, int64_t k, int transposed)
 {
-    for (int64_t n0 = 0; n0 < n; n0 += PANEL)
-        for (int64_t i = 0; i < k; i++)
-            for (int64_t l = 0; l < PANEL; l++) {
-                const int64_t j = n0 + l;
-                packed[n0 * k + i * PANEL + l] = j >= n ? 0 : transposed ? w[i * ld + j] : w[j * ld + i];
-            }
+    for (int64_t n0 = 0; n0 < n; n0 += PANEL, packed += k * PANEL) {
+        const int64_t columns = n - n0 < PANEL ? n - n0 : PANEL;
+        if (columns < PANEL) memset(packed, 0, (size_t)(k * PANEL) * sizeof *packed);
+        if (transposed)
+            for (int64_t i = 0; i < k; i++) memcpy(packed + i * PANEL, w + i * ld + n0, (size_t)columns * sizeof *packed);
+        else if (columns == PANEL)
+            for (int64_t i = 0; i < k; i++)
+                for (int64_t l = 0; l < PANEL; l++) packed[i * PANEL + l] = w[(n0 + l) * ld + i];
+        else
+            for (int64_t l = 0; l < columns; l++)
+                for (int64_t i = 0; i < k; i++) packed[i * PANEL + l] = w[(n0 + l) * ld + i];
+    }
 }
 
 const struct bert_kernels *bert_kernels_best(void)
