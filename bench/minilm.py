@@ -5,11 +5,12 @@
 Sequence lengths: both read at most 256 tokens of a text. tare sorts by length and packs texts without padding; PyTorch gets what
 sentence-transformers does: texts sorted by length, batches of 32, each padded to its longest text, attention masked. Tokenizing counts for
 both; loading does not: tare's rate is from the difference between a run over all rows and one over a single row.
-Needs torch, transformers; sentence-transformers is used when it is there (with the model's folder), else the same by hand.
+Needs torch and transformers; sentence-transformers itself runs too where it is installed.
 """
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import time
 
@@ -47,6 +48,17 @@ def torch_encoder(args):
     return encode
 
 
+def sentence_encoder(args):
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        return None
+    import torch
+    model = SentenceTransformer(args.model, device="cpu", model_kwargs={"dtype": torch.float32})
+    model.max_seq_length = 256
+    return lambda texts: model.encode(texts, batch_size=32, normalize_embeddings=True)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--model", required=True)
@@ -58,19 +70,25 @@ def main():
     args = p.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     texts = [json.loads(line)["question"] for line in open(args.questions)][:args.rows]
-    encode = torch_encoder(args)
-    encode(texts[:64])
-    ours, theirs, embeddings = [], [], None
+    peers = {"PyTorch": torch_encoder(args), "sentence-transformers": sentence_encoder(args)}
+    peers = {name: encode for name, encode in peers.items() if encode}
+    for encode in peers.values():
+        encode(texts[:64])
+    rates, found = {name: [] for name in ["tare", *peers]}, {}
     for _ in range(args.repeat):
         start_up, _ = run_tare(args, texts[:1])
-        seconds, embeddings = run_tare(args, texts)
-        ours.append(len(texts) / (seconds - start_up))
-        start = time.perf_counter()
-        reference = encode(texts)
-        theirs.append(len(texts) / (time.perf_counter() - start))
-    worst = max(max(abs(a - b) for a, b in zip(json.loads(line)["embedding"], r.tolist())) for line, r in zip(embeddings.splitlines(), reference))
-    print(f"{len(texts)} questions, {args.threads} threads: tare {max(ours):.1f} sentences/s, PyTorch {max(theirs):.1f}, ratio of the best "
-          f"{max(ours) / max(theirs):.2f}, of each round {[round(a / b, 2) for a, b in zip(ours, theirs)]}, largest difference {worst:.2g}")
+        seconds, found["tare"] = run_tare(args, texts)
+        rates["tare"].append(len(texts) / (seconds - start_up))
+        for name, encode in peers.items():
+            start = time.perf_counter()
+            found[name] = encode(texts)
+            rates[name].append(len(texts) / (time.perf_counter() - start))
+    ours = [json.loads(line)["embedding"] for line in found["tare"].splitlines()]
+    print(f"{len(texts)} questions, {args.threads} threads, sentences a second: tare {max(rates['tare']):.1f} (median {statistics.median(rates['tare']):.1f})")
+    for name in peers:
+        worst = max(max(abs(a - b) for a, b in zip(x, y.tolist())) for x, y in zip(ours, found[name]))
+        print(f"{name} {max(rates[name]):.1f} (median {statistics.median(rates[name]):.1f}): tare is {max(rates['tare']) / max(rates[name]):.2f} times as fast by the best, "
+              f"by round {[round(a / b, 2) for a, b in zip(rates['tare'], rates[name])]}; largest difference {worst:.2g}")
 
 
 main()
