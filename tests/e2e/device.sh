@@ -105,7 +105,7 @@ fi
 if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep -q '^ok *mpi '; then
     rm -f report.txt
     run run.dir=one dist.gradient_shards=2 || { bad "the run on one rank failed"; cat log.txt; }
-    ASAN_OPTIONS=detect_leaks=0 TARE_FAKE_REPORT=$PWD/report.txt run run.dir=two dist.gradient_shards=2 dist.ranks=2 run.device=cuda || { bad "the run on two ranks failed"; cat log.txt; }
+    ASAN_OPTIONS=detect_leaks=0 TARE_FAKE_REPORT=$PWD/report.txt run run.dir=two dist.gradient_shards=2 dist.ranks=2 dist.communicator=mpi run.device=cuda || { bad "the run on two ranks failed"; cat log.txt; }
     cmp -s one/checkpoints/step-000006/model.safetensors two/checkpoints/step-000006/model.safetensors && ok || bad "two ranks have other weights than one"
     [ "$(grep -c 'taken 1 beyond 0' report.txt)" = 2 ] && ok || { bad "not a region a rank"; cat report.txt; }
 else
