@@ -8,10 +8,10 @@
  * blocking, no tile height and no thread changes a bit.
  */
 enum {
-    KC = 288,                   /* steps: a panel's part and two tiles of A fill the first cache */
-    MC_TILES = MR < 8 ? 16 : 8, /* tiles of a block of rows */
-    NC = 384,                   /* columns of a group, at most */
-    PACKED = 4 << 20            /* floats of B made into panels at a time */
+    KC = MR < 8 ? 576 : 288, /* steps: partial sums cost more than a panel that is fetched from the second cache once more */
+    MC_TILES = 8,            /* tiles of a block of rows */
+    NC = MR < 8 ? 192 : 384, /* columns of a group, at most: sums and A leave half of the second cache free */
+    PACKED = 4 << 20         /* floats of B made into panels at a time */
 };
 
 struct gemm {
