@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dist/gpu_collectives.h"
+#include "dist/halves.h"
 #include "dist/library.h"
 
 #include <stdio.h>
@@ -25,9 +26,7 @@ struct device {
     struct gpu_collectives *gpu;
     void *stream; /* that the backend computes on; NULL: not known */
     bool deterministic;
-    struct {
-        int begun, waited; /* halves, counted */
-    } gathers, exchanges;
+    struct halves gathers, exchanges;
     float *scratch; /* [R, PIECE], the backend's memory */
     char *copy[2];  /* host memory */
     int64_t copy_size[2];
@@ -236,35 +235,35 @@ static tare_status nccl_reduce_scatter(struct comm *c, const float *in, int64_t 
 static tare_status nccl_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct device *d = c->self;
-    if (d->gathers.begun - d->gathers.waited >= COMM_PENDING)
-        FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
+    int slot;
+    TRY(halves_begin(&d->gathers, &slot, e));
     TRY(before(d, e));
-    const int slot = SLOT_PENDING + d->gathers.begun++ % COMM_PENDING;
     return d->gpu->all_gather(d->gpu, slot, in, bytes, out) ? broken(d, "all_gather", e) : TARE_OK;
 }
 
 static tare_status nccl_gather_wait(struct comm *c, struct err *e)
 {
     struct device *d = c->self;
-    if (d->gathers.begun == d->gathers.waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
-    return wait_slot(c, SLOT_PENDING + d->gathers.waited++ % COMM_PENDING, "all_gather", e);
+    int slot;
+    TRY(halves_wait(&d->gathers, &slot, e));
+    return wait_slot(c, slot, "all_gather", e);
 }
 
 static tare_status nccl_exchange_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct device *d = c->self;
-    if (d->exchanges.begun - d->exchanges.waited >= COMM_EXCHANGES)
-        FAIL(e, TARE_E_COMM, "more than %d exchanges begun and not waited for", COMM_EXCHANGES);
+    int slot;
+    TRY(halves_begin(&d->exchanges, &slot, e));
     TRY(before(d, e));
-    const int slot = SLOT_EXCHANGE + d->exchanges.begun++ % COMM_EXCHANGES;
     return d->gpu->all_to_all(d->gpu, slot, in, bytes, out) ? broken(d, "all_to_all", e) : TARE_OK;
 }
 
 static tare_status nccl_exchange_wait(struct comm *c, struct err *e)
 {
     struct device *d = c->self;
-    if (d->exchanges.begun == d->exchanges.waited) FAIL(e, TARE_E_COMM, "no exchange has been begun");
-    return wait_slot(c, SLOT_EXCHANGE + d->exchanges.waited++ % COMM_EXCHANGES, "all_to_all", e);
+    int slot;
+    TRY(halves_wait(&d->exchanges, &slot, e));
+    return wait_slot(c, slot, "all_to_all", e);
 }
 
 static tare_status load(struct gpu_collectives **out, struct err *e)
@@ -321,6 +320,8 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
                          .k = k,
                          .ctx = ctx,
                          .gpu = gpu,
+                         .gathers = {"gather", SLOT_PENDING, COMM_PENDING, 0, 0},
+                         .exchanges = {"exchange", SLOT_EXCHANGE, COMM_EXCHANGES, 0, 0},
                          .stream = k->stream ? k->stream(ctx) : ctx->stream,
                          .deterministic = deterministic};
     if (gpu) {

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "dist/halves.h"
 #include "dist/library.h"
 #include "dist/transport.h"
 #include "dist/watch.h"
@@ -29,9 +30,7 @@ struct process {
     struct transport *t;
     struct watch *watch;
     uint32_t calls; /* gives the tag */
-    struct {
-        int begun, waited; /* halves, counted */
-    } gathers, exchanges;
+    struct halves gathers, exchanges;
     bool crowded;   /* more threads than cores: do not spin */
     float *scratch; /* [2, R, PIECE] of reduce_scatter */
     int64_t scratch_size;
@@ -220,18 +219,18 @@ static tare_status process_reduce_scatter(struct comm *c, const float *in, int64
 static tare_status process_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct process *p = c->self;
-    if (p->gathers.begun - p->gathers.waited >= COMM_PENDING)
-        FAIL(e, TARE_E_COMM, "more than %d gathers begun and not waited for", COMM_PENDING);
-    const int slot = SLOT_PENDING + p->gathers.begun++ % COMM_PENDING;
+    int slot;
+    TRY(halves_begin(&p->gathers, &slot, e));
     return post_gather(c, slot, in, bytes, out, NULL, e);
 }
 
 static tare_status process_gather_wait(struct comm *c, struct err *e)
 {
     struct process *p = c->self;
-    if (p->gathers.begun == p->gathers.waited) FAIL(e, TARE_E_COMM, "no gather has been begun");
+    int slot;
+    TRY(halves_wait(&p->gathers, &slot, e));
     watch_enter(p->watch, "all_gather");
-    TRY(wait_slot(c, SLOT_PENDING + p->gathers.waited++ % COMM_PENDING, "all_gather", e));
+    TRY(wait_slot(c, slot, "all_gather", e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
 }
@@ -239,17 +238,18 @@ static tare_status process_gather_wait(struct comm *c, struct err *e)
 static tare_status process_exchange_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct process *p = c->self;
-    if (p->exchanges.begun - p->exchanges.waited >= COMM_EXCHANGES)
-        FAIL(e, TARE_E_COMM, "more than %d exchanges begun and not waited for", COMM_EXCHANGES);
-    return post_all_to_all(c, SLOT_EXCHANGE + p->exchanges.begun++ % COMM_EXCHANGES, in, bytes, out, e);
+    int slot;
+    TRY(halves_begin(&p->exchanges, &slot, e));
+    return post_all_to_all(c, slot, in, bytes, out, e);
 }
 
 static tare_status process_exchange_wait(struct comm *c, struct err *e)
 {
     struct process *p = c->self;
-    if (p->exchanges.begun == p->exchanges.waited) FAIL(e, TARE_E_COMM, "no exchange has been begun");
+    int slot;
+    TRY(halves_wait(&p->exchanges, &slot, e));
     watch_enter(p->watch, "all_to_all");
-    TRY(wait_slot(c, SLOT_EXCHANGE + p->exchanges.waited++ % COMM_EXCHANGES, "all_to_all", e));
+    TRY(wait_slot(c, slot, "all_to_all", e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
 }
@@ -360,6 +360,8 @@ tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
     if (t->start(t)) FAIL(e, TARE_E_COMM, "MPI does not start: %s", t->error);
     TRY(mem_new((int64_t)sizeof *p, (void **)&p, e));
     p->t = t;
+    p->gathers = (struct halves){"gather", SLOT_PENDING, COMM_PENDING, 0, 0};
+    p->exchanges = (struct halves){"exchange", SLOT_EXCHANGE, COMM_EXCHANGES, 0, 0};
     p->crowded = true;
     TRY(mem_new(t->size * (int64_t)sizeof *p->pieces, (void **)&p->pieces, e));
     *out = (struct comm){.rank = t->rank,
