@@ -171,6 +171,10 @@ struct kernels {
     /* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy (dbias may be NULL) */
     void (*matmul_dw)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
                       int64_t k, enum dtype dtype);
+    /* The same, but a sum over t is a chain of its own, from 0, which is then added to dw: the bits of matmul_dw into zeros and `add`. dbias as
+     * above. NULL: the caller does those two. */
+    void (*matmul_dw_apart)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                            int64_t k, enum dtype dtype);
 
     /* ---- embedding.  x[t,:] = table[ids[t],:] */
     void (*embed)(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width);

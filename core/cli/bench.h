@@ -26,6 +26,9 @@ double bench_clock(struct pool *pool);
 
 /* Fused multiply-add peak of all threads, 10^9 operations a second (2 an fma), with the widest vectors that `isa` has. */
 double bench_peak_flops(struct pool *pool, const char *isa);
+/* Less than a millisecond of a product's innermost loop in the first cache, on all threads; returns its operations, 0 where there is none. The rate
+ * that it has between a stage's operations is what the machine gave a product in those seconds, whatever peak a short burst reaches. */
+double bench_tile(struct pool *pool, const char *isa);
 /* Reading memory far larger than the caches, all threads, 10^9 bytes a second; 0 when there is no memory for it. */
 double bench_peak_read(struct pool *pool);
 
@@ -43,6 +46,10 @@ const char *bench_op_name(int op);
 const struct kernels *bench_profile_wrap(const struct kernels *k);
 /* Where operations are added from now on. m: its products of a vocabulary's width are the head's; NULL while there is none. */
 void bench_profile_into(struct bench_profile *p, const struct model *m);
+/* bench_clock without the time that samples of bench_tile took; one is taken every 50 ms. */
+double bench_profile_clock(void);
+/* 10^9 operations a second of all samples since bench_profile_wrap; 0: there was none. */
+double bench_profile_tile(void);
 
 /* `tare bench step|train|generate`; argv[1] is that word. */
 int bench_stage(int argc, char **argv);

@@ -39,6 +39,50 @@ __attribute__((target("avx512f"))) static void fma_16(float *out)
     LOOP(__m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_storeu_ps)
 }
 
+/* A tile of a product as gemm.c keeps it, ROWS x two vectors, whose operands stay in the first cache: 2 loads and ROWS broadcasts a step. Two
+ * threads of other people's on the core's other half leave plain multiply-adds alone and slow this down. */
+enum { TILE_STEPS = 192, TILE_RUNS = 150, TILE_TASKS = 16 /* a thread */, TILE_FLOATS = TILE_STEPS * (14 + 32) };
+#define TILE(VECTOR, ZERO, LOAD, SET, FMA, ADD, STORE, ROWS, LANES)                                                                \
+    VECTOR c[ROWS][2], sum = ZERO();                                                                                               \
+    _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++) c[r][0] = c[r][1] = ZERO();                                            \
+    for (int run = 0; run < TILE_RUNS; run++) {                                                                                    \
+        const float *a = in, *b = in + ROWS * TILE_STEPS;                                                                          \
+        __asm__ volatile("" : "+r"(a), "+r"(b)); /* the next run loads again */                                                    \
+        _Pragma("GCC unroll 4") for (int k = 0; k < TILE_STEPS; k++, a += ROWS, b += 2 * LANES)                                    \
+        {                                                                                                                          \
+            const VECTOR w0 = LOAD(b), w1 = LOAD(b + LANES);                                                                       \
+            _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++)                                                                \
+            {                                                                                                                      \
+                const VECTOR x = SET(a[r]);                                                                                        \
+                c[r][0] = FMA(x, w0, c[r][0]), c[r][1] = FMA(x, w1, c[r][1]);                                                      \
+            }                                                                                                                      \
+        }                                                                                                                          \
+    }                                                                                                                              \
+    _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++) sum = ADD(sum, ADD(c[r][0], c[r][1]));                                 \
+    STORE(out, sum);
+
+__attribute__((target("avx2,fma"))) static void tile_8(float *out, const float *in)
+{
+    TILE(__m256, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_storeu_ps, 6, 8)
+}
+
+__attribute__((target("avx512f"))) static void tile_16(float *out, const float *in)
+{
+    TILE(__m512, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_storeu_ps, 14, 16)
+}
+
+static void tile_task(void *arg, int64_t task, int thread)
+{
+    struct peak *p = arg;
+    float out[16];
+    (void)thread;
+    if (p->wide)
+        tile_16(out, p->memory);
+    else
+        tile_8(out, p->memory);
+    p->sink[task % 64] = out[0];
+}
+
 static void flops_task(void *arg, int64_t task, int thread)
 {
     struct peak *p = arg;
@@ -77,6 +121,20 @@ double bench_peak_flops(struct pool *pool, const char *isa)
     struct peak p = {.threads = pool_threads(pool), .wide = !strcmp(isa, "avx512")};
     if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
     return (double)p.threads * STEPS * CHAINS * (p.wide ? 32 : 16) / best_seconds(pool, flops_task, &p) * 1e-9;
+#else
+    (void)pool, (void)isa;
+    return 0;
+#endif
+}
+
+double bench_tile(struct pool *pool, const char *isa)
+{
+#if defined(__x86_64__)
+    static const float in[TILE_FLOATS];
+    struct peak p = {.threads = pool_threads(pool), .wide = !strcmp(isa, "avx512"), .memory = in};
+    if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
+    pool_run(pool, p.threads * TILE_TASKS, tile_task, &p);
+    return (double)p.threads * TILE_TASKS * TILE_RUNS * TILE_STEPS * (p.wide ? 14 * 64 : 6 * 32);
 #else
     (void)pool, (void)isa;
     return 0;

@@ -44,15 +44,25 @@ static struct {
     struct bench_profile *into;
     struct pool *pool;
     int64_t vocab;
-} profiled; /* operations carry no argument of the caller's, so one at a time */
+    double next, tile_seconds, tile_flops; /* samples of bench_tile */
+} profiled;                                /* operations carry no argument of the caller's, so one at a time */
+
+static void sample_tile(double now)
+{
+    profiled.next = now + 0.05;
+    profiled.tile_flops += bench_tile(profiled.pool, profiled.k->name);
+    profiled.tile_seconds += bench_clock(profiled.pool) - now;
+}
 
 static void count(int op, double start, double flops, double bytes)
 {
     struct bench_op *o = &profiled.into->op[op];
+    const double now = bench_clock(profiled.pool);
     o->calls++;
-    o->seconds += bench_clock(profiled.pool) - start;
+    o->seconds += now - start;
     o->flops += flops;
     o->bytes += bytes;
+    if (now >= profiled.next && profiled.vocab >= 0) sample_tile(now);
 }
 /* TIMED(op, flops, bytes, operation and its arguments) */
 #define TIMED(OP, FLOPS, BYTES, ...)                                                                                               \
@@ -79,6 +89,12 @@ static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float
 {
     TIMED(n == profiled.vocab ? DW_HEAD : DW, 2 * t * n * k, 4 * (t * n + t * k + 2 * n * k),
           matmul_dw(c, dw, dbias, dy, x, t, n, k, dtype));
+}
+static void matmul_dw_apart(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                            int64_t k, enum dtype dtype)
+{
+    TIMED(n == profiled.vocab ? DW_HEAD : DW, 2 * t * n * k, 4 * (t * n + t * k + 2 * n * k),
+          matmul_dw_apart(c, dw, dbias, dy, x, t, n, k, dtype));
 }
 static void pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
 {
@@ -213,6 +229,7 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     *t = *k; /* memory operations stay as they are */
     t->zero = zero, t->pack = pack;
     t->matmul = matmul, t->matmul_dx = matmul_dx, t->matmul_dw = matmul_dw;
+    if (t->matmul_dw_apart) t->matmul_dw_apart = matmul_dw_apart;
     t->embed = embed, t->embed_grad = embed_grad;
     t->rmsnorm = rmsnorm, t->rmsnorm_grad = rmsnorm_grad;
     t->rope = rope, t->kv_write = kv_write, t->kv_copy = kv_copy;
@@ -229,6 +246,16 @@ void bench_profile_into(struct bench_profile *p, const struct model *m)
     profiled.into = p;
     profiled.pool = m ? m->ctx.pool : NULL;
     profiled.vocab = m ? m->shape.vocab : -1;
+}
+
+double bench_profile_clock(void)
+{
+    return bench_clock(profiled.pool) - profiled.tile_seconds;
+}
+
+double bench_profile_tile(void)
+{
+    return profiled.tile_flops > 0 ? profiled.tile_flops / profiled.tile_seconds * 1e-9 : 0;
 }
 
 const char *bench_op_name(int op)

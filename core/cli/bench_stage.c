@@ -7,6 +7,7 @@
 #include "rollout/rollout.h"
 #include "update/update.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ struct stage {
     bool json;
     int64_t prompt, rounds;
     double started, ready; /* seconds from the start until the model can sample and learn */
+    double peak, read;     /* of the machine: 10^9 operations and bytes a second */
     struct config config;
     const struct kernels *k;
     struct pool *pool;
@@ -135,16 +137,16 @@ static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct 
     struct sample_output out;
     struct batch b;
     struct update_report report;
-    const double start = bench_clock(s->pool);
+    const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->m);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
     TRY(make_batch(s, s->n_requests, s->config.rollout.group_size, s->prompt, &out, &b, e));
-    const double middle = bench_clock(s->pool);
+    const double middle = bench_profile_clock();
     bench_profile_into(&r->phase[1].profile, s->m);
     b.step = i;
     TRY(update_run(s->trainer, &b, &report, e));
     if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "the update's logprobs differ from the sampler's by %g", report.mismatch);
-    const double end = bench_clock(s->pool);
+    const double end = bench_profile_clock();
     r->phase[0].name = "rollout", r->phase[0].seconds = middle - start, r->phase[0].tokens = out.n_tokens;
     r->phase[1].name = "update", r->phase[1].seconds = end - middle;
     r->phase[1].tokens = out.n_tokens;
@@ -164,10 +166,10 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     for (int64_t k = 0; k < rows * length; k++)
         o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->m->shape.vocab);
     TRY(make_batch(s, rows, 1, 1, &o, &b, e));
-    const double start = bench_clock(s->pool);
+    const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->m);
     TRY(sft_step(s->trainer, &b, &loss, &norm, &lr, e));
-    r->phase[0].name = "train", r->phase[0].seconds = bench_clock(s->pool) - start, r->phase[0].tokens = o.n_tokens;
+    r->phase[0].name = "train", r->phase[0].seconds = bench_profile_clock() - start, r->phase[0].tokens = o.n_tokens;
     return TARE_OK;
 }
 
@@ -175,14 +177,14 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
 static tare_status run_generate(struct stage *s, int64_t i, struct round *r, struct err *e)
 {
     struct sample_output out;
-    const double start = bench_clock(s->pool);
+    const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->m);
     TRY(sample_tokens(s, 1, i, &out, e));
-    const double middle = bench_clock(s->pool);
+    const double middle = bench_profile_clock();
     bench_profile_into(&r->phase[1].profile, s->m);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
     r->phase[0].name = "prefill", r->phase[0].seconds = middle - start, r->phase[0].tokens = s->n_requests * s->prompt;
-    r->phase[1].name = "decode", r->phase[1].seconds = bench_clock(s->pool) - middle - r->phase[0].seconds;
+    r->phase[1].name = "decode", r->phase[1].seconds = bench_profile_clock() - middle - r->phase[0].seconds;
     r->phase[1].tokens = out.n_tokens - s->n_requests;
     for (int o = 0; o < BENCH_OPS; o++) {
         struct bench_op *all = &r->phase[1].profile.op[o];
@@ -197,6 +199,13 @@ static int64_t memory_taken(const struct stage *s)
     const struct trainer *t = s->trainer;
     return s->m->kernel_scratch.grown + s->batch.grown + (s->sampler ? sampler_stats(s->sampler).grown : 0) +
            (t ? t->pack.grown + t->acts.grown + t->head.grown + t->work.grown : 0);
+}
+
+/* The higher of before and behind the rounds: for a moment two threads may be given one core. */
+static void take_peaks(struct stage *s)
+{
+    s->peak = fmax(s->peak, bench_peak_flops(s->pool, s->k->name));
+    s->read = fmax(s->read, bench_peak_read(s->pool));
 }
 
 static tare_status run_rounds(struct stage *s, struct err *e)
@@ -233,13 +242,15 @@ static int64_t peak_kib(void)
     return (int64_t)u.ru_maxrss;
 }
 
-static void print_phase(const struct phase *p, double round, double flops, double read)
+static void print_phase(const struct stage *s, const struct phase *p, double round)
 {
+    const double flops = s->peak, read = s->read, tile = bench_profile_tile();
     double kernels = 0, work = 0;
     for (int i = 0; i < BENCH_OPS; i++) kernels += p->profile.op[i].seconds, work += p->profile.op[i].flops;
-    printf("\n%-8s %9.4f s  %5.1f %% of the round  %9.1f tok/s  %7.1f GFLOP/s %4.0f %%  outside of kernels %.1f %%\n", p->name,
-           p->seconds, 100 * p->seconds / round, (double)p->tokens / p->seconds, work / p->seconds * 1e-9,
-           100e-9 * work / p->seconds / flops, 100 * (1 - kernels / p->seconds));
+    printf("\n%-8s %9.4f s  %5.1f %% of the round  %9.1f tok/s  %7.1f GFLOP/s, %.0f %% of peak, %.0f %% of the loop  outside of "
+           "kernels %.1f %%\n",
+           p->name, p->seconds, 100 * p->seconds / round, (double)p->tokens / p->seconds, work / p->seconds * 1e-9,
+           100e-9 * work / p->seconds / flops, tile > 0 ? 100e-9 * work / p->seconds / tile : 0, 100 * (1 - kernels / p->seconds));
     printf("  %-15s %8s %10s %7s %17s %17s\n", "kernel", "calls", "ms", "share", "GFLOP/s of peak", "GB/s of reading");
     for (int i = 0; i < BENCH_OPS; i++) {
         const struct bench_op *o = &p->profile.op[i];
@@ -250,14 +261,15 @@ static void print_phase(const struct phase *p, double round, double flops, doubl
     }
 }
 
-static void print_json(const struct stage *s, const struct round *r, double flops, double read)
+static void print_json(const struct stage *s, const struct round *r)
 {
     printf("{\"kind\":\"%s\",\"model\":\"%s\",\"dtype\":\"%s\",\"kernels\":\"%s\",\"threads\":%d,\"prompts\":%lld,\"samples\":%lld,"
-           "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"ready\":%.3f,\"rss_mib\":%.1f,"
+           "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"tile_gflops\":%.2f,\"ready\":%."
+           "3f,\"rss_mib\":%.1f,"
            "\"grown\":%lld",
            s->kind, s->model, s->config.model.dtype, s->k->name, pool_threads(s->pool), (long long)s->config.rollout.prompts,
            (long long)s->config.rollout.group_size, (long long)s->prompt, (long long)s->config.rollout.max_new_tokens, r->seconds,
-           flops, read, s->ready, (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
+           s->peak, s->read, bench_profile_tile(), s->ready, (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) {
         const struct phase *p = &r->phase[i];
         printf(",\"%s\":{\"seconds\":%.6f,\"tokens\":%lld,\"kernels\":{", p->name, p->seconds, (long long)p->tokens);
@@ -277,20 +289,21 @@ static void print_json(const struct stage *s, const struct round *r, double flop
 static void report(struct stage *s)
 {
     const int64_t grown = s->round[s->rounds].grown; /* of the last */
-    const double flops = bench_peak_flops(s->pool, s->k->name), read = bench_peak_read(s->pool);
     qsort(s->round + 1, (size_t)s->rounds, sizeof *s->round, faster);
     const struct round *r = &s->round[1 + (s->rounds - 1) / 2];
     if (s->json) {
-        print_json(s, r, flops, read);
+        print_json(s, r);
         return;
     }
     printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model, s->config.model.dtype,
-           s->k->name, pool_threads(s->pool), flops, read);
+           s->k->name, pool_threads(s->pool), s->peak, s->read);
+    printf("# in these rounds the innermost loop of a product, in the first cache, ran at %.1f GFLOP/s: %.0f %% of that peak\n",
+           bench_profile_tile(), 100 * bench_profile_tile() / s->peak);
     printf("# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld "
            "times\n",
            s->ready, r->seconds, s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024,
            (long long)grown);
-    for (int i = 0; i < PHASES && r->phase[i].name; i++) print_phase(&r->phase[i], r->seconds, flops, read);
+    for (int i = 0; i < PHASES && r->phase[i].name; i++) print_phase(s, &r->phase[i], r->seconds);
 }
 
 /* ---- the command */
@@ -338,7 +351,9 @@ static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
         s->trainer->gradient_shards = s->config.dist.gradient_shards;
     }
     s->ready = clock_seconds() - s->started;
+    take_peaks(s);
     TRY(run_rounds(s, e));
+    take_peaks(s);
     report(s);
     if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
     return TARE_OK;

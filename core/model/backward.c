@@ -1,5 +1,5 @@
 /* The backward pass, layer by layer from the last. Letters as in layer.h; d before a name is the loss's gradient with respect to it.
- * w and dw are the layer's unit: its fp32 weights, and the window of its gradient. */
+ * w and dw are the layer's unit: its fp32 weights, and where its gradient is made. */
 #include "model/grads.h"
 #include "model/layer.h"
 #include "model/shards.h"
@@ -89,21 +89,32 @@ static void product_dx(const struct model *m, int64_t i, float *dx, const float 
         m->k->matmul_dx(&m->ctx, dx, dy, w, t, n, k, 0, m->dtype);
 }
 
+/* dW[N,K] at `offset` of a unit += dy[T,N]^T x[T,K], and its bias at `bias` (-1: none). */
+static void product_dw(const struct model *m, const struct unit_grads *to, int64_t offset, int64_t bias, const float *dy,
+                       const float *x, int64_t t, int64_t n, int64_t k)
+{
+    float *dbias = bias < 0 ? NULL : to->vector + bias;
+    if (to->apart)
+        m->k->matmul_dw_apart(&m->ctx, to->matrix + offset, dbias, dy, x, t, n, k, m->dtype);
+    else
+        m->k->matmul_dw(&m->ctx, to->matrix + offset, dbias, dy, x, t, n, k, m->dtype);
+}
+
 /* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
 static void mlp_backward(const struct model *m, int64_t l, const struct layer_acts *a, struct row_grads *g, int64_t t,
-                         const float *w, float *dw)
+                         const float *w, const struct unit_grads *dw)
 {
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
     const struct layer_offsets *o = &m->layers[l];
     const int64_t C = m->shape.hidden, F = m->shape.intermediate;
     float *dact = g->narrow, *dgu = g->wide, *dnorm = g->norm;
-    k->matmul_dw(c, dw + o->down, NULL, g->dx, a->act, t, C, F, m->dtype);
+    product_dw(m, dw, o->down, -1, g->dx, a->act, t, C, F);
     product_dx(m, 4 * l + 3, dact, g->dx, w + o->down, t, C, F);
     k->swiglu_grad(c, dgu, dact, a->gate_up, t, F);
-    k->matmul_dw(c, dw + o->gate_up, NULL, dgu, a->norm2, t, 2 * F, C, m->dtype);
+    product_dw(m, dw, o->gate_up, -1, dgu, a->norm2, t, 2 * F, C);
     product_dx(m, 4 * l + 2, dnorm, dgu, w + o->gate_up, t, 2 * F, C);
-    k->rmsnorm_grad(c, g->dx, C, dw + o->norm2, dnorm, C, a->mid, C, m->vectors[l].norm2, a->rms2, t, 1, C, 1);
+    k->rmsnorm_grad(c, g->dx, C, dw->vector + o->norm2, dnorm, C, a->mid, C, m->vectors[l].norm2, a->rms2, t, 1, C, 1);
 }
 
 /* Through the per-head norms of q and k; v passes. */
@@ -123,7 +134,7 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct laye
 
 /* x2 = x + attention(qkv) Wo^T,  qkv = rms(x) Wqkv^T + b, q and k normed (Qwen3) and turned */
 static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g, const float *w,
-                               float *dw)
+                               const struct unit_grads *dw)
 {
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
@@ -132,14 +143,14 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     const struct attn_shape as = model_attn_shape(m);
     const int64_t t = p->batch.t, C = m->shape.hidden, q = as.heads * as.head_dim;
     float *datt = g->narrow, *dqkv = g->wide, *dnorm = g->norm;
-    k->matmul_dw(c, dw + o->o, NULL, g->dx, a->att, t, C, q, m->dtype);
+    product_dw(m, dw, o->o, -1, g->dx, a->att, t, C, q);
     product_dx(m, 4 * l + 1, datt, g->dx, w + o->o, t, C, q);
     k->attention_grad(c, dqkv, datt, a->att, a->stats, a->qkv, as, p->segs, p->n_segs, t);
     k->rope(c, dqkv, as.stride, m->rope, p->batch.pos, t, as.heads + as.kv_heads, as.head_dim, 1);
-    if (m->shape.qk_norm) qk_norm_backward(m, l, a, dqkv, g->narrow, t, dw);
-    k->matmul_dw(c, dw + o->qkv, m->shape.qkv_bias ? dw + o->qkv_bias : NULL, dqkv, a->norm1, t, as.stride, C, m->dtype);
+    if (m->shape.qk_norm) qk_norm_backward(m, l, a, dqkv, g->narrow, t, dw->vector);
+    product_dw(m, dw, o->qkv, o->qkv_bias, dqkv, a->norm1, t, as.stride, C);
     product_dx(m, 4 * l, dnorm, dqkv, w + o->qkv, t, as.stride, C);
-    k->rmsnorm_grad(c, g->dx, C, dw + o->norm1, dnorm, C, p->x[l], C, m->vectors[l].norm1, a->rms1, t, 1, C, 1);
+    k->rmsnorm_grad(c, g->dx, C, dw->vector + o->norm1, dnorm, C, p->x[l], C, m->vectors[l].norm1, a->rms1, t, 1, C, 1);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
@@ -190,7 +201,7 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
 {
     const struct forward_batch *b = &p->batch;
     const int64_t C = m->shape.hidden, u = m->shape.layers + 1;
-    float *dlast, *dw = m->shape.tied ? grads_begin(g, u) : grads_head(g);
+    float *dlast, *dw = m->shape.tied ? grads_begin(g, u).vector : grads_head(g);
     TRY(tensor_new_raw(p->arena, float, b->n_out *C, &dlast, e));
     m->k->rmsnorm_grad(&m->ctx, dlast, C, dw + m->final_norm - m->unit_begin[u], dhidden, C, p->last, C, m->final_norm_vector,
                        p->last_rms, b->n_out, 1, C, 0);
@@ -209,15 +220,15 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     for (int64_t l = L - 1; l >= 0; l--) {
         const float *w;
         TRY(layer_weights(m, l, &w, e));
-        float *dw = grads_begin(g, l + 1);
+        const struct unit_grads dw = grads_begin(g, l + 1);
         if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], NULL, &p->acts[l], p->cache->layers[0], b);
         kernels_at(&m->ctx, "backward pass", l);
-        mlp_backward(m, l, &p->acts[l], &d, b->t, w, dw);
-        attention_backward(m, l, p, &d, w, dw);
+        mlp_backward(m, l, &p->acts[l], &d, b->t, w, &dw);
+        attention_backward(m, l, p, &d, w, &dw);
         TRY(grads_end(g, l + 1, e));
     }
     kernels_at(&m->ctx, "backward pass", -1);
-    float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0);
+    float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0).matrix;
     m->k->embed_grad(&m->ctx, dtable + m->embed, d.dx, b->ids, b->t, C);
     return grads_end(g, 0, e);
 }

@@ -58,12 +58,26 @@ static float *window_of(const struct grads *g, int64_t u)
     return at_the_ends(g->m, u) ? g->ends : g->layer[g->turn];
 }
 
-float *grads_begin(struct grads *g, int64_t u)
+/* Matrices of unit u go into the sums at once. */
+static bool is_apart(const struct grads *g, int64_t u)
 {
-    if (!at_the_ends(g->m, u) && g->layer[1]) g->turn = !g->turn; /* the other one may be on its way */
+    return g->m->ranks == 1 && g->m->k->matmul_dw_apart && !at_the_ends(g->m, u);
+}
+
+struct unit_grads grads_begin(struct grads *g, int64_t u)
+{
+    const struct model *m = g->m;
+    if (!at_the_ends(m, u) && g->layer[1]) g->turn = !g->turn; /* the other one may be on its way */
     float *window = window_of(g, u);
-    g->m->k->zero(&g->m->ctx, window, unit_floats(g->m, u) * (int64_t)sizeof(float));
-    return window;
+    if (!is_apart(g, u)) {
+        m->k->zero(&m->ctx, window, unit_floats(m, u) * (int64_t)sizeof(float));
+        return (struct unit_grads){window, window, false};
+    }
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        if (t->unit == u && t->vector) m->k->zero(&m->ctx, window + t->offset - m->unit_begin[u], t->cols * (int64_t)sizeof(float));
+    }
+    return (struct unit_grads){g->sum + unit_own(m, u), window, true};
 }
 
 float *grads_head(const struct grads *g)
@@ -75,6 +89,16 @@ static void add(const struct grads *g, int64_t u, const float *from, int windows
 {
     const int64_t piece = unit_piece(g->m, u);
     for (int r = 0; r < windows; r++) g->m->k->add(&g->m->ctx, g->sum + unit_own(g->m, u), from + r * piece, piece);
+}
+
+static void add_vectors(const struct grads *g, int64_t u)
+{
+    const struct model *m = g->m;
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        const int64_t at = t->offset - m->unit_begin[u];
+        if (t->unit == u && t->vector) m->k->add(&m->ctx, g->sum + unit_own(m, u) + at, window_of(g, u) + at, t->cols);
+    }
 }
 
 /* What is on its way arrives and is added. */
@@ -91,7 +115,10 @@ tare_status grads_end(struct grads *g, int64_t u, struct err *e)
 {
     struct model *m = g->m;
     if (m->ranks == 1) {
-        add(g, u, window_of(g, u), g->active);
+        if (is_apart(g, u))
+            add_vectors(g, u);
+        else
+            add(g, u, window_of(g, u), g->active);
         return TARE_OK;
     }
     TRY(settle(g, e)); /* the unit before, which came while this one was computed */

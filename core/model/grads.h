@@ -8,6 +8,9 @@
  * whatever R is, and the weights get the same bits on every number of ranks. A tree would need log2 of the number of summands more copies of the gradient on one
  * rank; the chain needs one window.
  *
+ * One rank needs no window for the matrices of layers: matmul_dw_apart makes g_i in registers and adds it to the sums (the same bits, and a third of the
+ * memory's traffic). Its window of a layer then holds norms and biases only.
+ *
  * Where transfers run beside the computation (comm.h, overlaps) grads_end only begins to send a window, and it is added by the next grads_end: the layer
  * below is computed in a second window meanwhile. One transfer is under way at a time; the order of all sums stays the same. */
 #ifndef TARE_CORE_GRADS_H
@@ -27,10 +30,17 @@ struct grads {
     int64_t sum_bytes, window_bytes;
 };
 
+/* Where the gradient of a unit is made, at the unit's offsets. */
+struct unit_grads {
+    float *matrix;
+    float *vector; /* norms and biases: the window */
+    bool apart;    /* matrix is the sums, which matmul_dw_apart adds to; else it is the window */
+};
+
 tare_status grads_new(struct model *m, struct grads *out, struct err *e);
 void grads_free(struct grads *g);
 /* The window of unit u, zero. Two may be open: the head's, and one other. */
-float *grads_begin(struct grads *g, int64_t u);
+struct unit_grads grads_begin(struct grads *g, int64_t u);
 /* The window of the unit with the head, as it is. */
 float *grads_head(const struct grads *g);
 /* Adds the windows of all active ranks to the sums, at the latest with unit 0, which comes last. Collective. */

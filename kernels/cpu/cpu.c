@@ -34,6 +34,7 @@ const struct kernels CPU_TABLE = {
     .matmul = matmul,
     .matmul_dx = matmul_dx,
     .matmul_dw = matmul_dw,
+    .matmul_dw_apart = matmul_dw_apart,
     .embed = embed,
     .embed_grad = embed_grad,
     .rmsnorm = rmsnorm,

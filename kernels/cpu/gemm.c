@@ -26,7 +26,7 @@ struct gemm {
     float *c;
     int64_t c_row;
     int continues;                /* the chain starts at C instead of 0 */
-    const float *bias, *residual; /* residual has C's stride and may be C */
+    const float *bias, *residual; /* added to the complete chain; residual has C's stride and may be C */
 };
 
 /* One tile's place: rows and columns of C, where its chain starts, and what comes after the chain. */
@@ -421,7 +421,8 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
 {
     const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR;
     int64_t k_step = g->k;
-    if (!g->panels && padded * g->k > PACKED) k_step = PACKED / padded > KC ? PACKED / padded / KC * KC : KC;
+    if (!g->panels && !g->residual && padded * g->k > PACKED) /* steps in between leave partial sums in C */
+        k_step = PACKED / padded > KC ? PACKED / padded / KC * KC : KC;
     struct gemm_block s = {.g = g, .own = scratch(c, threads * OWN)};
     if (!g->panels) s.b = scratch(c, padded * (k_step < g->k ? k_step : g->k));
     if (!s.own || (!g->panels && !s.b)) return;

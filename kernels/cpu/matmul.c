@@ -118,9 +118,9 @@ static void dbias_task(void *arg, int64_t task, int thread)
     }
 }
 
-/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. */
-static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                      int64_t k, enum dtype dtype)
+/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. apart: the sum is added to dw when it is complete. */
+static void product_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                       int64_t k, int apart, enum dtype dtype)
 {
     if (t <= 0) return;
     const int round = dtype == DTYPE_BF16;
@@ -134,10 +134,23 @@ static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float
                            .b_row = k,
                            .c = dw,
                            .c_row = k,
-                           .continues = 1,
+                           .continues = !apart,
+                           .residual = apart ? dw : NULL,
                            .round_a = round,
                            .round_b = round};
     if (n > 0 && k > 0) gemm_blocked(c, &g);
     if (dbias) pool_run(t * n < 32768 ? NULL : c->pool, (n + 63) / 64, dbias_task, &(struct dbias_args){dbias, dy, t, n});
     arena_reset(c->scratch);
+}
+
+static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                      int64_t k, enum dtype dtype)
+{
+    product_dw(c, dw, dbias, dy, x, t, n, k, 0, dtype);
+}
+
+static void matmul_dw_apart(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                            int64_t k, enum dtype dtype)
+{
+    product_dw(c, dw, dbias, dy, x, t, n, k, 1, dtype);
 }

@@ -78,3 +78,17 @@ static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float
             for (int64_t q = 0; q < k; q++) dw[j * k + q] = fmaf(g, matmul_value(x[i * k + q], dtype), dw[j * k + q]);
         }
 }
+
+static void matmul_dw_apart(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
+                            int64_t k, enum dtype dtype)
+{
+    (void)c;
+    for (int64_t i = 0; dbias && i < t; i++)
+        for (int64_t j = 0; j < n; j++) dbias[j] += dy[i * n + j];
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t q = 0; q < k; q++) {
+            float sum = 0;
+            for (int64_t i = 0; i < t; i++) sum = fmaf(matmul_value(dy[i * n + j], dtype), matmul_value(x[i * k + q], dtype), sum);
+            dw[j * k + q] += sum;
+        }
+}

@@ -50,6 +50,16 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
         ref->matmul_dw(&contexts[0], dw0, accumulate ? db0 : NULL, dy, x, t, n, inner, dtype);
         assert_bits(where, dw, dw0, n * inner);
         assert_bits(where, db, db0, n);
+        if (!k->matmul_dw_apart) continue;
+        float *alone = floats(n * inner, 0);
+        k->matmul_dw(c, alone, NULL, dy, x, t, n, inner, dtype);
+        k->add(c, dw0, alone, n * inner);
+        k->matmul_dw_apart(c, dw, accumulate ? db : NULL, dy, x, t, n, inner, dtype);
+        assert_bits(where, dw, dw0, n * inner);
+        ref->matmul_dw_apart(&contexts[0], dw0, accumulate ? db0 : NULL, dy, x, t, n, inner, dtype);
+        k->matmul_dw_apart(c, dw, NULL, dy, x, t, n, inner, dtype);
+        assert_bits(where, dw, dw0, n * inner);
+        assert_bits(where, db, db0, n);
     }
     buffers_end();
 }
@@ -106,6 +116,10 @@ static void large(const struct kernels *k, const struct kctx *c, const char *whe
     k->matmul_dw(c, dw, NULL, dy, x, T, N, K, DTYPE_F32);
     ref->matmul_dw(&contexts[0], dw0, NULL, dy, x, T, N, K, DTYPE_F32);
     assert_bits(where, dw, dw0, (int64_t)N * K);
+    float *wide = floats((int64_t)K * N, 0), *wide0 = floats((int64_t)K * N, 0);
+    k->matmul_dw_apart(c, wide, NULL, x, dy, T, K, N, DTYPE_F32);
+    ref->matmul_dw_apart(&contexts[0], wide0, NULL, x, dy, T, K, N, DTYPE_F32);
+    assert_bits(where, wide, wide0, (int64_t)K * N);
 }
 
 static void test_large(void **state)
