@@ -9,7 +9,7 @@
 
 enum { PREFILL_ROWS = 2048, AUTO_BATCH = 256, LOGIT_ROWS = 64, EVAL_ROWS = 256 }; /* of the sampler and the evaluation */
 enum {
-    LOGITS_FLOATS = 8 << 20,
+    LOGITS_FLOATS = 32 << 20,
     DEVICE_LOGITS_FLOATS = 160 << 20,
     HEAD_ROWS_MOST = 1024,
     HEAD_ROWS_LEAST = 16,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_FLOATS = 8 << 20, DEVICE_LOGITS_FLOATS = 160 << 20, ROWS_MOST = 1024, ROWS_LEAST = 16 };
+enum { LOGITS_FLOATS = 32 << 20, DEVICE_LOGITS_FLOATS = 160 << 20, ROWS_MOST = 1024, ROWS_LEAST = 16 };
 
 /* One micro-batch: pieces of groups (a prompt and some of its rollouts), and the token of b behind each head row. */
 struct plan {
