@@ -13,7 +13,7 @@ struct choice {
     int runs, automatic;
 };
 
-static int choices(struct choice out[6])
+static int choices(struct choice out[8])
 {
     int n = 0;
 #if defined(__x86_64__)
@@ -22,10 +22,17 @@ static int choices(struct choice out[6])
 #ifdef TARE_CPU_SIMD
     const int wide = fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#ifdef TARE_CPU_DOT
+    const int dot = wide && __builtin_cpu_supports("avx512bf16") && kernels_avx512bf16_check();
+    out[n++] = (struct choice){"avx512bf16", "AVX-512 F, BW, DQ, VL and BF16, as documented", &kernels_avx512bf16, dot, 1};
+#else
+    out[n++] = (struct choice){"avx512bf16", "AVX-512 BF16, or the compiler of this build did", NULL, 0, 0};
+#endif
     out[n++] = (struct choice){"avx512", "AVX-512 F, BW, DQ and VL", &kernels_avx512, wide, 1};
     out[n++] = (struct choice){"avx2", "AVX2 and FMA", &kernels_avx2, fma, 1};
 #ifdef TARE_CPU_EMU512
     out[n++] = (struct choice){"emu512", "AVX2 and FMA", &kernels_emu512, fma, 0};
+    out[n++] = (struct choice){"emu512bf16", "AVX2 and FMA", &kernels_emu512bf16, fma, 0};
 #endif
 #endif
     out[n++] = (struct choice){"ref", "AVX2 and FMA", &kernels_ref_fma, fma, 1};
@@ -37,7 +44,7 @@ static int choices(struct choice out[6])
 tare_status kernels_cpu(const char *name, const struct kernels **out, struct err *e)
 {
     const char *asked = name ? name : getenv("TARE_CPU");
-    struct choice list[6];
+    struct choice list[8];
     const int n = choices(list);
     const struct choice *known = NULL;
     *out = NULL;
@@ -52,7 +59,8 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
     if (known)
         FAIL(e, TARE_E_UNSUPPORTED, "%s: this CPU lacks %s; leave %s unset for the fastest it can run", asked, known->needs,
              name ? "the name" : "TARE_CPU");
-    FAIL(e, TARE_E_INVALID, "%s \"%s\" is not known; one of ref, avx2, avx512", name ? "CPU kernels" : "TARE_CPU", asked);
+    FAIL(e, TARE_E_INVALID, "%s \"%s\" is not known; one of ref, avx2, avx512, avx512bf16", name ? "CPU kernels" : "TARE_CPU",
+         asked);
 }
 
 /* ---- the CUDA backend: an object of its own, so that this program runs where there is no CUDA */

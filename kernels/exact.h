@@ -117,6 +117,12 @@ EXACT_FUNCTION float bf16_round(float x)
     return bf16_to_f32(bf16_from_f32(x));
 }
 
+/* Where the i-th term of a chain over n products of bf16 numbers stands: pairs come with the odd one first, as vdpbf16ps adds them. */
+EXACT_FUNCTION int64_t bf16_place(int64_t i, int64_t n)
+{
+    return (i ^ 1) < n ? i ^ 1 : i;
+}
+
 /* A probability relative to the row's largest, in [0, 1], as a multiple of 2^-44: sums of these are exact, in any order. NaN gives 0. */
 EXACT_FUNCTION uint64_t mass_of(float e)
 {

@@ -159,7 +159,7 @@ struct kernels {
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype);
     void (*pack)(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype);
     /* y[T,N] = x[T,K] W^T (+ bias[N]) (+ residual[T,N]); bias, residual may be NULL; y may be residual. DTYPE_BF16: x is rounded to bf16
-     * (nearest even) first, products and sums are in fp32. y has ldy floats a row. */
+     * (nearest even) first, products and sums are in fp32; a chain on the CPU takes pairs of the inner index, the odd one first (ref/matmul.c). y has ldy floats a row. */
     void (*matmul)(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
                    const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype);
     /* dx[T,K] (+)= dy[T,N] W[N,K] */
@@ -259,7 +259,7 @@ struct kernels {
                   float beta1, float beta2, float eps, float decay, double correct1, double correct2);
 };
 
-/* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512 (or name, when not NULL) masks the choice. An unknown name, or one this CPU
+/* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512|avx512bf16 (or name, when not NULL) masks the choice. An unknown name, or one this CPU
  * cannot run, is an error. */
 tare_status kernels_cpu(const char *name, const struct kernels **out, struct err *e);
 /* libtare_cuda.so (TARE_CUDA=FILE, beside the program, in ../lib/tare, or where the loader looks), opened once a process, on GPU `local` modulo

@@ -118,7 +118,7 @@ static double best_seconds(struct pool *pool, pool_task task, struct peak *p)
 double bench_peak_flops(struct pool *pool, const char *isa)
 {
 #if defined(__x86_64__)
-    struct peak p = {.threads = pool_threads(pool), .wide = !strcmp(isa, "avx512")};
+    struct peak p = {.threads = pool_threads(pool), .wide = !strncmp(isa, "avx512", 6)};
     if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
     return (double)p.threads * STEPS * CHAINS * (p.wide ? 32 : 16) / best_seconds(pool, flops_task, &p) * 1e-9;
 #else
@@ -131,7 +131,7 @@ double bench_tile(struct pool *pool, const char *isa)
 {
 #if defined(__x86_64__)
     static const float in[TILE_FLOATS];
-    struct peak p = {.threads = pool_threads(pool), .wide = !strcmp(isa, "avx512"), .memory = in};
+    struct peak p = {.threads = pool_threads(pool), .wide = !strncmp(isa, "avx512", 6), .memory = in};
     if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
     pool_run(pool, p.threads * TILE_TASKS, tile_task, &p);
     return (double)p.threads * TILE_TASKS * TILE_RUNS * TILE_STEPS * (p.wide ? 14 * 64 : 6 * 32);

@@ -16,7 +16,7 @@ struct run_config {
     const char *dir;     /* run.dir */
     const char *name;    /* shown in tables */
     const char *device;  /* cpu, cuda */
-    const char *kernels; /* auto, ref, avx2, avx512 */
+    const char *kernels; /* auto, ref, avx2, avx512, avx512bf16 */
     int64_t seed, threads;
     const char *deterministic; /* true, false, batch_invariant */
 };

@@ -50,7 +50,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(run, name, "", "Name in tables and in the run database. Empty: the configuration file's name without .ini."),
     CHOICE(run, device, "cpu", "cpu cuda", "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
     CHOICE(
-        run, kernels, "auto", "auto ref avx2 avx512",
+        run, kernels, "auto", "auto ref avx2 avx512 avx512bf16",
         "Kernels of the CPU. auto takes the best that this processor has; ref is the plain C that defines every operation, slow."),
     INT(run, seed, "0", 0, MANY,
         "Seed of everything random: prompt order, sampling, minibatches, initial weights. The same seed gives the same bits, "

@@ -22,6 +22,43 @@
 #include "sample.c"
 #include "swiglu.c"
 
+#ifdef CPU_DOT
+/* Numbers of up to 2^16 times different size, so that another order, a missing or an additional rounding show in many of the sums. */
+static uint32_t dot_bits(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    const uint32_t u = *state;
+    return (u & 0x80000000u) | (0x3f800000u - ((u >> 27 & 15u) << 23)) | (u >> 4 & 0x7fffffu);
+}
+
+static uint32_t dot_word(uint32_t *state)
+{
+    const uint32_t high = dot_bits(state) & 0xffff0000u;
+    return high | dot_bits(state) >> 16;
+}
+
+/* 1: the instruction computes what it is documented to and this table relies on. */
+int CPU_DOT_CHECK(void);
+int CPU_DOT_CHECK(void)
+{
+    uint32_t state = 1;
+    for (int round = 0; round < 32; round++) {
+        uint32_t x[LANES], y[LANES];
+        float sum[LANES], out[LANES];
+        for (int i = 0; i < LANES; i++) {
+            x[i] = dot_word(&state), y[i] = dot_word(&state);
+            sum[i] = f32_from_bits(dot_bits(&state));
+        }
+        v_store(out, v_dot(v_load((const float *)(const void *)x), v_load((const float *)(const void *)y), v_load(sum)));
+        for (int i = 0; i < LANES; i++) {
+            const float odd = fmaf(f32_from_bits(x[i] & 0xffff0000u), f32_from_bits(y[i] & 0xffff0000u), sum[i]);
+            if (fmaf(f32_from_bits(x[i] << 16), f32_from_bits(y[i] << 16), odd) != out[i]) return 0;
+        }
+    }
+    return 1;
+}
+#endif
+
 const struct kernels CPU_TABLE = {
     .name = CPU_NAME,
     .alloc = memory_alloc,

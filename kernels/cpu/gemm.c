@@ -2,26 +2,37 @@
  *
  *   C[i,j] = chain over k of A(i,k) B(k,j),  i < m, j < n        A(i,k) = a[i a_row + k a_col]
  *
- * B comes in panels of NR columns, [n/NR][k][NR], the last one padded with zeros: weights are kept so (fp32 or bf16); for the backward
- * products panels are made from a row-major B. With many rows a task is a block of rows against a group of panels, KC steps at a time: its part
- * of A lies in the second cache, a panel's part in the first. Blocking over k stores the partial chain and takes it up again, so no
- * blocking, no tile height and no thread changes a bit.
+ * B comes in panels of NR columns, [n/NR][words][NR], the last one padded with zeros: weights are kept so; for the backward products panels
+ * are made from a row-major B. A word is an fp32 number, or two bf16 numbers, k even and k odd, of which the chain takes the odd one first, as
+ * vdpbf16ps does (CPU_DOT). Without that instruction a word of two is made into two steps of fp32; the bits are the same.
+ * With many rows a task is a block of rows against a group of panels, KC steps at a time: its part of A lies in the second cache, a panel's
+ * part in the first. Blocking over k stores the partial chain and takes it up again, so no blocking, no tile height and no thread changes a bit.
  */
+#ifdef CPU_DOT
+enum { DOT = 1 };
+#else
+enum { DOT = 0 };
+INLINE vf v_dot(vf x, vf y, vf sum) /* not called */
+{
+    (void)x, (void)y;
+    return sum;
+}
+#endif
+
 enum {
     KC = MR < 8 ? 576 : 288, /* steps: partial sums cost more than a panel that is fetched from the second cache once more */
     MC_TILES = 8,            /* tiles of a block of rows */
     NC = MR < 8 ? 192 : 384, /* columns of a group, at most: sums and A leave half of the second cache free */
-    PACKED = 4 << 20         /* floats of B made into panels at a time */
+    PACKED = 4 << 20         /* words of B made into panels at a time */
 };
 
 struct gemm {
     int64_t m, n, k;
     const float *a;
     int64_t a_row, a_col; /* one of them 1 */
-    int round_a, round_b; /* to bf16 */
-    const void *panels;   /* B in panels, or NULL: */
-    enum dtype panels_dtype;
-    const float *b; /* B(k,j) = b[k b_row + j] */
+    int bf16;             /* A and B are rounded; A of few rows already is (matmul_few_rows), and panels are */
+    const float *panels;  /* B in panels, or NULL: */
+    const float *b;       /* B(k,j) = b[k b_row + j] */
     int64_t b_row;
     float *c;
     int64_t c_row;
@@ -53,9 +64,9 @@ INLINE void gemm_store(float *p, vf x, int64_t columns)
         v_store_n(p, x, columns);
 }
 
-INLINE vf gemm_panel_load(const void *panel, int64_t at, int bf16)
+static int64_t gemm_words(const struct gemm *g)
 {
-    return bf16 ? v_load_bf16((const uint16_t *)panel + at) : v_load((const float *)panel + at);
+    return g->bf16 ? (g->k + 1) / 2 : g->k;
 }
 
 INLINE void gemm_finish(const struct gemm_tile *t, int64_t row, int64_t column, vf x)
@@ -78,44 +89,53 @@ INLINE void gemm_end(vf acc[][4 * NRV], const int rows, const int width, const s
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) gemm_finish(t, r, v * LANES, acc[r][v]);
 }
 
-/* rows x (panels * NR) straight from the rows of x: a[r a_row + k]. Weights come from memory. */
-TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row,
-                               const void *b, int64_t panel_size, const struct gemm_tile *t)
+enum half { WHOLE, ODD, EVEN, BOTH }; /* of a word: it is fp32; one number of a pair; the pair, by v_dot */
+
+INLINE vf gemm_half(vf words, const enum half half)
 {
-    vf acc[MR][4 * NRV];
-    const int width = panels * NRV;
-    gemm_begin(acc, rows, width, t);
-    for (int64_t i = 0; i < k; i++) {
-        vf w[4 * NRV];
-        UNROLL for (int v = 0; v < width; v++) w[v] = gemm_panel_load(b, v / NRV * panel_size + i * NR + v % NRV * LANES, bf16);
-        if (panels > 1)
-            UNROLL for (int v = 0; v < panels; v++)
-                _mm_prefetch((const char *)b + (v * panel_size + (i + (bf16 ? 32 : 16)) * NR) * (bf16 ? 2 : 4), _MM_HINT_T0);
-        UNROLL for (int r = 0; r < rows; r++)
-        {
-            const vf x = v_set(a[r * a_row + i]);
-            UNROLL for (int v = 0; v < width; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
-        }
-    }
-    gemm_end(acc, rows, width, t);
+    return half == ODD ? v_odd(words) : half == EVEN ? v_even(words) : words;
 }
 
-INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int tiled, const float *a, int64_t a_row, const float *b)
+/* One step of A, a[r] or a[r a_row], against `width` vectors of words; those of one panel lie together, the next panel's `panel_size` on. */
+INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const enum half half, const int tiled, const float *a,
+                      int64_t a_row, const float *b, int64_t panel_size)
 {
-    vf w[NRV];
-    UNROLL for (int v = 0; v < NRV; v++) w[v] = v_load(b + v * LANES);
+    vf w[4 * NRV];
+    UNROLL for (int v = 0; v < width; v++) w[v] = gemm_half(v_load(b + v / NRV * panel_size + v % NRV * LANES), half);
     UNROLL for (int r = 0; r < rows; r++)
     {
         const vf x = v_set(tiled ? a[r] : a[r * a_row]);
-        UNROLL for (int v = 0; v < NRV; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
+        UNROLL for (int v = 0; v < width; v++) acc[r][v] = half == BOTH ? v_dot(x, w[v], acc[r][v]) : v_fma(x, w[v], acc[r][v]);
     }
+}
+
+/* rows x (panels * NR) straight from the rows of x: a[r a_row + k]. Weights come from memory. */
+TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row,
+                               const float *b, int64_t panel_size, const struct gemm_tile *t)
+{
+    vf acc[MR][4 * NRV];
+    const int width = panels * NRV;
+    const int64_t words = bf16 ? k / 2 : k;
+    gemm_begin(acc, rows, width, t);
+    for (int64_t i = 0; i < words; i++, b += NR) {
+        if (panels > 1)
+            UNROLL for (int v = 0; v < panels; v++) _mm_prefetch((const char *)(b + v * panel_size + 16 * NR), _MM_HINT_T0);
+        if (bf16 && !DOT) {
+            gemm_step(acc, rows, width, ODD, 0, a + 2 * i + 1, a_row, b, panel_size);
+            gemm_step(acc, rows, width, EVEN, 0, a + 2 * i, a_row, b, panel_size);
+        } else {
+            gemm_step(acc, rows, width, bf16 ? BOTH : WHOLE, 0, a + i, a_row, b, panel_size);
+        }
+    }
+    if (bf16 && k % 2) gemm_step(acc, rows, width, DOT ? BOTH : EVEN, 0, a + (DOT ? words : k - 1), a_row, b, panel_size);
+    gemm_end(acc, rows, width, t);
 }
 
 enum { STEPS = MR < 8 ? 4 : 2 };
 
 /* rows x NR, everything in the caches. A(r,k): a[k MR + r] (tiled) or a[r a_row + k]. */
-TILE_FUNCTION void gemm_micro(const int rows, const int tiled, int64_t k, const float *a, int64_t a_row, const float *b,
-                              const struct gemm_tile *t)
+TILE_FUNCTION void gemm_micro(const int rows, const enum half half, const int tiled, int64_t k, const float *a, int64_t a_row,
+                              const float *b, const struct gemm_tile *t)
 {
     vf acc[MR][4 * NRV];
     const int64_t a_step = tiled ? MR : 1;
@@ -124,9 +144,10 @@ TILE_FUNCTION void gemm_micro(const int rows, const int tiled, int64_t k, const 
     gemm_begin(acc, rows, NRV, t);
     for (; i + STEPS <= k; i += STEPS, ahead += t->ahead_step) {
         _mm_prefetch(ahead, _MM_HINT_T0);
-        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, tiled, a + (i + j) * a_step, a_row, b + (i + j) * NR);
+        UNROLL for (int j = 0; j < STEPS; j++)
+            gemm_step(acc, rows, NRV, half, tiled, a + (i + j) * a_step, a_row, b + (i + j) * NR, 0);
     }
-    for (; i < k; i++) gemm_step(acc, rows, tiled, a + i * a_step, a_row, b + i * NR);
+    for (; i < k; i++) gemm_step(acc, rows, NRV, half, tiled, a + i * a_step, a_row, b + i * NR, 0);
     gemm_end(acc, rows, NRV, t);
 }
 
@@ -137,22 +158,27 @@ TILE_FUNCTION void gemm_micro(const int rows, const int tiled, int64_t k, const 
 #define TILE_CASES_WIDE(X)
 #endif
 
-static void gemm_cached(int rows, int tiled, int64_t k, const float *a, int64_t a_row, const float *b, const struct gemm_tile *t)
+static void gemm_cached(int rows, int dot, int tiled, int64_t k, const float *a, int64_t a_row, const float *b,
+                        const struct gemm_tile *t)
 {
     switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
-        if (tiled)                                                                                                                 \
-            gemm_micro(R, 1, k, a, 0, b, t);                                                                                       \
+        if (DOT && dot && tiled)                                                                                                   \
+            gemm_micro(R, BOTH, 1, k, a, 0, b, t);                                                                                 \
+        else if (DOT && dot)                                                                                                       \
+            gemm_micro(R, BOTH, 0, k, a, a_row, b, t);                                                                             \
+        else if (tiled)                                                                                                            \
+            gemm_micro(R, WHOLE, 1, k, a, 0, b, t);                                                                                \
         else                                                                                                                       \
-            gemm_micro(R, 0, k, a, a_row, b, t);                                                                                   \
+            gemm_micro(R, WHOLE, 0, k, a, a_row, b, t);                                                                            \
         break;
         TILE_CASES(TILE)
 #undef TILE
     }
 }
 
-static void gemm_rows(int rows, int bf16, int64_t k, const float *a, int64_t a_row, const void *b, const struct gemm_tile *t)
+static void gemm_rows(int rows, int bf16, int64_t k, const float *a, int64_t a_row, const float *b, const struct gemm_tile *t)
 {
     switch (rows) {
 #define TILE(R)                                                                                                                    \
@@ -173,9 +199,9 @@ static int gemm_streams(int64_t rows)
     return rows == 1 ? 4 : rows == 2 ? 3 : rows == 3 ? 2 : 1;
 }
 
-static void gemm_streamed(int rows, int bf16, int64_t k, const float *a, int64_t a_row, const void *b, const struct gemm_tile *t)
+static void gemm_streamed(int rows, int bf16, int64_t k, const float *a, int64_t a_row, const float *b, const struct gemm_tile *t)
 {
-    const int64_t size = k * NR;
+    const int64_t size = (bf16 ? (k + 1) / 2 : k) * NR;
     switch (rows * 2 + bf16) {
     case 2:
         gemm_stream(1, 4, 0, k, a, a_row, b, size, t);
@@ -214,11 +240,10 @@ static void gemm_skinny_task(void *arg, int64_t task, int thread)
     (void)thread;
     const struct gemm_skinny *s = arg;
     const struct gemm *g = s->g;
-    const int bf16 = g->panels_dtype == DTYPE_BF16;
     const int64_t end = (task + 1) * s->group < s->panels ? (task + 1) * s->group : s->panels, tiles = gemm_tiles(g->m);
-    const int64_t streams = tiles == 1 ? gemm_streams(g->m) : 1, panel_bytes = g->k * NR * (bf16 ? 2 : 4);
+    const int64_t streams = tiles == 1 ? gemm_streams(g->m) : 1;
     for (int64_t p = task * s->group, step; p < end; p += step) {
-        const char *panel = (const char *)g->panels + p * panel_bytes;
+        const float *panel = g->panels + p * gemm_words(g) * NR;
         const int64_t left = g->n - p * NR;
         step = end - p >= streams ? streams : 1;
         for (int64_t i = 0; i < tiles; i++) {
@@ -230,9 +255,9 @@ static void gemm_skinny_task(void *arg, int64_t task, int thread)
                                         .residual = g->residual ? g->residual + row * g->c_row + p * NR : NULL};
             const float *a = g->a + row * g->a_row;
             if (step > 1)
-                gemm_streamed((int)rows, bf16, g->k, a, g->a_row, panel, &t);
+                gemm_streamed((int)rows, g->bf16, g->k, a, g->a_row, panel, &t);
             else
-                gemm_rows((int)rows, bf16, g->k, a, g->a_row, panel, &t);
+                gemm_rows((int)rows, g->bf16, g->k, a, g->a_row, panel, &t);
         }
     }
 }
@@ -258,11 +283,29 @@ enum {
 
 struct gemm_block {
     const struct gemm *g;
-    int64_t k, ks;                     /* inner index k .. k+ks-1 */
+    int64_t word, words;               /* of the inner index, from `word` on */
     int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
-    float *b;                          /* B's panels for these k; NULL: g->panels */
+    float *b;                          /* B's panels for these words; NULL: g->panels */
     float *own;                        /* [threads, OWN]: part of A, partial sums, a panel made fp32 */
 };
+
+/* Words that are made into two steps each. */
+static int gemm_splits(const struct gemm *g)
+{
+    return g->bf16 && !DOT;
+}
+
+/* Words of a chunk at most, and steps of the chain that words from `word` on are. */
+static int64_t gemm_chunk(const struct gemm *g)
+{
+    return gemm_splits(g) ? KC / 2 : KC;
+}
+
+static int64_t gemm_steps(const struct gemm *g, int64_t word, int64_t words)
+{
+    if (!gemm_splits(g)) return words;
+    return 2 * (word + words) > g->k ? g->k - 2 * word : 2 * words;
+}
 
 /* A task's share, and its memory. */
 struct gemm_share {
@@ -270,53 +313,69 @@ struct gemm_share {
     float *a, *sums, *wide;
 };
 
-static int64_t gemm_size(const struct gemm *g)
-{
-    return g->panels && g->panels_dtype == DTYPE_BF16 ? 2 : 4;
-}
-
-static void gemm_round(float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
-}
-
 static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
 {
     return tile * s->g->m / s->tiles;
 }
 
+/* Row a, from a word on, as the chain takes it: as it is, in words of two, or the odd one of two first. */
+static void gemm_take_row(const struct gemm *g, float *to, const float *a, int64_t word, int64_t words)
+{
+    if (!g->bf16) {
+        memcpy(to, a + word, (size_t)words * sizeof *to);
+        return;
+    }
+    const int64_t n = 2 * (word + words) > g->k ? g->k - 2 * word : 2 * words;
+    a += 2 * word;
+    if (DOT) {
+        for (int64_t i = 0; i < n / 2; i++)
+            to[i] = f32_from_bits((uint32_t)bf16_from_f32(a[2 * i + 1]) << 16 | bf16_from_f32(a[2 * i]));
+        if (n % 2) to[n / 2] = f32_from_bits(bf16_from_f32(a[n - 1]));
+        return;
+    }
+    for (int64_t i = 0; i + 1 < n; i += 2) to[i] = bf16_round(a[i + 1]), to[i + 1] = bf16_round(a[i]);
+    if (n % 2) to[n - 1] = bf16_round(a[n - 1]);
+}
+
 /* A's rows are contiguous. They are copied because rows whole pages apart would meet in one set of the cache. */
-static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *o, int64_t k, int64_t kc)
+static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *o, int64_t word, int64_t words)
 {
     const struct gemm *g = s->g;
     const int64_t end = gemm_tile_row(s, o->tile_end);
-    for (int64_t r = o->row; r < end; r++) {
-        float *to = o->a + (r - o->row) * A_ROW;
-        memcpy(to, g->a + r * g->a_row + k, (size_t)kc * sizeof *to);
-        if (g->round_a) gemm_round(to, kc);
-    }
+    for (int64_t r = o->row; r < end; r++) gemm_take_row(g, o->a + (r - o->row) * A_ROW, g->a + r * g->a_row, word, words);
 }
 
-/* A's columns are contiguous: tiles as [k][MR]. Whole vectors are copied; the next step writes over what is too much. */
-static void gemm_take_columns(const struct gemm_block *s, const struct gemm_share *o, int64_t k, int64_t kc)
+/* LANES numbers from row k of something contiguous along the other index, as far as there are: A's columns, B's rows. */
+INLINE vf gemm_across(const float *p, int64_t row, int64_t k, int64_t end, int64_t left)
 {
-    enum { WIDTH = MR <= 8 ? 8 : 16, AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
+    return k < end ? gemm_load(p + k * row, left) : v_zero();
+}
+
+/* A's columns are contiguous: tiles as [step][MR]. Whole vectors are stored; the next step writes over what is too much. */
+static void gemm_take_columns(const struct gemm_block *s, const struct gemm_share *o, int64_t word, int64_t words)
+{
+    enum { AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
     const struct gemm *g = s->g;
-    for (int64_t i = 0; i < kc; i++) {
-        const float *a = g->a + (k + i) * g->a_col;
+    const int64_t steps = gemm_steps(g, word, words), k = g->bf16 ? 2 * word : word, end = g->k;
+    const int pairs = g->bf16 && DOT;
+    for (int64_t i = 0; i < steps; i++) {
+        const int64_t at = pairs ? k + 2 * i : k + (g->bf16 ? bf16_place(i, steps) : i);
         for (int64_t t = o->tile; t < o->tile_end; t++) {
-            const int64_t from = gemm_tile_row(s, t);
+            const int64_t from = gemm_tile_row(s, t), left = g->m - from;
             float *to = o->a + (t - o->tile) * A_TILE + i * MR;
-            if (i + AHEAD < kc) _mm_prefetch((const char *)(a + AHEAD * g->a_col + from), _MM_HINT_T0);
-            if (g->m - from < WIDTH)
-                v_store(to, v_load_n(a + from, g->m - from));
-            else if (WIDTH == 8)
-                _mm256_storeu_ps(to, _mm256_loadu_ps(a + from));
+            if (at + AHEAD < end) _mm_prefetch((const char *)(g->a + (at + AHEAD) * g->a_col + from), _MM_HINT_T0);
+            if (pairs && at + AHEAD + 1 < end) _mm_prefetch((const char *)(g->a + (at + AHEAD + 1) * g->a_col + from), _MM_HINT_T0);
+            if (pairs)
+                v_store(to, v_pair(gemm_across(g->a + from, g->a_col, at, end, left),
+                                   gemm_across(g->a + from, g->a_col, at + 1, end, left)));
+            else if (MR > 8 || left < 8)
+                v_store(to, gemm_load(g->a + at * g->a_col + from, left));
             else
-                v_store(to, v_load(a + from));
+                _mm256_storeu_ps(to, _mm256_loadu_ps(g->a + at * g->a_col + from));
         }
     }
-    if (g->round_a) gemm_round(o->a, (o->tile_end - o->tile) * A_TILE);
+    if (g->bf16 && !pairs)
+        for (int64_t i = 0; i < (o->tile_end - o->tile) * A_TILE; i++) o->a[i] = bf16_round(o->a[i]);
 }
 
 static void gemm_fetch(const float *p, int64_t row, int64_t rows)
@@ -324,13 +383,14 @@ static void gemm_fetch(const float *p, int64_t row, int64_t rows)
     for (int64_t r = 0; r < rows; r++) _mm_prefetch((const char *)(p + r * row), _MM_HINT_T0);
 }
 
-/* All tiles of a share against kc steps of one panel: the first, the last of their chains or neither. */
-static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, const float *panel, const void *next,
-                       int64_t kc, int first, int last)
+/* All tiles of a share against kc steps, `words` words, of one panel: the first, the last of their chains or neither. */
+static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, const float *panel, const float *next,
+                       int64_t words, int64_t kc, int first, int last)
 {
     const struct gemm *g = s->g;
-    const int64_t column = p * NR, tiles = o->tile_end - o->tile, share = (kc * NR * gemm_size(g) + tiles - 1) / tiles;
-    const int continues = first && (g->continues || s->k > 0), ends = last && s->k + s->ks == g->k, tiled = g->a_col != 1;
+    const int64_t column = p * NR, tiles = o->tile_end - o->tile, share = (words * NR * 4 + tiles - 1) / tiles;
+    const int continues = first && (g->continues || s->word > 0), ends = last && s->word + s->words == gemm_words(g),
+              tiled = g->a_col != 1;
     for (int64_t i = 0, from = o->row, end; i < tiles; i++, from = end) {
         end = gemm_tile_row(s, o->tile + i + 1);
         float *c = g->c + from * g->c_row + column, *sums = o->sums + (from - o->row) * NC + (p - o->panel) * NR;
@@ -347,22 +407,28 @@ static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, i
                                     .ahead_step = (share + kc / STEPS) / (kc / STEPS + 1)};
         if (continues && i + 1 < tiles) gemm_fetch(c + (end - from) * g->c_row, g->c_row, MR);
         if (t.residual) gemm_fetch(t.residual, g->c_row, end - from);
-        gemm_cached((int)(end - from), tiled, kc, o->a + (tiled ? i * A_TILE : (from - o->row) * A_ROW), A_ROW, panel, &t);
+        gemm_cached((int)(end - from), g->bf16, tiled, kc, o->a + (tiled ? i * A_TILE : (from - o->row) * A_ROW), A_ROW, panel, &t);
     }
 }
 
-static void gemm_widen(float *to, const uint16_t *from, int64_t n)
+/* Words of pairs as steps of fp32; of an odd last one only the even half. */
+static void gemm_split(float *to, const float *from, int64_t steps)
 {
-    for (int64_t i = 0; i < n; i += LANES) v_store(to + i, v_load_bf16(from + i));
+    for (int64_t i = 0; i + 1 < steps; i += 2, from += NR)
+        for (int v = 0; v < NRV; v++) {
+            v_store(to + i * NR + v * LANES, v_odd(v_load(from + v * LANES)));
+            v_store(to + (i + 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
+        }
+    for (int v = 0; steps % 2 && v < NRV; v++) v_store(to + (steps - 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
 }
 
 static void gemm_block_task(void *arg, int64_t task, int thread)
 {
     const struct gemm_block *s = arg;
     const struct gemm *g = s->g;
-    const int64_t block = task % s->row_blocks, group = task / s->row_blocks, panels = (g->n + NR - 1) / NR, size = gemm_size(g);
-    const int64_t chunks = (s->ks + KC - 1) / KC, stride = (s->b ? s->ks : g->k) * NR * size;
-    const char *b = s->b ? (const char *)s->b : (const char *)g->panels;
+    const int64_t block = task % s->row_blocks, group = task / s->row_blocks, panels = (g->n + NR - 1) / NR;
+    const int64_t chunks = (s->words + gemm_chunk(g) - 1) / gemm_chunk(g), stride = (s->b ? s->words : gemm_words(g)) * NR;
+    const float *b = s->b ? s->b : g->panels;
     struct gemm_share o = {.tile = block * s->tiles / s->row_blocks,
                            .tile_end = (block + 1) * s->tiles / s->row_blocks,
                            .panel = group * panels / s->groups,
@@ -370,34 +436,39 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
                            .a = s->own + thread * OWN};
     o.row = gemm_tile_row(s, o.tile), o.sums = o.a + OWN_A, o.wide = o.sums + OWN_SUMS;
     for (int64_t c = 0; c < chunks; c++) {
-        const int64_t k = c * s->ks / chunks, kc = (c + 1) * s->ks / chunks - k;
+        const int64_t word = c * s->words / chunks, words = (c + 1) * s->words / chunks - word,
+                      steps = gemm_steps(g, s->word + word, words);
         if (g->a_col != 1)
-            gemm_take_columns(s, &o, s->k + k, kc);
+            gemm_take_columns(s, &o, s->word + word, words);
         else
-            gemm_take_rows(s, &o, s->k + k, kc);
+            gemm_take_rows(s, &o, s->word + word, words);
         for (int64_t p = o.panel; p < o.panel_end; p++) {
-            const char *panel = b + p * stride + k * NR * size, *next = p + 1 < o.panel_end ? panel + stride : panel;
-            if (size == 2) gemm_widen(o.wide, (const uint16_t *)(const void *)panel, kc * NR);
-            gemm_panel(s, &o, p, size == 2 ? o.wide : (const float *)(const void *)panel, next, kc, c == 0, c + 1 == chunks);
+            const float *panel = b + p * stride + word * NR, *next = p + 1 < o.panel_end ? panel + stride : panel;
+            if (gemm_splits(g)) gemm_split(o.wide, panel, steps);
+            gemm_panel(s, &o, p, gemm_splits(g) ? o.wide : panel, next, words, steps, c == 0, c + 1 == chunks);
         }
     }
 }
 
-/* Steps of B into panels. */
-enum { PACK_STEPS = 16 };
+/* Rows of B into words of panels. */
+enum { PACK_WORDS = 16 };
 static void gemm_pack_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct gemm_block *s = arg;
     const struct gemm *g = s->g;
-    const int64_t begin = task * PACK_STEPS, end = begin + PACK_STEPS < s->ks ? begin + PACK_STEPS : s->ks;
+    const int64_t begin = task * PACK_WORDS, end = begin + PACK_WORDS < s->words ? begin + PACK_WORDS : s->words,
+                  padded = (g->n + NR - 1) / NR * NR;
     for (int64_t i = begin; i < end; i++)
-        for (int64_t j = 0; j < g->n; j += LANES)
-            v_store(s->b + j / NR * s->ks * NR + i * NR + j % NR, gemm_load(g->b + (s->k + i) * g->b_row + j, g->n - j));
-    if (g->n % NR && g->n % NR <= NR - LANES) /* the last panel's vectors without a column */
-        for (int64_t i = begin; i < end; i++) v_store(s->b + g->n / NR * s->ks * NR + i * NR + NR - LANES, v_zero());
-    if (g->round_b)
-        for (int64_t p = 0; p * NR < g->n; p++) gemm_round(s->b + (p * s->ks + begin) * NR, (end - begin) * NR);
+        for (int64_t j = 0; j < padded; j += LANES) {
+            const int64_t k = s->word + i, left = g->n - j;
+            const float *b = g->b + j;
+            float *to = s->b + j / NR * s->words * NR + i * NR + j % NR;
+            if (g->bf16)
+                v_store(to, v_pair(gemm_across(b, g->b_row, 2 * k, g->k, left), gemm_across(b, g->b_row, 2 * k + 1, g->k, left)));
+            else
+                v_store(to, gemm_load(b + k * g->b_row, left));
+        }
 }
 
 /* Tasks down and across: enough for the threads, but A is copied once for every group, which is cheap only while it stays in the cache. With one
@@ -411,7 +482,7 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
     if (s->row_blocks > s->tiles) s->row_blocks = s->tiles;
     s->groups = (panels * NR + NC - 1) / NC;
     while (s->groups * NC < (panels + s->groups - 1) / s->groups * s->groups * NR) s->groups++;
-    const int64_t least = s->row_blocks > 1 ? 6 : 2, tasks = threads * (s->g->m * s->ks <= 1 << 20 ? 4 : 2);
+    const int64_t least = s->row_blocks > 1 ? 6 : 2, tasks = threads * (s->g->m * s->words <= 1 << 20 ? 4 : 2);
     int64_t wanted = (tasks + s->row_blocks - 1) / s->row_blocks;
     if (wanted * least > panels) wanted = panels / least;
     if (threads > 1 && s->groups < wanted) s->groups = wanted;
@@ -419,17 +490,17 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
 
 static void gemm_blocked(const struct kctx *c, const struct gemm *g)
 {
-    const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR;
-    int64_t k_step = g->k;
-    if (!g->panels && !g->residual && padded * g->k > PACKED) /* steps in between leave partial sums in C */
-        k_step = PACKED / padded > KC ? PACKED / padded / KC * KC : KC;
+    const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR, all = gemm_words(g), chunk = gemm_chunk(g);
+    int64_t most = all;
+    if (!g->panels && !g->residual && padded * all > PACKED) /* steps in between leave partial sums in C */
+        most = PACKED / padded > chunk ? PACKED / padded / chunk * chunk : chunk;
     struct gemm_block s = {.g = g, .own = scratch(c, threads * OWN)};
-    if (!g->panels) s.b = scratch(c, padded * (k_step < g->k ? k_step : g->k));
+    if (!g->panels) s.b = scratch(c, padded * (most < all ? most : all));
     if (!s.own || (!g->panels && !s.b)) return;
-    for (s.k = 0; s.k < g->k; s.k += k_step) {
-        s.ks = g->k - s.k < k_step ? g->k - s.k : k_step;
+    for (s.word = 0; s.word < all; s.word += most) {
+        s.words = all - s.word < most ? all - s.word : most;
         gemm_cut(&s, threads);
-        if (s.b) pool_run(c->pool, (s.ks + PACK_STEPS - 1) / PACK_STEPS, gemm_pack_task, &s);
+        if (s.b) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, gemm_pack_task, &s);
         pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);
     }
 }

@@ -1,16 +1,30 @@
-/* Products of the layers (definitions: ref/matmul.c). Packed weights: panels of NR output columns, [ceil(N/NR)][K][NR], fp32 or bf16. */
+/* Products of the layers (definitions: ref/matmul.c). Packed weights: panels of NR output columns, [ceil(N/NR)][words][NR] (gemm.c). */
 static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
     if (dtype != DTYPE_F32 && dtype != DTYPE_BF16) return 0;
-    return (n + NR - 1) / NR * NR * k * (dtype == DTYPE_BF16 ? 2 : 4);
+    return (n + NR - 1) / NR * NR * (dtype == DTYPE_BF16 ? (k + 1) / 2 : k) * 4;
 }
 
 struct pack_args {
     void *packed;
     const float *w;
     int64_t n, k;
-    enum dtype dtype;
 };
+
+static void pack_pairs_task(void *arg, int64_t panel, int thread)
+{
+    (void)thread;
+    const struct pack_args *s = arg;
+    const int64_t words = (s->k + 1) / 2, columns = s->n - panel * NR < NR ? s->n - panel * NR : NR;
+    uint16_t *to = (uint16_t *)s->packed + panel * NR * words * 2;
+    enum { STEP = 8 }; /* words at a time: a cache line of every row */
+    for (int64_t first = 0; first < words; first += STEP)
+        for (int64_t j = 0; j < NR; j++) {
+            const float *w = s->w + (panel * NR + j) * s->k;
+            for (int64_t i = 2 * first; i < 2 * (first + STEP) && i < 2 * words; i++)
+                to[i / 2 * NR * 2 + 2 * j + i % 2] = j < columns && i < s->k ? bf16_from_f32(w[i]) : 0;
+        }
+}
 
 static void pack_task(void *arg, int64_t panel, int thread)
 {
@@ -21,20 +35,31 @@ static void pack_task(void *arg, int64_t panel, int thread)
     for (int64_t k = 0; k < s->k; k += STEP) {
         const int64_t end = s->k - k < STEP ? s->k : k + STEP;
         for (int64_t j = 0; j < NR; j++)
-            for (int64_t i = k; i < end; i++) {
-                const float x = j < columns ? s->w[(panel * NR + j) * s->k + i] : 0;
-                if (s->dtype == DTYPE_BF16)
-                    ((uint16_t *)s->packed)[at + i * NR + j] = bf16_from_f32(x);
-                else
-                    ((float *)s->packed)[at + i * NR + j] = x;
-            }
+            for (int64_t i = k; i < end; i++)
+                ((float *)s->packed)[at + i * NR + j] = j < columns ? s->w[(panel * NR + j) * s->k + i] : 0;
     }
 }
 
 static void matmul_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
 {
-    struct pack_args s = {packed, w, n, k, dtype};
-    pool_run(c->pool, (n + NR - 1) / NR, pack_task, &s);
+    struct pack_args s = {packed, w, n, k};
+    pool_run(c->pool, (n + NR - 1) / NR, dtype == DTYPE_BF16 ? pack_pairs_task : pack_task, &s);
+}
+
+/* A of few rows, which is not copied block by block: rounded, and paired where that is how it is multiplied. */
+static int matmul_few_rows(const struct kctx *c, struct gemm *g)
+{
+    const int64_t row = DOT ? gemm_words(g) : g->k;
+    float *rounded = scratch(c, g->m * row);
+    if (!rounded) return 0;
+    for (int64_t i = 0; i < g->m; i++) {
+        if (DOT)
+            gemm_take_row(g, rounded + i * row, g->a + i * g->a_row, 0, row);
+        else
+            for (int64_t j = 0; j < row; j++) rounded[i * row + j] = bf16_round(g->a[i * g->a_row + j]);
+    }
+    g->a = rounded, g->a_row = row;
+    return 1;
 }
 
 /* So few rows that weights come from memory faster than a part of them is used again. */
@@ -50,24 +75,16 @@ static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, 
                      .a = x,
                      .a_row = k,
                      .a_col = 1,
+                     .bf16 = dtype == DTYPE_BF16,
                      .panels = packed,
-                     .panels_dtype = dtype,
                      .c = y,
                      .c_row = ldy,
                      .bias = bias,
-                     .residual = residual,
-                     .round_a = dtype == DTYPE_BF16};
-    if (t > FEW_ROWS && k > 1) {
+                     .residual = residual};
+    if (t > FEW_ROWS && k > 1)
         gemm_blocked(c, &g);
-    } else {
-        if (g.round_a) {
-            float *rounded = scratch(c, t * k);
-            if (!rounded) return;
-            for (int64_t i = 0; i < t * k; i++) rounded[i] = bf16_round(x[i]);
-            g.a = rounded;
-        }
+    else if (!g.bf16 || matmul_few_rows(c, &g))
         gemm_skinny(c, &g);
-    }
     arena_reset(c->scratch);
 }
 
@@ -80,20 +97,18 @@ static void matmul_dx(const struct kctx *c, float *dx, const float *dy, const fl
         if (!accumulate) memset(dx, 0, (size_t)(t * k) * sizeof *dx);
         return;
     }
-    const int round = dtype == DTYPE_BF16;
     const struct gemm g = {.m = t,
                            .n = k,
                            .k = n,
                            .a = dy,
                            .a_row = n,
                            .a_col = 1,
+                           .bf16 = dtype == DTYPE_BF16,
                            .b = w,
                            .b_row = k,
                            .c = dx,
                            .c_row = k,
-                           .continues = accumulate,
-                           .round_a = round,
-                           .round_b = round};
+                           .continues = accumulate};
     gemm_blocked(c, &g);
     arena_reset(c->scratch);
 }
@@ -123,21 +138,19 @@ static void product_dw(const struct kctx *c, float *dw, float *dbias, const floa
                        int64_t k, int apart, enum dtype dtype)
 {
     if (t <= 0) return;
-    const int round = dtype == DTYPE_BF16;
     const struct gemm g = {.m = n,
                            .n = k,
                            .k = t,
                            .a = dy,
                            .a_row = 1,
                            .a_col = n,
+                           .bf16 = dtype == DTYPE_BF16,
                            .b = x,
                            .b_row = k,
                            .c = dw,
                            .c_row = k,
                            .continues = !apart,
-                           .residual = apart ? dw : NULL,
-                           .round_a = round,
-                           .round_b = round};
+                           .residual = apart ? dw : NULL};
     if (n > 0 && k > 0) gemm_blocked(c, &g);
     if (dbias) pool_run(t * n < 32768 ? NULL : c->pool, (n + 63) / 64, dbias_task, &(struct dbias_args){dbias, dy, t, n});
     arena_reset(c->scratch);

@@ -134,10 +134,33 @@ INLINE float v_sum(vf a)
     return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
 
-INLINE vf v_load_bf16(const uint16_t *p)
+/* Words hold two bf16 numbers each: v_pair rounds and makes them, v_even and v_odd are their halves as fp32. */
+INLINE __m512i bf16_16(vf x)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+    const __m512i u = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1)),
+                  nearest = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    return _mm512_mask_or_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
 }
+INLINE vf v_pair(vf even, vf odd)
+{
+    const __m512i high = _mm512_and_si512(bf16_16(odd), _mm512_set1_epi32((int)0xffff0000u));
+    return _mm512_castsi512_ps(_mm512_or_si512(high, _mm512_srli_epi32(bf16_16(even), 16)));
+}
+INLINE vf v_even(vf words)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words), 16));
+}
+INLINE vf v_odd(vf words)
+{
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words), _mm512_set1_epi32((int)0xffff0000u)));
+}
+#ifdef CPU_DOT
+/* (sum + odd products) + even products, each rounded once; denormals are zero */
+INLINE vf v_dot(vf x, vf y, vf sum)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(x), (__m512bh)_mm512_castps_si512(y));
+}
+#endif
 
 /* The mass (exact.h) in two parts of 22 bits, added into 32-bit lanes. */
 typedef struct {
@@ -302,14 +325,44 @@ INLINE float v_sum(vf x)
     return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
 
-INLINE __m256 widen_8(const uint16_t *p)
+INLINE __m256i bf16_8(__m256 x)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+    const __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1)),
+                  nearest = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+                  quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
+    return _mm256_blendv_epi8(nearest, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
-INLINE vf v_load_bf16(const uint16_t *p)
+INLINE __m256 odd_8(__m256 words)
 {
-    return (vf){widen_8(p), widen_8(p + 8)};
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(words), _mm256_set1_epi32((int)0xffff0000u)));
 }
+INLINE __m256 even_8(__m256 words)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
+}
+INLINE __m256 pair_8(__m256 even, __m256 odd)
+{
+    const __m256i high = _mm256_castps_si256(odd_8(_mm256_castsi256_ps(bf16_8(odd))));
+    return _mm256_castsi256_ps(_mm256_or_si256(high, _mm256_srli_epi32(bf16_8(even), 16)));
+}
+INLINE vf v_pair(vf even, vf odd)
+{
+    return (vf){pair_8(even.a, odd.a), pair_8(even.b, odd.b)};
+}
+INLINE vf v_even(vf words)
+{
+    return (vf){even_8(words.a), even_8(words.b)};
+}
+INLINE vf v_odd(vf words)
+{
+    return (vf){odd_8(words.a), odd_8(words.b)};
+}
+#ifdef CPU_DOT /* as the instruction is documented, for tests on a machine without it */
+INLINE vf v_dot(vf x, vf y, vf sum)
+{
+    return v_fma(v_even(x), v_even(y), v_fma(v_odd(x), v_odd(y), sum));
+}
+#endif
 
 typedef struct {
     __m256i high, low;

@@ -115,8 +115,8 @@ typedef void (*kernel_test)(const struct kernels *k, const struct kctx *c, const
 /* Runs the test for every backend beside ref and every pool; says which ones this machine lacks. */
 static inline void each_backend(kernel_test test)
 {
-    static const char *const names[] = {"avx2", "emu512", "avx512"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const names[] = {"avx2", "emu512", "emu512bf16", "avx512", "avx512bf16"};
+    for (int i = 0; i < 5; i++) {
         const struct kernels *k;
         struct err e;
         if (kernels_cpu(names[i], &k, &e)) {
