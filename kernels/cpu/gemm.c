@@ -327,13 +327,15 @@ static void gemm_take_row(const struct gemm *g, float *to, const float *a, int64
     }
     const int64_t n = 2 * (word + words) > g->k ? g->k - 2 * word : 2 * words;
     a += 2 * word;
+    int64_t i = 0;
     if (DOT) {
-        for (int64_t i = 0; i < n / 2; i++)
-            to[i] = f32_from_bits((uint32_t)bf16_from_f32(a[2 * i + 1]) << 16 | bf16_from_f32(a[2 * i]));
+        for (; i + LANES <= n; i += LANES) v_store_bf16(to + i / 2, v_load(a + i));
+        for (; i + 1 < n; i += 2) to[i / 2] = f32_from_bits((uint32_t)bf16_from_f32(a[i + 1]) << 16 | bf16_from_f32(a[i]));
         if (n % 2) to[n / 2] = f32_from_bits(bf16_from_f32(a[n - 1]));
         return;
     }
-    for (int64_t i = 0; i + 1 < n; i += 2) to[i] = bf16_round(a[i + 1]), to[i + 1] = bf16_round(a[i]);
+    for (; i + LANES <= n; i += LANES) v_store(to + i, v_round_bf16(v_swap(v_load(a + i))));
+    for (; i + 1 < n; i += 2) to[i] = bf16_round(a[i + 1]), to[i + 1] = bf16_round(a[i]);
     if (n % 2) to[n - 1] = bf16_round(a[n - 1]);
 }
 
@@ -368,14 +370,14 @@ static void gemm_take_columns(const struct gemm_block *s, const struct gemm_shar
             if (pairs)
                 v_store(to, v_pair(gemm_across(g->a + from, g->a_col, at, end, left),
                                    gemm_across(g->a + from, g->a_col, at + 1, end, left)));
+            else if (g->bf16)
+                v_store(to, v_round_bf16(gemm_load(g->a + at * g->a_col + from, left)));
             else if (MR > 8 || left < 8)
                 v_store(to, gemm_load(g->a + at * g->a_col + from, left));
             else
                 _mm256_storeu_ps(to, _mm256_loadu_ps(g->a + at * g->a_col + from));
         }
     }
-    if (g->bf16 && !pairs)
-        for (int64_t i = 0; i < (o->tile_end - o->tile) * A_TILE; i++) o->a[i] = bf16_round(o->a[i]);
 }
 
 static void gemm_fetch(const float *p, int64_t row, int64_t rows)

@@ -141,6 +141,14 @@ INLINE __m512i bf16_16(vf x)
                   nearest = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     return _mm512_mask_or_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
 }
+INLINE void v_store_bf16(void *p, vf x) /* sixteen numbers side by side: eight words */
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bf16_16(x), 16)));
+}
+INLINE vf v_swap(vf x) /* neighbours change places */
+{
+    return _mm512_permute_ps(x, 0xb1);
+}
 INLINE vf v_pair(vf even, vf odd)
 {
     const __m512i high = _mm512_and_si512(bf16_16(odd), _mm512_set1_epi32((int)0xffff0000u));
@@ -153,6 +161,10 @@ INLINE vf v_even(vf words)
 INLINE vf v_odd(vf words)
 {
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words), _mm512_set1_epi32((int)0xffff0000u)));
+}
+INLINE vf v_round_bf16(vf x)
+{
+    return v_odd(_mm512_castsi512_ps(bf16_16(x)));
 }
 #ifdef CPU_DOT
 /* (sum + odd products) + even products, each rounded once; denormals are zero */
@@ -344,6 +356,19 @@ INLINE __m256 pair_8(__m256 even, __m256 odd)
 {
     const __m256i high = _mm256_castps_si256(odd_8(_mm256_castsi256_ps(bf16_8(odd))));
     return _mm256_castsi256_ps(_mm256_or_si256(high, _mm256_srli_epi32(bf16_8(even), 16)));
+}
+INLINE void v_store_bf16(void *p, vf x)
+{
+    const __m256i words = _mm256_packus_epi32(_mm256_srli_epi32(bf16_8(x.a), 16), _mm256_srli_epi32(bf16_8(x.b), 16));
+    _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(words, 0xd8));
+}
+INLINE vf v_swap(vf x)
+{
+    return (vf){_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)};
+}
+INLINE vf v_round_bf16(vf x)
+{
+    return (vf){odd_8(_mm256_castsi256_ps(bf16_8(x.a))), odd_8(_mm256_castsi256_ps(bf16_8(x.b)))};
 }
 INLINE vf v_pair(vf even, vf odd)
 {
