@@ -3,7 +3,7 @@
 
     bench/growth.py [--tare build/tare] [--model tiny] [--small] [--rounds 1] [--json FILE]
 
---small: a grid for a model like SmolLM2. A line a setting: seconds of the step, its microseconds a row that goes through the model (in sampling and in the
+--small: from a smaller base, for a model like SmolLM2. A line a setting: seconds of the step, its microseconds a row that goes through the model (in sampling and in the
 update), attention's share of the time, peak memory, and how often memory was taken in the last round (0: nothing is). A step is linear in G and M when the
 time a row stays; in lengths it grows by attention's share."""
 import argparse
@@ -12,9 +12,8 @@ import subprocess
 import sys
 
 BASE = {"group_size": 8, "prompts": 8, "prompt": 64, "new": 64}
-FULL = {"group_size": [2, 4, 8, 16, 32], "prompts": [4, 8, 16, 32, 64], "prompt": [64, 128, 256, 512, 1024], "new": [64, 128, 256, 512, 1024]}
+GRID = {"group_size": [2, 4, 8, 16, 32], "prompts": [4, 8, 16, 32, 64], "prompt": [64, 128, 256, 512, 1024], "new": [64, 128, 256, 512, 1024]}
 SMALL_BASE = {"group_size": 4, "prompts": 2, "prompt": 64, "new": 16}
-SMALL = {"group_size": [2, 4, 8], "prompts": [1, 2, 4], "prompt": [64, 128, 256], "new": [16, 32, 64]}
 ATTENTION = ("attention", "attention_grad", "kv_write", "kv_copy")
 
 
@@ -37,11 +36,11 @@ def main():
     p.add_argument("--json", dest="out")
     p.add_argument("set", nargs="*", help="further keys, such as run.threads=1")
     args = p.parse_args()
-    base, grid, results = (SMALL_BASE, SMALL, []) if args.small else (BASE, FULL, [])
+    base, results = SMALL_BASE if args.small else BASE, []
     print(f"Base: G = {base['group_size']}, M = {base['prompts']}, {base['prompt']} prompt + {base['new']} new tokens.\n")
     print("| | step | rollout | update | us a row | attention | peak memory | taken |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for key, values in grid.items():
+    for key, values in GRID.items():
         if args.only and key != args.only:
             continue
         for value in values:

@@ -2,9 +2,9 @@
 """tare beside its peers on this machine: the same work, in turn, in one go.
 
     bench/peers/run.py --model SMOLLM2 --tiny runs/quickstart-base-1 --peers PYTHON [--work grpo,tiny,fewshot,train,generate] [--rounds 3]
-                       [--threads 2] [--tare build/tare] [--vllm PYTHON] [--gguf FILE.gguf] [--json OUT]
+                       [--threads 2] [--tare build/tare] [--vllm PYTHON [--vllm-dtype float32]] [--gguf FILE.gguf] [--json OUT]
 
-PYTHON is an interpreter with torch, transformers, trl, datasets (and llama-cpp-python for --gguf); --vllm one with vllm. A peer that cannot be
+PYTHON is an interpreter with torch, transformers, trl, datasets (and llama-cpp-python for --gguf); --vllm one with vllm (bfloat16 unless --vllm-dtype says otherwise: on a processor without bf16 instructions its float32 is the faster one). A peer that cannot be
 imported is left out by name. The work, as bench/peers/trl_step.py and torch_train.py do it:
 
   grpo      a GRPO step of SMOLLM2, 4 prompts x 8 rollouts, 64 prompt + 64 new tokens, one optimizer step            TRL GRPOTrainer
@@ -178,6 +178,7 @@ def main():
     p.add_argument("--tiny")
     p.add_argument("--peers", default=sys.executable)
     p.add_argument("--vllm")
+    p.add_argument("--vllm-dtype", default="bfloat16")
     p.add_argument("--gguf")
     p.add_argument("--work", default="tiny,grpo,fewshot,train,generate")
     p.add_argument("--dtypes", default="f32,bf16")
@@ -209,7 +210,7 @@ def main():
         if args.gguf and has(args.peers, "llama_cpp"):
             programs["llama.cpp"] = lambda: b.python_generate("llamacpp_generate.py", args.peers, args.gguf, "bf16", batch, 64, 64)
         if has(args.vllm, "vllm"):
-            programs["vLLM"] = lambda: b.python_generate("vllm_generate.py", args.vllm, args.model, "bfloat16", batch, 64, 64)
+            programs[f"vLLM {args.vllm_dtype}"] = lambda: b.python_generate("vllm_generate.py", args.vllm, args.model, args.vllm_dtype, batch, 64, 64)
         b.compare(f"generate, batch {batch}, bf16", "tokens/s", True, programs)
     for name, there in (("TRL", trl), ("PyTorch", torch), ("llama.cpp", args.gguf and has(args.peers, "llama_cpp")), ("vLLM", has(args.vllm, "vllm"))):
         if not there:
