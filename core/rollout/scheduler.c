@@ -160,8 +160,9 @@ static bool can_admit(const struct scheduler *s, const struct group *g, const st
     if (!s->n_running) return true;
     /* Every running sequence can take one more block before anything has to be put back. */
     if (s->pool.n_free < need + s->n_running + 1) return false;
-    /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of the batch is free. */
-    return (g->resident && !keys_to_refill(q)) || s->max_batch - s->n_running >= s->max_batch / 8;
+    /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of the batch is free, or go along with prompts that
+     * are let in now. */
+    return (g->resident && !keys_to_refill(q)) || s->n_fresh || s->max_batch - s->n_running >= s->max_batch / 8;
 }
 
 static void admit(struct scheduler *s, int64_t seq, bool take)

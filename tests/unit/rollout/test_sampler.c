@@ -179,6 +179,30 @@ static void test_greedy_texts(void **state)
     assert_int_equal(right, 48);
 }
 
+/* As many prompts of one completion each as the batch has room for: all of them take part in every forward pass from the first on. */
+static void test_batch_is_full_from_the_start(void **state)
+{
+    enum { N = 32, LIMIT = 6 };
+    struct err e = {0};
+    struct rig r;
+    struct sampler *s;
+    struct sample_output out;
+    const int32_t prompt[] = {9, 8, 7};
+    struct sample_request q[N];
+    struct sample_params p = rig_params(1, LIMIT);
+    (void)state;
+    p.ignore_eos = true;
+    rig_new(&r, "qwen2", "f32", 1, 4);
+    for (int i = 0; i < N; i++)
+        q[i] = (struct sample_request){.prompt = prompt, .prompt_len = 3, .n_samples = 1, .prompt_uid = (uint64_t)i};
+    assert_ok(sampler_new(r.m, N, 0, &s, &e), &e);
+    assert_ok(sampler_run(s, &p, rng_key(5, RNG_TRAIN), q, N, NULL, &r.arena, &out, &e), &e);
+    assert_int_equal(out.n_tokens, N * LIMIT);
+    assert_int_equal(sampler_stats(s).decode_steps, LIMIT - 1); /* the first token comes from the prompt's pass */
+    sampler_free(s);
+    rig_free(&r);
+}
+
 /* A completion is its own: not of the requests it came with. */
 static void test_alone_and_in_company(void **state)
 {
@@ -389,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_layouts_of_tiny_models),
         cmocka_unit_test(test_layouts_of_smollm2),
         cmocka_unit_test(test_greedy_texts),
+        cmocka_unit_test(test_batch_is_full_from_the_start),
         cmocka_unit_test(test_alone_and_in_company),
         cmocka_unit_test(test_stops),
         cmocka_unit_test(test_context_end),
