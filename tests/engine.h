@@ -5,8 +5,8 @@
 
 #include "check.h"
 
+#include "batch/batch.h"
 #include "config/config.h"
-#include "data/batch.h"
 
 /* Grouped queries, a head width that is no power of two, and hidden sizes that are no multiple of a tile. */
 static inline struct model_config small_shape(const char *arch, const char *dtype)

@@ -1,7 +1,7 @@
 /* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
 #include "base/log.h"
 #include "cli/cli.h"
-#include "data/chat.h"
+#include "template/chat.h"
 
 #include <errno.h>
 #include <string.h>

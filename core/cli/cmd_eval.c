@@ -1,8 +1,8 @@
 /* tare eval CONFIG: accuracy on a task. */
 #include "base/log.h"
 #include "cli/cli.h"
-#include "loop/eval.h"
-#include "loop/eval_steps.h"
+#include "eval/checkpoints.h"
+#include "eval/eval.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,9 +3,10 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/cli.h"
-#include "data/seen.h"
-#include "loop/stages.h"
+#include "data/hash_set.h"
+#include "engine/text.h"
 #include "rollout/rollout.h"
 
 #include <string.h>

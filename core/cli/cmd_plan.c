@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/plan_measure.h"
-#include "loop/plan.h"
 #include "observe/manifest.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>

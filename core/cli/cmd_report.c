@@ -1,7 +1,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "observe/report.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

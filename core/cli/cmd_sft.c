@@ -2,6 +2,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "loop/run.h"
+#include "sft/sft.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
-#include "loop/sweep.h"
+#include "observe/run_data.h"
+#include "report/report.h"
+#include "sweep/sweep.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "dist/ranks.h"

@@ -1,8 +1,8 @@
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "loop/stages.h"
-#include "observe/report.h"
+#include "report/report.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -2,7 +2,7 @@
 #ifndef TARE_CLI_PLAN_MEASURE_H
 #define TARE_CLI_PLAN_MEASURE_H
 
-#include "loop/plan.h"
+#include "plan/plan.h"
 
 /* Fills flops, bandwidth, link (copying memory: what ranks of one host do) and disk (a file of 64 MiB beside run.dir, synced and removed). Takes
  * some seconds. */

@@ -13,8 +13,8 @@
 #define TARE_CORE_CLUSTER_H
 
 #include "base/pool.h"
+#include "batch/batch.h"
 #include "config/config.h"
-#include "data/batch.h"
 #include "data/dataset.h"
 #include "dist/comm.h"
 #include "plugin/plugin.h"

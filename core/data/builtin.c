@@ -2,7 +2,7 @@
 
 #include "base/fs.h"
 #include "base/rng.h"
-#include "data/seen.h"
+#include "data/hash_set.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "data/builtin.h"
-#include "data/seen.h"
+#include "data/hash_set.h"
 
 #include <math.h>
 #include <stdlib.h>

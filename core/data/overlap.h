@@ -4,7 +4,7 @@
 #define TARE_CORE_OVERLAP_H
 
 #include "data/dataset.h"
-#include "data/seen.h"
+#include "data/hash_set.h"
 
 enum { OVERLAP_CHARACTERS = 80 };
 

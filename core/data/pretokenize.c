@@ -2,7 +2,7 @@
 #include "data/pretokenize.h"
 
 #include "base/str.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 #include <pcre2.h>
 #include <string.h>

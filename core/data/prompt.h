@@ -9,9 +9,9 @@
 #define TARE_CORE_PROMPT_H
 
 #include "config/config.h"
-#include "data/chat.h"
 #include "data/dataset.h"
 #include "data/tokenizer.h"
+#include "template/chat.h"
 
 struct prompts;
 

@@ -3,7 +3,7 @@
 #define TARE_CORE_TOKENIZER_IMPL_H
 
 #include "base/json.h"
-#include "data/added.h"
+#include "data/added_tokens.h"
 #include "data/bpe.h"
 #include "data/pretokenize.h"
 #include "data/tokenizer.h"

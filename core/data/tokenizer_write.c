@@ -3,8 +3,8 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "data/pretokenize.h"
-#include "data/utf8.h"
 #include "data/vocab.h"
 
 #include <string.h>

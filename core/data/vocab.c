@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "dist/gpu_collectives.h"
 #include "dist/halves.h"
-#include "dist/library.h"
+#include "dist/load_library.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dist/halves.h"
-#include "dist/library.h"
+#include "dist/load_library.h"
 #include "dist/transport.h"
 #include "dist/watch.h"
 

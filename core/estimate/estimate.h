@@ -11,7 +11,7 @@
 #define TARE_CORE_ESTIMATE_H
 
 #include "base/json.h"
-#include "data/batch.h"
+#include "batch/batch.h"
 #include "plugin/plugin.h"
 
 struct estimator;

@@ -3,10 +3,11 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "data/choices.h"
 #include "dist/device.h"
-#include "loop/device_memory.h"
-#include "loop/hello.h"
+#include "engine/device_memory.h"
+#include "loop/same_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The stages of step.c that are not one folder's own function. */
 #include "base/fs.h"
+#include "base/signals.h"
 #include "loop/run.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #ifndef TARE_CORE_SHARE_H
 #define TARE_CORE_SHARE_H
 
-#include "data/batch.h"
+#include "batch/batch.h"
 #include "dist/comm.h"
 
 struct share {

@@ -1,6 +1,6 @@
 #include "loop/step_metrics.h"
 
-#include "loop/device_memory.h"
+#include "engine/device_memory.h"
 
 #include <math.h>
 #include <stdio.h>

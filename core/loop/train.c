@@ -1,7 +1,9 @@
 /* `tare train`: all steps of a run, with evaluation, checkpoints and interruption around step.c. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "loop/run.h"
+#include "sft/sft.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@
 #ifndef TARE_CORE_OBSERVE_H
 #define TARE_CORE_OBSERVE_H
 
+#include "batch/batch.h"
 #include "config/config.h"
-#include "data/batch.h"
 #include "observe/manifest.h"
 #include "observe/metrics.h"
 #include "observe/progress.h"

@@ -8,7 +8,7 @@
 #define TARE_CORE_ROLLOUTS_H
 
 #include "base/str.h"
-#include "data/batch.h"
+#include "batch/batch.h"
 
 tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e);
 /* Beside, then renamed: an existing dump of the step is replaced. Not synced: that costs more than a short step. */

@@ -8,8 +8,8 @@
 #define TARE_CORE_ROLLOUT_H
 
 #include "base/rng.h"
+#include "batch/batch.h"
 #include "config/config.h"
-#include "data/batch.h"
 #include "model/model.h"
 
 struct sample_params {

@@ -14,8 +14,8 @@
 #ifndef TARE_CORE_UPDATE_H
 #define TARE_CORE_UPDATE_H
 
+#include "batch/batch.h"
 #include "config/config.h"
-#include "data/batch.h"
 #include "model/grads.h"
 #include "model/model.h"
 

@@ -17,8 +17,8 @@
 #ifndef TARE_CORE_VERIFY_H
 #define TARE_CORE_VERIFY_H
 
+#include "batch/batch.h"
 #include "config/config.h"
-#include "data/batch.h"
 #include "plugin/plugin.h"
 
 struct verify;

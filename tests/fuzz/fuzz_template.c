@@ -1,5 +1,5 @@
 /* Chat templates from anybody: parse; if that works, render with a few messages. */
-#include "data/template.h"
+#include "template/template.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 
 #include "base/rng.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "data/pretokenize.h"
-#include "data/utf8.h"
 
 #include <pcre2.h>
 #include <string.h>

@@ -1,0 +1,110 @@
+#include "checkpoint/optimizer.h"
+
+#include "base/fs.h"
+#include "model/shards.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum array { MOMENT1, MOMENT2, WEIGHTS, ARRAYS };
+static const char *const NAMES[ARRAYS] = {"moment1", "moment2", "weights"};
+
+void pieces_name(int64_t rank, int64_t ranks, char *out, size_t room)
+{
+    snprintf(out, room, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
+}
+
+static void section_name(enum array a, int64_t u, char *out, size_t room)
+{
+    snprintf(out, room, "%s.%lld", NAMES[a], (long long)u);
+}
+
+static float *array_of(const struct training *t, enum array a, bool *whole)
+{
+    const struct model *m = t->model;
+    *whole = a == WEIGHTS ? model_is_whole(m) : m->shard == SHARD_NONE;
+    return a == WEIGHTS ? m->weights : a == MOMENT1 ? t->trainer->moment1 : t->trainer->moment2;
+}
+
+static tare_status write_piece(const struct training *t, struct state_writer *w, enum array a, int64_t u, struct err *e)
+{
+    const struct model *m = t->model;
+    const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
+    bool whole;
+    const float *array = array_of(t, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
+    float *host = NULL;
+    char name[64];
+    section_name(a, u, name, sizeof name);
+    if (!m->k->device) return state_write(w, name, from, bytes, e);
+    TRY(mem_new(bytes, (void **)&host, e));
+    kernels_at(&m->ctx, "saving the optimizer's state", -1);
+    m->k->download(&m->ctx, host, from, bytes);
+    tare_status status = model_finish(m, e); /* a lost device gives no bytes */
+    if (!status) status = state_write(w, name, host, bytes, e);
+    mem_free(host);
+    return status;
+}
+
+tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e)
+{
+    const int last = t->dtype == DTYPE_F32 ? MOMENT2 : WEIGHTS;
+    for (int a = MOMENT1; a <= last; a++)
+        for (int64_t u = 0; u < unit_count(t->model); u++) TRY(write_piece(t, w, (enum array)a, u, e));
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* What this rank holds of unit u, its piece or all of it, out of the pieces of the ranks that wrote it. */
+static tare_status read_unit(const struct training *t, struct state_reader *const *files, int64_t ranks, enum array a, int64_t u,
+                             struct err *e)
+{
+    const struct model *m = t->model;
+    const int64_t size = m->unit_size[u], mine = unit_piece(m, u);
+    bool whole;
+    float *array = array_of(t, a, &whole), *to = array + (whole ? m->unit_begin[u] : unit_own(m, u));
+    const int64_t begin = whole ? 0 : m->rank * mine, end = whole || begin + mine > size ? size : begin + mine;
+    char name[64];
+    section_name(a, u, name, sizeof name);
+    const int64_t piece = state_size(files[0], name) / (int64_t)sizeof(float);
+    if (piece * ranks < size) FAIL(e, TARE_E_SHAPE, "%s has another size than the model; was it written with another one?", name);
+    for (int64_t at = begin, stop; at < end; at = stop) {
+        const int64_t q = at / piece;
+        const void *data;
+        int64_t bytes;
+        TRY(state_view(files[q], name, &data, &bytes, e));
+        if (bytes != piece * (int64_t)sizeof(float)) FAIL(e, TARE_E_CORRUPT, "%s has other sizes in the ranks' files", name);
+        stop = (q + 1) * piece < end ? (q + 1) * piece : end;
+        m->k->upload(&m->ctx, to + at - begin, (const float *)data + at - q * piece, (stop - at) * (int64_t)sizeof(float));
+    }
+    return TARE_OK;
+}
+
+static tare_status read_arrays(const struct training *t, struct state_reader *const *files, int64_t ranks, const char *folder,
+                               struct err *e)
+{
+    for (int64_t u = 0; u < unit_count(t->model); u++) {
+        TRY(read_unit(t, files, ranks, MOMENT1, u, e));
+        TRY(read_unit(t, files, ranks, MOMENT2, u, e));
+        if (state_has(files[0], "weights.0")) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
+    }
+    return state_has(files[0], "weights.0") ? TARE_OK : model_read_weights(t->model, folder, e);
+}
+
+tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e)
+{
+    struct state_reader **files;
+    char name[64], path[FS_PATH];
+    tare_status status = TARE_OK;
+    TRY(mem_new(ranks * (int64_t)sizeof *files, (void **)&files, e));
+    for (int64_t q = 0; q < ranks && !status; q++) {
+        pieces_name(q, ranks, name, sizeof name);
+        status = fs_join(path, folder, name, e);
+        if (!status) status = state_open(path, &files[q], e);
+    }
+    if (!status) status = read_arrays(t, files, ranks, folder, e);
+    for (int64_t q = 0; q < ranks; q++) state_close(files[q]);
+    mem_free(files);
+    return status;
+}

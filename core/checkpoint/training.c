@@ -1,0 +1,76 @@
+#include "checkpoint/training.h"
+
+#include "base/fs.h"
+
+#include <string.h>
+
+static const char FILE_NAME[] = "training.state";
+
+enum dtype saved_dtype(const struct config *c, const struct model *m)
+{
+    const char *asked = c->model.save_dtype;
+    return !strcmp(asked, "auto") ? m->file_dtype : !strcmp(asked, "bf16") ? DTYPE_BF16 : DTYPE_F32;
+}
+
+static tare_status write_file(const char *folder, const char *name, const void *ctx,
+                              tare_status (*write)(const void *ctx, struct state_writer *w, struct err *e), struct err *e)
+{
+    struct state_writer *w;
+    char path[FS_PATH];
+    TRY(fs_join(path, folder, name, e));
+    TRY(state_create(path, &w, e));
+    const tare_status status = write(ctx, w, e);
+    if (!status) return state_finish(w, e);
+    state_discard(w);
+    return status;
+}
+
+static tare_status write_optimizer(const void *ctx, struct state_writer *w, struct err *e)
+{
+    return write_pieces(ctx, w, e);
+}
+
+tare_status saved_write(const char *folder, const struct training *t, const char *tokenizer, bool optimizer,
+                        const struct saved_state *state, struct err *e)
+{
+    char name[64];
+    TRY(model_save(t->model, folder, t->dtype, tokenizer, e));
+    if (!t->model->rank) TRY(write_file(folder, FILE_NAME, state->ctx, state->write, e));
+    if (!optimizer) return TARE_OK;
+    pieces_name(t->model->rank, t->model->ranks, name, sizeof name);
+    return write_file(folder, name, t, write_optimizer, e);
+}
+
+tare_status saved_expect(const struct state_reader *s, const char *name, int64_t want, const char *key, struct err *e)
+{
+    int64_t got;
+    TRY(state_read_int(s, name, &got, e));
+    if (got != want)
+        FAIL(e, TARE_E_CONFIG,
+             "%s is not what this run was started with (%lld, the checkpoint says %lld); a resumed run cannot change it", key,
+             (long long)want, (long long)got);
+    return TARE_OK;
+}
+
+tare_status saved_ranks(const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
+{
+    TRY(state_read_int(s, "ranks", ranks, e));
+    if (!*ranks)
+        FAIL(e, TARE_E_CONFIG, "%s was written with checkpoint.optimizer = false; it can be a model.path, but not resumed", folder);
+    return TARE_OK;
+}
+
+tare_status saved_read(const char *folder, const struct training *t, const struct saved_state *state, struct err *e)
+{
+    char path[FS_PATH];
+    struct state_reader *s;
+    int64_t ranks = 0;
+    TRY(fs_join(path, folder, FILE_NAME, e));
+    TRY(state_open(path, &s, e));
+    tare_status status = state->read(state->ctx, s, folder, &ranks, e);
+    state_close(s);
+    if (!status) status = read_pieces(t, folder, ranks, e);
+    if (status) err_prefix(e, "%s", folder);
+    TRY(status);
+    return model_refresh(t->model, e);
+}

@@ -1,0 +1,39 @@
+#define _GNU_SOURCE
+#include "dist/load_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *find(const char *file, const char *symbol, char *why, size_t room)
+{
+    char exe[3800] = "", path[4096];
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *slash = n > 0 ? strrchr(exe, '/') : NULL;
+    snprintf(why, room, "%s is not beside the program", file);
+    if (!slash) return NULL;
+    *slash = 0;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s%s/%s", exe, i ? "/../lib/tare" : "", file);
+        if (access(path, R_OK)) continue;
+        /* global: MPI's own plugins look for its symbols */
+        void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *found = handle ? dlsym(handle, symbol) : NULL;
+        if (!found) snprintf(why, room, "%s", dlerror());
+        return found;
+    }
+    return NULL;
+}
+
+tare_status library_open(const struct library *l, void **table, struct err *e)
+{
+    char why[600];
+    int abi;
+    void *t = find(l->file, l->symbol, why, sizeof why);
+    if (!t) FAIL(e, TARE_E_UNSUPPORTED, "%s (%s); %s", l->missing, why, l->advice);
+    memcpy(&abi, t, sizeof abi);
+    if (abi != l->abi)
+        FAIL(e, TARE_E_VERSION, "%s is of another build (interface %d, this program's is %d); build again", l->file, abi, l->abi);
+    *table = t;
+    return TARE_OK;
+}

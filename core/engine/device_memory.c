@@ -1,0 +1,65 @@
+#include "engine/device_memory.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "plan/plan.h"
+
+#include <stdio.h>
+
+enum { OUTSIDE = 64 }; /* one part in so many of a device's memory stays outside of the region */
+
+static tare_status refuse(const struct plan *p, const char *device, struct err *e)
+{
+    struct str text = {0};
+    const tare_status status = plan_print(p, &text, e);
+    if (!status) fprintf(stderr, "%.*s", (int)text.size, text.data);
+    str_free(&text);
+    TRY(status);
+    FAIL(e, TARE_E_NOMEM,
+         "run.device = %s: %.2f GB are needed (the table above) and the device has %.2f GB left; `tare plan` says what helps",
+         device, 1e-9 * p->need, 1e-9 * p->budget);
+}
+
+tare_status device_memory_reserve(const struct config *c, const struct kernels *k, const struct comm *comm, int64_t vocab,
+                                  struct err *e)
+{
+    const struct kctx ctx = {0};
+    struct kernel_memory m;
+    struct plan p;
+    if (!k->device || !k->reserve) return TARE_OK;
+    k->memory_use(&ctx, &m);
+    if (m.region && m.held) return TARE_OK; /* of an earlier run of this process; its pieces are free, or what it still needs */
+    k->reserve(&ctx, 0);
+    struct plan_input in = {.config = c,
+                            .ranks = comm->size,
+                            .hosts = 1,
+                            .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
+                            .machine = {.gpu = true, .memory = (double)k->memory(&ctx), .memory_use = 0.7, .compute_use = 0.4}};
+    if (!(in.machine.memory > 0)) FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has no memory left", c->run.device);
+    in.machine.reserve = in.machine.memory / OUTSIDE;
+    snprintf(in.machine.name, sizeof in.machine.name, "%.60s", k->name);
+    TRY(shard_from(c->dist.shard, &in.shard, e));
+    TRY(plan_shape(c, vocab, &in.shape, e));
+    TRY(plan_make(&in, &p, e));
+    const int64_t bytes = (comm->rank < c->rollout.prompts % comm->size ? p.first : p.last).device;
+    if (!p.fits) return refuse(&p, c->run.device, e);
+    if (!k->reserve(&ctx, bytes))
+        FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has %.2f GB left, and does not give %.2f GB of it in one piece",
+             c->run.device, 1e-9 * in.machine.memory, 1e-9 * (double)bytes);
+    log_debug("a region of %.2f GB of the device's %.2f GB", 1e-9 * (double)bytes, 1e-9 * in.machine.memory);
+    return TARE_OK;
+}
+
+void device_memory_watch(const struct kernels *k)
+{
+    static bool told;
+    const struct kctx ctx = {0};
+    struct kernel_memory m;
+    if (told || !k->device || !k->memory_use) return;
+    k->memory_use(&ctx, &m);
+    if (!m.region || !m.beyond_stage) return;
+    told = true;
+    log_warn("the device's region of %.2f GB was too small: %.1f MB beside it, first in: %s; please report this with the output of "
+             "`tare plan`",
+             1e-9 * (double)m.region, 1e-6 * (double)m.beyond_most, m.beyond_stage);
+}

@@ -1,0 +1,50 @@
+#include "engine/text.h"
+
+#include <string.h>
+
+tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence,
+                          int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e)
+{
+    b->n_groups = n;
+    TRY(arena_new(a, const struct row *, n, &b->row, e));
+    TRY(arena_new(a, uint64_t, n, &b->prompt_uid, e));
+    TRY(arena_new(a, int64_t, n, &b->occurrence, e));
+    TRY(arena_new(a, int64_t, n + 1, &b->prompt_begin, e));
+    ids->n = 0;
+    for (int64_t m = 0; m < n; m++) {
+        b->row[m] = &d->rows[rows[m]];
+        b->prompt_uid[m] = b->row[m]->uid;
+        b->occurrence[m] = occurrence ? occurrence[m] : 0;
+        TRY(prompts_encode(p, b->row[m], ids, e));
+        b->prompt_begin[m + 1] = ids->n;
+        if (b->prompt_begin[m + 1] == b->prompt_begin[m]) FAIL(e, TARE_E_INVALID, "%s: the prompt has no token", b->row[m]->where);
+    }
+    TRY(arena_new_raw(a, int32_t, ids->n, &b->prompt_ids, e));
+    memcpy(b->prompt_ids, ids->data, (size_t)ids->n * sizeof *ids->data);
+    return TARE_OK;
+}
+
+static bool is_stop(const struct model *m, int32_t id)
+{
+    for (int64_t i = 0; i < m->n_eos; i++)
+        if (m->eos[i] == id) return true;
+    return false;
+}
+
+tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e)
+{
+    struct str text = {0};
+    tare_status status = arena_new(a, tare_text, b->n_rollouts, &b->completion, e);
+    for (int64_t i = 0; !status && i < b->n_rollouts; i++) {
+        int64_t n = b->token_begin[i + 1] - b->token_begin[i];
+        const int32_t *ids = b->ids + b->token_begin[i];
+        if (n && b->finish[i] == FINISH_STOP && (is_stop(m, ids[n - 1]) || tokenizer_is_special(t, ids[n - 1]))) n--;
+        str_clear(&text);
+        char *copy = NULL;
+        status = tokenizer_decode(t, ids, n, true, &text, e);
+        if (!status) status = arena_strdup(a, text.data ? text.data : "", text.size, &copy, e);
+        if (!status) b->completion[i] = (tare_text){copy, text.size};
+    }
+    str_free(&text);
+    return status;
+}

@@ -1,0 +1,17 @@
+/* Rows to prompts and tokens to text, for every verb that samples or trains. */
+#ifndef TARE_CORE_ENGINE_TEXT_H
+#define TARE_CORE_ENGINE_TEXT_H
+
+#include "batch/batch.h"
+#include "config/config.h"
+#include "data/dataset.h"
+#include "data/prompt.h"
+#include "model/model.h"
+
+/* Fills rows, uids, occurrences (NULL: 0) and prompts of b from rows [n] of d. ids: kept by the caller, grown. */
+tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence,
+                          int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e);
+/* Decodes b's completions (without the stop token) into the arena. */
+tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e);
+
+#endif

@@ -1,0 +1,362 @@
+/* Sampling and judging for `tare eval`, piece by piece, behind what the folder holds already. */
+#include "eval/eval.h"
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "data/choices.h"
+#include "engine/text.h"
+#include "model/shards.h"
+#include "observe/run_lock.h"
+#include "rollout/rollout.h"
+#include "sft/sft.h"
+#include "verify/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+struct evaluation_run {
+    const struct config *config;
+    char task[256], out[FS_PATH], record[FS_PATH];
+    struct pool *pool;
+    const struct kernels *kernels;
+    struct dataset data;
+    struct tokenizer *tokenizer;
+    struct prompts *prompts;
+    struct model *model;
+    struct verify *verify;
+    struct sampler *sampler;
+    struct sample_params params;
+    struct arena arena, piece; /* of the run; of a piece */
+    struct token_ids ids;
+    uint64_t prompts_hash;
+    json_t *identity;
+    struct eval_sample *samples; /* [n, k] */
+    int64_t done;                /* questions in the record */
+    int lock, fd;
+};
+
+static int32_t on_cancelled(void *ctx)
+{
+    (void)ctx;
+    return *signals_flag();
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static tare_status open_folder(struct evaluation_run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    char folder[FS_PATH];
+    TRY(eval_task_name(c, r->task, e));
+    if (*c->eval.out) return fs_join(r->out, ".", c->eval.out, e);
+    TRY(fs_join(folder, c->run.dir, "eval", e));
+    return fs_join(r->out, folder, r->task, e);
+}
+
+static tare_status open_data(struct evaluation_run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    TRY(dataset_load(c->data.eval, c->eval.rows, &r->data, e));
+    for (int64_t i = 0; i < r->data.n; i++)
+        if (!r->data.rows[i].answer.data)
+            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; a question needs one to be judged", r->data.rows[i].where);
+    return c->data.permute_choices ? choices_permute(&r->data, (uint64_t)c->data.permute_seed, e) : TARE_OK;
+}
+
+static tare_status open_model(struct evaluation_run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    TRY(kernels_open(c->run.device, c->run.kernels, 0, &r->kernels, e));
+    TRY(pool_new((int)c->run.threads, &r->pool, e));
+    if (!fs_is_dir(c->model.path))
+        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder or a checkpoint",
+             config_where(c, "model", "path"), c->model.path);
+    TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
+    TRY(prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e));
+    TRY(model_load(c->model.path, &c->model, r->kernels, r->pool, &r->model, e));
+    model_set_deterministic(r->model, c->run.deterministic);
+    struct rollout_config sampling = c->rollout;
+    sampling.temperature = c->eval.temperature;
+    sampling.top_p = c->eval.top_p;
+    sampling.min_p = c->eval.min_p;
+    sampling.top_k = c->eval.top_k;
+    if (c->eval.max_new_tokens) sampling.max_new_tokens = c->eval.max_new_tokens;
+    TRY(sample_params_from(&sampling, r->model->shape.vocab, config_where(c, "rollout", "stop_ids"), &r->arena, &r->params, e));
+    return sampler_new(r->model, c->rollout.batch, c->rollout.kv_tokens, &r->sampler, e);
+}
+
+/* Every prompt fits, known before the first is sampled; their ids are part of what the samples depend on. */
+static tare_status check_prompts(struct evaluation_run *r, struct err *e)
+{
+    const int64_t room = r->model->shape.max_position - 1, most = r->config->rollout.max_prompt_tokens;
+    const bool limited = most && strcmp(config_where(r->config, "rollout", "max_prompt_tokens"), "default");
+    for (int64_t i = 0; i < r->data.n; i++) {
+        r->ids.n = 0;
+        TRY(prompts_encode(r->prompts, &r->data.rows[i], &r->ids, e));
+        if (r->ids.n > room || (limited && r->ids.n > most))
+            FAIL(e, TARE_E_RANGE,
+                 "%s: the prompt has %lld tokens; the context leaves room for %lld, rollout.max_prompt_tokens is %lld",
+                 r->data.rows[i].where, (long long)r->ids.n, (long long)room, (long long)most);
+        const tare_text answer = r->data.rows[i].answer;
+        r->prompts_hash = fs_hash(r->ids.data, r->ids.n * (int64_t)sizeof *r->ids.data, r->prompts_hash);
+        r->prompts_hash = fs_hash(answer.data, answer.size, r->prompts_hash);
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- the folder's identity */
+
+static json_t *hex(uint64_t x)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, x);
+    return json_string(text);
+}
+
+/* Parameters of the verifiers, as they were given. */
+static uint64_t verifier_params(const struct config *c)
+{
+    uint64_t h = 0;
+    for (const struct config_param *p = c->params; p; p = p->next) {
+        if (strncmp(p->section, "verifier.", 9)) continue;
+        const char *const parts[] = {p->section, p->key, p->value};
+        for (int i = 0; i < 3; i++) h = fs_hash(parts[i], (int64_t)strlen(parts[i]) + 1, h);
+    }
+    return h;
+}
+
+static tare_status make_identity(struct evaluation_run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    struct str verifiers = {0};
+    tare_status s = str_add(&verifiers, c->verifier.plugins, -1, e);
+    for (int64_t k = 0; !s && k < verify_n_components(r->verify); k++) {
+        const struct plugin *p = verify_plugin(r->verify, k);
+        if (p) s = str_addf(&verifiers, e, " (%s %s)", p->desc.name, p->desc.version);
+    }
+    uint64_t stop = fs_hash(r->params.stop, r->params.n_stop * (int64_t)sizeof *r->params.stop, 0);
+    stop = fs_hash(r->model->eos, r->model->n_eos * (int64_t)sizeof *r->model->eos, stop);
+    if (!s) {
+        r->identity =
+            json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
+                      c->data.eval, "model.path", c->model.path, "weights",
+                      hex(backend_hash(r->model, r->model->weights, r->model->n_params * (int64_t)sizeof(float), 0)), "model.dtype",
+                      c->model.dtype, "rows", hex(r->data.hash), "prompts", hex(r->prompts_hash), "run.seed",
+                      (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
+                      "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
+                      "eval.max_new_tokens", (json_int_t)r->params.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
+                      verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->kernels->name);
+        if (!r->identity)
+            s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
+                        "the settings cannot be written as JSON; are the paths valid UTF-8?");
+    }
+    str_free(&verifiers);
+    return s;
+}
+
+/* Paths may change (a folder moved), and so may the kernels: another machine goes on with the same questions. */
+static bool may_differ(const char *key)
+{
+    return !strcmp(key, "data.eval") || !strcmp(key, "model.path") || !strcmp(key, "run.kernels");
+}
+
+/* The folder is new, or holds samples of the very same evaluation. */
+static tare_status check_identity(struct evaluation_run *r, struct err *e)
+{
+    char path[FS_PATH];
+    struct str text = {0};
+    json_t *before = NULL;
+    const char *key;
+    json_t *now;
+    TRY(fs_join(path, r->out, "eval.json", e));
+    if (!fs_exists(path)) {
+        if (fs_exists(r->record))
+            FAIL(e, TARE_E_STATE, "%s is there without eval.json; remove the folder or choose another eval.out", r->record);
+        tare_status s = json_print(r->identity, &text, e);
+        if (!s) s = str_add(&text, "\n", 1, e);
+        if (!s) s = fs_write_atomic(path, text.data, text.size, e);
+        str_free(&text);
+        return s;
+    }
+    TRY(json_read_file(path, &before, e));
+    tare_status s = TARE_OK;
+    json_object_foreach(r->identity, key, now)
+    {
+        const json_t *was = json_object_get(before, key);
+        if (s || may_differ(key) || (was && json_equal(now, was))) continue;
+        char *a = json_dumps(was, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)),
+             *b = json_dumps(now, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+        s = err_set(e, TARE_E_STATE, __FILE__, __LINE__,
+                    "%s holds another evaluation: %s was %s and is now %s; remove the folder or choose another eval.out", r->out,
+                    key, a ? a : "absent", b ? b : "?");
+        free(a);
+        free(b);
+    }
+    json_decref(before);
+    return s;
+}
+
+/* ---------------------------------------------------------------- the record */
+
+/* Reads what is there, and cuts what is not whole. */
+static tare_status open_record(struct evaluation_run *r, struct err *e)
+{
+    int64_t bytes;
+    TRY(mem_new(r->data.n * r->config->eval.samples * (int64_t)sizeof *r->samples, (void **)&r->samples, e));
+    TRY(eval_samples_read(r->record, &r->data, r->config->eval.samples, r->samples, &r->done, &bytes, e));
+    r->fd = open(r->record, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (r->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", r->record, strerror(errno));
+    if (ftruncate(r->fd, (off_t)bytes) || lseek(r->fd, 0, SEEK_END) < 0)
+        FAIL(e, TARE_E_IO, "%s: cannot be cut behind its last whole question: %s", r->record, strerror(errno));
+    if (r->done) log_info("%s: going on behind %lld of %lld questions", r->out, (long long)r->done, (long long)r->data.n);
+    return TARE_OK;
+}
+
+static tare_status append(struct evaluation_run *r, const struct str *text, struct err *e)
+{
+    for (int64_t at = 0; at < text->size;) {
+        const ssize_t n = write(r->fd, text->data + at, (size_t)(text->size - at));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) FAIL(e, TARE_E_IO, "%s: cannot be written: %s", r->record, strerror(errno));
+        at += n;
+    }
+    if (fsync(r->fd)) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", r->record, strerror(errno));
+    return TARE_OK;
+}
+
+static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
+{
+    const struct config *c = r->config;
+    struct arena *a = &r->piece;
+    struct batch b = {0};
+    struct str text = {0};
+    int64_t *rows;
+    arena_reset(a);
+    TRY(arena_new(a, int64_t, n, &rows, e));
+    for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
+    TRY(stage_prompts(r->prompts, &r->data, rows, NULL, n, &r->ids, &b, a, e));
+    struct rollout_config shape = c->rollout;
+    shape.group_size = c->eval.samples;
+    TRY(rollout_run(r->sampler, &shape, &r->params, rng_key((uint64_t)c->run.seed, RNG_EVAL), &b, signals_flag(), a, e));
+    TRY(stage_texts(r->tokenizer, r->model, &b, a, e));
+    TRY(verify_run(r->verify, &b, a, e));
+    tare_status s = eval_samples_print(&b, &text, e);
+    if (!s) s = append(r, &text, e);
+    str_free(&text);
+    *tokens += b.n_tokens;
+    return s;
+}
+
+enum { COMPLETIONS_AT_ONCE = 128 };
+
+static tare_status sample_all(struct evaluation_run *r, struct err *e)
+{
+    const int64_t k = r->config->eval.samples, all = r->data.n, first = r->done;
+    int64_t chunk = r->config->eval.chunk ? r->config->eval.chunk : (COMPLETIONS_AT_ONCE + k - 1) / k, tokens = 0;
+    const double began = clock_seconds();
+    while (r->done < all) {
+        const int64_t n = all - r->done < chunk ? all - r->done : chunk;
+        tare_status s = *signals_flag() ? TARE_E_CANCELLED : evaluate_piece(r, n, &tokens, e);
+        if (s == TARE_E_CANCELLED)
+            FAIL(e, s, "interrupted behind %lld of %lld questions; the same command goes on", (long long)r->done, (long long)all);
+        TRY(s);
+        r->done += n;
+        const double took = clock_seconds() - began;
+        log_info("%s: %lld/%lld questions, %.0f tokens/s, about %.0f s left", r->task, (long long)r->done, (long long)all,
+                 (double)tokens / took, took * (double)(all - r->done) / (double)(r->done - first));
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- the table */
+
+static tare_status write_text(const struct evaluation_run *r, const char *name, const struct str *text, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_join(path, r->out, name, e));
+    return fs_write_atomic(path, text->data, text->size, e);
+}
+
+/* From the file, also when every sample was made by this process: a table never depends on where the work was cut. */
+static tare_status report(struct evaluation_run *r, struct str *table, struct err *e)
+{
+    struct eval_grouping groupings[EVAL_GROUPINGS];
+    struct eval_report p = {.config = r->config,
+                            .task = r->task,
+                            .data = &r->data,
+                            .samples = r->samples,
+                            .k = r->config->eval.samples,
+                            .max_new_tokens = r->params.max_new_tokens,
+                            .groupings = groupings,
+                            .identity = r->identity};
+    struct str text = {0};
+    json_t *results = NULL;
+    int64_t bytes;
+    TRY(eval_samples_read(r->record, &r->data, p.k, r->samples, &r->done, &bytes, e));
+    if (r->done != r->data.n) FAIL(e, TARE_E_CORRUPT, "%s: changed while it was written", r->record);
+    TRY(eval_groupings(r->config, &r->data, &r->arena, groupings, &p.n_groupings, e));
+    tare_status s = eval_questions(&p, &text, e);
+    if (!s) s = write_text(r, "questions.jsonl", &text, e);
+    str_clear(&text);
+    if (!s) s = eval_results(&p, &results, e);
+    if (!s) s = json_print(results, &text, e);
+    if (!s) s = str_add(&text, "\n", 1, e);
+    if (!s) s = write_text(r, "results.json", &text, e);
+    if (!s) s = eval_markdown(results, table, e);
+    json_decref(results);
+    str_free(&text);
+    return s;
+}
+
+static tare_status run_all(struct evaluation_run *r, struct str *table, struct err *e)
+{
+    const struct config *c = r->config;
+    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .cancelled = on_cancelled};
+    struct eval_grouping groupings[EVAL_GROUPINGS];
+    int n;
+    TRY(open_folder(r, e));
+    TRY(open_data(r, e));
+    TRY(eval_groupings(c, &r->data, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
+    TRY(verify_open(c, &search, &env, &r->verify, e));
+    TRY(warm_start(c, e));
+    TRY(open_model(r, e));
+    TRY(check_prompts(r, e));
+    TRY(make_identity(r, e));
+    TRY(fs_mkdirs(r->out, e));
+    TRY(run_lock_take(r->out, &r->lock, e));
+    TRY(fs_join(r->record, r->out, "samples.jsonl", e));
+    TRY(check_identity(r, e));
+    TRY(open_record(r, e));
+    TRY(sample_all(r, e));
+    return report(r, table, e);
+}
+
+tare_status eval_run(const struct config *c, struct str *table, struct err *e)
+{
+    struct evaluation_run r = {.config = c, .lock = -1, .fd = -1};
+    arena_init(&r.arena, "evaluation");
+    arena_init(&r.piece, "evaluation piece");
+    signals_catch();
+    const tare_status s = run_all(&r, table, e);
+    if (r.fd >= 0) close(r.fd);
+    run_lock_release(r.lock);
+    json_decref(r.identity);
+    mem_free(r.samples);
+    sampler_free(r.sampler);
+    verify_close(r.verify);
+    prompts_free(r.prompts);
+    model_free(r.model);
+    tokenizer_free(r.tokenizer);
+    dataset_free(&r.data);
+    token_ids_free(&r.ids);
+    arena_free(&r.arena);
+    arena_free(&r.piece);
+    pool_free(r.pool);
+    return s;
+}

@@ -1,0 +1,114 @@
+#include "eval/eval.h"
+
+#include "base/fs.h"
+#include "verify/verify.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------- writing */
+
+static void put(json_t *o, bool *bad, const char *key, json_t *value)
+{
+    if (!value || json_object_set_new(o, key, value)) *bad = true;
+}
+
+static json_t *text_json(tare_text t)
+{
+    return json_stringn(t.data ? t.data : "", (size_t)t.size);
+}
+
+/* The order of the options, where choices_permute left it. */
+static void put_choice_order(json_t *o, bool *bad, const struct row *row)
+{
+    json_t *parsed = row->n_choices ? json_loadb(row->json.data, (size_t)row->json.size, JSON_ALLOW_NUL, NULL) : NULL;
+    const json_t *order = json_object_get(parsed, "choice_order");
+    if (order) put(o, bad, "choice_order", json_copy((json_t *)(uintptr_t)order));
+    json_decref(parsed);
+}
+
+static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)
+{
+    const struct row *row = b->row[m];
+    json_t *o = json_object();
+    bool bad = !o;
+    put(o, &bad, "id", json_string(row->id));
+    put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
+    put(o, &bad, "reward", json_real(b->reward[i]));
+    put(o, &bad, "verdict", json_string(verify_verdict_name(b->verdict[i])));
+    put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    put(o, &bad, "finish", json_string(b->finish[i] == FINISH_LENGTH ? "length" : "stop"));
+    put(o, &bad, "answer", text_json(row->answer));
+    put(o, &bad, "extracted", text_json(b->extracted[i]));
+    if (b->reason[i]) put(o, &bad, "reason", json_string(b->reason[i]));
+    put_choice_order(o, &bad, row);
+    put(o, &bad, "completion", text_json(b->completion[i]));
+    tare_status s = bad ? err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
+                                  "%s: sample %lld cannot be written as JSON (no memory, or a verifier's text is not UTF-8)",
+                                  row->where, (long long)(i - b->group_begin[m]))
+                        : json_print(o, out, e);
+    if (!s) s = str_add(out, "\n", 1, e);
+    json_decref(o);
+    return s;
+}
+
+tare_status eval_samples_print(const struct batch *b, struct str *out, struct err *e)
+{
+    for (int64_t m = 0; m < b->n_groups; m++)
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) TRY(print_sample(b, m, i, out, e));
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static int32_t verdict_code(const char *name)
+{
+    for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++)
+        if (!strcmp(name, verify_verdict_name(code))) return code;
+    return 0;
+}
+
+static tare_status read_line(const char *line, int64_t n, const char *where, const struct row *row, int64_t sample,
+                             struct eval_sample *out, struct err *e)
+{
+    json_t *o = NULL;
+    TRY(json_parse(line, n, where, &o, e));
+    const char *id = json_text_or(o, "id", ""), *finish = json_text_or(o, "finish", "");
+    out->verdict = verdict_code(json_text_or(o, "verdict", ""));
+    out->cut = !strcmp(finish, "length");
+    tare_status s = json_get_double(o, "reward", where, &out->reward, e);
+    if (!s) s = json_get_int(o, "length", where, &out->length, e);
+    if (!s &&
+        (strcmp(id, row->id) || json_int_or(o, "sample", -1) != sample || !out->verdict || (!out->cut && strcmp(finish, "stop"))))
+        s = err_set(
+            e, TARE_E_CORRUPT, __FILE__, __LINE__,
+            "%s: sample %lld of \"%s\" is expected here, and this is another line; remove the folder, or choose another eval.out",
+            where, (long long)sample, row->id);
+    json_decref(o);
+    return s;
+}
+
+tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out, int64_t *done,
+                              int64_t *bytes, struct err *e)
+{
+    struct str text = {0};
+    *done = *bytes = 0;
+    if (!fs_exists(path)) return TARE_OK;
+    tare_status s = fs_read_all(path, &text, e);
+    int64_t line = 0, at = 0;
+    while (!s && at < text.size) {
+        const char *begin = text.data + at, *end = memchr(begin, '\n', (size_t)(text.size - at));
+        char where[FS_PATH + 32];
+        if (!end) break; /* cut through by a kill */
+        snprintf(where, sizeof where, "%s:%lld", path, (long long)line + 1);
+        if (line >= d->n * k)
+            s = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: more lines than %lld questions with %lld samples each", where,
+                        (long long)d->n, (long long)k);
+        else
+            s = read_line(begin, end - begin, where, &d->rows[line / k], line % k, &out[line], e);
+        line++;
+        at = end + 1 - text.data;
+        if (line % k == 0) *done = line / k, *bytes = at;
+    }
+    str_free(&text);
+    return s;
+}

@@ -1,0 +1,50 @@
+#include "eval/eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* C(n - c, k) / C(n, k) = prod_{i = n-c+1}^{n} (1 - k / i): no factorial overflows, and it is exactly 0 when n - c < k. */
+double eval_pass_at(int64_t n, int64_t c, int64_t k)
+{
+    double none = 1;
+    if (n - c < k) return 1;
+    for (int64_t i = n - c + 1; i <= n; i++) none *= 1 - (double)k / (double)i;
+    return 1 - none;
+}
+
+double eval_quantile(const double *x, int64_t n, double q)
+{
+    const double at = q * (double)(n - 1);
+    const int64_t i = (int64_t)floor(at);
+    if (i + 1 >= n) return x[n - 1];
+    return x[i] + (at - (double)i) * (x[i + 1] - x[i]);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds, struct rng_key key, double *low, double *high,
+                           struct err *e)
+{
+    for (int64_t j = 0; j < m; j++) low[j] = high[j] = NAN;
+    if (!n || !rounds) return TARE_OK;
+    double *mean; /* [m, rounds] */
+    TRY(mem_new(m * rounds * (int64_t)sizeof *mean, (void **)&mean, e));
+    for (int64_t r = 0; r < rounds; r++) {
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t q = (int64_t)rng_below(key, (uint64_t)(r * n + i), (uint64_t)n);
+            for (int64_t j = 0; j < m; j++) mean[j * rounds + r] += x[q * m + j];
+        }
+        for (int64_t j = 0; j < m; j++) mean[j * rounds + r] /= (double)n;
+    }
+    for (int64_t j = 0; j < m; j++) {
+        qsort(mean + j * rounds, (size_t)rounds, sizeof *mean, by_value);
+        low[j] = eval_quantile(mean + j * rounds, rounds, 0.025);
+        high[j] = eval_quantile(mean + j * rounds, rounds, 0.975);
+    }
+    mem_free(mean);
+    return TARE_OK;
+}

@@ -1,0 +1,15 @@
+/* Ranks that are not alike are refused at the start, naming what differs: a job of different programs, plugins, configurations or data would
+ * compute nonsense, or hang. Collective. */
+#ifndef TARE_CORE_SAME_RANKS_H
+#define TARE_CORE_SAME_RANKS_H
+
+#include "loop/run.h"
+
+/* The program's file, the version, and every key of the resolved configuration but those that may differ between hosts (run.threads, log.level,
+ * log.progress). */
+tare_status hello_program(struct comm *comm, const struct config *c, struct err *e);
+/* What run_open has opened: the files of the plugins, the data's rows, the model's files (config.json and tokenizer.json whole, weights by size and
+ * first megabyte), and the step that is gone on from. */
+tare_status hello_parts(struct run *r, int64_t step, struct err *e);
+
+#endif

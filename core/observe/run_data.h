@@ -1,0 +1,36 @@
+/* A run's numbers read back from metrics.jsonl, the record.
+ *
+ * Everything returned lives in the arena that is given. A run that is being written may be read: a half-written last line is left out.
+ * Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT with file:line. Functions may be called from any thread, each with its
+ * own arena. */
+#ifndef TARE_CORE_RUN_DATA_H
+#define TARE_CORE_RUN_DATA_H
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+
+struct series { /* the finite values of one metric, steps growing */
+    const char *name;
+    double *step, *value; /* [n] */
+    int64_t n;
+};
+
+struct run_data {
+    const char *dir, *name; /* name: the folder's own */
+    struct series *series;
+    int64_t n_series, last_step; /* last_step -1: nothing recorded yet */
+};
+
+tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out, struct err *e);
+/* NULL: the run has no such metric. */
+const struct series *run_data_find(const struct run_data *r, const char *name);
+/* "eval/reward", or with what to make of its values: ":last" (the default), ":first", ":mean", ":max", ":min", ":tail" (mean over the last
+ * fifth of the values). NAN: no value. TARE_E_INVALID: no such suffix. */
+tare_status run_data_value(const struct run_data *r, const char *metric, double *out, struct err *e);
+/* The last step in metrics.jsonl; -1: no such file or no whole line. */
+tare_status run_last_step(const char *dir, int64_t *step, struct err *e);
+bool is_run_folder(const char *dir);
+bool is_sweep_folder(const char *dir);
+
+#endif

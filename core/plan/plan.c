@@ -1,0 +1,188 @@
+/* The plan of a configuration, and what to change when it does not fit. */
+#include "plan/plan.h"
+
+#include "base/fs.h"
+#include "data/tokenizer.h"
+#include "model/hf_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAIN = 8, RANKS_MOST = 4096, TOKENS_LEAST = 256 };
+
+/* ---- the model's shape */
+
+static tare_status read_shape(const char *path, const struct model_config *c, struct model_shape *out, struct err *e)
+{
+    struct str text = {0};
+    tare_status status = fs_read_all(path, &text, e);
+    if (!status) status = hf_config_shape(text.data, text.size, path, out, e);
+    str_free(&text);
+    TRY(status);
+    if (c->rope_theta > 0) out->rope_theta = c->rope_theta;
+    if (c->max_position_embeddings > 0) out->max_position = c->max_position_embeddings;
+    return TARE_OK;
+}
+
+/* The vocabulary of the tokenizer that a new model gets. */
+static tare_status byte_vocabulary(int64_t *out, struct err *e)
+{
+    char folder[] = "/tmp/tare-plan-XXXXXX";
+    struct tokenizer *t = NULL;
+    if (!mkdtemp(folder)) FAIL(e, TARE_E_IO, "%s: cannot be made; give plan.vocab", folder);
+    tare_status status = tokenizer_write_bytes(folder, e);
+    if (!status) status = tokenizer_load(folder, &t, e);
+    if (!status) *out = tokenizer_size(t);
+    tokenizer_free(t);
+    fs_remove_tree(folder, NULL);
+    return status;
+}
+
+static tare_status new_shape(const struct model_config *c, int64_t vocab, struct model_shape *out, struct err *e)
+{
+    struct model m = {0};
+    if (!vocab) TRY(byte_vocabulary(&vocab, e));
+    const tare_status status = hf_config_new(&m, c, vocab, e);
+    free(m.config_json);
+    *out = m.shape;
+    return status;
+}
+
+static tare_status shape_of(const struct config *c, int64_t vocab, int depth, struct model_shape *out, struct err *e)
+{
+    char path[FS_PATH];
+    if (!*c->model.path)
+        FAIL(e, TARE_E_CONFIG, "%s: model.path is empty; name a folder with a config.json", config_where(c, "model", "path"));
+    TRY(fs_join(path, c->model.path, "config.json", e));
+    if (fs_exists(path)) return read_shape(path, &c->model, out, e);
+    if (*c->model.init) return new_shape(&c->model, vocab, out, e);
+    if (!*c->model.warm_start || depth == CHAIN)
+        FAIL(e, TARE_E_CONFIG, "%s: %s is not there; `tare plan` needs the model's config.json (no weights)",
+             config_where(c, "model", "path"), path);
+    struct config before;
+    TRY(config_load(&before, c->model.warm_start, NULL, 0, e));
+    const tare_status status = shape_of(&before, vocab, depth + 1, out, e);
+    config_free(&before);
+    TRY(status);
+    if (c->model.max_position_embeddings > 0) out->max_position = c->model.max_position_embeddings;
+    return TARE_OK;
+}
+
+tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape *out, struct err *e)
+{
+    return shape_of(c, vocab, 0, out, e);
+}
+
+/* ---- what to change */
+
+struct change {
+    struct config config; /* a copy whose numbers are turned */
+    struct plan plan;
+};
+
+/* Takes the change when it saves anything. */
+static tare_status take(struct change *x, struct plan *out, const char *key, const char *value, struct err *e)
+{
+    struct plan next = {.in = x->plan.in};
+    TRY(plan_memory(&next, e));
+    const double saved = (double)x->plan.first.total - (double)next.first.total;
+    if (saved > 0 && out->n_advice < PLAN_ADVICE) {
+        struct plan_advice *a = &out->advice[out->n_advice++];
+        snprintf(a->key, sizeof a->key, "%s", key);
+        snprintf(a->value, sizeof a->value, "%s", value);
+        a->saves = saved;
+    }
+    x->plan = next;
+    return TARE_OK;
+}
+
+static tare_status take_number(struct change *x, struct plan *out, const char *key, int64_t *number, int64_t value, struct err *e)
+{
+    char text[32];
+    if (x->plan.fits || (*number && *number <= value)) return TARE_OK;
+    *number = value;
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return take(x, out, key, text, e);
+}
+
+/* From what costs least. A cache smaller than wanted puts completions back, to be computed again; it comes last and is as large as fits. */
+static tare_status take_all(struct change *x, struct plan *out, struct err *e)
+{
+    struct config *c = &x->config;
+    if (x->plan.in.ranks > 1 && x->plan.in.shard != SHARD_ZERO3) {
+        x->plan.in.shard = SHARD_ZERO3;
+        TRY(take(x, out, "dist.shard", "zero3", e));
+    }
+    if (!x->plan.fits && strcmp(c->train.recompute, "layer")) {
+        c->train.recompute = "layer";
+        TRY(take(x, out, "train.recompute", "layer", e));
+    }
+    if (!x->plan.fits && strcmp(c->model.dtype, "bf16")) {
+        c->model.dtype = "bf16";
+        TRY(take(x, out, "model.dtype", "bf16", e));
+    }
+    if (x->plan.micro_rows > x->plan.longest)
+        TRY(take_number(x, out, "train.micro_tokens", &c->train.micro_tokens, x->plan.longest, e));
+    const int64_t least = (x->plan.longest + KV_BLOCK) / KV_BLOCK * KV_BLOCK;
+    const int64_t room = x->plan.kv_room > least ? x->plan.kv_room : least;
+    if (room < x->plan.kv_tokens) TRY(take_number(x, out, "rollout.kv_tokens", &c->rollout.kv_tokens, room, e));
+    return TARE_OK;
+}
+
+/* The plan of x with so many ranks (CPU: on as many more hosts) and completions of at most t tokens, the cache and the micro-batches as small as that
+ * allows. */
+static tare_status try_ranks(const struct change *x, int64_t ranks, int64_t t, struct plan *out, struct err *e)
+{
+    struct config c = x->config;
+    *out = (struct plan){.in = x->plan.in};
+    out->in.config = &c;
+    out->in.ranks = ranks;
+    out->in.shard = SHARD_ZERO3;
+    if (!out->in.machine.gpu) out->in.hosts = ranks * x->plan.in.hosts / x->plan.in.ranks;
+    if (t) {
+        c.rollout.max_new_tokens = t;
+        c.train.micro_tokens = x->plan.prompt_tokens + t;
+        c.rollout.kv_tokens = x->plan.prompt_tokens + t + KV_BLOCK;
+    }
+    return plan_memory(out, e);
+}
+
+/* Twice as many ranks until it fits; where that is never enough also half as many tokens, and half of that. */
+static tare_status find_ranks(const struct change *x, struct plan *out, struct err *e)
+{
+    struct plan next;
+    for (int64_t ranks = 2 * x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2) {
+        TRY(try_ranks(x, ranks, 0, &next, e));
+        out->ranks_needed = ranks;
+        if (next.fits) return TARE_OK;
+    }
+    for (int64_t ranks = x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2)
+        for (int64_t t = x->plan.new_tokens / 2; t >= TOKENS_LEAST; t /= 2) {
+            TRY(try_ranks(x, ranks, t, &next, e));
+            out->ranks_needed = ranks, out->tokens_needed = t;
+            if (next.fits) return TARE_OK;
+        }
+    out->ranks_needed = out->tokens_needed = 0;
+    return TARE_OK;
+}
+
+static tare_status advise(struct plan *out, struct err *e)
+{
+    struct change x = {.config = *out->in.config, .plan = *out};
+    x.plan.in.config = &x.config;
+    TRY(take_all(&x, out, e));
+    out->fits_with_advice = x.plan.fits;
+    return x.plan.fits ? TARE_OK : find_ranks(&x, out, e);
+}
+
+tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e)
+{
+    *out = (struct plan){.in = *in};
+    if (in->ranks < 1 || in->hosts < 1 || in->hosts > in->ranks)
+        FAIL(e, TARE_E_CONFIG, "%lld ranks on %lld hosts; at least 1 of each, and no host without a rank", (long long)in->ranks,
+             (long long)in->hosts);
+    TRY(plan_memory(out, e));
+    plan_time(out);
+    return out->fits == 0 ? advise(out, e) : TARE_OK;
+}

@@ -1,0 +1,130 @@
+/* `tare plan`: what a configuration needs, before anything is allocated: bytes by class and rank, capacity of the key/value cache, bytes on
+ * the wire and seconds by stage. Pure arithmetic over the model's shape, the configuration and a machine's peaks; docs/plan.md has the formulas with
+ * their shapes, and tests hold them against what the engine allocates.
+ *
+ *   TRY(plan_shape(&config, vocab, &shape, e));                only config.json is read
+ *   TRY(plan_make(&(struct plan_input){...}, &plan, e));
+ *   TRY(plan_print(&plan, &text, e));  or  TRY(plan_json(&plan, &object, e));
+ *
+ * Letters: M prompts, G rollouts of each, P prompt tokens, T completion tokens, C width, F MLP width, H and J query and key heads, D head
+ * width, L layers, V vocabulary, N parameters, R ranks. Bytes are bytes; GB is 10^9 of them. Not thread-safe, keeps no state. */
+#ifndef TARE_CORE_PLAN_H
+#define TARE_CORE_PLAN_H
+
+#include "base/json.h"
+#include "config/config.h"
+#include "model/model.h"
+
+/* Classes of memory, in the order of the table. */
+enum plan_class {
+    PLAN_WEIGHTS,     /* fp32 masters: the own piece */
+    PLAN_GRADIENTS,   /* fp32 sums: the own piece */
+    PLAN_MOMENTS,     /* both of AdamW, fp32: the own piece */
+    PLAN_SAMPLER,     /* the compute copy of all products, which sampling and the forward pass read */
+    PLAN_GATHERED,    /* units of weights and gradients that are whole for the moment */
+    PLAN_REFERENCE,   /* the frozen reference policy, where the loss wants one */
+    PLAN_KV,          /* key/value cache of sampling */
+    PLAN_ACTIVATIONS, /* of one micro-batch, forward and backward, with its one-layer key/value cache */
+    PLAN_LOGITS,      /* a chunk of head rows */
+    PLAN_PREFILL,     /* the sampler's forward pass */
+    PLAN_WORKING,     /* a GPU's products: rounded copies, workspace */
+    PLAN_MARGIN,  /* a GPU's region has so much more than all the above: fragments, and what grows while the old is still there */
+    PLAN_STAGING, /* host memory: a tensor of the checkpoint, the step's tokens */
+    PLAN_CLASSES
+};
+
+/* What a rank runs on. 0: not known; then what depends on it is not said. */
+struct plan_machine {
+    char name[64];
+    bool gpu;           /* a device of its own for each rank; else all ranks of a host share its memory and its peaks */
+    double memory;      /* bytes of the device, or of the host */
+    double flops;       /* peak of products in model.dtype, operations a second, of the device or the host */
+    double bandwidth;   /* of its memory, bytes a second */
+    double link;        /* bytes a second that a rank sends in a collective */
+    double disk;        /* bytes a second, all ranks together */
+    double compute_use; /* share of the peak that products reach */
+    double memory_use;  /* share of the bandwidth that streaming reaches */
+    double reserve;     /* bytes that are not to be planned with: driver, libraries, fragments */
+};
+
+struct plan_input {
+    const struct config *config;
+    struct model_shape shape;
+    int64_t ranks, hosts; /* hosts: machines that the ranks are spread over (CPU) */
+    enum shard shard;
+    int64_t gradient_shards;                /* a minibatch's groups are dealt to so many before they are cut into micro-batches */
+    int64_t prompt_tokens, response_tokens; /* of a typical row, for the times; 0: the longest allowed */
+    struct plan_machine machine;
+};
+
+struct plan_rank {
+    int64_t groups; /* prompts of a step */
+    int64_t bytes[PLAN_CLASSES], device, host, total;
+};
+
+enum plan_stage { PLAN_ROLLOUT, PLAN_UPDATE, PLAN_REFRESH, PLAN_CHECKPOINT, PLAN_STAGES };
+
+struct plan_stage_cost {
+    double flops, memory, wire, disk; /* of the busiest rank, a step; memory: bytes streamed */
+    double seconds;                   /* NAN: a peak it needs is not known */
+    const char *bound;                /* what most of the time goes to */
+};
+
+struct plan_advice {
+    char key[48], value[32];
+    double saves; /* bytes of the fullest rank, behind the advice before */
+};
+enum { PLAN_ADVICE = 8 };
+
+struct plan {
+    struct plan_input in;
+    int64_t params, flat, piece, layer_floats;  /* N; floats of the flat layout, of a rank's pieces of it, of its layers */
+    int64_t packed_bytes;                       /* of the compute copy's products */
+    int64_t prompt_tokens, new_tokens, longest; /* P and T that memory is planned for; P + T - 1 */
+    struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
+    int64_t kv_tokens, kv_wanted, kv_sequences,
+        kv_token_bytes;                /* capacity; for all sequences at once; full-length ones that fit; bytes */
+    bool kv_for_eval;                  /* evaluation inside training is what makes the cache this large */
+    int64_t kv_room;                   /* tokens it could have in the memory that is left */
+    int64_t micro_rows, micro_targets; /* of the largest micro-batch */
+    double budget, need;               /* of a device, or of a host with all its ranks */
+    int fits;                          /* 1, 0, or -1: the memory is not known */
+    struct plan_stage_cost stage[PLAN_STAGES];
+    double step_seconds, run_seconds; /* with the checkpoint's share; NAN */
+    struct plan_advice advice[PLAN_ADVICE];
+    int n_advice;
+    int fits_with_advice;
+    int64_t ranks_needed,
+        tokens_needed; /* behind all advice: ranks, and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096 */
+};
+
+/* Reads config.json of model.path, or follows model.warm_start and model.init when the folder is not there. vocab: of a new model; 0: as
+ * the engine's byte tokenizer. */
+tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape *out, struct err *e);
+tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e);
+
+/* ---- memory.c */
+/* Rows and targets that the largest micro-batch of `groups` groups can have, whatever the lengths up to P and T: as many as there are, or
+ * train.micro_tokens, or one rollout that is longer. */
+void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets);
+/* Bytes of the activations of `rows` rows and `targets` targets, all of the forward and the backward pass. */
+int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t targets, bool recompute);
+/* Fills params, ranks' memory, cache and micro-batch of out from out->in. */
+tare_status plan_memory(struct plan *out, struct err *e);
+
+/* ---- time.c: fills the stages; memory comes before. */
+void plan_time(struct plan *out);
+
+/* ---- machine.c */
+/* A device of the table by name ("h100"); TARE_E_CONFIG names all of them. */
+tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, struct err *e);
+/* "80GB", "1.5e9", "40GiB", "312T" */
+tare_status plan_quantity(const char *text, double *out, struct err *e);
+
+/* ---- print.c */
+extern const char *const PLAN_CLASS_NAMES[PLAN_CLASSES];
+extern const char *const PLAN_STAGE_NAMES[PLAN_STAGES];
+tare_status plan_print(const struct plan *p, struct str *out, struct err *e);
+tare_status plan_json(const struct plan *p, json_t **out, struct err *e);
+
+#endif

@@ -1,0 +1,247 @@
+/* The plan as a table for people and as one JSON object. */
+#include "plan/plan.h"
+
+#include <math.h>
+
+const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "moments",     "sampler", "gathered",
+                                                    "reference", "kv_cache",  "activations", "logits",  "prefill",
+                                                    "working",   "margin",    "staging"};
+const char *const PLAN_STAGE_NAMES[PLAN_STAGES] = {"rollout", "update", "refresh", "checkpoint"};
+
+static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
+                                                     "fp32",
+                                                     "AdamW's two, fp32",
+                                                     "the compute copy: all products",
+                                                     "units of weights and gradients that are whole for the moment",
+                                                     "frozen policy of the KL term",
+                                                     "",
+                                                     "",
+                                                     "a chunk of the head, and a sampler's",
+                                                     "the sampler's forward pass",
+                                                     "rounded copies, the libraries' workspace",
+                                                     "fragments, and what grows while the old is still there",
+                                                     "host memory: reading a tensor, the step's tokens"};
+static const char *const SHARD_NAMES[] = {"none", "zero1", "zero3"};
+static const char *const ARCH_NAMES[] = {[ARCH_QWEN2] = "qwen2", [ARCH_LLAMA] = "llama", [ARCH_QWEN3] = "qwen3"};
+
+#define LL(X) ((long long)(X))
+
+/* "3.81 GB"; buffer of 32 */
+static const char *amount(char *buffer, double x, const char *unit)
+{
+    static const char *const PREFIX[] = {"", "K", "M", "G", "T", "P"};
+    int i = 0;
+    for (; i < 5 && fabs(x) >= 999.5; i++) x /= 1000;
+    snprintf(buffer, 32, i || x != floor(x) ? "%.3g %s%s" : "%.0f %s%s", x, PREFIX[i], unit);
+    return buffer;
+}
+
+static const char *duration(char *buffer, double s)
+{
+    if (isnan(s)) return "?";
+    if (s < 1)
+        snprintf(buffer, 32, "%.3g ms", s * 1e3);
+    else if (s < 300)
+        snprintf(buffer, 32, "%.3g s", s);
+    else if (s < 7200)
+        snprintf(buffer, 32, "%.3g min", s / 60);
+    else
+        snprintf(buffer, 32, "%.3g h", s / 3600);
+    return buffer;
+}
+
+static tare_status print_head(const struct plan *p, struct str *out, struct err *e)
+{
+    const struct plan_input *in = &p->in;
+    const struct model_shape *s = &in->shape;
+    char b[32];
+    TRY(str_addf(out, e, "model    %s, %.4g %s parameters: L %lld, C %lld, H %lld, J %lld, D %lld, F %lld, V %lld, head %s, %s\n",
+                 ARCH_NAMES[s->arch], (double)p->params / (p->params < 1e9 ? 1e6 : 1e9), p->params < 1e9 ? "million" : "billion",
+                 LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads), LL(s->head_dim), LL(s->intermediate), LL(s->vocab),
+                 s->tied ? "tied" : "untied", in->config->model.dtype));
+    TRY(str_addf(out, e, "ranks    %lld, sharding %s, %s%s%s%s\n", LL(in->ranks), SHARD_NAMES[in->ranks > 1 ? in->shard : 0],
+                 in->machine.gpu ? "each on "
+                 : in->hosts > 1 ? "on several hosts: "
+                                 : "on one host: ",
+                 in->machine.name, in->machine.memory > 0 ? " with " : "",
+                 in->machine.memory > 0 ? amount(b, in->machine.memory, "B") : ""));
+    return str_addf(out, e, "a step   %lld prompts of at most %lld tokens, %lld rollouts each of at most %lld\n\n",
+                    LL(in->config->rollout.prompts), LL(p->prompt_tokens), LL(in->config->rollout.group_size), LL(p->new_tokens));
+}
+
+static tare_status print_memory(const struct plan *p, struct str *out, struct err *e)
+{
+    const bool differ = p->first.total != p->last.total;
+    char a[32], b[32];
+    TRY(str_addf(out, e, "memory            %9s%s\n", differ ? "rank 0" : "each rank", differ ? "    last rank" : ""));
+    for (int i = 0; i < PLAN_CLASSES; i++) {
+        if (!p->first.bytes[i]) continue;
+        TRY(str_addf(out, e, "  %-12s %12s", PLAN_CLASS_NAMES[i], amount(a, (double)p->first.bytes[i], "B")));
+        if (differ) TRY(str_addf(out, e, " %12s", amount(b, (double)p->last.bytes[i], "B")));
+        TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
+        if (i == PLAN_KV)
+            TRY(str_addf(out, e, "%lld tokens, %lld bytes each; %lld full-length completions at once, a step's want %lld tokens%s",
+                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), LL(p->kv_wanted),
+                         p->kv_for_eval ? ", evaluation more" : ""));
+        if (i == PLAN_ACTIVATIONS)
+            TRY(str_addf(out, e, "micro-batch of %lld rows, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
+                         p->in.config->train.recompute));
+        TRY(str_add(out, "\n", 1, e));
+    }
+    TRY(str_addf(out, e, "  %-12s %12s", p->in.machine.gpu ? "device" : "total", amount(a, (double)p->first.device, "B")));
+    if (differ) TRY(str_addf(out, e, " %12s", amount(b, (double)p->last.device, "B")));
+    return str_add(out, "\n\n", 2, e);
+}
+
+static tare_status print_times(const struct plan *p, struct str *out, struct err *e)
+{
+    char a[32], b[32], d[32], f[32];
+    TRY(str_addf(out, e, "a step, completions of %lld tokens   time       sent by a rank   mostly\n",
+                 LL(p->in.response_tokens ? p->in.response_tokens : p->new_tokens)));
+    for (int i = 0; i < PLAN_STAGES; i++) {
+        const struct plan_stage_cost *s = &p->stage[i];
+        TRY(str_addf(out, e, "  %-14s %25s %18s   %s", PLAN_STAGE_NAMES[i], duration(a, s->seconds),
+                     s->wire > 0 ? amount(b, s->wire, "B") : "-", s->bound));
+        if (s->flops > 0) TRY(str_addf(out, e, "%s%s", *s->bound ? "; " : "", amount(d, s->flops, "FLOP")));
+        if (s->disk > 0) TRY(str_addf(out, e, "%s%s written", *s->bound ? "; " : "", amount(f, s->disk, "B")));
+        if (i == PLAN_CHECKPOINT && p->in.config->checkpoint.every)
+            TRY(str_addf(out, e, ", every %lld steps", LL(p->in.config->checkpoint.every)));
+        TRY(str_add(out, "\n", 1, e));
+    }
+    TRY(str_addf(out, e, "  %-14s %25s\n", "step", duration(a, p->step_seconds)));
+    TRY(str_addf(out, e, "  %-14s %25s   for %lld steps\n", "run", duration(a, p->run_seconds), LL(p->in.config->train.steps)));
+    if (isnan(p->step_seconds))
+        TRY(str_add(out,
+                    "  ? needs a peak: plan.device=NAME, or plan.flops, plan.bandwidth, plan.link (more than one rank), plan.disk; "
+                    "or --measure\n",
+                    -1, e));
+    return str_add(out, "\n", 1, e);
+}
+
+static tare_status print_advice(const struct plan *p, struct str *out, struct err *e)
+{
+    char a[32];
+    for (int i = 0; i < p->n_advice; i++)
+        TRY(str_addf(out, e, "  %s=%s saves %s\n", p->advice[i].key, p->advice[i].value, amount(a, p->advice[i].saves, "B")));
+    if (p->fits_with_advice) return str_add(out, p->n_advice > 1 ? "with these it fits\n" : "with this it fits\n", -1, e);
+    TRY(str_addf(out, e, "%s it does not fit; ",
+                 p->n_advice > 1 ? "even with these"
+                 : p->n_advice   ? "even with this"
+                                 : "with smaller caches and micro-batches"));
+    if (p->ranks_needed) TRY(str_addf(out, e, "on %lld ranks", LL(p->ranks_needed)));
+    if (p->tokens_needed) TRY(str_addf(out, e, " with rollout.max_new_tokens=%lld", LL(p->tokens_needed)));
+    if (p->ranks_needed) return str_add(out, " it does\n", -1, e);
+    return str_add(out, "give more memory a rank, or a smaller model\n", -1, e);
+}
+
+static tare_status print_verdict(const struct plan *p, struct str *out, struct err *e)
+{
+    char a[32], b[32], c[32];
+    const char *what = p->in.machine.gpu ? "a device" : "a host";
+    if (p->fits < 0)
+        return str_addf(out, e, "%s needs %s; give plan.memory to know whether it fits\n", what, amount(a, p->need, "B"));
+    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s kept back)", p->fits ? "fits" : "does not fit", what, amount(a, p->need, "B"),
+                 amount(b, p->in.machine.memory, "B"), amount(c, p->in.machine.reserve, "B")));
+    if (p->fits)
+        return str_addf(out, e, ", %s left; the key/value cache could have %lld tokens\n", amount(a, p->budget - p->need, "B"),
+                        LL(p->kv_room));
+    TRY(str_addf(out, e, ", %s too much\n", amount(a, p->need - p->budget, "B")));
+    return print_advice(p, out, e);
+}
+
+tare_status plan_print(const struct plan *p, struct str *out, struct err *e)
+{
+    TRY(print_head(p, out, e));
+    TRY(print_memory(p, out, e));
+    TRY(print_times(p, out, e));
+    return print_verdict(p, out, e);
+}
+
+/* ---- JSON */
+
+static json_t *real_or_null(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *rank_json(const struct plan_rank *r, int64_t rank)
+{
+    json_t *o = json_object(), *classes = json_object();
+    for (int i = 0; i < PLAN_CLASSES; i++) json_object_set_new(classes, PLAN_CLASS_NAMES[i], json_integer(r->bytes[i]));
+    json_object_set_new(o, "rank", json_integer(rank));
+    json_object_set_new(o, "prompts", json_integer(r->groups));
+    json_object_set_new(o, "bytes", classes);
+    json_object_set_new(o, "device", json_integer(r->device));
+    json_object_set_new(o, "host", json_integer(r->host));
+    json_object_set_new(o, "total", json_integer(r->total));
+    return o;
+}
+
+static json_t *stages_json(const struct plan *p)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < PLAN_STAGES; i++) {
+        const struct plan_stage_cost *s = &p->stage[i];
+        json_t *v = json_object();
+        json_object_set_new(v, "seconds", real_or_null(s->seconds));
+        json_object_set_new(v, "flops", json_real(s->flops));
+        json_object_set_new(v, "memory_bytes", json_real(s->memory));
+        json_object_set_new(v, "wire_bytes", json_real(s->wire));
+        json_object_set_new(v, "disk_bytes", json_real(s->disk));
+        json_object_set_new(v, "bound", *s->bound ? json_string(s->bound) : json_null());
+        json_object_set_new(o, PLAN_STAGE_NAMES[i], v);
+    }
+    json_object_set_new(o, "step_seconds", real_or_null(p->step_seconds));
+    json_object_set_new(o, "run_seconds", real_or_null(p->run_seconds));
+    return o;
+}
+
+static json_t *machine_json(const struct plan_machine *m)
+{
+    return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory,
+                     "flops", m->flops, "bandwidth", m->bandwidth, "link", m->link, "disk", m->disk, "compute_use", m->compute_use,
+                     "memory_use", m->memory_use, "reserve", m->reserve);
+}
+
+static json_t *advice_json(const struct plan *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < p->n_advice; i++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:f}", "key", p->advice[i].key, "value", p->advice[i].value, "saves", p->advice[i].saves));
+    return list;
+}
+
+tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
+{
+    const struct plan_input *in = &p->in;
+    json_t *ranks = json_array(), *o = json_object();
+    *out = o;
+    /* prompts are dealt so that the first ranks have one more */
+    for (int64_t r = 0; r < in->ranks; r++)
+        json_array_append_new(ranks, rank_json(r < in->config->rollout.prompts % in->ranks ? &p->first : &p->last, r));
+    json_object_set_new(o, "parameters", json_integer(p->params));
+    json_object_set_new(o, "shard", json_string(SHARD_NAMES[in->ranks > 1 ? in->shard : 0]));
+    json_object_set_new(o, "machine", machine_json(&in->machine));
+    json_object_set_new(o, "ranks", ranks);
+    json_object_set_new(o, "kv_cache",
+                        json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)p->kv_tokens, "wanted",
+                                  (json_int_t)p->kv_wanted, "sequences", (json_int_t)p->kv_sequences, "token_bytes",
+                                  (json_int_t)p->kv_token_bytes, "room", (json_int_t)p->kv_room));
+    json_object_set_new(o, "micro_batch",
+                        json_pack("{s:I, s:I}", "rows", (json_int_t)p->micro_rows, "targets", (json_int_t)p->micro_targets));
+    json_object_set_new(o, "stages", stages_json(p));
+    json_object_set_new(o, "need", json_real(p->need));
+    json_object_set_new(o, "budget", json_real(p->budget));
+    json_object_set_new(o, "fits", p->fits < 0 ? json_null() : json_boolean(p->fits));
+    json_object_set_new(o, "advice", advice_json(p));
+    json_object_set_new(o, "fits_with_advice", json_boolean(p->fits == 0 && p->fits_with_advice));
+    json_object_set_new(o, "ranks_needed", p->ranks_needed ? json_integer(p->ranks_needed) : json_null());
+    json_object_set_new(o, "tokens_needed", p->tokens_needed ? json_integer(p->tokens_needed) : json_null());
+    if (json_object_size(o) != 14) {
+        json_decref(o);
+        *out = NULL;
+        FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");
+    }
+    return TARE_OK;
+}

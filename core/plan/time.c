@@ -1,0 +1,169 @@
+/* Operations, bytes streamed, bytes on the wire and seconds by stage, of the busiest rank, for typical rows. A roofline: products at a share of the
+ * peak, streams at a share of the bandwidth, the wire behind them without overlap. docs/plan.md has the formulas. */
+#include "plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+struct work {                      /* of the busiest rank */
+    double groups, rollouts, p, t; /* its prompts and rollouts a step, tokens of a typical prompt and completion */
+    double layers_mac, head_mac;   /* multiply-adds a row: all products of the layers; the head */
+    double key_mac;                /* multiply-adds of a query with one key, all layers: q k, then p v */
+    double updates;                /* optimizer steps a step */
+    double flat, piece;            /* floats */
+    double others;                 /* (R - 1) / R: the share of a collective's bytes that comes from others */
+};
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static struct work work_of(const struct plan *p)
+{
+    const struct plan_input *in = &p->in;
+    const struct model_shape *s = &in->shape;
+    const struct config *c = in->config;
+    const double q = (double)(s->heads * s->head_dim), kv = (double)(s->kv_heads * s->head_dim), C = (double)s->hidden;
+    struct work w = {.groups = (double)p->first.groups,
+                     .flat = (double)p->flat,
+                     .piece = (double)p->piece,
+                     .others = (double)(in->ranks - 1) / (double)in->ranks};
+    w.rollouts = w.groups * (double)c->rollout.group_size;
+    w.p = in->prompt_tokens ? (double)in->prompt_tokens : (double)p->prompt_tokens;
+    w.t = in->response_tokens ? (double)in->response_tokens : (double)p->new_tokens;
+    w.layers_mac = (double)s->layers * (C * (q + 2 * kv) + q * C + 3 * C * (double)s->intermediate);
+    w.head_mac = (double)s->vocab * C;
+    w.key_mac = 2 * (double)s->layers * q;
+    const double all = (double)(c->rollout.prompts * c->rollout.group_size);
+    w.updates = ceil(all / (double)c->train.minibatch) * (double)c->train.epochs;
+    return w;
+}
+
+/* ---- seconds */
+
+struct rates { /* of one rank; 0: not known */
+    double flops, memory, link, disk;
+};
+
+static struct rates rates_of(const struct plan_input *in)
+{
+    const struct plan_machine *m = &in->machine;
+    const double share = m->gpu ? 1 : (double)in->hosts / (double)in->ranks;
+    return (struct rates){.flops = m->flops * m->compute_use * least(share, 1),
+                          .memory = m->bandwidth * m->memory_use * least(share, 1),
+                          .link = m->link,
+                          .disk = m->disk};
+}
+
+static double over(double amount, double rate)
+{
+    return amount > 0 ? (rate > 0 ? amount / rate : NAN) : 0;
+}
+
+static void settle(struct plan_stage_cost *s, double compute, double stream, const struct rates *r)
+{
+    const double wire = over(s->wire, r->link), disk = over(s->disk, r->disk);
+    s->seconds = compute + stream + wire + disk;
+    const double most = fmax(fmax(compute, stream), fmax(wire, disk));
+    s->bound = isnan(s->seconds) ? "" : most == compute ? "compute" : most == stream ? "memory" : most == wire ? "wire" : "disk";
+}
+
+/* ---- stages */
+
+/* Prefill is one pass over the prompts. A decoding step reads the compute copy of all weights and the keys of the running completions; the prompt's
+ * keys are shared by its G rollouts. */
+static void rollout(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
+{
+    const struct config *c = p->in.config;
+    const double group_size = (double)c->rollout.group_size;
+    double batch = c->rollout.batch ? (double)c->rollout.batch : 256;
+    batch = least(least(batch, w->rollouts), fmax(1, (double)p->kv_sequences));
+    const double waves = batch > 0 ? ceil(w->rollouts / batch) : 0, steps = waves * w->t;
+    const double running = waves > 0 ? w->rollouts / waves : 0;
+    const double prefill = 2 * (w->groups * (w->layers_mac * w->p + w->head_mac) + w->key_mac * w->groups * w->p * w->p / 2);
+    const double a_step = 2 * running * (w->layers_mac + w->head_mac + w->key_mac * (w->p + w->t / 2));
+    const double keys = ceil(running / group_size) * w->p + running * w->t / 2;
+    const double read = (double)p->packed_bytes + (double)p->kv_token_bytes * keys;
+    const double compute = over(a_step, r->flops), stream = over(read, r->memory);
+    out->flops = prefill + steps * a_step;
+    out->memory = steps * read;
+    const double decode = isnan(compute) || isnan(stream) ? NAN : steps * fmax(compute, stream);
+    settle(out, over(prefill, r->flops) + (compute >= stream ? decode : 0), compute >= stream ? 0 : decode, r);
+}
+
+/* A minibatch is cut into micro-batches, which the ranks take in turns: of n of them the busiest rank computes ceil(n / R). A group that is cut has its
+ * prompt in every piece. */
+struct cut {
+    double micro, rounds, rows; /* of one minibatch; rows: of all its micro-batches */
+};
+
+static struct cut cut_of(const struct plan *p, const struct work *w)
+{
+    const struct config *c = p->in.config;
+    const double G = (double)c->rollout.group_size;
+    const double rollouts = least((double)c->train.minibatch, (double)c->rollout.prompts * G), groups = rollouts / G;
+    const double shards = least((double)p->in.gradient_shards, groups);
+    const double alone = c->train.prompt_sharing ? 0 : w->p, shared = c->train.prompt_sharing ? w->p : 0;
+    const double fit = fmax(1, floor((double)c->train.micro_tokens / fmax(1, w->t - 1 + alone + shared / G)));
+    struct cut x = {.micro = shards * ceil(rollouts / shards / fit)};
+    x.rounds = ceil(x.micro / (double)p->in.ranks);
+    x.rows = fmax(groups, x.micro) * shared + rollouts * (w->t - 1 + alone);
+    return x;
+}
+
+/* Forward, backward (twice the products, 2.5 times the attention), and the forward pass again where activations are recomputed. */
+static void update(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
+{
+    const struct config *c = p->in.config;
+    const struct cut x = cut_of(p, w);
+    const double again = !strcmp(c->train.recompute, "layer") ? 1 : 0, epochs = (double)c->train.epochs, share = x.rounds / x.micro;
+    const double M = (double)c->rollout.prompts, N = M * (double)c->rollout.group_size,
+                 pairs = M * w->p * w->p / 2 + N * (w->p * w->t + w->t * w->t / 2);
+    const double layers = 2 * w->layers_mac * x.rows * w->updates / epochs * share, head = 2 * w->head_mac * N * w->t * share,
+                 attention = 2 * w->key_mac * pairs * share;
+    const double forward_only = layers + attention + head;
+    out->flops = epochs * (layers * (3 + again) + attention * (3.5 + again) + 3 * head);
+    if (c->loss.kl_coef > 0) out->flops += forward_only * (strcmp(c->loss.kl, "exact") ? 1 : epochs);
+    if (!strcmp(c->loss.old_logprobs, "recompute")) out->flops += forward_only;
+    /* AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed */
+    out->memory = w->updates * 9 * 4 * (p->in.shard == SHARD_NONE ? w->flat : w->piece);
+    /* a round: the layers are gathered for the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end */
+    const double gathered = p->in.shard == SHARD_ZERO3 ? (double)p->layer_floats : 0;
+    out->wire = w->updates * w->others * 4 * (x.rounds * (gathered + w->flat) + (p->in.shard == SHARD_NONE ? w->flat : 0));
+    settle(out, over(out->flops, r->flops), over(out->memory, r->memory), r);
+}
+
+/* The compute copy from the masters, after every optimizer step; the masters travel in fp32. */
+static void refresh(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
+{
+    out->memory = w->updates * (4 * w->flat + (double)p->packed_bytes);
+    out->wire = p->in.shard == SHARD_NONE ? 0 : w->updates * w->others * 4 * w->flat;
+    settle(out, 0, over(out->memory, r->memory), r);
+}
+
+/* Weights in the precision they are saved in, both moments, and the masters where the saved weights are not they. */
+static void checkpoint(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
+{
+    const struct config *c = p->in.config;
+    const char *saved = strcmp(c->model.save_dtype, "auto") ? c->model.save_dtype : c->model.dtype;
+    const bool bf16 = !strcmp(saved, "bf16");
+    const double a_weight = (bf16 ? 2 : 4) + (c->checkpoint.optimizer ? 8 + (bf16 ? 4 : 0) : 0);
+    out->disk = a_weight * w->flat;
+    settle(out, 0, 0, r);
+}
+
+void plan_time(struct plan *p)
+{
+    const struct work w = work_of(p);
+    const struct rates r = rates_of(&p->in);
+    const int64_t every = p->in.config->checkpoint.every;
+    memset(p->stage, 0, sizeof p->stage);
+    rollout(p, &w, &r, &p->stage[PLAN_ROLLOUT]);
+    update(p, &w, &r, &p->stage[PLAN_UPDATE]);
+    refresh(p, &w, &r, &p->stage[PLAN_REFRESH]);
+    checkpoint(p, &w, &r, &p->stage[PLAN_CHECKPOINT]);
+    p->step_seconds = p->stage[PLAN_ROLLOUT].seconds + p->stage[PLAN_UPDATE].seconds + p->stage[PLAN_REFRESH].seconds;
+    if (every && !isnan(p->stage[PLAN_CHECKPOINT].seconds)) p->step_seconds += p->stage[PLAN_CHECKPOINT].seconds / (double)every;
+    p->run_seconds = p->step_seconds * (double)p->in.config->train.steps;
+}

@@ -1,0 +1,54 @@
+/* Parts of the HTML page. Internal to core/observe. */
+#ifndef TARE_CORE_REPORT_PAGE_H
+#define TARE_CORE_REPORT_PAGE_H
+
+#include "report/report.h"
+#include "report/svg.h"
+
+enum { GROUPS_MOST = 24, PLANS_MOST = 16 };
+
+struct curves { /* what is drawn as one line: a run, or the runs of a sweep's row (all seeds) */
+    const char *label;
+    const struct run_data **runs; /* [n] */
+    int64_t n;
+};
+
+struct page {
+    struct arena arena;
+    struct curves groups[GROUPS_MOST];
+    int64_t n_groups, left_out; /* left_out: groups beyond GROUPS_MOST */
+    struct sweep_plan plans[PLANS_MOST];
+    struct sweep_table tables[PLANS_MOST];
+    int64_t n_plans;
+    const char *title;
+};
+
+/* ---- curves.c */
+struct chart_spec {
+    const char *metric, *title, *note;
+    bool share, zero, may_log;
+};
+/* The mean of a group at each step, and the standard deviation around it as a band (none for one run). *n = 0: no such metric. */
+tare_status curves_line(struct page *p, const struct curves *g, const char *metric, struct svg_line *out, struct err *e);
+/* One chart, a line for each group. */
+tare_status curves_chart(struct page *p, const struct chart_spec *spec, struct str *out, struct err *e);
+/* Colours and labels of the groups; nothing for one group. */
+tare_status curves_key(const struct page *p, struct str *out, struct err *e);
+/* Evaluation by subject, verdicts, time by stage: charts for one group, tables for several. */
+tare_status curves_subjects(struct page *p, struct str *out, struct err *e);
+tare_status curves_verdicts(struct page *p, struct str *out, struct err *e);
+tare_status curves_stages(struct page *p, struct str *out, struct err *e);
+/* The history of each cluster: cluster/NAME/... */
+tare_status curves_clusters(struct page *p, struct str *out, struct err *e);
+
+/* ---- rollouts.c: sample completions, and baseline and scale against the group's own, from RUN/rollouts */
+tare_status rollouts_section(struct page *p, const char *run_dir, struct str *out, struct err *e);
+/* ---- evaluations.c: what `tare eval` left under RUN/eval: results, difficulty buckets by checkpoint */
+tare_status evals_section(struct page *p, const struct run_data *run, struct str *out, struct err *e);
+/* ---- sweep.c: the table and the heat maps of a sweep */
+tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e);
+
+/* ---- style.c */
+extern const char REPORT_STYLE[], REPORT_SCRIPT[];
+
+#endif

@@ -1,0 +1,457 @@
+/* Line charts, points, stacked areas. */
+#include "report/svg.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 30, TICKS = 24, SMOOTH_FROM = 60 };
+
+struct scale {        /* value -> coordinate */
+    double low, high; /* of the values; logarithms when log */
+    double from, to;
+    bool log;
+};
+
+static double at(const struct scale *s, double x)
+{
+    const double v = s->log ? log10(x) : x;
+    const double t = s->high > s->low ? (v - s->low) / (s->high - s->low) : 0.5;
+    return s->from + fmin(1, fmax(0, t)) * (s->to - s->from);
+}
+
+/* ---------------------------------------------------------------- texts */
+
+tare_status html_text(struct str *out, const char *text, int64_t n, struct err *e)
+{
+    if (n < 0) n = (int64_t)strlen(text);
+    for (int64_t i = 0; i < n;) {
+        const int64_t bad = str_utf8_error(text + i, n - i), good = bad ? bad - 1 : n - i;
+        for (int64_t k = i; k < i + good; k++) {
+            const char c = text[k];
+            const char *entity = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : NULL;
+            if (entity)
+                TRY(str_add(out, entity, -1, e));
+            else if ((unsigned char)c < 32 && c != '\n' && c != '\t')
+                TRY(str_add(out, "\xEF\xBF\xBD", 3, e));
+            else
+                TRY(str_add(out, &text[k], 1, e));
+        }
+        if (bad) TRY(str_add(out, "\xEF\xBF\xBD", 3, e));
+        i += good + (bad != 0);
+    }
+    return TARE_OK;
+}
+
+const char *html_number(char buffer[32], double x)
+{
+    const double size = fabs(x);
+    if (!isfinite(x))
+        snprintf(buffer, 32, "-");
+    else if (size >= 1e9 || (size > 0 && size < 1e-3))
+        snprintf(buffer, 32, "%.2g", x);
+    else if (size >= 1e7)
+        snprintf(buffer, 32, "%.3gM", x / 1e6);
+    else if (size >= 1e4)
+        snprintf(buffer, 32, "%.3gk", x / 1e3);
+    else if (size >= 1000)
+        snprintf(buffer, 32, "%.0f", x);
+    else
+        snprintf(buffer, 32, "%.3g", x);
+    return buffer;
+}
+
+/* ---------------------------------------------------------------- axes */
+
+/* 1, 2 or 5 times a power of ten, so that about `wanted` steps fill the span. */
+static double nice_step(double span, int wanted)
+{
+    const double raw = span / wanted, power = pow(10, floor(log10(raw))), m = raw / power;
+    return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
+}
+
+/* Powers of ten; within less than two decades 1, 2, 5 of each, or round steps where even these are too few. */
+static int make_log_ticks(const struct scale *s, int wanted, double ticks[TICKS])
+{
+    static const double parts[] = {1, 2, 5};
+    int n = 0;
+    if (s->high - s->low >= 2) {
+        const double step = fmax(1, ceil((s->high - s->low) / wanted));
+        for (double p = ceil(s->low - 1e-9); p <= s->high + 1e-9 && n < TICKS; p += step) ticks[n++] = pow(10, p);
+        return n;
+    }
+    for (double p = floor(s->low); p <= s->high; p++)
+        for (int i = 0; i < 3 && n < TICKS; i++) {
+            const double v = pow(10, p) * parts[i];
+            if (log10(v) >= s->low - 1e-9 && log10(v) <= s->high + 1e-9) ticks[n++] = v;
+        }
+    if (n >= 3) return n;
+    const double low = pow(10, s->low), high = pow(10, s->high), step = nice_step(high - low, wanted);
+    n = 0;
+    for (double i = ceil(low / step - 1e-9); i * step <= high + step * 1e-9 && n < TICKS; i++) ticks[n++] = i * step;
+    return n;
+}
+
+static int make_ticks(const struct scale *s, int wanted, double ticks[TICKS])
+{
+    int n = 0;
+    if (s->log) return make_log_ticks(s, wanted, ticks);
+    if (!(s->high > s->low)) return ticks[0] = s->low, 1;
+    const double step = nice_step(s->high - s->low, wanted);
+    for (double i = ceil(s->low / step - 1e-9); i * step <= s->high + step * 1e-9 && n < TICKS; i++)
+        ticks[n++] = fabs(i * step) < step * 1e-6 ? 0 : i * step;
+    return n;
+}
+
+static const char *tick_text(char buffer[32], double x, bool share)
+{
+    if (share) {
+        snprintf(buffer, 32, "%.3g%%", 100 * x);
+        return buffer;
+    }
+    return html_number(buffer, x);
+}
+
+static tare_status add_axes(const struct scale *x, const struct scale *y, const char *x_label, bool share, struct str *out,
+                            struct err *e)
+{
+    double ticks[TICKS];
+    char text[32];
+    int n = make_ticks(y, 4, ticks);
+    for (int i = 0; i < n; i++) {
+        const double v = at(y, ticks[i]);
+        TRY(str_addf(out, e, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>", LEFT, v,
+                     SVG_WIDTH - RIGHT, LEFT - 5, v + 4, tick_text(text, ticks[i], share)));
+    }
+    n = make_ticks(x, 5, ticks);
+    for (int i = 0; i < n; i++)
+        TRY(str_addf(out, e, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%s</text>", at(x, ticks[i]), SVG_HEIGHT - BOTTOM + 15,
+                     html_number(text, ticks[i])));
+    TRY(str_addf(out, e, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, SVG_HEIGHT - BOTTOM, SVG_WIDTH - RIGHT));
+    TRY(str_addf(out, e, "<text class=\"x\" x=\"%d\" y=\"%d\">", (LEFT + SVG_WIDTH - RIGHT) / 2, SVG_HEIGHT - 2));
+    TRY(html_text(out, x_label, -1, e));
+    return str_add(out, "</text>", -1, e);
+}
+
+static tare_status open_figure(const char *title, const char *note, struct str *out, struct err *e)
+{
+    TRY(str_add(out, "<figure><figcaption>", -1, e));
+    TRY(html_text(out, title, -1, e));
+    if (note) {
+        TRY(str_add(out, " <small>", -1, e));
+        TRY(html_text(out, note, -1, e));
+        TRY(str_add(out, "</small>", -1, e));
+    }
+    return str_add(out, "</figcaption>", -1, e);
+}
+
+/* The numbers behind the coordinates, for the pointer. */
+static tare_status open_svg(const struct scale *x, const struct scale *y, const char *title, struct str *out, struct err *e)
+{
+    TRY(str_addf(out, e,
+                 "<svg viewBox=\"0 0 %d %d\" role=\"img\" data-x=\"%.6g %.6g %.6g %.6g\" data-y=\"%.6g %.6g %.6g %.6g %d\" "
+                 "aria-label=\"",
+                 SVG_WIDTH, SVG_HEIGHT, x->from, x->to, x->low, x->high, y->from, y->to, y->low, y->high, y->log));
+    TRY(html_text(out, title, -1, e));
+    return str_add(out, "\">", -1, e);
+}
+
+/* ---------------------------------------------------------------- ranges */
+
+static void widen(struct scale *s, double v)
+{
+    if (!isfinite(v)) return;
+    if (!(v >= s->low)) s->low = v;
+    if (!(v <= s->high)) s->high = v;
+}
+
+static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale *y)
+{
+    double least = INFINITY; /* above 0 */
+    bool positive = true, positive_values = true;
+    x->low = x->high = y->low = y->high = NAN;
+    for (int64_t i = 0; i < c->n; i++)
+        for (int64_t k = 0; k < c->lines[i].n; k++) {
+            const struct svg_line *l = &c->lines[i];
+            widen(x, l->x[k]);
+            widen(y, l->y[k]);
+            if (l->low) widen(y, l->low[k]);
+            if (l->high) widen(y, l->high[k]);
+            positive &= l->y[k] >= 0 && (!l->low || l->low[k] > 0);
+            positive_values &= l->y[k] >= 0;
+            if (l->y[k] > 0) least = fmin(least, l->y[k]);
+        }
+    if ((c->may_log && positive && y->high > 1000 * least) || (c->log && positive && y->low > 0)) {
+        y->log = true;
+        y->low = log10(least);
+        y->high = log10(y->high);
+        if (c->log) { /* some room, and for a constant a factor of two */
+            const double room = y->high > y->low ? 0.05 * (y->high - y->low) : 0.15;
+            y->low -= room;
+            y->high += room;
+        }
+    }
+    if (c->zero && !y->log && positive_values) y->low = 0; /* a band may reach below what the values can be */
+    if (c->share && !y->log) {
+        y->low = 0;
+        if (y->high > 0.5) y->high = 1;
+    }
+    if (!(y->high > y->low)) { /* a constant */
+        const double room = y->high != 0 ? fabs(y->high) * 0.1 : 1;
+        y->high += room;
+        if (!c->zero || y->low != 0) y->low -= room;
+    } else if (!y->log) {
+        const double room = 0.04 * (y->high - y->low);
+        if (!(c->share && y->high == 1)) y->high += room;
+        if (y->low != 0) y->low -= room;
+    }
+    if (c->diagonal) {
+        y->low = x->low = fmin(x->low, y->low);
+        y->high = x->high = fmax(x->high, y->high);
+    }
+}
+
+/* ---------------------------------------------------------------- lines */
+
+/* Indices to draw: all, or the least and the greatest of each stretch. keep [SVG_POINTS + 2] */
+static int64_t reduce(const double *y, int64_t n, int64_t *keep)
+{
+    int64_t m = 0;
+    if (n <= SVG_POINTS) {
+        for (int64_t i = 0; i < n; i++) keep[i] = i;
+        return n;
+    }
+    const int64_t stretches = SVG_POINTS / 2;
+    for (int64_t s = 0; s < stretches; s++) {
+        const int64_t begin = s * n / stretches, end = (s + 1) * n / stretches;
+        int64_t least = begin, greatest = begin;
+        for (int64_t i = begin + 1; i < end; i++) {
+            if (y[i] < y[least]) least = i;
+            if (y[i] > y[greatest]) greatest = i;
+        }
+        keep[m++] = least < greatest ? least : greatest;
+        if (least != greatest) keep[m++] = least < greatest ? greatest : least;
+    }
+    if (keep[m - 1] != n - 1) keep[m++] = n - 1;
+    return m;
+}
+
+static tare_status add_polyline(const struct scale *x, const struct scale *y, const double *vx, const double *vy,
+                                const int64_t *keep, int64_t n, struct str *out, struct err *e)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double v = vy[keep[i]];
+        TRY(str_addf(out, e, "%s%.1f %.1f", i ? " " : "M", at(x, vx[keep[i]]), at(y, y->log && v <= 0 ? pow(10, y->low) : v)));
+    }
+    return TARE_OK;
+}
+
+static tare_status add_band(const struct svg_line *l, const struct scale *x, const struct scale *y, const int64_t *keep, int64_t n,
+                            struct str *out, struct err *e)
+{
+    int64_t back[SVG_POINTS + 2];
+    for (int64_t i = 0; i < n; i++) back[i] = keep[n - 1 - i];
+    TRY(str_addf(out, e, "<path class=\"band c%d\" d=\"", l->colour % SVG_COLOURS));
+    TRY(add_polyline(x, y, l->x, l->high, keep, n, out, e));
+    TRY(str_add(out, "L", 1, e));
+    struct str second = {0};
+    tare_status status = add_polyline(x, y, l->x, l->low, back, n, &second, e);
+    if (!status) status = str_add(out, second.data + 1, second.size - 1, e); /* without its M */
+    str_free(&second);
+    return status ? status : str_add(out, "Z\"/>", -1, e);
+}
+
+static tare_status add_line(const struct svg_line *l, const struct scale *x, const struct scale *y, const double *vy,
+                            const char *extra, bool named, struct str *out, struct err *e)
+{
+    int64_t keep[SVG_POINTS + 2];
+    const int64_t n = reduce(vy, l->n, keep);
+    if (l->low && l->high && named) TRY(add_band(l, x, y, keep, n, out, e));
+    if (n == 1)
+        return str_addf(out, e, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", l->colour % SVG_COLOURS,
+                        at(x, l->x[0]), at(y, vy[0]));
+    TRY(str_addf(out, e, "<path class=\"line c%d d%d%s\"", l->colour % SVG_COLOURS, l->colour / SVG_COLOURS, extra));
+    if (named) {
+        TRY(str_add(out, " data-n=\"", -1, e));
+        TRY(html_text(out, l->label, -1, e));
+        TRY(str_add(out, "\"", 1, e));
+    }
+    TRY(str_add(out, " d=\"", -1, e));
+    TRY(add_polyline(x, y, l->x, vy, keep, n, out, e));
+    return str_add(out, "\"/>", -1, e);
+}
+
+/* Centred moving average over a tenth of the line (at most 25 values on each side). */
+static void smooth(const double *y, int64_t n, double *out)
+{
+    const int64_t reach = n / 20 < 25 ? n / 20 : 25;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        const int64_t begin = i > reach ? i - reach : 0, end = i + reach < n ? i + reach + 1 : n;
+        for (int64_t k = begin; k < end; k++) sum += y[k];
+        out[i] = sum / (double)(end - begin);
+    }
+}
+
+static tare_status add_lines(const struct svg_chart *c, const struct scale *x, const struct scale *y, struct str *out,
+                             struct err *e)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        const struct svg_line *l = &c->lines[i];
+        if (!l->n) continue;
+        if (l->n < SMOOTH_FROM || l->low || c->n > 1) {
+            TRY(add_line(l, x, y, l->y, "", true, out, e));
+            continue;
+        }
+        double *mean;
+        TRY(add_line(l, x, y, l->y, " faint", true, out, e));
+        TRY(mem_new(l->n * (int64_t)sizeof *mean, (void **)&mean, e));
+        smooth(l->y, l->n, mean);
+        const tare_status status = add_line(l, x, y, mean, "", false, out, e);
+        mem_free(mean);
+        TRY(status);
+    }
+    return TARE_OK;
+}
+
+static tare_status add_points(const struct svg_chart *c, const struct scale *x, const struct scale *y, struct str *out,
+                              struct err *e)
+{
+    if (c->diagonal)
+        TRY(str_addf(out, e, "<path class=\"axis\" stroke-dasharray=\"4 4\" d=\"M%.1f %.1fL%.1f %.1f\"/>", at(x, x->low),
+                     at(y, x->low), at(x, x->high), at(y, x->high)));
+    for (int64_t i = 0; i < c->n; i++)
+        for (int64_t k = 0; k < c->lines[i].n; k++)
+            TRY(str_addf(out, e, "<circle class=\"dot faint c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>",
+                         c->lines[i].colour % SVG_COLOURS, at(x, c->lines[i].x[k]), at(y, c->lines[i].y[k])));
+    return TARE_OK;
+}
+
+tare_status svg_chart_print(const struct svg_chart *c, struct str *out, struct err *e)
+{
+    struct scale x = {.from = LEFT, .to = SVG_WIDTH - RIGHT}, y = {.from = SVG_HEIGHT - BOTTOM, .to = TOP};
+    int64_t points = 0;
+    for (int64_t i = 0; i < c->n; i++) points += c->lines[i].n;
+    if (!points) return TARE_OK;
+    find_ranges(c, &x, &y);
+    TRY(open_figure(c->title, c->note, out, e));
+    TRY(open_svg(&x, &y, c->title, out, e));
+    TRY(add_axes(&x, &y, c->x_label, c->share, out, e));
+    TRY(c->points ? add_points(c, &x, &y, out, e) : add_lines(c, &x, &y, out, e));
+    return str_add(out, "</svg></figure>\n", -1, e);
+}
+
+/* ---------------------------------------------------------------- stacked areas */
+
+/* Means over stretches, so that areas stay exact shares. */
+static int64_t stretch_means(const double *y, int64_t n, int64_t most, double *out)
+{
+    const int64_t m = n < most ? n : most;
+    for (int64_t s = 0; s < m; s++) {
+        double sum = 0;
+        const int64_t begin = s * n / m, end = (s + 1) * n / m;
+        for (int64_t i = begin; i < end; i++) sum += y[i];
+        out[s] = sum / (double)(end - begin);
+    }
+    return m;
+}
+
+enum { AREA_POINTS = 150 };
+
+static tare_status add_area(const char *label, int64_t colour, const double *px, const double *from, const double *to, int64_t n,
+                            const struct scale *x, const struct scale *y, struct str *out, struct err *e)
+{
+    TRY(str_addf(out, e, "<path class=\"area c%lld\" d=\"M", (long long)(colour % SVG_COLOURS)));
+    for (int64_t i = 0; i < n; i++) TRY(str_addf(out, e, "%.1f %.1f ", at(x, px[i]), at(y, to[i])));
+    for (int64_t i = n - 1; i >= 0; i--) TRY(str_addf(out, e, "%.1f %.1f ", at(x, px[i]), at(y, from[i])));
+    TRY(str_add(out, "Z\"><title>", -1, e));
+    TRY(html_text(out, label, -1, e));
+    return str_add(out, "</title></path>", -1, e);
+}
+
+static tare_status add_key(const char *const *labels, int64_t n, struct str *out, struct err *e)
+{
+    TRY(str_add(out, "<p class=\"key\">", -1, e));
+    for (int64_t i = n - 1; i >= 0; i--) {
+        TRY(str_addf(out, e, "<span><i class=\"c%lld\"></i>", (long long)(i % SVG_COLOURS)));
+        TRY(html_text(out, labels[i], -1, e));
+        TRY(str_add(out, "</span> ", -1, e));
+    }
+    return str_add(out, "</p>", -1, e);
+}
+
+tare_status svg_areas_print(const char *title, const char *note, const char *const *labels, const double *const *y, int64_t n_parts,
+                            const double *x, int64_t n, bool share, struct str *out, struct err *e)
+{
+    double px[AREA_POINTS], part[AREA_POINTS], from[AREA_POINTS] = {0}, to[AREA_POINTS] = {0};
+    struct scale sx = {.from = LEFT, .to = SVG_WIDTH - RIGHT}, sy = {.from = SVG_HEIGHT - BOTTOM, .to = TOP, .high = share ? 1 : 0};
+    if (n < 2 || !n_parts) return TARE_OK;
+    const int64_t m = stretch_means(x, n, AREA_POINTS, px);
+    for (int64_t p = 0; p < n_parts; p++) {
+        stretch_means(y[p], n, AREA_POINTS, part);
+        for (int64_t i = 0; i < m; i++) to[i] += part[i];
+    }
+    for (int64_t i = 0; i < m && !share; i++) sy.high = fmax(sy.high, to[i]);
+    sx.low = px[0];
+    sx.high = px[m - 1];
+    memset(to, 0, sizeof to);
+    TRY(open_figure(title, note, out, e));
+    TRY(str_addf(out, e, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", SVG_WIDTH, SVG_HEIGHT));
+    TRY(html_text(out, title, -1, e));
+    TRY(str_add(out, "\">", -1, e));
+    TRY(add_axes(&sx, &sy, "step", share, out, e));
+    for (int64_t p = 0; p < n_parts; p++) {
+        stretch_means(y[p], n, AREA_POINTS, part);
+        for (int64_t i = 0; i < m; i++) {
+            from[i] = to[i];
+            to[i] += part[i];
+        }
+        TRY(add_area(labels[p], p, px, from, to, m, &sx, &sy, out, e));
+    }
+    TRY(str_add(out, "</svg>", -1, e));
+    TRY(add_key(labels, n_parts, out, e));
+    return str_add(out, "</figure>\n", -1, e);
+}
+
+/* ---------------------------------------------------------------- heat map */
+
+/* A table, so that it reads with any font size: the colour's strength is the place between the least and the greatest value. */
+tare_status svg_heat_print(const char *title, const char *note, const char *const *rows, int64_t n_rows, const char *const *columns,
+                           int64_t n_columns, const double *value, const char *row_label, const char *column_label, struct str *out,
+                           struct err *e)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < n_rows * n_columns; i++)
+        if (isfinite(value[i])) {
+            low = fmin(low, value[i]);
+            high = fmax(high, value[i]);
+        }
+    if (!(high >= low)) return TARE_OK;
+    TRY(open_figure(title, note, out, e));
+    TRY(str_add(out, "<div class=\"scroll\"><table class=\"heat\"><tr><th>", -1, e));
+    TRY(html_text(out, row_label, -1, e));
+    if (*column_label) {
+        TRY(str_add(out, " \xE2\x86\x93 &nbsp; ", -1, e));
+        TRY(html_text(out, column_label, -1, e));
+        TRY(str_add(out, " \xE2\x86\x92", -1, e));
+    }
+    TRY(str_add(out, "</th>", -1, e));
+    for (int64_t c = 0; c < n_columns; c++) {
+        TRY(str_add(out, "<th>", -1, e));
+        TRY(html_text(out, columns[c], -1, e));
+        TRY(str_add(out, "</th>", -1, e));
+    }
+    for (int64_t r = 0; r < n_rows; r++) {
+        TRY(str_add(out, "</tr><tr><th>", -1, e));
+        TRY(html_text(out, rows[r], -1, e));
+        TRY(str_add(out, "</th>", -1, e));
+        for (int64_t c = 0; c < n_columns; c++) {
+            const double v = value[r * n_columns + c];
+            const double t = high > low ? (v - low) / (high - low) : 0.5;
+            if (isfinite(v))
+                TRY(str_addf(out, e, "<td style=\"--t:%.0f%%\">%.4f</td>", 8 + 62 * t, v));
+            else
+                TRY(str_add(out, "<td class=\"none\">-</td>", -1, e));
+        }
+    }
+    return str_add(out, "</tr></table></div></figure>\n", -1, e);
+}

@@ -1,0 +1,127 @@
+/* A sweep's table and its heat maps. */
+#include "report/page.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { HEAT_MAPS = 6 };
+
+static tare_status add_cell(struct str *out, const char *format, double x, struct err *e)
+{
+    char text[64];
+    if (!isfinite(x)) return str_add(out, "<td class=\"none\">-</td>", -1, e);
+    snprintf(text, sizeof text, format, x);
+    return str_addf(out, e, "<td>%s</td>", text);
+}
+
+static tare_status add_interval(struct str *out, const char *format, double low, double high, struct err *e)
+{
+    char a[64], b[64];
+    if (!isfinite(low)) return str_add(out, "<td class=\"none\">-</td>", -1, e);
+    snprintf(a, sizeof a, format, low);
+    snprintf(b, sizeof b, format, high);
+    return str_addf(out, e, "<td>%s to %s</td>", a, b);
+}
+
+static tare_status add_row(const struct sweep_table *t, int64_t i, bool best, struct str *out, struct err *e)
+{
+    const struct sweep_row *r = &t->rows[i];
+    TRY(str_addf(out, e, "<tr%s><td>", best ? " class=\"best\"" : ""));
+    TRY(html_text(out, r->label, -1, e));
+    TRY(r->n == r->n_cells ? str_addf(out, e, "</td><td>%lld</td>", (long long)r->n)
+                           : str_addf(out, e, "</td><td>%lld of %lld</td>", (long long)r->n, (long long)r->n_cells));
+    TRY(add_cell(out, "%.4f", r->m.mean, e));
+    TRY(add_cell(out, "%.4f", r->m.sd, e));
+    TRY(add_interval(out, "%.4f", r->m.low, r->m.high, e));
+    if (!t->baseline[0]) return str_add(out, "</tr>\n", -1, e);
+    if (r->baseline == i) return str_add(out, "<td class=\"none\">baseline</td><td></td><td></td><td></td><td></td></tr>\n", -1, e);
+    if (r->baseline < 0) return str_add(out, "<td></td><td></td><td></td><td></td><td></td></tr>\n", -1, e);
+    TRY(add_cell(out, "%+.4f", r->diff.mean, e));
+    TRY(add_interval(out, "%+.4f", r->diff.low, r->diff.high, e));
+    TRY(str_addf(out, e, "<td>%lld</td>", (long long)r->pairs));
+    TRY(add_cell(out, "%.3g", r->p, e));
+    TRY(add_cell(out, "%.3g", r->p_holm, e));
+    return str_add(out, "</tr>\n", -1, e);
+}
+
+static tare_status add_table(const struct sweep_table *t, struct str *out, struct err *e)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < t->n_rows; i++)
+        if (isfinite(t->rows[i].m.mean) && (best < 0 || t->rows[i].m.mean > t->rows[best].m.mean)) best = i;
+    TRY(str_add(out,
+                "<div class=\"scroll\"><table><tr><th>variant</th><th>seeds</th><th>mean</th><th>s.d.</th><th>95 % interval</th>",
+                -1, e));
+    if (t->baseline[0])
+        TRY(str_add(out, "<th>difference</th><th>95 % interval</th><th>pairs</th><th>p</th><th>p (Holm)</th>", -1, e));
+    TRY(str_add(out, "</tr>\n", -1, e));
+    for (int64_t i = 0; i < t->n_rows; i++) TRY(add_row(t, i, i == best, out, e));
+    TRY(str_add(out, "</table></div><p class=\"dim\">", -1, e));
+    TRY(html_text(out, t->metric, -1, e));
+    TRY(str_add(out, ". Intervals: bootstrap over seeds. ", -1, e));
+    if (t->baseline[0]) {
+        TRY(str_add(out, "Difference to ", -1, e));
+        TRY(html_text(out, t->baseline, -1, e));
+        TRY(str_add(out, ", paired by seed; p: two-sided sign-flip permutation test; Holm over the rows. ", -1, e));
+    }
+    return str_add(out, "Bold: the highest mean, which says nothing by itself.</p>\n", -1, e);
+}
+
+/* The mean over all rows that have this pair of values: other axes are averaged over. */
+static double mean_at(const struct sweep_table *t, int64_t a, const char *x, int64_t b, const char *y)
+{
+    double sum = 0, n = 0;
+    for (int64_t i = 0; i < t->n_rows; i++) {
+        const struct sweep_row *r = &t->rows[i];
+        if (!r->value[a] || !r->value[b] || strcmp(r->value[a], x) || strcmp(r->value[b], y) || !isfinite(r->m.mean)) continue;
+        sum += r->m.mean;
+        n++;
+    }
+    return n > 0 ? sum / n : NAN;
+}
+
+static const char *last_word(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+    return dot ? dot + 1 : key;
+}
+
+static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t a, int64_t b, struct str *out, struct err *e)
+{
+    const struct sweep_axis *x = &t->plan->axes[a], *y = &t->plan->axes[b];
+    double *value;
+    int64_t rows = 0;
+    TRY(arena_new(&p->arena, double, x->n * y->n + 1, &value, e));
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t there = 0;
+        for (int64_t k = 0; k < y->n; k++) {
+            value[i * y->n + k] = mean_at(t, a, x->values[i], b, y->values[k]);
+            there += isfinite(value[i * y->n + k]);
+        }
+        rows += there > 1;
+    }
+    if (rows < 2) return TARE_OK; /* paired lists, or an axis that only some plugins have */
+    return svg_heat_print(t->metric, "mean over seeds and all other axes", x->values, x->n, y->values, y->n, value,
+                          last_word(x->key), last_word(y->key), out, e);
+}
+
+tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e)
+{
+    const struct sweep_plan *plan = t->plan;
+    int64_t axes[64], n = 0, maps = 0;
+    TRY(str_add(out, "<h2>Sweep ", -1, e));
+    TRY(html_text(out, plan->name, -1, e));
+    TRY(str_addf(out, e, " <small>%lld cells</small></h2>\n", (long long)plan->n_cells));
+    TRY(add_table(t, out, e));
+    for (int64_t i = 0; i < plan->n_axes && n < 64; i++)
+        if (plan->axes[i].n > 1 && strcmp(plan->axes[i].key, "run.seed")) axes[n++] = i;
+    if (n < 2) return TARE_OK;
+    TRY(str_add(out, "<div class=\"charts\">", -1, e));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = i + 1; k < n && maps < HEAT_MAPS; k++) {
+            const int64_t before = out->size;
+            TRY(add_heat(p, t, axes[i], axes[k], out, e));
+            maps += out->size > before;
+        }
+    return str_add(out, "</div>\n", -1, e);
+}

@@ -1,0 +1,39 @@
+/* A supervised training in progress. Internal to sft.c and resume.c. */
+#ifndef TARE_CORE_SFT_INTERNAL_H
+#define TARE_CORE_SFT_INTERNAL_H
+
+#include "base/fs.h"
+#include "base/pool.h"
+#include "data/order.h"
+#include "engine/text.h"
+#include "model/model.h"
+#include "sft/sft.h"
+#include "update/update.h"
+
+struct sft {
+    const struct config *config;
+    char out[FS_PATH], folder[FS_PATH]; /* of the result; of the checkpoints, until the result is there */
+    int lock;                           /* on folder; -1: none */
+    struct pool *pool;
+    struct tokenizer *tokenizer;
+    struct prompts *prompts;
+    struct dataset data;
+    struct order order;
+    struct model *model;
+    struct trainer *trainer;
+    struct arena arena;
+    struct token_ids prompt_ids, ids;
+    int64_t step, steps; /* done; wanted */
+    int64_t cursor;      /* rows taken from the order */
+    int64_t saved;       /* step of the last checkpoint; -1: none */
+};
+
+/* Takes the folder of the checkpoints for this process, as `start` says; nothing is read yet. */
+tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e);
+/* Back to the last complete checkpoint, if there is one. */
+tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e);
+tare_status sft_save(struct sft *s, struct err *e);
+/* done: the result is written, so the checkpoints go; else only a folder without any goes. */
+tare_status sft_leave_folder(struct sft *s, bool done, struct err *e);
+
+#endif

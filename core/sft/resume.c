@@ -1,0 +1,117 @@
+/* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there. training.state has
+ *   step, cursor, optimizer_steps, ranks (1: the optimizer is there too); data, seed, batch, train_on_prompt, which cannot change. */
+#include "sft/internal.h"
+
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/training.h"
+#include "observe/run_lock.h"
+
+#include <stdio.h>
+
+static bool has_checkpoints(const struct sft *s)
+{
+    char path[FS_PATH];
+    return !fs_join(path, s->folder, "checkpoints", NULL) && fs_exists(path);
+}
+
+tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
+{
+    if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
+        FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
+    if (start == SFT_RESUME && !fs_is_dir(s->folder))
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
+    if (start == SFT_NEW && has_checkpoints(s))
+        FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume goes on with it, or remove the folder",
+             s->folder);
+    return run_lock_take(s->folder, &s->lock, e);
+}
+
+tare_status sft_leave_folder(struct sft *s, bool done, struct err *e)
+{
+    if (s->lock < 0) return TARE_OK;
+    const tare_status status = done || !has_checkpoints(s) ? fs_remove_tree(s->folder, e) : TARE_OK;
+    run_lock_release(s->lock);
+    s->lock = -1;
+    return status;
+}
+
+/* ---------------------------------------------------------------- what is in a checkpoint */
+
+static tare_status write_state(const void *ctx, struct state_writer *w, struct err *e)
+{
+    const struct sft *s = ctx;
+    const struct config *c = s->config;
+    TRY(state_write_int(w, "data", (int64_t)s->data.hash, e));
+    TRY(state_write_int(w, "seed", c->run.seed, e));
+    TRY(state_write_int(w, "batch", c->sft.batch, e));
+    TRY(state_write_int(w, "train_on_prompt", c->sft.train_on_prompt, e));
+    TRY(state_write_int(w, "step", s->step, e));
+    TRY(state_write_int(w, "cursor", s->cursor, e));
+    TRY(state_write_int(w, "optimizer_steps", s->trainer->optimizer_steps, e));
+    return state_write_int(w, "ranks", c->checkpoint.optimizer, e);
+}
+
+static tare_status read_state(void *ctx, const struct state_reader *r, const char *folder, int64_t *ranks, struct err *e)
+{
+    struct sft *s = ctx;
+    const struct config *c = s->config;
+    TRY(saved_expect(r, "data", (int64_t)s->data.hash, "data.train", e));
+    TRY(saved_expect(r, "seed", c->run.seed, "run.seed", e));
+    TRY(saved_expect(r, "batch", c->sft.batch, "sft.batch", e));
+    TRY(saved_expect(r, "train_on_prompt", c->sft.train_on_prompt, "sft.train_on_prompt", e));
+    TRY(saved_ranks(r, folder, ranks, e));
+    TRY(state_read_int(r, "step", &s->step, e));
+    TRY(state_read_int(r, "cursor", &s->cursor, e));
+    return state_read_int(r, "optimizer_steps", &s->trainer->optimizer_steps, e);
+}
+
+static struct training training_of(const struct sft *s)
+{
+    return (struct training){s->model, s->trainer, saved_dtype(s->config, s->model)};
+}
+
+/* ---------------------------------------------------------------- there and back */
+
+static tare_status write_folder(struct sft *s, const char *folder, struct err *e)
+{
+    const struct training t = training_of(s);
+    const struct saved_state state = {.ctx = s, .write = write_state};
+    const char *tokenizer = s->model->folder[0] ? s->model->folder : NULL;
+    if (!tokenizer) TRY(tokenizer_write_bytes(folder, e));
+    return saved_write(folder, &t, tokenizer, s->config->checkpoint.optimizer, &state, e);
+}
+
+tare_status sft_save(struct sft *s, struct err *e)
+{
+    struct checkpoint k;
+    tare_status status = checkpoint_begin(s->folder, s->step, &k, e);
+    if (!status) {
+        status = write_folder(s, k.folder, e);
+        if (status)
+            checkpoint_abort(&k);
+        else
+            status = checkpoint_commit(&k, e);
+    }
+    if (!status) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, e);
+    if (status) err_prefix(e, "checkpoint of step %lld", (long long)s->step);
+    s->saved = s->step;
+    return status;
+}
+
+tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
+{
+    char folder[FS_PATH];
+    int64_t step;
+    TRY(checkpoint_latest(s->folder, folder, &step, e));
+    if (step >= 0) {
+        const struct training t = training_of(s);
+        const struct saved_state state = {.ctx = s, .read = read_state};
+        TRY(saved_read(folder, &t, &state, e));
+        s->saved = step;
+        log_info("going on behind step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
+    } else if (start == SFT_RESUME) {
+        log_warn("%s has no complete checkpoint: starting from the beginning", s->folder);
+    }
+    return checkpoint_clean(s->folder, step, e);
+}

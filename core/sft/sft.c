@@ -1,0 +1,182 @@
+/* Supervised training on rows with a completion: the warm start, and the SFT baseline. The batch of an optimizer step is a training batch
+ * in which every row is a group of one rollout, so packing, the head and the optimizer are those of the update. */
+#include "sft/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "checkpoint/training.h"
+
+#include <string.h>
+
+/* Appends completion and EOS of row m to the batch; with train_on_prompt all of the prompt but its first token comes before. */
+static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
+{
+    const struct row *row = b->row[m];
+    if (!row->completion.data)
+        FAIL(e, TARE_E_INVALID, "%s: no \"completion\"; supervised training needs one in every row", row->where);
+    b->token_begin[m] = s->ids.n;
+    if (s->config->sft.train_on_prompt)
+        for (int64_t i = b->prompt_begin[m] + 1; i < b->prompt_begin[m + 1]; i++) TRY(token_ids_add(&s->ids, b->prompt_ids[i], e));
+    TRY(tokenizer_encode(s->tokenizer, row->completion.data, row->completion.size, &s->ids, e));
+    TRY(token_ids_add(&s->ids, s->model->eos[0], e));
+    b->token_begin[m + 1] = s->ids.n;
+    const int64_t length = b->prompt_begin[m + 1] - b->prompt_begin[m] + b->token_begin[m + 1] - b->token_begin[m];
+    if (length > s->model->shape.max_position)
+        FAIL(e, TARE_E_RANGE, "%s: %lld tokens, the model's context is %lld; shorten the row or set model.max_position_embeddings",
+             row->where, (long long)length, (long long)s->model->shape.max_position);
+    return TARE_OK;
+}
+
+/* With train_on_prompt the prompt is its first token. */
+static void keep_first_prompt_tokens(struct batch *b)
+{
+    for (int64_t m = 0; m < b->n_groups; m++) b->prompt_ids[m] = b->prompt_ids[b->prompt_begin[m]];
+    for (int64_t m = 0; m <= b->n_groups; m++) b->prompt_begin[m] = m;
+}
+
+static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
+{
+    const int64_t n = s->config->sft.batch;
+    int64_t *rows;
+    struct arena *a = &s->arena;
+    arena_reset(a);
+    s->ids.n = 0;
+    TRY(arena_new(a, int64_t, n, &rows, e));
+    TRY(order_next(&s->order, &s->cursor, n, rows, NULL, e));
+    TRY(stage_prompts(s->prompts, &s->data, rows, NULL, n, &s->prompt_ids, b, a, e));
+    TRY(arena_new(a, int64_t, n + 1, &b->group_begin, e));
+    TRY(arena_new(a, int64_t, n + 1, &b->token_begin, e));
+    for (int64_t m = 0; m < n; m++) {
+        b->group_begin[m + 1] = m + 1;
+        TRY(add_row(s, b, m, e));
+    }
+    if (s->config->sft.train_on_prompt) keep_first_prompt_tokens(b);
+    b->ids = s->ids.data;
+    b->n_rollouts = n;
+    b->n_tokens = s->ids.n;
+    return TARE_OK;
+}
+
+/* The policy, and its tokenizer: those of model.path, or new ones of the shape model.init asks for. */
+static tare_status open_model(struct sft *s, const struct kernels *k, struct err *e)
+{
+    const struct config *c = s->config;
+    if (fs_is_dir(c->model.path)) {
+        TRY(tokenizer_load(c->model.path, &s->tokenizer, e));
+        return model_load(c->model.path, &c->model, k, s->pool, &s->model, e);
+    }
+    if (!c->model.init[0])
+        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or set model.init for a new model",
+             config_where(c, "model", "path"), c->model.path);
+    char folder[FS_PATH + 16];
+    snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
+    tare_status status = tokenizer_write_bytes(folder, e);
+    if (!status) status = tokenizer_load(folder, &s->tokenizer, e);
+    fs_remove_tree(folder, NULL);
+    TRY(status);
+    const int32_t eos = tokenizer_role_id(s->tokenizer, TOKEN_EOS);
+    return model_new(&c->model, tokenizer_size(s->tokenizer), &eos, 1, (uint64_t)c->run.seed, k, s->pool, &s->model, e);
+}
+
+/* sft.out, or `model` in run.dir */
+static tare_status result_folder(struct sft *s, struct err *e)
+{
+    const struct config *c = s->config;
+    TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
+    if (fs_exists(s->out)) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
+    return TARE_OK;
+}
+
+static tare_status sft_open(struct sft *s, const struct config *c, enum sft_start start, struct err *e)
+{
+    *s = (struct sft){.config = c, .lock = -1, .saved = -1};
+    arena_init(&s->arena, "supervised step");
+    TRY(result_folder(s, e));
+    TRY(sft_take_folder(s, start, e));
+    const struct kernels *k;
+    TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
+    TRY(pool_new((int)c->run.threads, &s->pool, e));
+    TRY(dataset_load(c->data.train, c->data.limit, &s->data, e));
+    TRY(warm_start(c, e));
+    TRY(open_model(s, k, e));
+    model_set_deterministic(s->model, c->run.deterministic);
+    TRY(order_init(&s->order, s->data.n, c->data.shuffle, (uint64_t)c->run.seed, e));
+    s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((s->data.n + c->sft.batch - 1) / c->sft.batch);
+    TRY(trainer_new(s->model, NULL, &c->train, &c->loss, 1, (uint64_t)c->run.seed, s->steps, &s->trainer, e));
+    TRY(prompts_new(&c->data, s->model->folder[0] ? s->model->folder : ".", s->tokenizer, &s->prompts, e));
+    return sft_restore(s, start, e);
+}
+
+static void sft_close(struct sft *s)
+{
+    trainer_free(s->trainer);
+    model_free(s->model);
+    prompts_free(s->prompts);
+    tokenizer_free(s->tokenizer);
+    order_free(&s->order);
+    dataset_free(&s->data);
+    token_ids_free(&s->prompt_ids);
+    token_ids_free(&s->ids);
+    arena_free(&s->arena);
+    pool_free(s->pool);
+}
+
+/* The result is there whole or not at all: written beside, then renamed. */
+static tare_status save_result(const struct sft *s, struct err *e)
+{
+    char beside[FS_PATH + 16], parent[FS_PATH];
+    snprintf(beside, sizeof beside, "%s.tmp", s->out);
+    TRY(fs_remove_tree(beside, e));
+    TRY(fs_mkdirs(beside, e));
+    if (!s->model->folder[0]) TRY(tokenizer_write_bytes(beside, e));
+    TRY(model_save(s->model, beside, saved_dtype(s->config, s->model), s->model->folder[0] ? s->model->folder : NULL, e));
+    if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, s->out);
+    fs_dirname(parent, s->out);
+    return fs_sync_dir(parent, e);
+}
+
+static tare_status interrupted(struct sft *s, enum sft_start start, struct err *e)
+{
+    if (s->saved != s->step) TRY(sft_save(s, e));
+    FAIL(e, TARE_E_CANCELLED, "interrupted behind step %lld of %lld; go on with %s", (long long)s->step, (long long)s->steps,
+         start == SFT_GO_ON ? "the same command" : "--resume");
+}
+
+static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
+{
+    const int64_t every = s->config->checkpoint.every;
+    const double began = clock_seconds();
+    double shown = began;
+    int64_t tokens = 0;
+    while (s->step < s->steps) {
+        struct batch b = {.step = s->step};
+        double loss, grad_norm, lr;
+        TRY(next_batch(s, &b, e));
+        TRY(sft_step(s->trainer, &b, &loss, &grad_norm, &lr, e));
+        s->step++;
+        tokens += b.n_tokens + b.prompt_begin[b.n_groups];
+        const bool last = s->step == s->steps;
+        if (every && s->step % every == 0 && !last) TRY(sft_save(s, e));
+        if (*signals_flag() && !last) return interrupted(s, start, e);
+        const double now = clock_seconds();
+        if (now - shown < 5 && !last) continue;
+        shown = now;
+        log_info("sft step %lld/%lld  loss %.4f  grad_norm %.3f  lr %.2e  %.0f tokens/s", (long long)s->step, (long long)s->steps,
+                 loss, grad_norm, lr, (double)tokens / (now - began));
+    }
+    return TARE_OK;
+}
+
+tare_status sft_run(const struct config *c, enum sft_start start, struct err *e)
+{
+    struct sft s;
+    signals_catch();
+    tare_status status = sft_open(&s, c, start, e);
+    if (!status) status = sft_loop(&s, start, e);
+    if (!status) status = save_result(&s, e);
+    if (!status) log_info("model written to %s", s.out);
+    const tare_status left = sft_leave_folder(&s, !status, status ? NULL : e);
+    sft_close(&s);
+    return status ? status : left;
+}

@@ -1,0 +1,17 @@
+/* `tare sft`: supervised training, and the warm start of the other verbs. */
+#ifndef TARE_CORE_SFT_H
+#define TARE_CORE_SFT_H
+
+#include "config/config.h"
+
+/* warm_start.c: makes model.path by `tare sft` of model.warm_start when the folder is absent. */
+tare_status warm_start(const struct config *c, struct err *e);
+/* sft.c: `tare sft`. The checkpoints lie in SFT.OUT.training until the model is written. */
+enum sft_start {
+    SFT_NEW,    /* refused where there are checkpoints */
+    SFT_RESUME, /* from the last complete one */
+    SFT_GO_ON   /* from it if there is one */
+};
+tare_status sft_run(const struct config *c, enum sft_start start, struct err *e);
+
+#endif

@@ -1,0 +1,268 @@
+/* [sweep] as axes and cells. */
+#include "base/fs.h"
+#include "sweep/sweep.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { AXES_MOST = 64, CELLS_MOST = 20000, NAME_MOST = 120 };
+
+static const char *const OPTIONS[] = {"name", "dir", "threads", "concurrent", "metric", "baseline", "pair", "slurm", NULL};
+
+struct grid {
+    const struct config *c;
+    struct arena *a;
+    struct sweep_plan *plan;
+    int dial[AXES_MOST];      /* which counter moves the axis: paired axes have one */
+    int64_t sizes[AXES_MOST]; /* of each counter */
+    int n_dials;
+    struct err *e;
+};
+
+const char *sweep_option(const struct config *c, const char *key)
+{
+    for (const struct config_param *p = c->params; p; p = p->next)
+        if (!strcmp(p->section, "sweep") && !strcmp(p->key, key)) return p->value;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- axes */
+
+static tare_status check_option(struct grid *g, const struct config_param *p)
+{
+    const char *best = OPTIONS[0];
+    for (int i = 0; OPTIONS[i]; i++) {
+        if (!strcmp(OPTIONS[i], p->key)) return TARE_OK;
+        if (str_distance(p->key, OPTIONS[i]) < str_distance(p->key, best)) best = OPTIONS[i];
+    }
+    FAIL(g->e, TARE_E_CONFIG, "%s: [sweep] has no option '%s'; did you mean '%s'? An axis is a whole key: section.key = values",
+         p->where, p->key, best);
+}
+
+static tare_status read_axes(struct grid *g)
+{
+    struct sweep_plan *plan = g->plan;
+    TRY(arena_new(g->a, struct sweep_axis, AXES_MOST, &plan->axes, g->e));
+    for (int pass = 0; pass < 2; pass++) /* the seed first: it advances slowest */
+        for (const struct config_param *p = g->c->params; p; p = p->next) {
+            if (strcmp(p->section, "sweep") || (!strcmp(p->key, "run.seed")) != (pass == 0)) continue;
+            if (!strchr(p->key, '.')) {
+                TRY(check_option(g, p));
+                continue;
+            }
+            if (!strcmp(p->key, "run.dir") || !strcmp(p->key, "run.name") || !strcmp(p->key, "run.threads"))
+                FAIL(g->e, TARE_E_CONFIG, "%s: %s is set by the sweep itself (name, dir and threads of [sweep])", p->where, p->key);
+            if (plan->n_axes == AXES_MOST) FAIL(g->e, TARE_E_CONFIG, "%s: more than %d axes", p->where, AXES_MOST);
+            struct sweep_axis *x = &plan->axes[plan->n_axes];
+            g->dial[plan->n_axes++] = -1;
+            TRY(arena_strdup(g->a, p->key, -1, (char **)(uintptr_t)&x->key, g->e));
+            TRY(sweep_values(p->value, p->where, g->a, &x->values, &x->n, g->e));
+        }
+    return TARE_OK;
+}
+
+/* One group of "pair": its axes get one dial. */
+static tare_status read_pair(struct grid *g, const char *text, const char *where)
+{
+    const char **keys;
+    int64_t n, size = -1;
+    TRY(sweep_values(text, where, g->a, &keys, &n, g->e));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t axis = sweep_plan_axis(g->plan, keys[i]);
+        if (axis < 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: there is no axis %s in [sweep]", where, keys[i]);
+        if (g->dial[axis] >= 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s stands in it twice", where, keys[i]);
+        if (size >= 0 && size != g->plan->axes[axis].n)
+            FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s has %lld values, %s has %lld; paired lists have equal lengths", where, keys[0],
+                 (long long)size, keys[i], (long long)g->plan->axes[axis].n);
+        size = g->plan->axes[axis].n;
+        g->dial[axis] = g->n_dials;
+    }
+    g->sizes[g->n_dials++] = size;
+    return TARE_OK;
+}
+
+static tare_status read_pairs(struct grid *g)
+{
+    const char *text = sweep_option(g->c, "pair");
+    char *copy;
+    if (!text || !*text) return TARE_OK;
+    const char *where = config_where(g->c, "sweep", "pair");
+    TRY(arena_strdup(g->a, text, -1, &copy, g->e));
+    for (char *at = copy; at;) {
+        char *bar = strchr(at, '|');
+        if (bar) *bar++ = 0;
+        TRY(read_pair(g, at, where));
+        at = bar;
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- cells */
+
+/* What a key of the configuration is in a cell: the axis's value, or the file's. */
+static const char *value_in(const struct grid *g, const char **value, const char *key, const char *otherwise)
+{
+    for (int64_t i = 0; i < g->plan->n_axes; i++)
+        if (!strcmp(g->plan->axes[i].key, key)) return value[i];
+    return otherwise;
+}
+
+static bool has_word(const char *list, const char *word, size_t n)
+{
+    for (const char *at = list; *at;) {
+        at += strspn(at, " ,\t");
+        const size_t size = strcspn(at, " ,:\t");
+        if (size == n && !strncmp(at, word, n)) return true;
+        at += strcspn(at, " ,\t");
+    }
+    return false;
+}
+
+/* A parameter of a plugin that the cell does not run is no part of it. */
+static bool uses(const struct grid *g, const char **value, const char *key)
+{
+    const char *first = strchr(key, '.'), *second = first ? strchr(first + 1, '.') : NULL;
+    if (!second) return true;
+    const char *plugin = first + 1;
+    const size_t n = (size_t)(second - plugin), kind = (size_t)(first - key);
+    if (kind == 9 && !strncmp(key, "estimator", kind))
+        return has_word(value_in(g, value, "estimator.plugin", g->c->estimator.plugin), plugin, n);
+    if (kind == 8 && !strncmp(key, "verifier", kind))
+        return has_word(value_in(g, value, "verifier.plugins", g->c->verifier.plugins), plugin, n);
+    return has_word(value_in(g, value, "clusterer.encoder", g->c->clusterer.encoder), plugin, n) ||
+           has_word(value_in(g, value, "clusterer.codebook", g->c->clusterer.codebook), plugin, n);
+}
+
+static bool same_values(const struct grid *g, const char **a, const char **b)
+{
+    for (int64_t i = 0; i < g->plan->n_axes; i++)
+        if (a[i] != b[i]) return false; /* pointers into the axis's list */
+    return true;
+}
+
+static tare_status add_cell(struct grid *g, const int64_t *at)
+{
+    struct sweep_plan *p = g->plan;
+    const char **all, **value;
+    TRY(arena_new(g->a, const char *, p->n_axes + 1, &all, g->e));
+    TRY(arena_new(g->a, const char *, p->n_axes + 1, &value, g->e));
+    for (int64_t i = 0; i < p->n_axes; i++) all[i] = p->axes[i].values[at[g->dial[i]]];
+    for (int64_t i = 0; i < p->n_axes; i++) value[i] = uses(g, all, p->axes[i].key) ? all[i] : NULL;
+    for (int64_t c = 0; c < p->n_cells; c++)
+        if (same_values(g, p->cells[c].value, value)) return TARE_OK;
+    p->cells[p->n_cells++].value = value;
+    return TARE_OK;
+}
+
+/* Dial d becomes dial 0. */
+static void turn_slowest(struct grid *g, int d)
+{
+    const int64_t size = g->sizes[d];
+    g->sizes[d] = g->sizes[0];
+    g->sizes[0] = size;
+    for (int64_t i = 0; i < g->plan->n_axes; i++) g->dial[i] = g->dial[i] == d ? 0 : g->dial[i] == 0 ? d : g->dial[i];
+}
+
+static tare_status make_cells(struct grid *g)
+{
+    int64_t total = 1, at[AXES_MOST] = {0};
+    for (int i = 0; i < g->n_dials; i++) {
+        total *= g->sizes[i];
+        if (total > CELLS_MOST) FAIL(g->e, TARE_E_CONFIG, "[sweep]: more than %d cells; shorten the lists", CELLS_MOST);
+    }
+    TRY(arena_new(g->a, struct sweep_cell, total, &g->plan->cells, g->e));
+    for (int64_t k = 0; k < total; k++) {
+        TRY(add_cell(g, at));
+        for (int i = g->n_dials - 1; i >= 0 && ++at[i] == g->sizes[i]; i--) at[i] = 0;
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- names of cells */
+
+static tare_status add_word(struct str *out, const char *text, struct err *e)
+{
+    for (; *text; text++) TRY(str_addf(out, e, "%c", isalnum((unsigned char)*text) || strchr("._+-", *text) ? *text : '-'));
+    return TARE_OK;
+}
+
+/* The seed stands last: bv_blend_temperature-0.1_seed-3. */
+static tare_status print_name(struct grid *g, const struct sweep_cell *c, struct str *out)
+{
+    const struct sweep_plan *p = g->plan;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < p->n_axes; i++) {
+            const char *key = p->axes[i].key, *dot = strrchr(key, '.') + 1;
+            if ((!strcmp(key, "run.seed")) != (pass == 1) || !c->value[i] || (p->axes[i].n == 1 && pass == 0)) continue;
+            if (out->size) TRY(str_add(out, "_", 1, g->e));
+            if (strcmp(dot, "plugin")) TRY(str_addf(out, g->e, "%s-", dot));
+            TRY(add_word(out, c->value[i], g->e));
+        }
+    return out->size ? TARE_OK : str_add(out, "cell", -1, g->e);
+}
+
+static tare_status name_cell(struct grid *g, int64_t index, struct str *text)
+{
+    struct sweep_cell *c = &g->plan->cells[index];
+    str_clear(text);
+    TRY(print_name(g, c, text));
+    bool clash = text->size > NAME_MOST || text->data[0] == '.';
+    for (int64_t i = 0; !clash && i < index; i++) clash = !strcmp(g->plan->cells[i].name, text->data);
+    if (clash) { /* too long, or two values that read alike: a hash of the values makes it its own */
+        uint64_t hash = 0;
+        for (int64_t i = 0; i < g->plan->n_axes; i++)
+            if (c->value[i]) hash = fs_hash(c->value[i], (int64_t)strlen(c->value[i]), hash + (uint64_t)i);
+        char end[24];
+        snprintf(end, sizeof end, "_%08llx", (unsigned long long)(hash & 0xffffffffu));
+        if (text->size > NAME_MOST) text->data[text->size = NAME_MOST] = 0;
+        if (text->data[0] == '.') text->data[0] = '-';
+        TRY(str_add(text, end, -1, g->e));
+    }
+    return arena_strdup(g->a, text->data, -1, (char **)(uintptr_t)&c->name, g->e);
+}
+
+static tare_status name_plan(struct grid *g)
+{
+    const char *name = sweep_option(g->c, "name"), *dir = sweep_option(g->c, "dir");
+    char base[200], path[FS_PATH];
+    if (!name || !*name) {
+        const char *slash = g->c->file ? strrchr(g->c->file, '/') : NULL;
+        snprintf(base, sizeof base, "%s", slash ? slash + 1 : g->c->file ? g->c->file : "sweep");
+        char *end = strrchr(base, '.');
+        if (end && !strcmp(end, ".ini")) *end = 0;
+        name = base;
+    }
+    if (strchr(name, '/'))
+        FAIL(g->e, TARE_E_CONFIG, "%s: sweep.name = %s: a name without '/'; dir gives the folder",
+             config_where(g->c, "sweep", "name"), name);
+    snprintf(path, sizeof path, "runs/%s", name);
+    TRY(arena_strdup(g->a, name, -1, (char **)(uintptr_t)&g->plan->name, g->e));
+    TRY(arena_strdup(g->a, dir && *dir ? dir : path, -1, (char **)(uintptr_t)&g->plan->dir, g->e));
+    const char *metric = sweep_option(g->c, "metric"), *baseline = sweep_option(g->c, "baseline");
+    TRY(arena_strdup(g->a, metric && *metric ? metric : "eval/reward", -1, (char **)(uintptr_t)&g->plan->metric, g->e));
+    return arena_strdup(g->a, baseline ? baseline : "", -1, (char **)(uintptr_t)&g->plan->baseline, g->e);
+}
+
+tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_plan *out, struct err *e)
+{
+    struct grid g = {.c = c, .a = a, .plan = out, .e = e};
+    struct str text = {0};
+    *out = (struct sweep_plan){0};
+    TRY(name_plan(&g));
+    TRY(read_axes(&g));
+    if (!out->n_axes)
+        FAIL(e, TARE_E_CONFIG, "%s: [sweep] has no axis; add one, for example run.seed = 1..5 or estimator.plugin = grpo, bv_blend",
+             c->file ? c->file : "command line");
+    TRY(read_pairs(&g));
+    for (int64_t i = 0; i < out->n_axes; i++)
+        if (g.dial[i] < 0) {
+            g.sizes[g.n_dials] = out->axes[i].n;
+            g.dial[i] = g.n_dials++;
+        }
+    if (!strcmp(out->axes[0].key, "run.seed")) turn_slowest(&g, g.dial[0]);
+    TRY(make_cells(&g));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; !status && i < out->n_cells; i++) status = name_cell(&g, i, &text);
+    str_free(&text);
+    return status;
+}

@@ -1,0 +1,257 @@
+/* Opening a sweep: every cell's configuration made and checked before the first run starts; and how far each cell is. */
+#include "sweep/sweep.h"
+
+#include "base/log.h"
+#include "observe/run_lock.h"
+#include "plugin/plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- a configuration as sorted lines */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* What does not change a run's numbers. */
+static bool is_neutral(const char *section, const char *line)
+{
+    return !strcmp(section, "[sweep]") || !strcmp(section, "[log]") || (!strcmp(section, "[run]") && !strncmp(line, "threads ", 8));
+}
+
+/* "[section] key = value" lines, sorted, so that the order of a file's lines does not matter. */
+static tare_status config_lines(const struct config *c, struct arena *a, const char **out, struct err *e)
+{
+    struct str text = {0}, line = {0}, sorted = {0};
+    const char *lines[2000];
+    int n = 0;
+    char section[80] = "";
+    tare_status status = config_dump(c, &text, e);
+    for (char *at = text.data; !status && at && *at && n < 2000;) {
+        char *end = strchr(at, '\n');
+        if (end) *end = 0;
+        if (*at == '[') {
+            snprintf(section, sizeof section, "%s", at);
+        } else if (*at && !is_neutral(section, at)) {
+            str_clear(&line);
+            status = str_addf(&line, e, "%s %s", section, at);
+            if (!status) status = arena_strdup(a, line.data, line.size, (char **)(uintptr_t)&lines[n++], e);
+        }
+        at = end ? end + 1 : NULL;
+    }
+    qsort(lines, (size_t)n, sizeof *lines, by_text);
+    for (int i = 0; !status && i < n; i++) status = str_addf(&sorted, e, "%s\n", lines[i]);
+    if (!status) status = arena_strdup(a, sorted.data, sorted.size, (char **)(uintptr_t)out, e);
+    str_free(&text);
+    str_free(&line);
+    str_free(&sorted);
+    return status;
+}
+
+/* The first line in which two configurations differ, for a message. */
+static void first_difference(const char *a, const char *b, char *out, size_t size)
+{
+    while (*a && *b) {
+        const size_t n = strcspn(a, "\n"), m = strcspn(b, "\n");
+        if (n != m || strncmp(a, b, n)) break;
+        a += n + 1;
+        b += m + 1;
+    }
+    snprintf(out, size, "%.*s (now: %.*s)", (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
+}
+
+/* ---------------------------------------------------------------- jobs */
+
+static tare_status add_argument(struct sweep *s, struct sweep_job *job, int64_t *n, struct err *e, const char *format,
+                                const char *x, const char *y)
+{
+    struct str text = {0};
+    tare_status status = str_addf(&text, e, "%s", "");
+    for (const char *f = format; !status && *f; f++)
+        status = *f == '1' ? str_add(&text, x, -1, e) : *f == '2' ? str_add(&text, y, -1, e) : str_add(&text, f, 1, e);
+    if (!status) status = arena_strdup(&s->arena, text.data, text.size, (char **)(uintptr_t)&job->argv[*n], e);
+    if (!status) ++*n;
+    str_free(&text);
+    return status;
+}
+
+/* tare train FILE overrides axes run.dir run.name run.threads; room for --resume is left. */
+static tare_status make_arguments(struct sweep *s, const struct sweep_cell *cell, struct sweep_job *job, struct err *e)
+{
+    char threads[32];
+    int64_t n = 0;
+    snprintf(threads, sizeof threads, "%lld", (long long)s->threads);
+    TRY(arena_new(&s->arena, const char *, s->n_overrides + s->plan.n_axes + 10, &job->argv, e));
+    TRY(add_argument(s, job, &n, e, "tare", "", ""));
+    TRY(add_argument(s, job, &n, e, "train", "", ""));
+    TRY(add_argument(s, job, &n, e, "1", s->file, ""));
+    for (int64_t i = 0; i < s->n_overrides; i++)
+        if (strncmp(s->overrides[i], "sweep.", 6)) TRY(add_argument(s, job, &n, e, "1", s->overrides[i], ""));
+    for (int64_t i = 0; i < s->plan.n_axes; i++)
+        if (cell->value[i]) TRY(add_argument(s, job, &n, e, "1=2", s->plan.axes[i].key, cell->value[i]));
+    TRY(add_argument(s, job, &n, e, "run.name=1", cell->name, ""));
+    TRY(add_argument(s, job, &n, e, "run.dir=1", job->dir, ""));
+    return add_argument(s, job, &n, e, "run.threads=1", threads, "");
+}
+
+static tare_status check_estimator(const struct config *c, struct err *e)
+{
+    const struct plugin *p;
+    const tare_value *values;
+    struct arena a;
+    const struct plugin_search search = {.config_dir = c->dir};
+    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    arena_init(&a, "parameters");
+    const tare_status status = plugin_params(p, c->params, &a, &values, e);
+    arena_free(&a);
+    return status;
+}
+
+/* A table of a metric that no run records would be found out only at the end. */
+static tare_status check_metric(const struct sweep *s, const struct config *c, struct err *e)
+{
+    if (strncmp(s->plan.metric, "eval/", 5) || (*c->data.eval && (c->eval.after || c->eval.every))) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "sweep.metric = %s, but the run does not evaluate; set data.eval and eval.after = true, or another metric",
+         s->plan.metric);
+}
+
+static tare_status take_config(struct sweep *s, struct sweep_job *job, const struct config *c, struct err *e)
+{
+    const char *path = NULL;
+    TRY(check_estimator(c, e));
+    TRY(check_metric(s, c, e));
+    TRY(config_lines(c, &s->arena, &job->config, e));
+    job->steps = c->train.steps;
+    if (c->model.warm_start[0]) TRY(arena_strdup(&s->arena, c->model.path, -1, (char **)(uintptr_t)&job->shared[0], e));
+    for (const struct config_param *p = c->params; p; p = p->next)
+        if (!strncmp(p->section, "clusterer.", 10) && !strcmp(p->section + 10, c->clusterer.codebook) && !strcmp(p->key, "path"))
+            path = p->value;
+    if (path && *path) TRY(arena_strdup(&s->arena, path, -1, (char **)(uintptr_t)&job->shared[1], e));
+    return TARE_OK;
+}
+
+static tare_status make_job(struct sweep *s, int64_t i, struct err *e)
+{
+    struct sweep_job *job = &s->jobs[i];
+    const struct sweep_cell *cell = &s->plan.cells[i];
+    struct config c;
+    int64_t n = 0;
+    job->lock[0] = job->lock[1] = -1;
+    TRY(fs_join(job->dir, s->plan.dir, cell->name, e));
+    TRY(make_arguments(s, cell, job, e));
+    while (job->argv[3 + n]) n++;
+    if (config_load(&c, s->file, job->argv + 3, n, e)) return err_prefix(e, "cell %s", cell->name);
+    const tare_status status = take_config(s, job, &c, e);
+    config_free(&c);
+    return status ? err_prefix(e, "cell %s", cell->name) : TARE_OK;
+}
+
+static tare_status option_int(const struct config *c, const char *key, int64_t least, int64_t *out, struct err *e)
+{
+    const char *text = sweep_option(c, key);
+    *out = least;
+    if (!text) return TARE_OK;
+    if (str_to_int(text, out, e) || *out < least || *out > 4096)
+        FAIL(e, TARE_E_CONFIG, "%s: sweep.%s = %s: allowed are %lld to 4096", config_where(c, "sweep", key), key, text,
+             (long long)least);
+    return TARE_OK;
+}
+
+static tare_status read_options(struct sweep *s, const struct config *c, struct err *e)
+{
+    const char *slurm = sweep_option(c, "slurm");
+    TRY(option_int(c, "threads", 1, &s->threads, e));
+    TRY(option_int(c, "concurrent", 0, &s->concurrent, e));
+    if (!s->concurrent) {
+        s->concurrent = sysconf(_SC_NPROCESSORS_ONLN) / s->threads;
+        if (s->concurrent < 1) s->concurrent = 1;
+    }
+    return arena_strdup(&s->arena, slurm ? slurm : "", -1, (char **)(uintptr_t)&s->slurm, e);
+}
+
+tare_status sweep_open(struct sweep *s, const char *file, const char *const *overrides, int64_t n, struct err *e)
+{
+    struct config c;
+    *s = (struct sweep){.file = file, .overrides = overrides, .n_overrides = n};
+    arena_init(&s->arena, "sweep");
+    tare_status status = config_load(&c, file, overrides, n, e);
+    if (!status) {
+        status = sweep_grid(&c, &s->arena, &s->plan, e);
+        if (!status) status = read_options(s, &c, e);
+        config_free(&c);
+    }
+    if (!status) status = arena_new(&s->arena, struct sweep_job, s->plan.n_cells + 1, &s->jobs, e);
+    for (int64_t i = 0; !status && i < s->plan.n_cells; i++) status = make_job(s, i, e);
+    return status;
+}
+
+void sweep_close(struct sweep *s)
+{
+    for (int64_t i = 0; s->jobs && i < s->plan.n_cells; i++) sweep_unlock_shared(&s->jobs[i], true);
+    sweep_db_close(s->db);
+    arena_free(&s->arena);
+    *s = (struct sweep){0};
+}
+
+tare_status sweep_begin(struct sweep *s, struct err *e)
+{
+    TRY(fs_mkdirs(s->plan.dir, e));
+    TRY(sweep_plan_write(&s->plan, e));
+    return sweep_db_open(s->plan.dir, &s->db, e);
+}
+
+/* ---------------------------------------------------------------- how far */
+
+/* The folder's run was made by the configuration that the cell has now. */
+static tare_status check_same(struct sweep *s, const struct sweep_job *job, struct err *e)
+{
+    char path[FS_PATH], difference[400];
+    struct config c;
+    struct arena a;
+    const char *lines;
+    TRY(fs_join(path, job->dir, "config.ini", e));
+    if (!fs_exists(path)) return TARE_OK;
+    TRY(config_load(&c, path, NULL, 0, e));
+    arena_init(&a, "configuration");
+    tare_status status = config_lines(&c, &a, &lines, e);
+    if (!status && strcmp(lines, job->config)) {
+        first_difference(lines, job->config, difference, sizeof difference);
+        status = err_set(e, TARE_E_STATE, __FILE__, __LINE__,
+                         "%s was run with another configuration: %s; give the sweep another name, or remove %s", job->dir,
+                         difference, s->plan.dir);
+    }
+    arena_free(&a);
+    config_free(&c);
+    return status;
+}
+
+static tare_status look(struct sweep *s, int64_t i, bool retry, struct err *e)
+{
+    struct sweep_job *job = &s->jobs[i];
+    char status[16], run[16], lock[FS_PATH];
+    int64_t step;
+    TRY(sweep_db_get(s->db, s->plan.cells[i].name, &s->arena, status, &job->attempts, &job->error, e));
+    TRY(check_same(s, job, e));
+    TRY(fs_join(lock, job->dir, "lock", e));
+    TRY(run_last_step(job->dir, &step, e));
+    TRY(sweep_db_run_status(s->db, job->dir, run, e));
+    if (sweep_is_locked(lock))
+        job->state = SWEEP_ELSEWHERE;
+    else if (step >= job->steps && (!strcmp(status, "done") || !strcmp(run, "done")))
+        job->state = SWEEP_DONE;
+    else if (!strcmp(status, "failed") && !retry)
+        job->state = SWEEP_FAILED;
+    else
+        job->state = SWEEP_PENDING;
+    return TARE_OK;
+}
+
+tare_status sweep_look(struct sweep *s, bool retry, struct err *e)
+{
+    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look(s, i, retry, e));
+    return TARE_OK;
+}

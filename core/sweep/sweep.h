@@ -1,0 +1,112 @@
+/* `tare sweep`: one run for each cell of the grid in [sweep].
+ *
+ *   [sweep]
+ *   name = study                  runs go to runs/NAME/CELL, their numbers to runs/NAME/runs.db; default: the file's name
+ *   dir = runs/study              the folder itself, where it should be another
+ *   threads = 1                   of each run
+ *   concurrent = 0                runs at a time; 0: as many as there are cores for
+ *   metric = eval/reward          of the table, with :last :first :mean :max :min :tail behind it (default last)
+ *   baseline = estimator.plugin=grpo
+ *   pair = a.x, a.y | b.z, c.w    lists that advance together (equal lengths); all others are crossed
+ *   slurm = --partition=cpu --time=02:00:00
+ *   estimator.plugin = grpo, bv_blend                   an axis: every key with a dot
+ *   run.seed = 1..10
+ *   estimator.bv_blend.temperature = log 0.01..1 x 5    5 values in equal ratios; without log: in equal differences
+ *   train.steps = 100..300 step 100
+ *   verifier.plugins = math | math, length              | separates values that hold commas
+ *
+ * A parameter of a plugin ([estimator.NAME] and so on) counts only in cells that run the plugin; cells that are equal then are one cell.
+ * Cells are in the order of the seeds, so that a sweep that is cut short has all variants of some seeds.
+ *
+ * Runs are processes of this program. One is finished when its metrics hold train.steps and runs.db says so; a finished one is never
+ * repeated, one that was killed goes on from its last checkpoint, one that an earlier, killed sweep left running is waited for. What several
+ * cells need first (the warm-started model, the codebook's file) is made by one of them while the others wait, across processes and machines
+ * by a lock file beside it.
+ *
+ * Errors: TARE_E_CONFIG for the section (file:line), TARE_E_STATE when a finished cell was run with another configuration (naming the keys)
+ * or another sweep works in the folder, TARE_E_CANCELLED after an interruption. Not thread-safe; signals are caught. */
+#ifndef TARE_CORE_SWEEP_H
+#define TARE_CORE_SWEEP_H
+
+#include "base/fs.h"
+#include "config/config.h"
+#include "observe/run_data.h"
+#include "observe/sweep_plan.h"
+
+struct sweep_job { /* one cell, as the scheduler sees it */
+    enum sweep_state { SWEEP_PENDING, SWEEP_RUNNING, SWEEP_ELSEWHERE, SWEEP_DONE, SWEEP_FAILED } state;
+    char dir[FS_PATH];
+    const char **argv; /* of the run; NULL-ended */
+    int64_t steps, attempts;
+    const char *shared[2]; /* what is made once: model.path with a warm start, the codebook's file; NULL: nothing */
+    int lock[2];           /* -1: not held */
+    int pid;
+    double began;
+    const char *config; /* its sorted "section.key = value" lines */
+    const char *error;  /* the last line of a failed run */
+};
+
+struct sweep {
+    struct arena arena;
+    struct sweep_plan plan;
+    const char *file, *slurm;
+    const char *const *overrides;
+    int64_t n_overrides, concurrent, threads;
+    struct sweep_job *jobs; /* [plan.n_cells] */
+    struct sweep_db *db;
+};
+
+struct sweep_mode {
+    bool retry;   /* failed cells too */
+    int64_t cell; /* this one alone (a task of a Slurm array); -1: all */
+};
+
+/* ---- grid.c: [sweep] of a loaded configuration as axes and cells. Pure. */
+tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_plan *out, struct err *e);
+/* An option of [sweep] as text; NULL: not given. */
+const char *sweep_option(const struct config *c, const char *key);
+/* ---- values.c: "log 0.01..1 x 5" and so on as texts. where: for messages. */
+tare_status sweep_values(const char *text, const char *where, struct arena *a, const char ***values, int64_t *n, struct err *e);
+
+/* Shortest text of x; whole numbers without an exponent. buffer of 32 bytes. */
+const char *sweep_number(char *buffer, double x);
+
+/* ---- sweep.c */
+/* Reads the configuration, makes every cell's own and checks it. Nothing is written. */
+tare_status sweep_open(struct sweep *s, const char *file, const char *const *overrides, int64_t n, struct err *e);
+void sweep_close(struct sweep *s);
+/* Finds out how far each cell is: from its folder and the database. */
+tare_status sweep_look(struct sweep *s, bool retry, struct err *e);
+/* Opens the database, writes sweep.json. */
+tare_status sweep_begin(struct sweep *s, struct err *e);
+
+/* ---- scheduler.c */
+tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err *e);
+
+/* ---- slurm.c: an sbatch script for the cells that are not done yet, as text; and its submission */
+tare_status sweep_slurm_script(const struct sweep *s, struct str *out, struct err *e);
+tare_status sweep_slurm_submit(struct sweep *s, struct err *e);
+
+/* ---- suggest.c: lines of [sweep] for the parameters that a plugin declares sweepable */
+tare_status sweep_suggest(const char *plugin, struct str *out, struct err *e);
+
+/* ---- lock.c: what cells share */
+bool sweep_is_locked(const char *file); /* another process holds flock on it */
+/* All that job needs is there, or is this job's to make (locks held). false: another one is making it. */
+tare_status sweep_lock_shared(struct sweep_job *job, bool *ready, struct err *e);
+/* Lets go of the locks of what is there by now; all: of all. */
+void sweep_unlock_shared(struct sweep_job *job, bool all);
+
+/* ---- database.c: cells(cell, dir, status, attempts, seconds, value, error, updated) in DIR/runs.db */
+tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e);
+void sweep_db_close(struct sweep_db *d);
+/* value NAN: none; error NULL: none. */
+tare_status sweep_db_set(struct sweep_db *d, const char *cell, const char *dir, const char *status, int64_t attempts,
+                         double seconds, double value, const char *error, struct err *e);
+/* status "" when there is no row; error in the arena or NULL. */
+tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, char status[16], int64_t *attempts,
+                         const char **error, struct err *e);
+/* What the run itself wrote last in the table of runs: "done", "running", ...; "" when nothing. */
+tare_status sweep_db_run_status(struct sweep_db *d, const char *dir, char status[16], struct err *e);
+
+#endif

@@ -1,0 +1,110 @@
+#include "template/chat.h"
+
+#include "base/arena.h"
+#include "base/fs.h"
+
+#include <string.h>
+
+struct chat {
+    struct template *template;
+    json_t *variables; /* bos_token, eos_token, ... */
+};
+
+/* chat_template of tokenizer_config.json: a string, or a list of {"name","template"} of which "default" is taken. */
+static const json_t *template_of(const json_t *config)
+{
+    const json_t *t = json_object_get(config, "chat_template"), *entry;
+    size_t i;
+    if (json_is_string(t)) return t;
+    json_array_foreach(t, i, entry)
+    {
+        if (!strcmp(json_text_or(entry, "name", ""), "default")) return json_object_get(entry, "template");
+    }
+    return NULL;
+}
+
+static tare_status set_variables(struct chat *c, const json_t *config, struct err *e)
+{
+    static const char *const names[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
+    c->variables = json_object();
+    bool failed = !c->variables;
+    for (int k = 0; k < 4; k++) {
+        const json_t *v = json_object_get(config, names[k]);
+        if (json_is_object(v)) v = json_object_get(v, "content");
+        if (json_is_string(v))
+            failed |= json_object_set_new(c->variables, names[k], json_stringn(json_string_value(v), json_string_length(v))) != 0;
+    }
+    failed |=
+        json_object_set_new(c->variables, "tools", json_null()) || json_object_set_new(c->variables, "documents", json_null());
+    if (failed) FAIL(e, TARE_E_NOMEM, "no memory for the variables of a chat template");
+    return TARE_OK;
+}
+
+static tare_status read_template(struct chat *c, const char *folder, const char *file, const json_t *config,
+                                 const char *config_path, struct err *e)
+{
+    char path[FS_PATH];
+    struct str text = {0};
+    if (file && *file)
+        snprintf(path, sizeof path, "%s", file);
+    else
+        TRY(fs_join(path, folder, "chat_template.jinja", e));
+    if ((file && *file) || fs_exists(path)) {
+        tare_status status = fs_read_all(path, &text, e);
+        if (!status) status = template_parse(text.data, text.size, path, &c->template, e);
+        str_free(&text);
+        return status;
+    }
+    const json_t *t = template_of(config);
+    if (!json_is_string(t))
+        FAIL(e, TARE_E_NOT_FOUND,
+             "%s has no chat template (neither chat_template.jinja nor chat_template in tokenizer_config.json); give one with "
+             "data.chat_template or template=FILE, or set data.prompt = plain",
+             folder);
+    snprintf(path, sizeof path, "%.4000s (chat_template)", config_path);
+    return template_parse(json_string_value(t), (int64_t)json_string_length(t), path, &c->template, e);
+}
+
+tare_status chat_load(const char *folder, const char *file, struct chat **out, struct err *e)
+{
+    char config_path[FS_PATH];
+    json_t *config = NULL;
+    struct chat *c;
+    *out = NULL;
+    TRY(fs_join(config_path, folder, "tokenizer_config.json", e));
+    TRY(mem_new(sizeof *c, (void **)&c, e));
+    tare_status status = TARE_OK;
+    if (fs_exists(config_path)) status = json_read_file(config_path, &config, e);
+    if (!status) status = set_variables(c, config, e);
+    if (!status) status = read_template(c, folder, file, config, config_path, e);
+    json_decref(config);
+    if (status)
+        chat_free(c);
+    else
+        *out = c;
+    return status;
+}
+
+void chat_free(struct chat *c)
+{
+    if (!c) return;
+    template_free(c->template);
+    json_decref(c->variables);
+    mem_free(c);
+}
+
+tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
+                        struct str *out, struct err *e)
+{
+    json_t *variables = json_copy(c->variables); /* shallow */
+    bool failed = !variables || json_object_set(variables, "messages", (json_t *)messages);
+    failed = failed || json_object_set_new(variables, "add_generation_prompt", json_boolean(add_generation_prompt));
+    if (!failed && extra) failed = json_object_update(variables, (json_t *)extra) != 0;
+    tare_status status = TARE_OK;
+    if (failed)
+        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the variables of a chat template");
+    else
+        status = template_render(c->template, variables, out, e);
+    json_decref(variables);
+    return status;
+}

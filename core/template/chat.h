@@ -1,0 +1,20 @@
+/* A model's chat template with the variables that transformers gives it (bos_token, eos_token, ...).
+ * Threads: a loaded chat may be rendered from several threads. */
+#ifndef TARE_CORE_CHAT_H
+#define TARE_CORE_CHAT_H
+
+#include "template/template.h"
+
+#include <stdbool.h>
+
+struct chat;
+
+/* folder: chat_template.jinja, or chat_template of tokenizer_config.json (its "default" when there are several). file: a template
+ * in place of the folder's; NULL or empty: none. Fails with TARE_E_NOT_FOUND when neither has one. */
+tare_status chat_load(const char *folder, const char *file, struct chat **out, struct err *e);
+void chat_free(struct chat *c);
+/* messages: JSON array of {"role","content",...}. extra: more variables, or NULL. Appends to out. */
+tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
+                        struct str *out, struct err *e);
+
+#endif

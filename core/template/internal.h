@@ -1,0 +1,205 @@
+/* Syntax tree, values and built-in functions of the template language. Internal to the data folder. */
+#ifndef TARE_CORE_TEMPLATE_INTERNAL_H
+#define TARE_CORE_TEMPLATE_INTERNAL_H
+
+#include "base/arena.h"
+#include "template/template.h"
+
+#include <stdbool.h>
+
+/* ---------------------------------------------------------------- values; memory in the arena of one rendering */
+
+enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT };
+
+struct value {
+    enum value_type type;
+    union {
+        int64_t i; /* also of a bool */
+        double f;
+        tare_text s; /* of undefined: the name, for messages */
+        struct list *list;
+        struct dict *dict;
+    };
+};
+
+struct list {
+    struct value *items;
+    int64_t n;
+};
+
+struct dict { /* in insertion order */
+    struct dict_entry {
+        tare_text key;
+        struct value value;
+    } * entries;
+    int64_t n, capacity;
+    bool namespace;
+};
+
+/* ---------------------------------------------------------------- tokens */
+
+enum token_kind { T_TEXT, T_OUT, T_OUT_END, T_TAG, T_TAG_END, T_NAME, T_STRING, T_INT, T_FLOAT, T_OP, T_END };
+
+struct token {
+    enum token_kind kind;
+    int line;
+    tare_text text;
+    int64_t i;
+    double f;
+};
+
+struct tokens {
+    struct token *items;
+    int64_t n, capacity;
+};
+
+/* Strings land in the arena. */
+tare_status template_lex(const char *source, int64_t n, const char *where, struct arena *arena, struct tokens *out, struct err *e);
+
+/* ---------------------------------------------------------------- tree; memory in the template's arena */
+
+enum node_kind {
+    S_TEXT,
+    S_OUT,
+    S_IF,
+    S_FOR,
+    S_SET,
+    S_SET_BLOCK,
+    S_BREAK,
+    S_CONTINUE,
+    E_CONST,
+    E_NAME,
+    E_LIST,
+    E_DICT,
+    E_ATTRIBUTE,
+    E_ITEM,
+    E_SLICE,
+    E_FUNCTION,
+    E_METHOD,
+    E_FILTER,
+    E_TEST,
+    E_NOT,
+    E_NEGATE,
+    E_AND,
+    E_OR,
+    E_BINARY,
+    E_COMPARE,
+    E_COND
+};
+
+enum operation {
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_FLOORDIV,
+    OP_MOD,
+    OP_CONCAT,
+    OP_EQ,
+    OP_NE,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_IN,
+    OP_NOT_IN
+};
+
+struct node {
+    enum node_kind kind;
+    int line;
+    enum operation op;
+    tare_text name, name2; /* variable, attribute; loop targets; attribute of a namespace */
+    struct value constant;
+    struct node *a, *b, *c;        /* operands */
+    struct node *body, *otherwise; /* statements, linked by next */
+    struct node *args, *next;      /* args linked by next, a keyword in its name2 */
+    const struct builtin *builtin;
+};
+
+struct template
+{
+    struct arena arena;
+    const char *where;
+    struct node *body;
+};
+
+/* ---------------------------------------------------------------- rendering */
+
+enum { MAX_ARGS = 4, MAX_NESTING = 100, MAX_FRAMES = 64 };
+
+struct render {
+    const struct template *t;
+    struct arena arena;
+    struct str *out;
+    struct err *e;
+    struct scope {
+        struct dict names[MAX_FRAMES]; /* innermost last */
+        int n;
+    } scope;
+    int64_t work;  /* steps so far, long strings counting for more */
+    int64_t begin; /* size of out before */
+    int depth;
+};
+
+struct call { /* of a function, method, filter or test */
+    struct render *r;
+    int line;
+    struct value self;           /* of methods, filters and tests */
+    struct value *arg[MAX_ARGS]; /* in the order of the builtin's parameters; NULL: not given */
+    struct value rest[MAX_ARGS]; /* storage */
+    struct dict *named;          /* of functions that take any keywords */
+};
+
+typedef tare_status (*builtin_call)(struct call *c, struct value *out);
+
+struct builtin {
+    const char *name;
+    builtin_call call;
+    const char *params; /* names separated by commas, "*": any keywords, "": none */
+    int required;
+};
+
+const struct builtin *find_function(tare_text name);
+const struct builtin *find_method(tare_text name);
+const struct builtin *find_filter(tare_text name);
+const struct builtin *find_string_filter(tare_text name); /* strings.c */
+const struct builtin *find_test(tare_text name);
+
+/* Fails with file:line. */
+tare_status render_fail(struct render *r, int line, const char *format, ...) ERR_PRINTF(3, 4);
+tare_status spend(struct render *r, int line, int64_t work);
+tare_status take(struct render *r, int line, int64_t n, void **out);
+tare_status call_builtin(struct call *c, const struct builtin *b, struct value *out);
+
+/* value.c */
+bool truthy(struct value v);
+tare_status equal(struct render *r, int line, struct value a, struct value b, bool *out);
+const char *type_name(struct value v);
+bool text_is(tare_text t, const char *s);
+struct value string_value(const char *data, int64_t n);
+struct value bool_value(bool b);
+struct value int_value(int64_t i);
+tare_status new_list(struct render *r, int line, int64_t n, struct value *out);
+tare_status new_dict(struct render *r, int line, struct value *out);
+struct value *dict_find(const struct dict *d, tare_text key);
+tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v);
+tare_status from_json(struct render *r, const json_t *j, int depth, struct value *out);
+/* A list of what iterating gives: items, keys, characters. */
+tare_status iterate(struct render *r, int line, struct value v, struct list **out);
+tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
+tare_status get_item(struct render *r, int line, struct value v, struct value key, struct value *out);
+tare_status get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out);
+tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
+int64_t count_chars(tare_text t);
+bool is_python_space(int32_t c);
+
+/* print.c */
+/* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
+tare_status print_text(struct render *r, int line, struct value v, struct str *out);
+tare_status print_json(struct render *r, int line, struct value v, int64_t indent, int level, struct str *out);
+/* The string itself, or str() of anything else. */
+tare_status as_text(struct render *r, int line, struct value v, tare_text *out);
+tare_status keep_text(struct render *r, int line, struct str *text, struct value *out); /* copies into the arena, frees text */
+
+#endif

@@ -1,0 +1,276 @@
+/* Template source -> tokens, with Jinja's rules for white space: trim_blocks, lstrip_blocks, "-" and "+" at a tag's ends. */
+#include "base/utf8.h"
+#include "template/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct lexer {
+    const char *p, *end, *where;
+    struct arena *arena;
+    struct tokens *out;
+    struct err *e;
+    int line;
+    bool line_starting; /* the text before p ends a line, or there is none */
+};
+
+#define LEX_FAIL(L, CODE, ...)                                                                                                     \
+    do {                                                                                                                           \
+        err_set((L)->e, (CODE), __FILE__, __LINE__, __VA_ARGS__);                                                                  \
+        return err_prefix((L)->e, "%s:%d", (L)->where, (L)->line);                                                                 \
+    } while (0)
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool starts(const struct lexer *l, const char *s)
+{
+    const size_t n = strlen(s);
+    return (size_t)(l->end - l->p) >= n && !memcmp(l->p, s, n);
+}
+
+static void advance(struct lexer *l, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) l->line += l->p[i] == '\n';
+    if (n) l->line_starting = l->p[n - 1] == '\n';
+    l->p += n;
+}
+
+static tare_status add(struct lexer *l, struct token token)
+{
+    TRY(mem_grow((void **)&l->out->items, &l->out->capacity, l->out->n + 1, sizeof token, l->e));
+    token.line = l->line;
+    l->out->items[l->out->n++] = token;
+    return TARE_OK;
+}
+
+/* Size of a tag's end at p (mark is "}}", "%}" or "#}"), with the white space it takes along; 0 if there is none. */
+static int64_t end_size(const struct lexer *l, const char *mark)
+{
+    const int sign = l->p < l->end && (*l->p == '-' || (*l->p == '+' && mark[0] != '}'));
+    if (l->end - l->p < 2 + sign || memcmp(l->p + sign, mark, 2)) return 0;
+    const char *stop = l->p + 2 + sign;
+    if (sign && *l->p == '-')
+        while (stop < l->end && is_space(*stop)) stop++;
+    else if (!sign && mark[0] != '}' && stop < l->end && *stop == '\n') /* trim_blocks */
+        stop++;
+    return stop - l->p;
+}
+
+/* ---------------------------------------------------------------- inside a tag */
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The escape behind a backslash, *p at the letter; returns the bytes written, -1 for a malformed one. */
+static int escape(const char **p, const char *end, char *out)
+{
+    static const char letters[] = "ntrabfv\\'\"", meant[] = "\n\t\r\a\b\f\v\\'\"";
+    const char c = *(*p)++;
+    const char *simple = strchr(letters, c);
+    if (c && simple) return *out = meant[simple - letters], 1;
+    if (c == '\n') return 0;
+    const int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    int32_t code = 0;
+    if (digits) {
+        for (int i = 0; i < digits; i++, (*p)++) {
+            const int h = *p < end ? hex_digit(**p) : -1;
+            if (h < 0 || code > 0x110000) return -1;
+            code = code << 4 | h;
+        }
+        return code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? -1 : utf8_put(out, code);
+    }
+    if (c >= '0' && c <= '7') {
+        code = c - '0';
+        for (int i = 1; i < 3 && *p < end && **p >= '0' && **p <= '7'; i++) code = code << 3 | (*(*p)++ - '0');
+        return utf8_put(out, code);
+    }
+    return out[0] = '\\', out[1] = c, 2; /* Python leaves unknown ones as they are */
+}
+
+static tare_status lex_string(struct lexer *l)
+{
+    const char quote = *l->p, *p = l->p + 1;
+    char *text;
+    int64_t n = 0;
+    while (p < l->end && *p != quote) p += *p == '\\' ? 2 : 1;
+    if (p >= l->end) LEX_FAIL(l, TARE_E_INVALID, "a string is not closed");
+    const char *stop = p;
+    TRY(arena_push(l->arena, stop - l->p + 8, (void **)&text, l->e));
+    for (p = l->p + 1; p < stop;) {
+        if (*p != '\\') {
+            text[n++] = *p++;
+            continue;
+        }
+        p++;
+        const int size = escape(&p, stop, text + n);
+        if (size < 0) LEX_FAIL(l, TARE_E_INVALID, "a string holds a malformed escape");
+        n += size;
+    }
+    if (str_utf8_error(text, n)) LEX_FAIL(l, TARE_E_INVALID, "a string holds a malformed escape"); /* cut through a character */
+    TRY(add(l, (struct token){.kind = T_STRING, .text = {text, n}}));
+    advance(l, stop + 1 - l->p);
+    return TARE_OK;
+}
+
+static tare_status lex_number(struct lexer *l)
+{
+    char digits[64];
+    int64_t n = 0;
+    bool real = false;
+    const char *p = l->p;
+    for (; p < l->end && n < 60; p++) {
+        const bool point = *p == '.' && !real && p + 1 < l->end && p[1] >= '0' && p[1] <= '9';
+        if (!(*p >= '0' && *p <= '9') && !point && *p != '_') break;
+        real |= point;
+        if (*p != '_') digits[n++] = *p;
+    }
+    const char *behind = p < l->end && *p == 'e' ? p + 1 : p;
+    if (behind > p && behind < l->end && (*behind == '+' || *behind == '-')) behind++;
+    if (behind > p && behind < l->end && *behind >= '0' && *behind <= '9' && n < 40) { /* an exponent */
+        real = true;
+        while (behind < l->end && *behind >= '0' && *behind <= '9' && behind - p < 20) behind++;
+        memcpy(digits + n, p, (size_t)(behind - p));
+        n += behind - p;
+        p = behind;
+    }
+    digits[n] = 0;
+    struct token t = {.kind = real ? T_FLOAT : T_INT};
+    if (p < l->end && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9')))
+        LEX_FAIL(l, TARE_E_UNSUPPORTED, "a number of this form is not supported");
+    const tare_status status = real ? str_to_double(digits, &t.f, l->e) : str_to_int(digits, &t.i, l->e);
+    if (status) return err_prefix(l->e, "%s:%d", l->where, l->line);
+    TRY(add(l, t));
+    advance(l, p - l->p);
+    return TARE_OK;
+}
+
+static bool name_char(char c, bool first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
+}
+
+static tare_status lex_name(struct lexer *l)
+{
+    const char *p = l->p;
+    while (p < l->end && name_char(*p, p == l->p)) p++;
+    char *text;
+    TRY(arena_strdup(l->arena, l->p, p - l->p, &text, l->e));
+    TRY(add(l, (struct token){.kind = T_NAME, .text = {text, p - l->p}}));
+    advance(l, p - l->p);
+    return TARE_OK;
+}
+
+static tare_status lex_operator(struct lexer *l)
+{
+    static const char *const operators[] = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "/", "*", "%", "~", "[",
+                                            "]",  "(",  ")",  "{",  "}",  "<",  ">", "=", ".", ":", "|", ",", ";"};
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (starts(l, operators[i])) {
+            const int64_t n = (int64_t)strlen(operators[i]);
+            TRY(add(l, (struct token){.kind = T_OP, .text = {operators[i], n}}));
+            advance(l, n);
+            return TARE_OK;
+        }
+    LEX_FAIL(l, TARE_E_INVALID, "unexpected character '%.1s' (code %d)", *l->p >= ' ' && *l->p <= '~' ? l->p : "?",
+             (unsigned char)*l->p);
+}
+
+/* Up to and with the tag's end. */
+static tare_status lex_inside(struct lexer *l, const char *mark, enum token_kind end_kind)
+{
+    int open = 0; /* brackets: }} inside a dict is two braces */
+    for (;;) {
+        while (l->p < l->end && is_space(*l->p)) advance(l, 1);
+        if (l->p >= l->end) LEX_FAIL(l, TARE_E_INVALID, "a tag is not closed with %s", mark);
+        const int64_t n = open ? 0 : end_size(l, mark);
+        if (n) {
+            TRY(add(l, (struct token){.kind = end_kind}));
+            advance(l, n);
+            return TARE_OK;
+        }
+        const char c = *l->p;
+        open += c == '(' || c == '[' || c == '{';
+        open -= (c == ')' || c == ']' || c == '}') && open > 0;
+        if (c == '"' || c == '\'')
+            TRY(lex_string(l));
+        else if (c >= '0' && c <= '9')
+            TRY(lex_number(l));
+        else if (name_char(c, true))
+            TRY(lex_name(l));
+        else
+            TRY(lex_operator(l));
+    }
+}
+
+/* ---------------------------------------------------------------- text between tags */
+
+static tare_status lex_comment(struct lexer *l)
+{
+    for (; l->p < l->end; advance(l, 1)) {
+        const int64_t n = end_size(l, "#}");
+        if (!n) continue;
+        advance(l, n);
+        return TARE_OK;
+    }
+    LEX_FAIL(l, TARE_E_INVALID, "a comment is not closed with #}");
+}
+
+/* Text up to the tag that opens at `open` (or the end), less what that tag strips. */
+static tare_status lex_text(struct lexer *l, const char *open)
+{
+    const char *stop = open, sign = open + 2 < l->end ? open[2] : 0;
+    if (open < l->end && sign == '-') {
+        while (stop > l->p && is_space(stop[-1])) stop--;
+    } else if (open < l->end && sign != '+' && open[1] != '{') { /* lstrip_blocks */
+        const char *p = open;
+        while (p > l->p && is_space(p[-1]) && p[-1] != '\n') p--;
+        if (p > l->p ? p[-1] == '\n' : l->line_starting) stop = p;
+    }
+    if (stop > l->p) {
+        char *text;
+        TRY(arena_strdup(l->arena, l->p, stop - l->p, &text, l->e));
+        TRY(add(l, (struct token){.kind = T_TEXT, .text = {text, stop - l->p}}));
+    }
+    advance(l, open - l->p);
+    return TARE_OK;
+}
+
+static tare_status lex_all(struct lexer *l)
+{
+    while (l->p < l->end) {
+        const char *open = l->p;
+        while (open < l->end && !(*open == '{' && open + 1 < l->end && (open[1] == '{' || open[1] == '%' || open[1] == '#')))
+            open++;
+        TRY(lex_text(l, open));
+        if (l->p >= l->end) break;
+        const char kind = l->p[1];
+        const bool sign = l->p + 2 < l->end && (l->p[2] == '-' || l->p[2] == '+');
+        if (kind != '#') TRY(add(l, (struct token){.kind = kind == '{' ? T_OUT : T_TAG}));
+        advance(l, 2 + sign);
+        if (kind == '#')
+            TRY(lex_comment(l));
+        else
+            TRY(lex_inside(l, kind == '{' ? "}}" : "%}", kind == '{' ? T_OUT_END : T_TAG_END));
+    }
+    return add(l, (struct token){.kind = T_END});
+}
+
+tare_status template_lex(const char *source, int64_t n, const char *where, struct arena *arena, struct tokens *out, struct err *e)
+{
+    char *text;
+    int64_t size = 0;
+    TRY(arena_push_raw(arena, n + 1, (void **)&text, e));
+    for (int64_t i = 0; i < n; i++) { /* \r\n and \r are newlines */
+        if (source[i] == '\r' && i + 1 < n && source[i + 1] == '\n') continue;
+        text[size++] = source[i] == '\r' ? '\n' : source[i];
+    }
+    if (size && text[size - 1] == '\n') size--;
+    struct lexer l = {
+        .p = text, .end = text + size, .where = where, .arena = arena, .out = out, .e = e, .line = 1, .line_starting = true};
+    return lex_all(&l);
+}

@@ -1,0 +1,175 @@
+/* Tokens -> tree: statements, whose expressions expression.c reads. */
+#include "template/parser.h"
+
+static tare_status parse_body(struct parser *p, const char *const *stops, struct node **out);
+
+static tare_status end_tag(struct parser *p)
+{
+    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_INVALID, "%%} is expected");
+    step(p);
+    return TARE_OK;
+}
+
+/* Behind {% if or {% elif. */
+static tare_status parse_if(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"elif", "else", "endif", NULL};
+    TRY(new_node(p, S_IF, out));
+    TRY(parse_expression(p, &(*out)->a));
+    TRY(end_tag(p));
+    TRY(parse_body(p, stops, &(*out)->body));
+    if (skip_name(p, "elif")) {
+        TRY(deeper(p));
+        TRY(parse_if(p, &(*out)->otherwise));
+        p->depth--;
+        return TARE_OK;
+    }
+    if (skip_name(p, "else")) {
+        TRY(end_tag(p));
+        TRY(parse_body(p, stops + 2, &(*out)->otherwise));
+    }
+    step(p);
+    return end_tag(p);
+}
+
+static tare_status parse_for(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"else", "endfor", NULL};
+    struct node *n;
+    TRY(new_node(p, S_FOR, &n));
+    *out = n;
+    TRY(expect_name(p, &n->name));
+    if (skip_op(p, ",")) TRY(expect_name(p, &n->name2));
+    if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'in' is expected; a loop has one or two variables");
+    TRY(parse_no_choice(p, &n->a)); /* an `if` behind it filters the loop */
+    if (skip_name(p, "if")) TRY(parse_expression(p, &n->b));
+    if (is_name(p, "recursive")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "recursive loops are not supported");
+    TRY(end_tag(p));
+    p->loops++;
+    TRY(parse_body(p, stops, &n->body));
+    p->loops--;
+    if (skip_name(p, "else")) {
+        TRY(end_tag(p));
+        TRY(parse_body(p, stops + 1, &n->otherwise));
+    }
+    step(p);
+    return end_tag(p);
+}
+
+static tare_status parse_set(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"endset", NULL};
+    struct node *n;
+    TRY(new_node(p, S_SET, &n));
+    *out = n;
+    TRY(expect_name(p, &n->name));
+    if (skip_op(p, ".")) TRY(expect_name(p, &n->name2));
+    if (skip_op(p, "=")) {
+        TRY(parse_expression(p, &n->a));
+        return end_tag(p);
+    }
+    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'=' is expected; set takes one variable");
+    n->kind = S_SET_BLOCK;
+    TRY(end_tag(p));
+    TRY(parse_body(p, stops, &n->body));
+    step(p);
+    return end_tag(p);
+}
+
+/* {% generation %} marks what the assistant said; the text inside is rendered as it is. */
+static tare_status parse_generation(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"endgeneration", NULL};
+    TRY(end_tag(p));
+    TRY(new_node(p, S_IF, out));
+    TRY(new_node(p, E_CONST, &(*out)->a));
+    (*out)->a->constant = bool_value(true);
+    TRY(parse_body(p, stops, &(*out)->body));
+    step(p);
+    return end_tag(p);
+}
+
+static tare_status parse_tag(struct parser *p, struct node **out)
+{
+    if (skip_name(p, "if")) return parse_if(p, out);
+    if (skip_name(p, "for")) return parse_for(p, out);
+    if (skip_name(p, "set")) return parse_set(p, out);
+    if (is_name(p, "generation")) return step(p), parse_generation(p, out);
+    if (is_name(p, "break") || is_name(p, "continue")) {
+        if (!p->loops) PARSE_FAIL(p, TARE_E_INVALID, "%.*s stands outside of a loop", (int)p->at->text.size, p->at->text.data);
+        TRY(new_node(p, is_name(p, "break") ? S_BREAK : S_CONTINUE, out));
+        step(p);
+        return end_tag(p);
+    }
+    if (p->at->kind == T_NAME)
+        PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the tag '%.*s' is not supported here", (int)p->at->text.size, p->at->text.data);
+    PARSE_FAIL(p, TARE_E_INVALID, "the name of a tag is expected");
+}
+
+static bool stops_here(const struct parser *p, const char *const *stops)
+{
+    for (; stops && *stops; stops++)
+        if (p->at->kind == T_TAG && p->at[1].kind == T_NAME && text_is(p->at[1].text, *stops)) return true;
+    return false;
+}
+
+/* Up to a tag named in stops (left at its name), or the end of the template. */
+static tare_status parse_body(struct parser *p, const char *const *stops, struct node **out)
+{
+    TRY(deeper(p));
+    *out = NULL;
+    while (!stops_here(p, stops)) {
+        if (p->at->kind == T_END) {
+            if (stops) PARSE_FAIL(p, TARE_E_INVALID, "the template ends before %s", stops[0]);
+            break;
+        }
+        if (p->at->kind == T_TEXT) {
+            TRY(new_node(p, S_TEXT, out));
+            (*out)->name = p->at->text;
+            step(p);
+        } else if (p->at->kind == T_OUT) {
+            step(p);
+            TRY(new_node(p, S_OUT, out));
+            TRY(parse_expression(p, &(*out)->a));
+            if (p->at->kind != T_OUT_END) PARSE_FAIL(p, TARE_E_INVALID, "}} is expected");
+            step(p);
+        } else {
+            step(p);
+            TRY(parse_tag(p, out));
+        }
+        out = &(*out)->next;
+    }
+    if (stops) step(p);
+    p->depth--;
+    return TARE_OK;
+}
+
+tare_status template_parse(const char *source, int64_t n, const char *where, struct template **out, struct err *e)
+{
+    struct template *t;
+    struct tokens tokens = {0};
+    char *name = NULL;
+    *out = NULL;
+    const int64_t bad = str_utf8_error(source, n);
+    if (bad) FAIL(e, TARE_E_INVALID, "%s: the template is not valid UTF-8 at byte %lld", where, (long long)bad);
+    TRY(mem_new(sizeof *t, (void **)&t, e));
+    arena_init(&t->arena, "chat template");
+    tare_status status = arena_strdup(&t->arena, where, -1, &name, e);
+    t->where = name;
+    if (!status) status = template_lex(source, n, where, &t->arena, &tokens, e);
+    struct parser p = {.at = tokens.items, .arena = &t->arena, .where = where, .e = e};
+    if (!status) status = parse_body(&p, NULL, &t->body);
+    mem_free(tokens.items);
+    if (status)
+        template_free(t);
+    else
+        *out = t;
+    return status;
+}
+
+void template_free(struct template *t)
+{
+    if (!t) return;
+    arena_free(&t->arena);
+    mem_free(t);
+}

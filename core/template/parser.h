@@ -1,0 +1,83 @@
+/* What the two halves of the parser share: its place among the tokens, and what steps over them. Internal to the data folder. */
+#ifndef TARE_CORE_TEMPLATE_PARSER_H
+#define TARE_CORE_TEMPLATE_PARSER_H
+
+#include "template/internal.h"
+
+struct parser {
+    const struct token *at; /* ends with T_END, which is never passed */
+    struct arena *arena;
+    const char *where;
+    struct err *e;
+    int depth, loops;
+};
+
+#define PARSE_FAIL(P, CODE, ...)                                                                                                   \
+    do {                                                                                                                           \
+        err_set((P)->e, (CODE), __FILE__, __LINE__, __VA_ARGS__);                                                                  \
+        return err_prefix((P)->e, "%s:%d", (P)->where, (P)->at->line);                                                             \
+    } while (0)
+
+/* expression.c */
+tare_status parse_expression(struct parser *p, struct node **out);
+/* Without `x if y else z`: an `if` behind it is left. */
+tare_status parse_no_choice(struct parser *p, struct node **out);
+
+static inline bool is_op(const struct parser *p, const char *op)
+{
+    return p->at->kind == T_OP && text_is(p->at->text, op);
+}
+
+static inline bool is_name(const struct parser *p, const char *name)
+{
+    return p->at->kind == T_NAME && text_is(p->at->text, name);
+}
+
+static inline void step(struct parser *p)
+{
+    if (p->at->kind != T_END) p->at++;
+}
+
+static inline bool skip_op(struct parser *p, const char *op)
+{
+    const bool yes = is_op(p, op);
+    if (yes) step(p);
+    return yes;
+}
+
+static inline bool skip_name(struct parser *p, const char *name)
+{
+    const bool yes = is_name(p, name);
+    if (yes) step(p);
+    return yes;
+}
+
+static inline tare_status expect_op(struct parser *p, const char *op)
+{
+    if (!skip_op(p, op)) PARSE_FAIL(p, TARE_E_INVALID, "'%s' is expected", op);
+    return TARE_OK;
+}
+
+static inline tare_status expect_name(struct parser *p, tare_text *out)
+{
+    if (p->at->kind != T_NAME) PARSE_FAIL(p, TARE_E_INVALID, "a name is expected");
+    *out = p->at->text;
+    step(p);
+    return TARE_OK;
+}
+
+static inline tare_status new_node(struct parser *p, enum node_kind kind, struct node **out)
+{
+    TRY(arena_new(p->arena, struct node, 1, out, p->e));
+    (*out)->kind = kind;
+    (*out)->line = p->at->line;
+    return TARE_OK;
+}
+
+static inline tare_status deeper(struct parser *p)
+{
+    if (++p->depth > MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "nested more than %d deep", MAX_NESTING);
+    return TARE_OK;
+}
+
+#endif

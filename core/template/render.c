@@ -1,0 +1,393 @@
+/* Rendering: a walk over the tree. Work, memory, output and depth are bounded, so that every template ends. */
+#include "template/internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { MAX_WORK = 5000000, MAX_MEMORY = 1 << 27, MAX_OUTPUT = 1 << 27, MAX_DEPTH = 1000 };
+
+static tare_status eval(struct render *r, const struct node *n, struct value *out);
+static tare_status run(struct render *r, const struct node *n);
+
+enum { FLOW_BREAK = 1000, FLOW_CONTINUE }; /* statuses that leave a loop's body */
+
+tare_status render_fail(struct render *r, int line, const char *format, ...)
+{
+    char message[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    FAIL(r->e, TARE_E_INVALID, "%s:%d: %s", r->t->where, line, message);
+}
+
+tare_status spend(struct render *r, int line, int64_t work)
+{
+    r->work += work;
+    return r->work > MAX_WORK ? render_fail(r, line, "the template was stopped after %d steps; does it loop?", MAX_WORK) : TARE_OK;
+}
+
+tare_status take(struct render *r, int line, int64_t n, void **out)
+{
+    if (n < 0 || n > MAX_MEMORY || r->arena.used + n > MAX_MEMORY)
+        return render_fail(r, line, "the template was stopped after %d MiB of memory", MAX_MEMORY >> 20);
+    TRY(spend(r, line, n / 64));
+    return arena_push(&r->arena, n, out, r->e);
+}
+
+/* ---------------------------------------------------------------- names */
+
+static struct value look_up(const struct render *r, tare_text name)
+{
+    for (int k = r->scope.n - 1; k >= 0; k--) {
+        const struct value *v = dict_find(&r->scope.names[k], name);
+        if (v) return *v;
+    }
+    return (struct value){.type = V_UNDEFINED, .s = name};
+}
+
+static tare_status assign(struct render *r, int line, tare_text name, struct value v)
+{
+    return dict_put(r, line, &r->scope.names[r->scope.n - 1], name, v);
+}
+
+static tare_status enter(struct render *r, int line)
+{
+    if (r->scope.n == MAX_FRAMES) return render_fail(r, line, "loops are nested more than %d deep", MAX_FRAMES - 1);
+    r->scope.names[r->scope.n++] = (struct dict){0};
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- expressions */
+
+static int param_index(const struct builtin *b, tare_text key)
+{
+    int k = 0;
+    for (const char *s = b->params; *s; k++) {
+        const size_t n = strcspn(s, ",");
+        if ((int64_t)n == key.size && !memcmp(s, key.data, n)) return k;
+        s += n + (s[n] == ',');
+    }
+    return -1;
+}
+
+static int param_count(const struct builtin *b)
+{
+    int n = *b->params != 0;
+    for (const char *s = b->params; *s; s++) n += *s == ',';
+    return n;
+}
+
+tare_status call_builtin(struct call *c, const struct builtin *b, struct value *out)
+{
+    int given = 0;
+    while (given < MAX_ARGS && c->arg[given]) given++;
+    if (given < b->required)
+        return render_fail(c->r, c->line, "%s needs %d argument%s", b->name, b->required, b->required > 1 ? "s" : "");
+    return b->call(c, out);
+}
+
+static tare_status call_node(struct render *r, const struct node *n, struct value *out)
+{
+    struct call c = {.r = r, .line = n->line};
+    const bool any = !strcmp(n->builtin->params, "*");
+    const int most = any ? MAX_ARGS : param_count(n->builtin);
+    struct value named;
+    if (n->a) TRY(eval(r, n->a, &c.self));
+    if (any) {
+        TRY(new_dict(r, n->line, &named));
+        c.named = named.dict;
+    }
+    int k = 0;
+    for (const struct node *a = n->args; a; a = a->next) {
+        struct value v;
+        TRY(eval(r, a, &v));
+        if (a->name2.data && any) {
+            TRY(dict_put(r, n->line, c.named, a->name2, v));
+            continue;
+        }
+        const int at = a->name2.data ? param_index(n->builtin, a->name2) : k++;
+        if (at < 0 || at >= most || at >= MAX_ARGS) return render_fail(r, n->line, "%s has too many arguments", n->builtin->name);
+        c.rest[at] = v;
+        c.arg[at] = &c.rest[at];
+    }
+    return call_builtin(&c, n->builtin, out);
+}
+
+static tare_status eval_list(struct render *r, const struct node *n, struct value *out)
+{
+    int64_t count = 0;
+    for (const struct node *a = n->args; a; a = a->next) count++;
+    TRY(new_list(r, n->line, count, out));
+    const struct node *a = n->args;
+    for (int64_t i = 0; i < count; i++, a = a->next) TRY(eval(r, a, &out->list->items[i]));
+    return TARE_OK;
+}
+
+static tare_status eval_dict(struct render *r, const struct node *n, struct value *out)
+{
+    TRY(new_dict(r, n->line, out));
+    for (const struct node *a = n->args; a; a = a->next->next) {
+        struct value key, v;
+        TRY(eval(r, a, &key));
+        TRY(eval(r, a->next, &v));
+        if (key.type != V_STRING) return render_fail(r, n->line, "%s as the key of a dict is not supported", type_name(key));
+        TRY(dict_put(r, n->line, out->dict, key.s, v));
+    }
+    return TARE_OK;
+}
+
+static tare_status eval_slice(struct render *r, const struct node *n, struct value *out)
+{
+    struct value v, bound[3] = {{.type = V_NONE}, {.type = V_NONE}, {.type = V_NONE}};
+    const struct node *parts[3] = {n->b, n->c, n->body};
+    TRY(eval(r, n->a, &v));
+    for (int k = 0; k < 3; k++)
+        if (parts[k]) TRY(eval(r, parts[k], &bound[k]));
+    return get_slice(r, n->line, v, bound, out);
+}
+
+static tare_status eval_compare(struct render *r, const struct node *n, struct value *out)
+{
+    struct value left, right;
+    TRY(eval(r, n->a, &left));
+    for (const struct node *link = n->args; link; link = link->next) {
+        TRY(eval(r, link->a, &right));
+        TRY(binary(r, n->line, link->op, left, right, out));
+        if (!truthy(*out)) break;
+        left = right;
+    }
+    return TARE_OK;
+}
+
+static tare_status eval_cond(struct render *r, const struct node *n, struct value *out)
+{
+    if (!n->b) return eval(r, n->a, out); /* an argument */
+    struct value condition;
+    TRY(eval(r, n->b, &condition));
+    if (truthy(condition)) return eval(r, n->a, out);
+    if (n->c) return eval(r, n->c, out);
+    *out = (struct value){.type = V_UNDEFINED, .s = {"the value of an if without else", 31}};
+    return TARE_OK;
+}
+
+static tare_status eval_negate(struct render *r, const struct node *n, struct value *out)
+{
+    struct value v;
+    TRY(eval(r, n->a, &v));
+    if (v.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = -v.f}, TARE_OK;
+    return binary(r, n->line, OP_SUB, int_value(0), v, out);
+}
+
+static tare_status eval_kind(struct render *r, const struct node *n, struct value *out)
+{
+    struct value a, b;
+    switch (n->kind) {
+    case E_CONST:
+        *out = n->constant;
+        return TARE_OK;
+    case E_NAME:
+        *out = look_up(r, n->name);
+        return TARE_OK;
+    case E_LIST:
+        return eval_list(r, n, out);
+    case E_DICT:
+        return eval_dict(r, n, out);
+    case E_ATTRIBUTE:
+        TRY(eval(r, n->a, &a));
+        return get_attribute(r, n->line, a, n->name, out);
+    case E_ITEM:
+        TRY(eval(r, n->a, &a));
+        TRY(eval(r, n->b, &b));
+        return get_item(r, n->line, a, b, out);
+    case E_SLICE:
+        return eval_slice(r, n, out);
+    case E_FUNCTION:
+    case E_METHOD:
+    case E_FILTER:
+    case E_TEST:
+        return call_node(r, n, out);
+    case E_NOT:
+        TRY(eval(r, n->a, &a));
+        *out = bool_value(!truthy(a));
+        return TARE_OK;
+    case E_NEGATE:
+        return eval_negate(r, n, out);
+    case E_AND:
+    case E_OR:
+        TRY(eval(r, n->a, out));
+        return truthy(*out) == (n->kind == E_AND) ? eval(r, n->b, out) : TARE_OK;
+    case E_BINARY:
+        TRY(eval(r, n->a, &a));
+        TRY(eval(r, n->b, &b));
+        return binary(r, n->line, n->op, a, b, out);
+    case E_COMPARE:
+        return eval_compare(r, n, out);
+    case E_COND:
+        return eval_cond(r, n, out);
+    default:
+        return render_fail(r, n->line, "a statement stands in place of an expression");
+    }
+}
+
+static tare_status eval(struct render *r, const struct node *n, struct value *out)
+{
+    TRY(spend(r, n->line, 1));
+    if (++r->depth > MAX_DEPTH) return render_fail(r, n->line, "an expression is nested more than %d deep", MAX_DEPTH);
+    *out = (struct value){0};
+    const tare_status status = eval_kind(r, n, out);
+    r->depth--;
+    return status;
+}
+
+/* ---------------------------------------------------------------- statements */
+
+static tare_status put(struct render *r, int line, struct dict *d, const char *key, struct value v)
+{
+    return dict_put(r, line, d, (tare_text){key, (int64_t)strlen(key)}, v);
+}
+
+static tare_status set_loop(struct render *r, const struct node *n, const struct list *items, int64_t i)
+{
+    struct value loop;
+    const int64_t count = items->n;
+    TRY(new_dict(r, n->line, &loop));
+    TRY(put(r, n->line, loop.dict, "index", int_value(i + 1)));
+    TRY(put(r, n->line, loop.dict, "index0", int_value(i)));
+    TRY(put(r, n->line, loop.dict, "revindex", int_value(count - i)));
+    TRY(put(r, n->line, loop.dict, "revindex0", int_value(count - i - 1)));
+    TRY(put(r, n->line, loop.dict, "first", bool_value(i == 0)));
+    TRY(put(r, n->line, loop.dict, "last", bool_value(i == count - 1)));
+    TRY(put(r, n->line, loop.dict, "length", int_value(count)));
+    TRY(put(r, n->line, loop.dict, "depth", int_value(1))); /* counts recursive loops only */
+    TRY(put(r, n->line, loop.dict, "depth0", int_value(0)));
+    if (i > 0) TRY(put(r, n->line, loop.dict, "previtem", items->items[i - 1]));
+    if (i + 1 < count) TRY(put(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
+    return assign(r, n->line, (tare_text){"loop", 4}, loop);
+}
+
+/* The loop variables; two of them unpack a pair. */
+static tare_status set_targets(struct render *r, const struct node *n, struct value item)
+{
+    if (!n->name2.data) return assign(r, n->line, n->name, item);
+    struct list *pair;
+    TRY(iterate(r, n->line, item, &pair));
+    if (pair->n != 2)
+        return render_fail(r, n->line, "an item of %lld values cannot be unpacked into two variables", (long long)pair->n);
+    TRY(assign(r, n->line, n->name, pair->items[0]));
+    return assign(r, n->line, n->name2, pair->items[1]);
+}
+
+static tare_status filter_items(struct render *r, const struct node *n, struct list **items)
+{
+    struct value kept, yes;
+    TRY(new_list(r, n->line, (*items)->n, &kept));
+    kept.list->n = 0;
+    for (int64_t i = 0; i < (*items)->n; i++) {
+        r->scope.names[r->scope.n - 1].n = 0;
+        TRY(set_targets(r, n, (*items)->items[i]));
+        TRY(eval(r, n->b, &yes));
+        if (truthy(yes)) kept.list->items[kept.list->n++] = (*items)->items[i];
+    }
+    *items = kept.list;
+    return TARE_OK;
+}
+
+static tare_status run_for(struct render *r, const struct node *n)
+{
+    struct value over;
+    struct list *items;
+    TRY(eval(r, n->a, &over));
+    TRY(iterate(r, n->line, over, &items));
+    TRY(enter(r, n->line));
+    if (n->b) TRY(filter_items(r, n, &items));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; i < items->n; i++) {
+        TRY(spend(r, n->line, 1));
+        r->scope.names[r->scope.n - 1].n = 0; /* what an iteration sets is gone in the next */
+        TRY(set_loop(r, n, items, i));
+        TRY(set_targets(r, n, items->items[i]));
+        status = run(r, n->body);
+        if (status == FLOW_BREAK) break;
+        if (status && status != FLOW_CONTINUE) return status;
+    }
+    r->scope.n--;
+    return items->n ? TARE_OK : run(r, n->otherwise);
+}
+
+static tare_status run_set(struct render *r, const struct node *n)
+{
+    struct value v;
+    if (n->kind == S_SET_BLOCK) {
+        struct str text = {0}, *outer = r->out;
+        r->out = &text;
+        tare_status status = run(r, n->body);
+        r->out = outer;
+        if (status) return str_free(&text), status;
+        TRY(keep_text(r, n->line, &text, &v));
+    } else {
+        TRY(eval(r, n->a, &v));
+    }
+    if (!n->name2.data) return assign(r, n->line, n->name, v);
+    const struct value target = look_up(r, n->name);
+    if (target.type != V_DICT || !target.dict->namespace)
+        return render_fail(r, n->line, "'%.*s' is no namespace, so its attributes cannot be set", (int)n->name.size, n->name.data);
+    return dict_put(r, n->line, target.dict, n->name2, v);
+}
+
+static tare_status run_one(struct render *r, const struct node *n)
+{
+    struct value v;
+    switch (n->kind) {
+    case S_TEXT:
+        TRY(spend(r, n->line, n->name.size / 16));
+        return str_add(r->out, n->name.data, n->name.size, r->e);
+    case S_OUT:
+        TRY(eval(r, n->a, &v));
+        return print_text(r, n->line, v, r->out);
+    case S_IF:
+        TRY(eval(r, n->a, &v));
+        return run(r, truthy(v) ? n->body : n->otherwise);
+    case S_FOR:
+        return run_for(r, n);
+    case S_SET:
+    case S_SET_BLOCK:
+        return run_set(r, n);
+    case S_BREAK:
+        return FLOW_BREAK;
+    case S_CONTINUE:
+        return FLOW_CONTINUE;
+    default:
+        return render_fail(r, n->line, "an expression stands in place of a statement");
+    }
+}
+
+static tare_status run(struct render *r, const struct node *n)
+{
+    for (; n; n = n->next) {
+        TRY(spend(r, n->line, 1));
+        TRY(run_one(r, n));
+        if (r->out->size - r->begin > MAX_OUTPUT)
+            return render_fail(r, n->line, "the template wrote more than %d MiB", MAX_OUTPUT >> 20);
+    }
+    return TARE_OK;
+}
+
+tare_status template_render(const struct template *t, const json_t *variables, struct str *out, struct err *e)
+{
+    struct render r = {.t = t, .out = out, .e = e, .begin = out->size};
+    struct value names;
+    arena_init(&r.arena, "chat rendering");
+    r.scope.n = 1;
+    const int64_t begin = out->size;
+    tare_status status = str_reserve(out, 0, e);
+    if (!status && !json_is_object(variables)) status = render_fail(&r, 1, "the variables are not a JSON object");
+    if (!status) status = from_json(&r, variables, 0, &names);
+    if (!status) {
+        r.scope.names[0] = *names.dict;
+        status = run(&r, t->body);
+    }
+    if (status) out->size = begin, out->data ? out->data[begin] = 0 : 0;
+    arena_free(&r.arena);
+    return status;
+}

@@ -1,0 +1,425 @@
+#define _GNU_SOURCE /* memmem */
+/* Values of the template language, with the meaning they have in Python. */
+#include "base/utf8.h"
+#include "template/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+bool text_is(tare_text t, const char *s)
+{
+    return t.size == (int64_t)strlen(s) && !memcmp(t.data, s, (size_t)t.size);
+}
+
+static bool same_text(tare_text a, tare_text b)
+{
+    return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
+}
+
+struct value string_value(const char *data, int64_t n)
+{
+    return (struct value){.type = V_STRING, .s = {data, n}};
+}
+
+struct value bool_value(bool b)
+{
+    return (struct value){.type = V_BOOL, .i = b};
+}
+
+struct value int_value(int64_t i)
+{
+    return (struct value){.type = V_INT, .i = i};
+}
+
+const char *type_name(struct value v)
+{
+    static const char *const names[] = {"undefined", "none", "a bool", "an int", "a float", "a string", "a list", "a dict"};
+    return v.type == V_DICT && v.dict->namespace ? "a namespace" : names[v.type];
+}
+
+bool truthy(struct value v)
+{
+    switch (v.type) {
+    case V_BOOL:
+    case V_INT:
+        return v.i != 0;
+    case V_FLOAT:
+        return v.f != 0;
+    case V_STRING:
+        return v.s.size > 0;
+    case V_LIST:
+        return v.list->n > 0;
+    case V_DICT:
+        return v.dict->n > 0 || v.dict->namespace;
+    default:
+        return false;
+    }
+}
+
+static bool is_number(struct value v)
+{
+    return v.type == V_BOOL || v.type == V_INT || v.type == V_FLOAT;
+}
+
+static double number(struct value v)
+{
+    return v.type == V_FLOAT ? v.f : (double)v.i;
+}
+
+static tare_status equal_at(struct render *r, int line, struct value a, struct value b, int depth, bool *out)
+{
+    TRY(spend(r, line, 1));
+    if (depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
+    *out = false;
+    if (is_number(a) && is_number(b)) {
+        *out = a.type == V_FLOAT || b.type == V_FLOAT ? number(a) == number(b) : a.i == b.i;
+    } else if (a.type != b.type) {
+        return TARE_OK;
+    } else if (a.type == V_STRING) {
+        *out = same_text(a.s, b.s);
+    } else if (a.type == V_LIST) {
+        *out = a.list->n == b.list->n;
+        for (int64_t i = 0; i < a.list->n && *out; i++) TRY(equal_at(r, line, a.list->items[i], b.list->items[i], depth + 1, out));
+    } else if (a.type == V_DICT && (a.dict->namespace || b.dict->namespace)) {
+        *out = a.dict == b.dict;
+    } else if (a.type == V_DICT) {
+        *out = a.dict->n == b.dict->n;
+        for (int64_t i = 0; i < a.dict->n && *out; i++) {
+            const struct value *other = dict_find(b.dict, a.dict->entries[i].key);
+            *out = other != NULL;
+            if (other) TRY(equal_at(r, line, a.dict->entries[i].value, *other, depth + 1, out));
+        }
+    } else {
+        *out = true;
+    }
+    return TARE_OK;
+}
+
+tare_status equal(struct render *r, int line, struct value a, struct value b, bool *out)
+{
+    return equal_at(r, line, a, b, 0, out);
+}
+
+tare_status new_list(struct render *r, int line, int64_t n, struct value *out)
+{
+    struct list *list;
+    TRY(take(r, line, sizeof *list, (void **)&list));
+    TRY(take(r, line, n * (int64_t)sizeof *list->items, (void **)&list->items));
+    list->n = n;
+    *out = (struct value){.type = V_LIST, .list = list};
+    return TARE_OK;
+}
+
+tare_status new_dict(struct render *r, int line, struct value *out)
+{
+    out->type = V_DICT;
+    return take(r, line, sizeof *out->dict, (void **)&out->dict);
+}
+
+struct value *dict_find(const struct dict *d, tare_text key)
+{
+    for (int64_t i = 0; i < d->n; i++)
+        if (same_text(d->entries[i].key, key)) return &d->entries[i].value;
+    return NULL;
+}
+
+tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v)
+{
+    struct value *old = dict_find(d, key);
+    TRY(spend(r, line, d->n / 8));
+    if (old) return *old = v, TARE_OK;
+    if (d->n == d->capacity) {
+        struct dict_entry *bigger;
+        const int64_t capacity = d->capacity ? 2 * d->capacity : 8;
+        TRY(take(r, line, capacity * (int64_t)sizeof *bigger, (void **)&bigger));
+        if (d->n) memcpy(bigger, d->entries, (size_t)d->n * sizeof *bigger);
+        d->entries = bigger;
+        d->capacity = capacity;
+    }
+    d->entries[d->n++] = (struct dict_entry){key, v};
+    return TARE_OK;
+}
+
+tare_status from_json(struct render *r, const json_t *j, int depth, struct value *out)
+{
+    if (depth > MAX_NESTING) return render_fail(r, 1, "a variable is nested more than %d deep", MAX_NESTING);
+    switch (json_typeof(j)) {
+    case JSON_NULL:
+        *out = (struct value){.type = V_NONE};
+        return TARE_OK;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        *out = bool_value(json_is_true(j));
+        return TARE_OK;
+    case JSON_INTEGER:
+        *out = int_value(json_integer_value(j));
+        return TARE_OK;
+    case JSON_REAL:
+        *out = (struct value){.type = V_FLOAT, .f = json_real_value(j)};
+        return TARE_OK;
+    case JSON_STRING:
+        *out = string_value(json_string_value(j), (int64_t)json_string_length(j));
+        return TARE_OK;
+    case JSON_ARRAY:
+        TRY(new_list(r, 1, (int64_t)json_array_size(j), out));
+        for (int64_t i = 0; i < out->list->n; i++) TRY(from_json(r, json_array_get(j, (size_t)i), depth + 1, &out->list->items[i]));
+        return TARE_OK;
+    case JSON_OBJECT:
+        TRY(new_dict(r, 1, out));
+        for (void *i = json_object_iter((json_t *)j); i; i = json_object_iter_next((json_t *)j, i)) {
+            struct value v;
+            const char *key = json_object_iter_key(i);
+            TRY(from_json(r, json_object_iter_value(i), depth + 1, &v));
+            TRY(dict_put(r, 1, out->dict, (tare_text){key, (int64_t)strlen(key)}, v));
+        }
+        return TARE_OK;
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- parts of values */
+
+bool is_python_space(int32_t c)
+{
+    return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+int64_t count_chars(tare_text t)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < t.size; i++) n += (t.data[i] & 0xC0) != 0x80;
+    return n;
+}
+
+tare_status iterate(struct render *r, int line, struct value v, struct list **out)
+{
+    struct value list;
+    if (v.type == V_LIST) return *out = v.list, TARE_OK;
+    if (v.type == V_UNDEFINED) {
+        TRY(new_list(r, line, 0, &list));
+    } else if (v.type == V_DICT && !v.dict->namespace) {
+        TRY(new_list(r, line, v.dict->n, &list));
+        for (int64_t i = 0; i < v.dict->n; i++) list.list->items[i] = (struct value){.type = V_STRING, .s = v.dict->entries[i].key};
+    } else if (v.type == V_STRING) {
+        TRY(spend(r, line, v.s.size));
+        TRY(new_list(r, line, count_chars(v.s), &list));
+        const unsigned char *p = (const unsigned char *)v.s.data;
+        for (int64_t i = 0; i < list.list->n; i++) {
+            const unsigned char *begin = p;
+            utf8_next(&p);
+            list.list->items[i] = string_value((const char *)begin, p - begin);
+        }
+    } else {
+        return render_fail(r, line, "%s cannot be iterated over", type_name(v));
+    }
+    *out = list.list;
+    return TARE_OK;
+}
+
+static struct value undefined(tare_text name)
+{
+    return (struct value){.type = V_UNDEFINED, .s = name};
+}
+
+tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out)
+{
+    if (v.type == V_UNDEFINED)
+        return render_fail(r, line, "'%.*s' is undefined, it has no '%.*s'", (int)v.s.size, v.s.data, (int)name.size, name.data);
+    const struct value *found = v.type == V_DICT ? dict_find(v.dict, name) : NULL;
+    *out = found ? *found : undefined(name);
+    return TARE_OK;
+}
+
+/* The character or item at index, negative from the end. */
+static tare_status at_index(struct render *r, int line, struct value v, int64_t index, struct value *out)
+{
+    struct list *items;
+    TRY(iterate(r, line, v, &items));
+    if (index < 0) index += items->n;
+    *out = index >= 0 && index < items->n ? items->items[index] : undefined((tare_text){"item", 4});
+    return TARE_OK;
+}
+
+tare_status get_item(struct render *r, int line, struct value v, struct value key, struct value *out)
+{
+    const bool integer = key.type == V_INT || key.type == V_BOOL;
+    if (v.type == V_UNDEFINED) return render_fail(r, line, "'%.*s' is undefined, it has no items", (int)v.s.size, v.s.data);
+    if (key.type == V_STRING) return get_attribute(r, line, v, key.s, out);
+    if (integer && (v.type == V_LIST || v.type == V_STRING)) return at_index(r, line, v, key.i, out);
+    *out = undefined((tare_text){"item", 4});
+    return TARE_OK;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+tare_status get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out)
+{
+    for (int k = 0; k < 3; k++)
+        if (bound[k].type != V_NONE && bound[k].type != V_INT)
+            return render_fail(r, line, "a slice needs whole numbers, not %s", type_name(bound[k]));
+    if (v.type != V_LIST && v.type != V_STRING) return render_fail(r, line, "%s cannot be sliced", type_name(v));
+    struct list *items;
+    TRY(iterate(r, line, v, &items));
+    const int64_t n = items->n, by = bound[2].type == V_INT ? bound[2].i : 1;
+    if (!by || by < -(INT64_MAX / 4) || by > INT64_MAX / 4) return render_fail(r, line, "a slice with this step is not possible");
+    const int64_t low = by > 0 ? 0 : -1, high = by > 0 ? n : n - 1;
+    int64_t limits[2] = {by > 0 ? low : high, by > 0 ? high : low};
+    for (int k = 0; k < 2; k++)
+        if (bound[k].type == V_INT) limits[k] = clamp(bound[k].i < 0 ? clamp(bound[k].i, -n - 1, 0) + n : bound[k].i, low, high);
+    const int64_t span = by > 0 ? limits[1] - limits[0] : limits[0] - limits[1], stride = by > 0 ? by : -by;
+    const int64_t count = span > 0 ? (span - 1) / stride + 1 : 0;
+    TRY(spend(r, line, count));
+    TRY(new_list(r, line, count, out));
+    for (int64_t i = 0; i < count; i++) out->list->items[i] = items->items[limits[0] + i * by];
+    if (v.type == V_LIST) return TARE_OK;
+    struct str text = {0};
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; !status && i < count; i++)
+        status = str_add(&text, out->list->items[i].s.data, out->list->items[i].s.size, r->e);
+    if (status) return str_free(&text), status;
+    return keep_text(r, line, &text, out);
+}
+
+/* ---------------------------------------------------------------- operators */
+
+static tare_status concatenate(struct render *r, int line, tare_text a, tare_text b, struct value *out)
+{
+    char *joined;
+    TRY(take(r, line, a.size + b.size + 1, (void **)&joined));
+    if (a.size) memcpy(joined, a.data, (size_t)a.size);
+    if (b.size) memcpy(joined + a.size, b.data, (size_t)b.size);
+    *out = string_value(joined, a.size + b.size);
+    return TARE_OK;
+}
+
+static tare_status join_lists(struct render *r, int line, const struct list *a, const struct list *b, struct value *out)
+{
+    TRY(new_list(r, line, a->n + b->n, out));
+    for (int64_t i = 0; i < a->n + b->n; i++) out->list->items[i] = i < a->n ? a->items[i] : b->items[i - a->n];
+    return TARE_OK;
+}
+
+static tare_status repeat(struct render *r, int line, tare_text t, int64_t times, struct value *out)
+{
+    int64_t size;
+    if (times < 0) times = 0;
+    char *text;
+    if (__builtin_mul_overflow(t.size, times, &size)) return render_fail(r, line, "a repeated string is too long");
+    TRY(take(r, line, size + 1, (void **)&text));
+    for (int64_t i = 0; t.size && i < times; i++) memcpy(text + i * t.size, t.data, (size_t)t.size);
+    *out = string_value(text, size);
+    return TARE_OK;
+}
+
+static tare_status contains(struct render *r, int line, struct value item, struct value v, bool *out)
+{
+    *out = false;
+    if (v.type == V_STRING) {
+        if (item.type != V_STRING) return render_fail(r, line, "%s cannot be searched for in a string", type_name(item));
+        TRY(spend(r, line, v.s.size / 16));
+        *out = memmem(v.s.data, (size_t)v.s.size, item.s.data, (size_t)item.s.size) != NULL;
+    } else if (v.type == V_DICT && !v.dict->namespace) {
+        *out = item.type == V_STRING && dict_find(v.dict, item.s);
+    } else {
+        struct list *items;
+        TRY(iterate(r, line, v, &items));
+        TRY(spend(r, line, items->n));
+        for (int64_t i = 0; i < items->n && !*out; i++) TRY(equal(r, line, item, items->items[i], out));
+    }
+    return TARE_OK;
+}
+
+static tare_status order_values(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
+{
+    int sign = 0;
+    if (a.type == V_STRING && b.type == V_STRING) {
+        const int64_t n = a.s.size < b.s.size ? a.s.size : b.s.size;
+        sign = n ? memcmp(a.s.data, b.s.data, (size_t)n) : 0;
+        if (!sign) sign = (a.s.size > b.s.size) - (a.s.size < b.s.size);
+    } else if (is_number(a) && is_number(b)) {
+        const bool real = a.type == V_FLOAT || b.type == V_FLOAT;
+        sign = real ? (number(a) > number(b)) - (number(a) < number(b)) : (a.i > b.i) - (a.i < b.i);
+    } else {
+        return render_fail(r, line, "%s and %s have no order", type_name(a), type_name(b));
+    }
+    *out = bool_value(op == OP_LT ? sign < 0 : op == OP_LE ? sign <= 0 : op == OP_GT ? sign > 0 : sign >= 0);
+    return TARE_OK;
+}
+
+static tare_status whole_arithmetic(struct render *r, int line, enum operation op, int64_t a, int64_t b, struct value *out)
+{
+    int64_t x = 0;
+    bool over = false;
+    if (op == OP_ADD) over = __builtin_add_overflow(a, b, &x);
+    if (op == OP_SUB) over = __builtin_sub_overflow(a, b, &x);
+    if (op == OP_MUL) over = __builtin_mul_overflow(a, b, &x);
+    if (op == OP_FLOORDIV || op == OP_MOD) {
+        if (!b) return render_fail(r, line, "division by zero");
+        over = a == INT64_MIN && b == -1;
+        if (!over) {
+            const int64_t rest = a % b, carry = rest && (rest < 0) != (b < 0);
+            x = op == OP_MOD ? rest + carry * b : a / b - carry;
+        }
+    }
+    if (over) return render_fail(r, line, "a whole number does not fit in 64 bits");
+    *out = int_value(x);
+    return TARE_OK;
+}
+
+static tare_status arithmetic(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
+{
+    if (!is_number(a) || !is_number(b)) {
+        const struct value *unknown = a.type == V_UNDEFINED ? &a : b.type == V_UNDEFINED ? &b : NULL;
+        if (unknown) return render_fail(r, line, "'%.*s' is undefined", (int)unknown->s.size, unknown->s.data);
+        return render_fail(r, line, "%s and %s cannot be combined by this operator", type_name(a), type_name(b));
+    }
+    const bool real = a.type == V_FLOAT || b.type == V_FLOAT || op == OP_DIV;
+    if (!real) return whole_arithmetic(r, line, op, a.i, b.i, out);
+    const double x = number(a), y = number(b);
+    if (op >= OP_DIV && op <= OP_MOD && y == 0) return render_fail(r, line, "division by zero");
+    double z = op == OP_ADD ? x + y : op == OP_SUB ? x - y : op == OP_MUL ? x * y : op == OP_DIV ? x / y : floor(x / y);
+    if (op == OP_MOD) z = x - y * z;
+    *out = (struct value){.type = V_FLOAT, .f = z};
+    return TARE_OK;
+}
+
+tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
+{
+    bool found;
+    switch (op) {
+    case OP_ADD:
+        if (a.type == V_STRING && b.type == V_STRING) return concatenate(r, line, a.s, b.s, out);
+        if (a.type == V_LIST && b.type == V_LIST) return join_lists(r, line, a.list, b.list, out);
+        return arithmetic(r, line, op, a, b, out);
+    case OP_MUL:
+        if (a.type == V_STRING && b.type == V_INT) return repeat(r, line, a.s, b.i, out);
+        return arithmetic(r, line, op, a, b, out);
+    case OP_CONCAT: {
+        tare_text x, y;
+        TRY(as_text(r, line, a, &x));
+        TRY(as_text(r, line, b, &y));
+        return concatenate(r, line, x, y, out);
+    }
+    case OP_EQ:
+    case OP_NE:
+        TRY(equal(r, line, a, b, &found));
+        *out = bool_value(found == (op == OP_EQ));
+        return TARE_OK;
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+        return order_values(r, line, op, a, b, out);
+    case OP_IN:
+    case OP_NOT_IN:
+        TRY(contains(r, line, a, b, &found));
+        *out = bool_value(found == (op == OP_IN));
+        return TARE_OK;
+    default:
+        return arithmetic(r, line, op, a, b, out);
+    }
+}

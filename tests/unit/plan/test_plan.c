@@ -1,0 +1,401 @@
+/* The plan: published parameter counts; a small model computed by hand; what the engine really takes (weights, compute copy, moments,
+ * activations, logits, cache); 1/R; the verdict and the advice; times of a machine with round peaks; quantities and devices. */
+#include "engine.h"
+
+#include "base/fs.h"
+#include "dist/comm.h"
+#include "model/grads.h"
+#include "plan/plan.h"
+#include "rollout/rollout.h"
+#include "update/update.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct model_shape SMALL = {.arch = ARCH_QWEN2,
+                                         .vocab = 32,
+                                         .hidden = 8,
+                                         .layers = 2,
+                                         .heads = 2,
+                                         .kv_heads = 1,
+                                         .head_dim = 4,
+                                         .intermediate = 16,
+                                         .max_position = 64,
+                                         .tied = true,
+                                         .qkv_bias = true};
+
+static void load(struct config *c, const char *const *settings, int64_t n)
+{
+    struct err e = {0};
+    assert_ok(config_load(c, NULL, settings, n, &e), &e);
+}
+
+#define LOAD(C, ...)                                                                                                               \
+    do {                                                                                                                           \
+        static const char *const settings_[] = {__VA_ARGS__};                                                                      \
+        load((C), settings_, (int64_t)(sizeof settings_ / sizeof *settings_));                                                     \
+    } while (0)
+
+static struct plan make(const struct config *c, const struct model_shape *s, int64_t ranks, struct plan_machine machine)
+{
+    struct err e = {0};
+    struct plan p;
+    const struct plan_input in = {
+        .config = c, .shape = *s, .ranks = ranks, .hosts = 1, .shard = SHARD_ZERO3, .gradient_shards = 1, .machine = machine};
+    assert_ok(plan_make(&in, &p, &e), &e);
+    return p;
+}
+
+static void assert_double(double got, double want, double tolerance)
+{
+    if (!(fabs(got - want) <= tolerance * fmax(1, fabs(want)))) fail_msg("%.17g where %.17g was expected", got, want);
+}
+
+static void published_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t count;
+    } MODELS[] = {{"Qwen2.5-Math-7B", 7615616512},
+                  {"Qwen2.5-7B-Instruct", 7615616512},
+                  {"Qwen2.5-Math-1.5B", 1543714304},
+                  {"Qwen2.5-1.5B", 1543714304},
+                  {"Llama-3.1-8B-Instruct", 8030261248}};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        struct config c;
+        struct err e = {0};
+        struct model_shape s;
+        char path[4096];
+        snprintf(path, sizeof path, "model.path=%s/configs/models/%s", getenv("SOURCE") ? getenv("SOURCE") : ".", MODELS[i].name);
+        const char *const settings[] = {path, "run.dir=x"};
+        load(&c, settings, 2);
+        assert_ok(plan_shape(&c, 0, &s, &e), &e);
+        const struct plan p = make(&c, &s, 8, (struct plan_machine){.gpu = true});
+        assert_int_equal(p.params, MODELS[i].count);
+        config_free(&c);
+    }
+}
+
+/* 8 prompts of 5 tokens, 2 completions of 7 each, by hand. */
+static void by_hand(void **state)
+{
+    (void)state;
+    struct config c;
+    LOAD(&c, "run.dir=x", "model.path=x", "rollout.prompts=8", "rollout.group_size=2", "rollout.max_prompt_tokens=5",
+         "rollout.max_new_tokens=7", "train.minibatch=8", "model.dtype=bf16");
+    const struct plan p = make(&c, &SMALL, 1, (struct plan_machine){.gpu = true});
+    /* embedding 32 x 8; a layer: q 8 x 8, k and v 4 x 8, biases 16, o 8 x 8, gate, up, down 16 x 8 each, two norms of 8; the last norm */
+    assert_int_equal(p.params, 256 + 2 * (64 + 32 + 32 + 16 + 64 + 3 * 128 + 16) + 8);
+    /* the products in bf16: q k v, o, gate up, down of two layers, and the head */
+    assert_int_equal(p.first.bytes[PLAN_SAMPLER], 2 * (2 * (128 + 64 + 256 + 128) + 256));
+    /* a key and a value of 4, two layers, bf16 */
+    assert_int_equal(p.kv_token_bytes, 2 * 2 * 4 * 2);
+    /* a prompt of 5 has a block of its own; each completion has one for its 5 + 7 - 1 keys; 8 x (1 + 2) blocks, an eighth more */
+    assert_int_equal(p.kv_wanted, 24 * 16);
+    assert_int_equal(p.kv_tokens, 27 * 16);
+    assert_int_equal(p.kv_sequences, 18);
+    /* minibatch of 4 groups: rows 4 x 5 + 8 x 6, targets 8 x 7 */
+    assert_int_equal(p.micro_rows, 68);
+    assert_int_equal(p.micro_targets, 56);
+    /* floats of a row in a layer: norms 8 + 8, qkv 16, attention 8, x2 8, gate up 32, act 16, two rms, m and l of two heads: 102; residual
+     * stream 3 x 8; backward: dx 8, dnorm 8, wide 32, narrow 16. of a target: hidden, dhidden, last, dlast 8 each, rms */
+    assert_int_equal(plan_activation_bytes(&SMALL, 68, 56, false), 4 * (68 * (2 * 102 + 24 + 64) + 56 * 33));
+    assert_int_equal(plan_activation_bytes(&SMALL, 68, 56, true), 4 * (68 * (102 + 24 + 64) + 56 * 33));
+    /* ... and the one-layer cache: 5 blocks and a quarter more */
+    assert_int_equal(p.first.bytes[PLAN_ACTIVATIONS], 4 * (68 * (2 * 102 + 24 + 64) + 56 * 33) + 6 * 16 * 16);
+    /* the gradient of the embedding and of a layer, 608 floats that start at multiples of 16 and end at one of 64 */
+    assert_int_equal(p.first.bytes[PLAN_GATHERED], 4 * (256 + 640));
+    assert_int_equal(p.first.bytes[PLAN_REFERENCE], 0);
+    /* the region on the device: a part in 32 and 64 MiB more than what is in it */
+    int64_t sum = 0;
+    for (int i = 0; i < PLAN_CLASSES; i++) sum += i == PLAN_MARGIN || i == PLAN_STAGING ? 0 : p.first.bytes[i];
+    assert_int_equal(p.first.bytes[PLAN_MARGIN], sum / 32 + (64 << 20));
+    assert_int_equal(p.first.device, sum + p.first.bytes[PLAN_MARGIN]);
+    assert_int_equal(p.fits, -1);
+    config_free(&c);
+}
+
+/* The same with round peaks: seconds are what they say. */
+static void times_by_hand(void **state)
+{
+    (void)state;
+    struct config c;
+    LOAD(&c, "run.dir=x", "model.path=x", "rollout.prompts=8", "rollout.group_size=2", "rollout.max_prompt_tokens=5",
+         "rollout.max_new_tokens=7", "train.minibatch=8", "model.dtype=bf16", "train.steps=10", "checkpoint.every=5");
+    const struct plan_machine m = {
+        .gpu = true, .flops = 2e6, .bandwidth = 1e6, .disk = 1e3, .compute_use = 0.5, .memory_use = 0.5, .link = 1e6};
+    const struct plan p = make(&c, &SMALL, 1, m);
+    const double flat = (double)p.flat;
+    /* two optimizer steps: masters read, compute copy written */
+    const double refresh = 2 * (4 * flat + (double)p.packed_bytes) / 0.5e6;
+    assert_double(p.stage[PLAN_REFRESH].seconds, refresh, 1e-9);
+    /* 136 rows and 112 targets; multiply-adds of a row: 2 x 576 in the layers, 256 in the head; a query-key pair costs 2 x 2 x 8;
+     * pairs: 8 x 12.5 in prompts, 16 x (35 + 24.5) */
+    const double pairs = 8 * 12.5 + 16 * 59.5, flops = 3 * 2 * 1152 * 136 + 3.5 * 2 * 32 * pairs + 3 * 2 * 256 * 112;
+    assert_double(p.stage[PLAN_UPDATE].flops, flops, 1e-6);
+    assert_double(p.stage[PLAN_UPDATE].seconds, flops / 1e6 + 2 * 36 * flat / 0.5e6, 1e-9);
+    assert_double(p.stage[PLAN_UPDATE].wire, 0, 0);
+    /* bf16 weights, both moments, masters */
+    assert_double(p.stage[PLAN_CHECKPOINT].seconds, 14 * flat / 1e3, 1e-9);
+    assert_string_equal(p.stage[PLAN_CHECKPOINT].bound, "disk");
+    /* 7 decoding steps of 16 completions; compute is what takes longer */
+    const double prefill = 2 * (8 * (1152.0 * 5 + 256) + 32 * 100), step = 2 * 16 * (1152 + 256 + 32 * 8.5);
+    assert_double(p.stage[PLAN_ROLLOUT].seconds, (prefill + 7 * step) / 1e6, 1e-9);
+    const double all =
+        p.stage[PLAN_ROLLOUT].seconds + p.stage[PLAN_UPDATE].seconds + refresh + p.stage[PLAN_CHECKPOINT].seconds / 5;
+    assert_double(p.step_seconds, all, 1e-9);
+    assert_double(p.run_seconds, 10 * all, 1e-8);
+    config_free(&c);
+}
+
+/* One optimizer step of the real trainer on n rows of p + t tokens. */
+struct engine {
+    struct model *m;
+    int64_t acts, head, cache_blocks;
+};
+
+static void run_engine(const struct config *c, const char *arch, int64_t n, int64_t p, int64_t t, struct engine *out)
+{
+    struct err e = {0};
+    struct arena a;
+    struct trainer *trainer;
+    const struct kernels *k;
+    const int32_t eos = 2;
+    struct model_config shape = c->model;
+    shape.init = arch;
+    arena_init(&a, "test");
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    assert_ok(model_new(&shape, 97, &eos, 1, 5, k, NULL, &out->m, &e), &e);
+    assert_ok(trainer_new(out->m, NULL, &c->train, &c->loss, 1, 1, 10, &trainer, &e), &e);
+    struct batch b = batch_room(&a, n, n, n * p, n * t);
+    b.n_tokens = n * t;
+    for (int64_t i = 0; i <= n; i++) b.group_begin[i] = i, b.prompt_begin[i] = i * p, b.token_begin[i] = i * t;
+    for (int64_t i = 0; i < n * p; i++) b.prompt_ids[i] = (int32_t)(i * 7 % 97);
+    for (int64_t i = 0; i < n * t; i++) b.ids[i] = (int32_t)(i * 5 % 97);
+    double loss, norm, lr;
+    assert_ok(sft_step(trainer, &b, &loss, &norm, &lr, &e), &e);
+    out->acts = trainer->acts.high_water;
+    out->head = trainer->head.high_water;
+    out->cache_blocks = trainer->cache.n_blocks;
+    trainer_free(trainer);
+    arena_free(&a);
+}
+
+static void within(const char *what, double planned, double real, double share)
+{
+    if (fabs(planned - real) > share * real) fail_msg("%s: planned %.0f bytes, the engine takes %.0f", what, planned, real);
+}
+
+static void against_the_engine(void **state)
+{
+    (void)state;
+    static const char *const ARCHS[] = {"qwen2", "llama", "qwen3"};
+    for (int i = 0; i < 6; i++) {
+        struct config c;
+        struct engine x;
+        LOAD(&c, "run.dir=x", "model.path=x", "rollout.prompts=12", "rollout.group_size=1", "rollout.max_prompt_tokens=20",
+             "rollout.max_new_tokens=13", "train.minibatch=12", "model.hidden_size=40", "model.layers=3", "model.heads=4",
+             "model.kv_heads=2", "model.head_dim=12", "model.intermediate_size=56", "model.context=128");
+        c.train.recompute = i % 2 ? "layer" : "none";
+        run_engine(&c, ARCHS[i / 2], 12, 20, 13, &x);
+        const struct plan p = make(&c, &x.m->shape, 1, (struct plan_machine){0});
+        assert_int_equal(p.micro_rows, 12 * 32);
+        assert_int_equal(p.micro_targets, 12 * 13);
+        within("activations", (double)plan_activation_bytes(&x.m->shape, p.micro_rows, p.micro_targets, i % 2), (double)x.acts,
+               0.02);
+        /* rows of the head's chunk with their statistics */
+        within("logits", (double)(p.first.bytes[PLAN_LOGITS] - 64 * 97 * 4), (double)x.head, 0.1);
+        const double cache = (double)kv_cache_bytes(x.m, x.cache_blocks) * 2;
+        within("one-layer cache",
+               (double)(p.first.bytes[PLAN_ACTIVATIONS]) -
+                   (double)plan_activation_bytes(&x.m->shape, p.micro_rows, p.micro_targets, i % 2),
+               cache, 0.6); /* whole blocks of 12 short sequences */
+        model_free(x.m);
+        config_free(&c);
+    }
+}
+
+/* What a rank's model and trainer hold, by class, for every number of ranks and every way to cut. */
+struct held {
+    const struct config *c;
+    const char *folder;
+    enum shard shard;
+    bool overlaps; /* transfers beside the computation, as between GPUs: a second window of a layer's gradient */
+};
+
+static tare_status hold(struct comm *comm, void *ctx, struct err *e)
+{
+    const struct held *h = ctx;
+    struct comm beside = *comm;
+    beside.overlaps = h->overlaps;
+    comm = &beside;
+    const struct kernels *k;
+    struct model *m;
+    struct trainer *t;
+    TRY(kernels_cpu(NULL, &k, e));
+    TRY(model_load_sharded(h->folder, &h->c->model, k, NULL, comm, h->shard, &m, e));
+    tare_status status = trainer_new(m, NULL, &h->c->train, &h->c->loss, 1, 1, 10, &t, e);
+    if (!status) {
+        struct plan p;
+        const struct plan_input in = {.config = h->c,
+                                      .shape = m->shape,
+                                      .ranks = comm->size,
+                                      .hosts = 1,
+                                      .shard = h->shard,
+                                      .gradient_shards = 1,
+                                      .machine = {.gpu = h->overlaps}};
+        status = plan_make(&in, &p, e);
+        const int64_t real[] = {m->memory.parameters, t->grads.sum_bytes, t->moment_bytes,
+                                m->memory.windows + t->grads.window_bytes, m->memory.sampler};
+        const int classes[] = {PLAN_WEIGHTS, PLAN_GRADIENTS, PLAN_MOMENTS, PLAN_GATHERED, PLAN_SAMPLER};
+        for (int i = 0; !status && i < (h->overlaps ? 4 : 5); i++) {     /* the compute copy is planned as a GPU packs it */
+            const double share = classes[i] == PLAN_SAMPLER ? 0.001 : 0; /* vectors start at multiples of 16 floats */
+            if (fabs((double)(p.first.bytes[classes[i]] - real[i])) > share * (double)real[i])
+                status =
+                    err_set(e, TARE_E_STATE, __FILE__, __LINE__, "%d ranks, shard %d, %s: planned %lld, held %lld", comm->size,
+                            (int)h->shard, PLAN_CLASS_NAMES[classes[i]], (long long)p.first.bytes[classes[i]], (long long)real[i]);
+        }
+        trainer_free(t);
+    }
+    model_free(m);
+    return status;
+}
+
+static void on_ranks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch;
+        bool tied;
+    } MODELS[] = {{"qwen2", true}, {"llama", false}, {"qwen3", true}};
+    for (int i = 0; i < 3; i++) {
+        struct config c;
+        struct err e = {0};
+        struct model *m;
+        const struct kernels *k;
+        const int32_t eos = 2;
+        char folder[] = "/tmp/tare-test-plan-XXXXXX";
+        assert_non_null(mkdtemp(folder));
+        LOAD(&c, "run.dir=x", "model.path=x", "model.hidden_size=48", "model.layers=3", "model.heads=4", "model.kv_heads=2",
+             "model.intermediate_size=112", "model.context=2048");
+        struct model_config shape = c.model;
+        shape.init = MODELS[i].arch;
+        shape.tie_embeddings = MODELS[i].tied;
+        assert_ok(kernels_cpu(NULL, &k, &e), &e);
+        assert_ok(model_new(&shape, 301, &eos, 1, 5, k, NULL, &m, &e), &e);
+        assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
+        model_free(m);
+        for (int ranks = 1; ranks <= 8; ranks *= 2)
+            for (int shard = SHARD_NONE; shard <= SHARD_ZERO3; shard++) {
+                struct held h = {&c, folder, (enum shard)shard, false};
+                assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
+                h.overlaps = true;
+                assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
+            }
+        assert_ok(fs_remove_tree(folder, &e), &e);
+        config_free(&c);
+    }
+}
+
+static void pieces(void **state)
+{
+    (void)state;
+    struct config c;
+    struct err e = {0};
+    struct model_shape s;
+    char path[4096];
+    snprintf(path, sizeof path, "model.path=%s/configs/models/Qwen2.5-Math-7B", getenv("SOURCE") ? getenv("SOURCE") : ".");
+    const char *const settings[] = {path, "run.dir=x"};
+    load(&c, settings, 2);
+    assert_ok(plan_shape(&c, 0, &s, &e), &e);
+    const struct plan one = make(&c, &s, 1, (struct plan_machine){.gpu = true});
+    for (int64_t ranks = 2; ranks <= 64; ranks *= 2) {
+        const struct plan p = make(&c, &s, ranks, (struct plan_machine){.gpu = true});
+        for (int i = PLAN_WEIGHTS; i <= PLAN_MOMENTS; i++)
+            within("a piece", (double)p.first.bytes[i], (double)one.first.bytes[i] / (double)ranks,
+                   ranks <= 16 ? 0.001 : 0.07); /* pieces are whole blocks of 240 */
+        /* the masters are cut, so the embedding in fp32 is one more copy to sample from */
+        within("the compute copy", (double)p.first.bytes[PLAN_SAMPLER], (double)one.first.bytes[PLAN_SAMPLER] + 4.0 * 152064 * 3584,
+               0.01);
+    }
+    /* 16 prompts on 5 ranks: one has 4, four have 3 */
+    const struct plan p = make(&c, &s, 5, (struct plan_machine){.gpu = true});
+    assert_int_equal(p.first.groups, 4);
+    assert_int_equal(p.last.groups, 3);
+    config_free(&c);
+}
+
+static void verdicts(void **state)
+{
+    (void)state;
+    struct config c;
+    struct err e = {0};
+    struct model_shape s;
+    char path[4096];
+    snprintf(path, sizeof path, "model.path=%s/configs/models/Qwen2.5-Math-7B", getenv("SOURCE") ? getenv("SOURCE") : ".");
+    const char *const settings[] = {path, "run.dir=x", "model.dtype=bf16", "model.max_position_embeddings=16384"};
+    load(&c, settings, 4);
+    assert_ok(plan_shape(&c, 0, &s, &e), &e);
+    const struct plan fits = make(&c, &s, 8, (struct plan_machine){.gpu = true, .memory = 300e9});
+    assert_int_equal(fits.fits, 1);
+    assert_int_equal(fits.n_advice, 0);
+    assert_true((double)fits.kv_room * (double)fits.kv_token_bytes <= fits.budget);
+    /* kept activations of 28 layers are what is too much; the advice says so, and with it the plan is one that fits */
+    const struct plan advised = make(&c, &s, 8, (struct plan_machine){.gpu = true, .memory = 80e9});
+    assert_int_equal(advised.fits, 0);
+    assert_string_equal(advised.advice[0].key, "train.recompute");
+    assert_int_equal(advised.fits_with_advice, 1);
+    const char *const changed[] = {path, "run.dir=x", "model.dtype=bf16", "model.max_position_embeddings=16384",
+                                   "train.recompute=layer"};
+    struct config d;
+    load(&d, changed, 5);
+    assert_int_equal(make(&d, &s, 8, (struct plan_machine){.gpu = true, .memory = 80e9}).fits, 1);
+    const struct plan never = make(&c, &s, 8, (struct plan_machine){.gpu = true, .memory = 40e9});
+    assert_int_equal(never.fits, 0);
+    assert_int_equal(never.fits_with_advice, 0);
+    assert_true(never.ranks_needed > 8);
+    /* exactly what it needs is enough, a byte less is not */
+    struct plan_machine m = {.gpu = true, .memory = 300e9};
+    m.memory = fits.need;
+    c.rollout.kv_tokens = fits.kv_tokens;
+    assert_int_equal(make(&c, &s, 8, m).fits, 1);
+    m.memory -= 1;
+    assert_int_equal(make(&c, &s, 8, m).fits, 0);
+    config_free(&d);
+    config_free(&c);
+}
+
+static void quantities(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct plan_machine m;
+    double x;
+    static const struct {
+        const char *text;
+        double value;
+    } GOOD[] = {{"80GB", 80e9}, {"40GiB", 40 * 0x1p30}, {"312T", 312e12}, {"1.5e9", 1.5e9}, {"0", 0}, {"2K", 2e3}};
+    static const char *const BAD[] = {"", "GB", "80 GB", "80XB", "-1", "nan", "inf", "1e400", "8GBGB"};
+    for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++) {
+        assert_ok(plan_quantity(GOOD[i].text, &x, &e), &e);
+        assert_double(x, GOOD[i].value, 0);
+    }
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        if (!plan_quantity(BAD[i], &x, &e)) fail_msg("'%s' is taken as %g", BAD[i], x);
+        assert_non_null(strstr(e.message, "80GB"));
+    }
+    assert_ok(plan_device("h100", true, &m, &e), &e);
+    assert_double(m.memory, 80e9, 0);
+    assert_int_equal(plan_device("tpu", true, &m, &e), TARE_E_CONFIG);
+    assert_non_null(strstr(e.message, "h100"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(published_counts), cmocka_unit_test(by_hand),
+                                       cmocka_unit_test(times_by_hand),    cmocka_unit_test(against_the_engine),
+                                       cmocka_unit_test(on_ranks),         cmocka_unit_test(pieces),
+                                       cmocka_unit_test(verdicts),         cmocka_unit_test(quantities)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

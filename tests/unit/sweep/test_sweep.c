@@ -1,0 +1,194 @@
+/* [sweep] as axes and cells, and the lines that --suggest offers. */
+#include "check.h"
+
+#include "base/fs.h"
+#include "sweep/sweep.h"
+
+#include <string.h>
+
+static char file[64];
+
+static void load(struct config *c, const char *text)
+{
+    struct err e = {0};
+    snprintf(file, sizeof file, "/tmp/test_sweep.%ld.ini", (long)getpid());
+    assert_ok(fs_write_atomic(file, text, (int64_t)strlen(text), &e), &e);
+    assert_ok(config_load(c, file, NULL, 0, &e), &e);
+}
+
+static void expect_values(const char *text, const char *expected)
+{
+    struct arena a;
+    struct err e = {0};
+    struct str joined = {0};
+    const char **values;
+    int64_t n;
+    arena_init(&a, "test");
+    assert_ok(sweep_values(text, "here", &a, &values, &n, &e), &e);
+    for (int64_t i = 0; i < n; i++) assert_ok(str_addf(&joined, &e, "%s%s", i ? ";" : "", values[i]), &e);
+    assert_string_equal(joined.data, expected);
+    str_free(&joined);
+    arena_free(&a);
+}
+
+static void lists_and_ranges(void **state)
+{
+    (void)state;
+    expect_values("grpo, bv_blend", "grpo;bv_blend");
+    expect_values("1..3", "1;2;3");
+    expect_values("8..12", "8;9;10;11;12"); /* whole numbers stay readable as such */
+    expect_values("0, 5..6, x", "0;5;6;x");
+    expect_values("100..300 step 100", "100;200;300");
+    expect_values("0..1 step 0.25", "0;0.25;0.5;0.75;1");
+    expect_values("0..1 x 3", "0;0.5;1");
+    expect_values("log 0.01..1 x 3", "0.01;0.1;1");
+    expect_values("log 1..100 x 5", "1;3.16228;10;31.6228;100");
+    expect_values("math | math, length", "math;math, length");
+    expect_values("../a, ../b", "../a;../b"); /* a path is no range */
+    expect_values(" one ", "one");
+}
+
+static void bad_lists_are_refused(void **state)
+{
+    static const char *const BAD[] = {"",         "a,,b",     "a,",       "3..1",        "0.5..1",      "log 0..1 x 3",
+                                      "log 1..2", "1..2 x 0", "1..2 y 3", "1..9 step 0", "log a..b x 2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        struct arena a;
+        struct err e = {0};
+        const char **values;
+        int64_t n;
+        arena_init(&a, "test");
+        if (sweep_values(BAD[i], "x.ini:7", &a, &values, &n, &e) != TARE_E_CONFIG) fail_msg("'%s' was accepted", BAD[i]);
+        assert_non_null(strstr(e.message, "x.ini:7"));
+        arena_free(&a);
+    }
+}
+
+static void grid(const char *text, struct arena *a, struct sweep_plan *p)
+{
+    struct config c;
+    struct err e = {0};
+    load(&c, text);
+    arena_init(a, "test");
+    assert_ok(sweep_grid(&c, a, p, &e), &e);
+    config_free(&c);
+}
+
+static void a_plugins_parameter_counts_in_its_cells_only(void **state)
+{
+    struct arena a;
+    struct sweep_plan p;
+    (void)state;
+    grid("[sweep]\nname = s\nestimator.plugin = grpo, bv_blend\nestimator.bv_blend.gamma = 0.1, 0.9\nrun.seed = 1..2\n", &a, &p);
+    static const char *const NAMES[] = {"grpo_seed-1", "bv_blend_gamma-0.1_seed-1", "bv_blend_gamma-0.9_seed-1",
+                                        "grpo_seed-2", "bv_blend_gamma-0.1_seed-2", "bv_blend_gamma-0.9_seed-2"};
+    assert_int_equal(p.n_cells, 6); /* not 8: gamma is nothing to grpo; seeds advance slowest */
+    for (int i = 0; i < 6; i++) assert_string_equal(p.cells[i].name, NAMES[i]);
+    assert_null(p.cells[0].value[sweep_plan_axis(&p, "gamma")]);
+    assert_string_equal(p.dir, "runs/s");
+    assert_string_equal(p.metric, "eval/reward");
+    arena_free(&a);
+}
+
+static void pairs_advance_together(void **state)
+{
+    struct arena a;
+    struct sweep_plan p;
+    (void)state;
+    grid("[sweep]\npair = gamma, n0\nestimator.bv_blend.gamma = 0.1, 0.9\nestimator.bv_blend.n0 = 4, 8\nrun.seed = 5, 6\n"
+         "loss.clip = 0.1, 0.2\n[estimator]\nplugin = bv_blend\n",
+         &a, &p);
+    assert_int_equal(p.n_cells, 8);
+    const int64_t gamma = sweep_plan_axis(&p, "gamma"), n0 = sweep_plan_axis(&p, "n0"), seed = sweep_plan_axis(&p, "run.seed");
+    for (int i = 0; i < 8; i++) {
+        const char **v = p.cells[i].value;
+        assert_string_equal(v[n0], strcmp(v[gamma], "0.1") ? "8" : "4");
+        assert_string_equal(v[seed], i < 4 ? "5" : "6");
+    }
+    arena_free(&a);
+}
+
+static void names_that_would_clash_differ(void **state)
+{
+    struct arena a;
+    struct sweep_plan p;
+    (void)state;
+    grid("[sweep]\ndata.train = a/b, a:b, ..\n", &a, &p);
+    assert_int_equal(p.n_cells, 3);
+    assert_string_not_equal(p.cells[0].name, p.cells[1].name);
+    for (int i = 0; i < 3; i++) {
+        assert_null(strchr(p.cells[i].name, '/'));
+        assert_int_not_equal(p.cells[i].name[0], '.');
+    }
+    arena_free(&a);
+}
+
+static void expect_refused(const char *text, const char *what)
+{
+    struct arena a;
+    struct sweep_plan p;
+    struct config c;
+    struct err e = {0};
+    load(&c, text);
+    arena_init(&a, "test");
+    assert_int_equal(sweep_grid(&c, &a, &p, &e), TARE_E_CONFIG);
+    if (!strstr(e.message, what)) fail_msg("'%s' does not say '%s'", e.message, what);
+    arena_free(&a);
+    config_free(&c);
+}
+
+static void bad_sections_are_refused(void **state)
+{
+    (void)state;
+    expect_refused("[sweep]\nname = x\n", "no axis");
+    expect_refused("[sweep]\nconcurent = 2\nrun.seed = 1..2\n", "concurrent");
+    expect_refused("[sweep]\npair = a, b\nrun.seed = 1..2\n", "no axis a");
+    expect_refused("[sweep]\npair = run.seed, loss.clip\nrun.seed = 1..2\nloss.clip = 0.1\n", "equal lengths");
+    expect_refused("[sweep]\nrun.dir = a, b\n", "run.dir");
+    expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "without '/'");
+    expect_refused("[sweep]\nrun.seed = 1..300\nloss.clip = log 0.01..1 x 300\n", "20000 cells");
+}
+
+static void every_suggestion_can_be_read_back(void **state)
+{
+    struct str text = {0};
+    struct err e = {0};
+    (void)state;
+    assert_ok(sweep_suggest("bv_blend", &text, &e), &e);
+    assert_non_null(strstr(text.data, "estimator.bv_blend.temperature = log 0.01..1 x 5\n"));
+    assert_non_null(strstr(text.data, "estimator.bv_blend.mapping = exp, reciprocal, linear\n"));
+    assert_null(strstr(text.data, "delta_n")); /* not declared sweepable */
+    assert_ok(str_add(&text, "[estimator]\nplugin = bv_blend\n", -1, &e), &e);
+    struct config c;
+    load(&c, text.data);
+    for (struct config_param *p = c.params; p; p = p->next) {
+        struct arena a;
+        const char **values;
+        int64_t n;
+        arena_init(&a, "test");
+        assert_ok(sweep_values(p->value, p->where, &a, &values, &n, &e), &e);
+        assert_true(n >= 2);
+        arena_free(&a);
+    }
+    config_free(&c);
+    str_free(&text);
+    assert_int_equal(sweep_suggest("no_such_plugin", &text, &e), TARE_E_NOT_FOUND);
+    str_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_and_ranges),
+        cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(a_plugins_parameter_counts_in_its_cells_only),
+        cmocka_unit_test(pairs_advance_together),
+        cmocka_unit_test(names_that_would_clash_differ),
+        cmocka_unit_test(bad_sections_are_refused),
+        cmocka_unit_test(every_suggestion_can_be_read_back),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(file);
+    return failed;
+}

@@ -1,0 +1,200 @@
+/* Chat renderings of the reference file byte for byte, cases rendered by jinja2, refusals with their line, and bounds. */
+#include "check.h"
+
+#include "base/fs.h"
+#include "template/chat.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------- reference renderings */
+
+struct goldens {
+    const struct chat *chat;
+    int64_t rows, wrong;
+};
+
+static tare_status golden(void *ctx, const json_t *row, const char *where, struct err *e)
+{
+    struct goldens *g = ctx;
+    struct str text = {0};
+    TRY(chat_render(g->chat, json_object_get(row, "messages"), json_bool_or(row, "add_generation_prompt", 0), NULL, &text, e));
+    const json_t *want = json_object_get(row, "text");
+    const bool same =
+        text.size == (int64_t)json_string_length(want) && !memcmp(text.data, json_string_value(want), (size_t)text.size);
+    if (!same && g->wrong++ < 3) printf("%s: other text:\n%s\n--- wanted\n%s\n", where, text.data, json_string_value(want));
+    g->rows++;
+    str_free(&text);
+    return TARE_OK;
+}
+
+static void check_goldens(const char *cases, const char *model, const char *template)
+{
+    char file[300], folder[FS_PATH], path[FS_PATH] = "";
+    struct err e = {0};
+    struct chat *c = NULL;
+    snprintf(file, sizeof file, "models/tokenizers/%s/tokenizer_config.json", model);
+    fs_dirname(folder, shared_or_skip(file));
+    if (template) assert_ok(fs_join(path, folder, template, &e), &e);
+    assert_ok(chat_load(folder, path, &c, &e), &e);
+    snprintf(file, sizeof file, "data/chat/%s.jsonl", cases);
+    FILE *f = fopen(shared_or_skip(file), "r");
+    assert_non_null(f);
+    struct goldens g = {.chat = c};
+    assert_ok(json_each_line(f, file, golden, &g, &e), &e);
+    fclose(f);
+    chat_free(c);
+    printf("%s: %lld renderings\n", cases, (long long)g.rows);
+    assert_true(g.rows > 100);
+    assert_int_equal(g.wrong, 0);
+}
+
+static void test_references(void **state)
+{
+    (void)state;
+    check_goldens("qwen2.5", "qwen2.5", NULL);
+    check_goldens("qwen2.5-instruct", "qwen2.5", "chat_template.instruct.jinja");
+    check_goldens("llama-3.1", "llama-3", NULL);
+    check_goldens("llama-3", "llama-3", "chat_template.llama-3.jinja");
+    check_goldens("smollm2", "smollm2", NULL);
+}
+
+/* ---------------------------------------------------------------- cases rendered by jinja2 (template_cases.jsonl) */
+
+static tare_status render(const char *source, int64_t n, const json_t *variables, struct str *out, struct err *e)
+{
+    struct template *t = NULL;
+    TRY(template_parse(source, n, "case", &t, e));
+    const tare_status status = template_render(t, variables, out, e);
+    template_free(t);
+    return status;
+}
+
+static int64_t n_cases, n_wrong;
+
+/* {"template", "variables", "text"}, or without "text" when jinja2 fails */
+static tare_status jinja_case(void *ctx, const json_t *row, const char *where, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    struct str text = {0};
+    struct err got = {0};
+    const json_t *source = json_object_get(row, "template"), *want = json_object_get(row, "text");
+    const tare_status status =
+        render(json_string_value(source), (int64_t)json_string_length(source), json_object_get(row, "variables"), &text, &got);
+    if (want) {
+        if (status)
+            n_wrong++, printf("%s: %s: %s\n", where, json_string_value(source), got.message);
+        else if (text.size != (int64_t)json_string_length(want) || memcmp(text.data, json_string_value(want), (size_t)text.size))
+            n_wrong++,
+                printf("%s: %s\ngives  [%s]\nwanted [%s]\n", where, json_string_value(source), text.data, json_string_value(want));
+    } else if (!status) {
+        n_wrong++, printf("%s: %s\ngives [%s], jinja2 fails\n", where, json_string_value(source), text.data);
+    }
+    n_cases++;
+    str_free(&text);
+    return TARE_OK;
+}
+
+static void test_jinja_cases(void **state)
+{
+    (void)state;
+    char path[FS_PATH];
+    struct err e = {0};
+    snprintf(path, sizeof path, "%s/tests/unit/template/template_cases.jsonl", getenv("SOURCE") ? getenv("SOURCE") : ".");
+    FILE *f = fopen(path, "r");
+    if (!f) fail_msg("%s cannot be opened", path);
+    assert_ok(json_each_line(f, path, jinja_case, NULL, &e), &e);
+    fclose(f);
+    assert_true(n_cases > 100);
+    assert_int_equal(n_wrong, 0);
+}
+
+/* ---------------------------------------------------------------- refusals and bounds */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *message;
+    } cases[] = {
+        {"a\n{% macro f() %}{% endmacro %}", "case:2: the tag 'macro' is not supported"},
+        {"\n\n{% include 'x' %}", "case:3: the tag 'include'"},
+        {"{{ x | nofilter }}", "case:1: the filter 'nofilter' is not supported"},
+        {"{{ 1\n is notest }}", "case:2: the test 'notest' is not supported"},
+        {"{{ x.format(1) }}", "the method format() is not supported"},
+        {"{{ cycler(1) }}", "the function cycler() is not supported"},
+        {"{{ x.strip(foo=1) }}", "strip has no argument 'foo'"},
+        {"{{ 2 ** 3 }}", "** is not supported"},
+        {"{% for x in y recursive %}{% endfor %}", "recursive loops"},
+        {"{% if x %}\nabc", "case:2: the template ends before elif"},
+        {"{% for x in y %}{% endif %}", "the tag 'endif' is not supported here"},
+        {"abc {{ x", "is not closed with }}"},
+        {"abc {# x", "is not closed with #}"},
+        {"{{ 'abc }}", "a string is not closed"},
+        {"{{ '\\ud800' }}", "malformed escape"},
+        {"{{ }}", "an expression is expected"},
+        {"{{ 1 2 }}", "}} is expected"},
+        {"{% break %}", "outside of a loop"},
+        {"{{ a ? b }}", "unexpected character '?'"},
+        {"\xFF", "not valid UTF-8"},
+        {"{{ 99999999999999999999 }}", "64 bits"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct template *t = NULL;
+        struct err e = {0};
+        assert_int_not_equal(template_parse(cases[i].source, (int64_t)strlen(cases[i].source), "case", &t, &e), TARE_OK);
+        assert_null(t);
+        if (!strstr(e.message, cases[i].message)) fail_msg("%s: %s", cases[i].source, e.message);
+    }
+}
+
+/* What would run for ever (the test's time limit would end it), or eat all memory, or the stack. */
+static void test_bounds(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {
+        "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+        "{% set ns = namespace(s='ab') %}{% for a in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+        "{{ 'abc' * 1000000000000 }}",
+        "{% set ns = namespace(s=[]) %}{% for a in range(90000) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
+        "{% set ns = namespace(s=[], t=[]) %}{% for a in range(90) %}{% set ns.s = [ns.s, ns.s] %}{% set ns.t = [ns.t, ns.t] %}{% "
+        "endfor %}{{ ns.s == ns.t }}",
+        "{{ range(1000000000) }}",
+        "{% set ns = namespace(s='a') %}{% for a in range(90000) %}{% set ns.s = ns.s.replace('a', 'aa') %}{% endfor %}",
+        "{{ [1] | tojson(indent=1000000000) }}",
+        "{{ 9223372036854775807 + 1 }}",
+        "{{ 1 // 0 }}",
+        "{{ raise_exception('no') }}",
+    };
+    json_t *none = json_object();
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        struct str out = {0};
+        struct err e = {0};
+        if (!render(sources[i], (int64_t)strlen(sources[i]), none, &out, &e)) fail_msg("%s: ends well", sources[i]);
+        assert_int_equal(strncmp(e.message, "case:1: ", 8), 0);
+        assert_int_equal(out.size, 0);
+        str_free(&out);
+    }
+    struct str deep = {0}, out = {0};
+    struct err e = {0};
+    assert_ok(str_add(&deep, "{{ ", -1, &e), &e);
+    for (int i = 0; i < 100000; i++) assert_ok(str_add(&deep, "(", 1, &e), &e);
+    for (int i = 0; i < 100000; i++) assert_ok(str_add(&deep, ")", 1, &e), &e);
+    assert_ok(str_add(&deep, " }}", -1, &e), &e);
+    assert_int_not_equal(render(deep.data, deep.size, none, &out, &e), TARE_OK);
+    if (!strstr(e.message, "nested more than")) fail_msg("%s", e.message);
+    str_free(&deep);
+    str_free(&out);
+    json_decref(none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_jinja_cases),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_references),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
