@@ -31,6 +31,11 @@ endforeach()
 add_test(NAME update/test_update_on_fake_device COMMAND test_update)
 set_tests_properties(update/test_update_on_fake_device PROPERTIES ENVIRONMENT "${TEST_ENV};TARE_TEST_DEVICE=cuda;TARE_CUDA=$<TARGET_FILE:tare_fake>"
     SKIP_REGULAR_EXPRESSION "^SKIP all" TIMEOUT 600)
+# House rules that the compiler does not check.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+foreach(RULE edges sizes)
+    add_test(NAME structure/${RULE} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/structure.py ${CMAKE_SOURCE_DIR} ${RULE})
+endforeach()
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/e2e/*.sh)
 foreach(FILE ${SCRIPTS})
     get_filename_component(NAME ${FILE} NAME_WE)

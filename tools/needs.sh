@@ -20,6 +20,7 @@ want libutf8proc-dev header utf8proc.h
 want libsqlite3-dev header sqlite3.h
 want libxxhash-dev header xxhash.h
 if [ "${1:-build}" = test ]; then
+    want python3 sh -c "command -v python3" # house rules (tests/structure.py)
     want g++ sh -c "command -v ${CXX:-c++}" # the CUDA kernels run on the host
     want libcmocka-dev sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -'
     # the exact-arithmetic verifier is built where these are

@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include "eval/checkpoints.h"
 #include "eval/eval.h"
+#include "report/report.h"
+#include "sft/sft.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +58,7 @@ static bool is_option(const char *arg)
 static int parse(struct arguments *a, int argc, char **argv)
 {
     struct err e = {0};
-    *a = (struct arguments){.steps = {.estimate_samples = 16}};
+    *a = (struct arguments){.steps = {.estimate_samples = 16, .figure = report_difficulty}};
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0 ? 2 : 1;
         if (is_option(argv[i]) && i + 1 < argc) {
@@ -85,7 +87,7 @@ int cmd_eval(int argc, char **argv)
     if (stop) return stop - 1;
     tare_status s = config_load(&c, a.file, a.overrides, a.n, &e);
     if (!s) {
-        s = a.steps.n_runs ? eval_steps_run(&c, &a.steps, &table, &e) : eval_run(&c, &table, &e);
+        s = a.steps.n_runs ? eval_steps_run(&c, &a.steps, &table, &e) : eval_run(&c, warm_start, &table, &e);
         config_free(&c);
     }
     if (!s && (fwrite(table.data, 1, (size_t)table.size, stdout) != (size_t)table.size || fflush(stdout)))

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "dist/ranks.h"
 #include "loop/run.h"
+#include "sft/sft.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ int cmd_train(int argc, char **argv)
                                                  .library = loaded ? c.dist.communicator : "auto",
                                                  .device_memory = loaded && !strcmp(c.run.device, "cuda")},
                          status, &done, &e);
-    if (!status && !done) status = train_run(&c, a.resume, &e);
+    if (!status && !done) status = train_run(&c, a.resume, warm_start, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

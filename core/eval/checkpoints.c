@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
-#include "report/report.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -168,10 +167,9 @@ static tare_status evaluate_one(struct steps_run *s, struct config *c, const cha
 {
     struct str table = {0};
     c->model.path = model;
-    c->model.warm_start = "";
     c->eval.out = out;
     log_info("%s", out);
-    const tare_status status = eval_run(c, &table, e);
+    const tare_status status = eval_run(c, NULL, &table, e);
     str_free(&table);
     (void)s;
     return status == TARE_E_CANCELLED || !status ? status : err_prefix(e, "%s", out);
@@ -346,7 +344,7 @@ static tare_status write_all(struct steps_run *s, struct str *table, struct err 
     if (!status) status = write_text(s, "difficulty.json", &text, e);
     str_clear(&text);
     if (!status) status = str_addf(&title, e, "%s by difficulty", s->task);
-    if (!status) status = report_difficulty(title.data, s->points, s->n_points, &text, e);
+    if (!status) status = s->what.figure(title.data, s->points, s->n_points, &text, e);
     if (!status) status = write_text(s, "difficulty.html", &text, e);
     if (!status) log_info("figure: %s/difficulty.html", s->out);
     json_decref(o);

@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "config/config.h"
+#include "observe/difficulty.h"
 
 enum { EVAL_RUNS = 16, EVAL_STEPS = 400 };
 
@@ -24,7 +25,8 @@ struct eval_steps {
     int64_t steps[EVAL_STEPS]; /* growing; n_steps 0: 0 and all checkpoints that the first run has */
     int n_steps;
     int64_t estimate_samples;
-    const char *base; /* the model of step 0 for all runs; NULL: model.path of each RUN/config.ini */
+    const char *base;         /* the model of step 0 for all runs; NULL: model.path of each RUN/config.ini */
+    difficulty_figure figure; /* draws difficulty.html */
 };
 
 /* "0,30,60" -> steps. TARE_E_CONFIG: not growing numbers. */

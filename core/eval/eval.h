@@ -25,10 +25,12 @@
 #include "batch/batch.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "engine/make_model.h"
 
 /* ---- run.c */
-/* The table as Markdown is appended to table. TARE_E_CANCELLED: interrupted; the same call goes on. */
-tare_status eval_run(const struct config *c, struct str *table, struct err *e);
+/* make is called when the model is not there; NULL: nothing is made. The table as Markdown is appended to table. TARE_E_CANCELLED: interrupted; the
+ * same call goes on. */
+tare_status eval_run(const struct config *c, make_model make, struct str *table, struct err *e);
 
 /* ---- checkpoints.c */
 /* eval.name, else the file name of data.eval without its ending; what a folder's name cannot hold becomes '-'. TARE_E_CONFIG: there is none, or it

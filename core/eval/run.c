@@ -10,7 +10,6 @@
 #include "model/shards.h"
 #include "observe/run_lock.h"
 #include "rollout/rollout.h"
-#include "sft/sft.h"
 #include "verify/verify.h"
 
 #include <errno.h>
@@ -21,6 +20,7 @@
 
 struct evaluation_run {
     const struct config *config;
+    make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
     struct pool *pool;
     const struct kernels *kernels;
@@ -324,7 +324,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(open_data(r, e));
     TRY(eval_groupings(c, &r->data, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
     TRY(verify_open(c, &search, &env, &r->verify, e));
-    TRY(warm_start(c, e));
+    if (r->make) TRY(r->make(c, e));
     TRY(open_model(r, e));
     TRY(check_prompts(r, e));
     TRY(make_identity(r, e));
@@ -337,9 +337,9 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     return report(r, table, e);
 }
 
-tare_status eval_run(const struct config *c, struct str *table, struct err *e)
+tare_status eval_run(const struct config *c, make_model make, struct str *table, struct err *e)
 {
-    struct evaluation_run r = {.config = c, .lock = -1, .fd = -1};
+    struct evaluation_run r = {.config = c, .make = make, .lock = -1, .fd = -1};
     arena_init(&r.arena, "evaluation");
     arena_init(&r.piece, "evaluation piece");
     signals_catch();

@@ -17,6 +17,7 @@
 #include "dist/comm.h"
 #include "engine/embed_service.h"
 #include "engine/logprob_service.h"
+#include "engine/make_model.h"
 #include "engine/text.h"
 #include "estimate/estimate.h"
 #include "loop/share.h"
@@ -85,8 +86,8 @@ void run_close(struct run *r);
 
 /* step.c: one iteration. */
 tare_status step_run(struct run *r, struct err *e);
-/* train.c: `tare train` as a function: warm start if needed, all steps, evaluation before and after, checkpoints. */
-tare_status train_run(const struct config *c, bool resume, struct err *e);
+/* train.c: `tare train` as a function: the model by make (NULL: none) if it is not there, all steps, evaluation before and after, checkpoints. */
+tare_status train_run(const struct config *c, bool resume, make_model make, struct err *e);
 
 /* run_stages.c: the stages of step.c that are not one folder's own function */
 tare_status stage_data(struct run *r, int64_t n, struct err *e); /* the next n prompts */

@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "loop/run.h"
-#include "sft/sft.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,19 +101,19 @@ static tare_status run_all(struct run *r, struct err *e)
 }
 
 /* What rank 0 does alone before the run is opened. */
-static tare_status prepare(const struct config *c, bool resume, struct err *e)
+static tare_status prepare(const struct config *c, bool resume, make_model make, struct err *e)
 {
     TRY(run_lock_check(c->run.dir, resume, e));
-    return warm_start(c, e);
+    return make ? make(c, e) : TARE_OK;
 }
 
-tare_status train_run(const struct config *c, bool resume, struct err *e)
+tare_status train_run(const struct config *c, bool resume, make_model make, struct err *e)
 {
     struct run r;
     struct comm comm;
     signals_catch();
     TRY(comm_open(c->dist.ranks, &comm, e));
-    TRY(comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, resume, e), e));
+    TRY(comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, resume, make, e), e));
     tare_status status = run_open(&r, c, comm, resume, e);
     if (!status) status = run_all(&r, e);
     run_close(&r);

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "observe/difficulty.h"
 #include "observe/run_data.h"
 #include "observe/sweep_plan.h"
 
@@ -61,12 +62,6 @@ tare_status sweep_table_csv(const struct sweep_table *t, struct str *out, struct
 
 /* ---------------------------------------------------------------- difficulty.c */
 
-struct difficulty_point {              /* one bucket of one subset at one checkpoint of one run */
-    const char *run, *subset, *bucket; /* subset: "" or "standard" or "complex" */
-    int64_t step, questions;
-    double accuracy, low, high; /* share; its interval, NAN: none */
-    double length;              /* mean tokens of a completion */
-};
 /* One self-contained page: for each subset accuracy and mean length (equal ratios on its axis) over the steps, a colour for each bucket, a dash pattern
  * for each run, and the numbers as a table. points [n]: those of a run, subset and bucket stand together, steps growing. */
 tare_status report_difficulty(const char *title, const struct difficulty_point *points, int64_t n, struct str *out, struct err *e);

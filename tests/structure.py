@@ -1,0 +1,129 @@
+"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes
+
+edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
+        it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
+sizes   No file above 600 lines, no function above 60, none with more than 6 parameters. What is above today stands in structure.allow, one
+        "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
+
+Exit status 1 and a line for each breach."""
+import pathlib
+import re
+import sys
+
+ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
+FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 6
+
+
+def modules(source):
+    """{folder: [folders that its CMake line names]} in the order of CMakeLists.txt"""
+    text = re.sub(r"#.*", "", (source / "CMakeLists.txt").read_text())
+    found = {}
+    for name, links in re.findall(r"^\s*tare_module\((\w+)([^)]*)\)", text, re.M):
+        found[name] = [x[5:] for x in links.split() if x.startswith("tare_")]
+    return found
+
+
+def includes(source, folder):
+    """{folder or 'kernels': 'FILE:LINE' of the first include from it}"""
+    headers = {p.name for p in (source / "kernels").glob("*.h")}
+    found = {}
+    for path in sorted((source / "core" / folder).rglob("*.[ch]")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            m = re.match(r'#include "([^"]+)"', line)
+            if not m or m[1].startswith("tare/"):
+                continue
+            room = "kernels" if m[1] in headers else m[1].split("/")[0] if "/" in m[1] else folder
+            if room != folder:
+                found.setdefault(room, f"{path.relative_to(source)}:{number}")
+    return found
+
+
+def check_edges(source):
+    links, wrong = modules(source), []
+    order = list(links)
+    order.insert(1, "kernels")
+    on_disk = {p.name for p in (source / "core").iterdir() if p.is_dir() and any(p.rglob("*.[ch]"))} - {"cli"}
+    for folder in sorted(on_disk - set(links)):
+        wrong.append(f"core/{folder} has no line tare_module({folder} ...) in CMakeLists.txt")
+    for folder in (f for f in order if f in on_disk):
+        used = includes(source, folder)
+        for room, where in used.items():
+            if room not in order:
+                wrong.append(f"{where}: core/{folder} includes from {room}/, which is no folder of core/ that can be used")
+            elif order.index(room) > order.index(folder):
+                wrong.append(f"{where}: core/{folder} includes from core/{room}, which comes after it")
+            elif folder in ROOMS and room in ROOMS:
+                wrong.append(f"{where}: core/{folder} includes from core/{room}; neither may use the other")
+            elif room not in links[folder]:
+                wrong.append(f"{where}: core/{folder} includes from {room}/; name tare_{room} in tare_module({folder} ...), or do without")
+        for room in links[folder]:
+            if room not in used and room != "base":
+                wrong.append(f"CMakeLists.txt: tare_module({folder} ...) names tare_{room}, and no file of core/{folder} includes from it")
+    return wrong
+
+
+def functions(text):
+    """(name, lines, parameters) of each function definition, by the shape that clang-format gives it"""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        if line != "{":
+            continue
+        begin = at
+        while begin and lines[begin - 1] and not lines[begin - 1].startswith(("}", "#", "/", " *", "*")) and not lines[begin - 1].endswith(("*/", ";", "\\")):
+            begin -= 1
+        head = " ".join(x.strip() for x in lines[begin:at])
+        m = re.search(r"(\w+)\((.*)\)[^()]*$", head)
+        if not m:
+            continue
+        end = at + lines[at:].index("}")
+        depth, count = 0, 0 if m[2].strip() in ("", "void") else 1
+        for c in m[2]:
+            depth += (c in "([") - (c in ")]")
+            count += c == "," and depth == 0
+        yield m[1], end - begin + 1, count
+
+
+def breaches(source):
+    found = {}
+    for top in ("core", "kernels", "plugins", "bench", "tests"):
+        for path in sorted((source / top).rglob("*")):
+            name = str(path.relative_to(source))
+            if path.suffix not in (".c", ".h", ".cu", ".cuh") or name.startswith("tests/abi/frozen") or "/corpus/" in name:
+                continue
+            text = path.read_text()
+            if text.count("\n") > FILE_LINES:
+                found["lines", name, "-"] = text.count("\n")
+            for function, lines, parameters in functions(text):
+                if lines > FUNCTION_LINES:
+                    found["lines", name, function] = lines
+                if parameters > PARAMETERS:
+                    found["parameters", name, function] = parameters
+    return found
+
+
+def check_sizes(source):
+    allowed, wrong = {}, []
+    for line in (source / "tests" / "structure.allow").read_text().splitlines():
+        if line and not line.startswith("#"):
+            kind, name, function, size = line.split()
+            allowed[kind, name, function] = int(size)
+    found = breaches(source)
+    for key, size in found.items():
+        kind, name, function = key
+        most = allowed.get(key, FILE_LINES if function == "-" else FUNCTION_LINES if kind == "lines" else PARAMETERS)
+        if size > most:
+            wrong.append(f"{name}: {'' if function == '-' else function + ': '}{size} {kind}, {most} are allowed; make parts of it")
+    for key, size in allowed.items():
+        if found.get(key, 0) < size:
+            print(f"note: tests/structure.allow can sink: {' '.join(key)} {size}, there is {found.get(key, 'nothing above the limit')}")
+    return wrong
+
+
+if __name__ == "__main__":
+    source = pathlib.Path(sys.argv[1])
+    if sys.argv[2:] == ["allow"]:  # prints what the list would be
+        print("\n".join(f"{' '.join(k)} {v}" for k, v in sorted(breaches(source).items())))
+        sys.exit()
+    wrong = {"edges": check_edges, "sizes": check_sizes}[sys.argv[2]](source)
+    print("\n".join(wrong) or "ok")
+    sys.exit(bool(wrong))
