@@ -47,19 +47,13 @@ static inline struct loss_config plain_loss(const char *aggregation)
         .aggregation = aggregation, .clip = 0.2, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none"};
 }
 
-/* What an update reads, zero: n_groups, n_rollouts, at most prompt_ids and tokens; n_tokens is left to the test. */
-static inline struct batch batch_room(struct arena *a, int64_t n_groups, int64_t n_rollouts, int64_t prompt_ids, int64_t tokens)
+/* What an update reads, zero: at most so many prompt ids and tokens; n_tokens is left to the test. */
+static inline struct batch update_batch(struct arena *a, int64_t n_groups, int64_t n_rollouts, int64_t prompt_ids, int64_t tokens)
 {
     struct err e = {0};
-    struct batch b = {.n_groups = n_groups, .n_rollouts = n_rollouts};
-    assert_ok(arena_new(a, int64_t, n_groups + 1, &b.group_begin, &e), &e);
-    assert_ok(arena_new(a, int64_t, n_groups + 1, &b.prompt_begin, &e), &e);
-    assert_ok(arena_new(a, int64_t, n_rollouts + 1, &b.token_begin, &e), &e);
-    assert_ok(arena_new(a, int32_t, prompt_ids, &b.prompt_ids, &e), &e);
-    assert_ok(arena_new(a, int32_t, tokens, &b.ids, &e), &e);
-    assert_ok(arena_new(a, float, tokens, &b.logprob, &e), &e);
-    assert_ok(arena_new(a, double, n_rollouts, &b.advantage, &e), &e);
-    assert_ok(arena_new(a, double, n_rollouts, &b.row_weight, &e), &e);
+    struct batch b = {.n_groups = n_groups, .n_rollouts = n_rollouts, .n_prompt_tokens = prompt_ids, .n_tokens = tokens};
+    assert_ok(batch_room(&b, BATCH_DATA | BATCH_ROLLOUT | BATCH_ESTIMATE, a, &e), &e);
+    b.n_tokens = 0;
     return b;
 }
 

@@ -115,21 +115,12 @@ static tare_status bandwidth(struct bench *b, struct err *e)
 static tare_status batch_of(struct bench *b, int64_t groups, int64_t size, int64_t prompt, const struct sample_output *o,
                             struct batch *out, struct err *e)
 {
-    *out = (struct batch){.n_groups = groups,
-                          .n_rollouts = o->n,
-                          .n_tokens = o->n_tokens,
-                          .token_begin = o->token_begin,
-                          .ids = o->ids,
-                          .logprob = o->logprob,
-                          .entropy = o->entropy,
-                          .finish = o->finish};
-    TRY(arena_new(&b->arena, int64_t, groups + 1, &out->prompt_begin, e));
-    TRY(arena_new(&b->arena, int64_t, groups + 1, &out->group_begin, e));
-    TRY(arena_new(&b->arena, int32_t, groups * prompt, &out->prompt_ids, e));
-    TRY(arena_new(&b->arena, double, o->n, &out->advantage, e));
-    TRY(arena_new(&b->arena, double, o->n, &out->row_weight, e));
+    *out = (struct batch){.n_groups = groups};
+    TRY(batch_regular(out, size, prompt, 0, &b->arena, e));
+    rollout_columns(out, o);
+    TRY(batch_room(out, BATCH_ESTIMATE, &b->arena, e));
+    TRY(arena_new(&b->arena, int32_t, out->n_prompt_tokens, &out->prompt_ids, e));
     for (int64_t i = 0; i < o->n; i++) out->advantage[i] = i % 2 ? -1 : 1, out->row_weight[i] = 1;
-    for (int64_t g = 0; g <= groups; g++) out->prompt_begin[g] = g * prompt, out->group_begin[g] = g * size;
     return TARE_OK;
 }
 

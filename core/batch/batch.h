@@ -1,5 +1,14 @@
-/* What one training step carries from folder to folder: the prompts, their rollouts, and what each stage adds. Arrays live in the step
- * arena. M groups, N rollouts, T completion tokens. Groups are in global prompt order; on several ranks a batch holds this rank's groups. */
+/* What one training step carries from folder to folder: the prompts, their rollouts, and what each stage adds.
+ *
+ * A batch is a set of columns over axes: M groups, N rollouts, T completion tokens, and the tokens of the prompts. BATCH_COLUMNS
+ * names every column once. The struct, choosing groups (select.h), bytes for other ranks (pack.h) are written against that table,
+ * so a new column is one line in it. A column is NULL until its stage has run.
+ *
+ *   struct batch b = {.n_groups = M, .n_rollouts = N, .n_tokens = T};
+ *   TRY(batch_room(&b, BATCH_ROLLOUT, arena, e));      every column of that stage, zeroed
+ *
+ * Arrays live in the step's arena. Groups are in global prompt order; on several ranks a batch may hold one rank's groups. A batch
+ * is a value: a copy of the struct is another view of the same arrays. */
 #ifndef TARE_CORE_BATCH_H
 #define TARE_CORE_BATCH_H
 
@@ -7,39 +16,78 @@
 
 enum finish { FINISH_STOP = 0, FINISH_LENGTH = 1 };
 
-struct batch {
-    int64_t step, n_groups, n_rollouts, n_tokens;
-    /* data */
-    const struct row **row; /* [M] data/dataset.h */
-    uint64_t *prompt_uid;   /* [M] the same for a prompt in every epoch */
-    int64_t *occurrence;    /* [M] how often this prompt came earlier in this step */
-    int64_t *prompt_begin;  /* [M+1] */
-    int32_t *prompt_ids;    /* [prompt_begin[M]] */
-    /* rollout */
-    int64_t *group_begin;  /* [M+1] rollouts of group m */
-    int64_t *token_begin;  /* [N+1] completion tokens of rollout i, EOS included */
-    int32_t *ids;          /* [T] */
-    float *logprob;        /* [T] under the policy that sampled, softmax at the sampling temperature, nats */
-    float *entropy;        /* [T] the same */
-    float *ref_logprob;    /* [T] or NULL */
-    uint8_t *finish;       /* [N] enum finish */
-    uint8_t *off_policy;   /* [N] 1: a trace of the row, not sampled; its logprob and entropy are 0. NULL: none */
-    tare_text *completion; /* [N] decoded, without the stop token */
-    double mismatch;       /* policy/sampler_mismatch: largest |recomputed - sampled| logprob */
-    /* verify */
-    double *reward;    /* [N] */
-    double *component; /* [N, n_components] weighted */
-    int64_t n_components;
-    int32_t *verdict;     /* [N] tare_verdict_code of the first verifier */
-    tare_text *extracted; /* [N] */
-    const char **reason;  /* [N] or NULL inside */
-    /* cluster */
-    int32_t *cluster; /* [M], -1: none */
-    int64_t n_clusters;
-    /* estimate */
-    double *advantage, *row_weight;        /* [N] */
-    double *baseline, *scale, *confidence; /* [M] */
-    float *token_advantage;                /* [T] or NULL */
+/* Who writes a column. Their sum is a set of stages. */
+enum batch_stage {
+    BATCH_DATA = 1,
+    BATCH_ROLLOUT = 2,
+    BATCH_VERIFY = 4,
+    BATCH_CLUSTER = 8,
+    BATCH_REFERENCE = 16,
+    BATCH_ESTIMATE = 32,
+    BATCH_ALL = 63
 };
+
+/* What a column has entries for: X(axis, how many, axis it belongs to, column that says which).
+ * Entry i of the parent has those from begin[i] up to begin[i+1]. A parent comes before its children, the groups come first. */
+#define BATCH_AXES(X)                                                                                                              \
+    X(GROUP, n_groups, GROUP, row)                                                                                                 \
+    X(PROMPT, n_prompt_tokens, GROUP, prompt_begin)                                                                                \
+    X(ROLLOUT, n_rollouts, GROUP, group_begin)                                                                                     \
+    X(TOKEN, n_tokens, ROLLOUT, token_begin)
+
+/* The columns: X(stage, name, type, axis, kind, how many side by side). Kinds, and who owns what an entry points to:
+ *
+ *   NUMBER    copied
+ *   OPTIONAL  a number that is there only when something wants it; 0 for the parts of a batch without it
+ *   BEGIN     of a child axis, one entry more than its own axis has; counted anew when groups are chosen
+ *   TEXT      tare_text: copies of a batch share its bytes, packed bytes hold them. data NULL: no text
+ *   STRING    const char *, the same
+ *   LOCAL     a pointer into this process: shared by copies, never packed (every rank has its own) */
+/* clang-format off */
+#define BATCH_COLUMNS(X)                                                                                                           \
+    X(DATA,      row,             const struct row *, GROUP,   LOCAL,    1)        /* data/dataset.h */                            \
+    X(DATA,      prompt_uid,      uint64_t,           GROUP,   NUMBER,   1)        /* the same for a prompt in every epoch */      \
+    X(DATA,      occurrence,      int64_t,            GROUP,   NUMBER,   1)        /* earlier ones of this prompt in the step */   \
+    X(DATA,      prompt_begin,    int64_t,            GROUP,   BEGIN,    1)        /* [M+1] */                                     \
+    X(DATA,      prompt_ids,      int32_t,            PROMPT,  NUMBER,   1)                                                        \
+    X(ROLLOUT,   group_begin,     int64_t,            GROUP,   BEGIN,    1)        /* [M+1] rollouts of a group */                 \
+    X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] completion tokens, EOS included */     \
+    X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \
+    X(ROLLOUT,   logprob,         float,              TOKEN,   NUMBER,   1)        /* when sampled, at that temperature; nats */   \
+    X(ROLLOUT,   entropy,         float,              TOKEN,   NUMBER,   1)        /* the same */                                  \
+    X(ROLLOUT,   finish,          uint8_t,            ROLLOUT, NUMBER,   1)        /* enum finish */                               \
+    X(ROLLOUT,   off_policy,      uint8_t,            ROLLOUT, OPTIONAL, 1)        /* 1: the row's trace; logprob, entropy 0 */    \
+    X(ROLLOUT,   completion,      tare_text,          ROLLOUT, TEXT,     1)        /* decoded, without the stop token */           \
+    X(VERIFY,    reward,          double,             ROLLOUT, NUMBER,   1)                                                        \
+    X(VERIFY,    component,       double,             ROLLOUT, NUMBER,   n_components) /* of the reward, weighted */               \
+    X(VERIFY,    verdict,         int32_t,            ROLLOUT, NUMBER,   1)        /* tare_verdict_code, first verifier */         \
+    X(VERIFY,    extracted,       tare_text,          ROLLOUT, TEXT,     1)        /* the answer in the completion */              \
+    X(VERIFY,    reason,          const char *,       ROLLOUT, STRING,   1)        /* of the verdict; NULL: none */                \
+    X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \
+    X(REFERENCE, ref_logprob,     float,              TOKEN,   OPTIONAL, 1)        /* under the frozen reference */                \
+    X(ESTIMATE,  advantage,       double,             ROLLOUT, NUMBER,   1)                                                        \
+    X(ESTIMATE,  row_weight,      double,             ROLLOUT, NUMBER,   1)        /* in the loss; all 0: the group is dropped */  \
+    X(ESTIMATE,  baseline,        double,             GROUP,   NUMBER,   1)                                                        \
+    X(ESTIMATE,  scale,           double,             GROUP,   NUMBER,   1)        /* NaN: none */                                 \
+    X(ESTIMATE,  confidence,      double,             GROUP,   NUMBER,   1)        /* w, from 0 to 1 */                            \
+    X(ESTIMATE,  token_advantage, float,              TOKEN,   OPTIONAL, 1)
+/* clang-format on */
+
+#define BATCH_COUNT(AXIS, COUNT, PARENT, BEGIN) int64_t COUNT;
+#define BATCH_FIELD(STAGE, NAME, TYPE, AXIS, KIND, WIDTH) TYPE *NAME;
+struct batch {
+    int64_t step, n_components, n_clusters;
+    BATCH_AXES(BATCH_COUNT)
+    BATCH_COLUMNS(BATCH_FIELD)
+};
+#undef BATCH_COUNT
+#undef BATCH_FIELD
+
+/* Every column of the stages but the optional ones, zeroed, for as many groups, rollouts, ... as the struct says. */
+tare_status batch_room(struct batch *b, unsigned stages, struct arena *a, struct err *e);
+/* n_groups groups of one shape: rollouts, prompt tokens, tokens of a completion. Counts the other axes, fills BEGIN columns. */
+tare_status batch_regular(struct batch *b, int64_t rollouts, int64_t prompt, int64_t completion, struct arena *a, struct err *e);
+/* Columns of the stages, and the counts of their axes, become those of `from`. */
+void batch_adopt(struct batch *to, const struct batch *from, unsigned stages);
 
 #endif

@@ -112,21 +112,12 @@ static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round
 static tare_status make_batch(struct stage *s, int64_t groups, int64_t size, int64_t prompt, const struct sample_output *o,
                               struct batch *b, struct err *e)
 {
-    *b = (struct batch){.n_groups = groups,
-                        .n_rollouts = o->n,
-                        .n_tokens = o->n_tokens,
-                        .token_begin = o->token_begin,
-                        .ids = o->ids,
-                        .logprob = o->logprob,
-                        .entropy = o->entropy,
-                        .finish = o->finish};
-    TRY(arena_new(&s->batch, int64_t, groups + 1, &b->prompt_begin, e));
-    TRY(arena_new(&s->batch, int64_t, groups + 1, &b->group_begin, e));
-    TRY(arena_new(&s->batch, int32_t, groups * prompt, &b->prompt_ids, e));
-    TRY(arena_new(&s->batch, double, o->n, &b->advantage, e));
-    TRY(arena_new(&s->batch, double, o->n, &b->row_weight, e));
+    *b = (struct batch){.n_groups = groups};
+    TRY(batch_regular(b, size, prompt, 0, &s->batch, e));
+    rollout_columns(b, o);
+    TRY(batch_room(b, BATCH_ESTIMATE, &s->batch, e));
+    TRY(arena_new(&s->batch, int32_t, b->n_prompt_tokens, &b->prompt_ids, e));
     for (int64_t i = 0; i < o->n; i++) b->advantage[i] = i % 2 ? -1 : 1, b->row_weight[i] = 1;
-    for (int64_t g = 0; g <= groups; g++) b->prompt_begin[g] = g * prompt, b->group_begin[g] = g * size;
     for (int64_t g = 0; g < groups && s->requests; g++)
         memcpy(b->prompt_ids + g * prompt, s->requests[g].prompt, (size_t)prompt * sizeof(int32_t));
     return TARE_OK;

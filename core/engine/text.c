@@ -20,6 +20,7 @@ tare_status stage_prompts(const struct prompts *p, const struct dataset *d, cons
         if (b->prompt_begin[m + 1] == b->prompt_begin[m]) FAIL(e, TARE_E_INVALID, "%s: the prompt has no token", b->row[m]->where);
     }
     TRY(arena_new_raw(a, int32_t, ids->n, &b->prompt_ids, e));
+    b->n_prompt_tokens = ids->n;
     memcpy(b->prompt_ids, ids->data, (size_t)ids->n * sizeof *ids->data);
     return TARE_OK;
 }

@@ -4,6 +4,7 @@
 #include "loop/run.h"
 
 #include "base/log.h"
+#include "batch/select.h"
 
 #include <string.h>
 
@@ -24,45 +25,42 @@ static tare_status encode_trace(struct run *r, int64_t m, struct err *e)
     return TARE_OK;
 }
 
-/* The batch again, with trace m (ids trace[begin[m]] .. trace[begin[m+1]], none where they are equal) as the last rollout of group m. */
-static tare_status replace_last(struct run *r, const int64_t *begin, struct err *e)
+/* The traces as a batch of one rollout a group: group k ends before token end[k] of all of them. */
+static tare_status trace_batch(const struct run *r, const int64_t *end, int64_t n, struct arena *a, struct batch *out,
+                               struct err *e)
 {
-    struct batch *b = &r->share.own, old = *b;
-    struct arena *a = &r->arena;
-    const int32_t *trace = r->trace_ids.data;
-    int64_t at = 0;
-    TRY(arena_new(a, int64_t, b->n_rollouts + 1, &b->token_begin, e));
-    TRY(arena_new(a, int32_t, old.n_tokens + r->trace_ids.n, &b->ids, e));
-    TRY(arena_new(a, float, old.n_tokens + r->trace_ids.n, &b->logprob, e));
-    TRY(arena_new(a, float, old.n_tokens + r->trace_ids.n, &b->entropy, e));
-    TRY(arena_new(a, uint8_t, b->n_rollouts, &b->off_policy, e));
-    for (int64_t m = 0; m < b->n_groups; m++)
-        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
-            const int64_t from = old.token_begin[i], traced = begin[m + 1] - begin[m];
-            const bool off = traced && i == b->group_begin[m + 1] - 1;
-            const int64_t n = off ? traced : old.token_begin[i + 1] - from;
-            memcpy(b->ids + at, off ? trace + begin[m] : old.ids + from, (size_t)n * sizeof *b->ids);
-            if (!off) memcpy(b->logprob + at, old.logprob + from, (size_t)n * sizeof *b->logprob);
-            if (!off) memcpy(b->entropy + at, old.entropy + from, (size_t)n * sizeof *b->entropy);
-            if (off) b->off_policy[i] = 1, b->finish[i] = FINISH_STOP;
-            b->token_begin[i + 1] = at += n;
-        }
-    b->n_tokens = at;
+    *out = (struct batch){.n_groups = n, .n_rollouts = n, .n_tokens = r->trace_ids.n};
+    TRY(batch_room(out, BATCH_ROLLOUT, a, e));
+    TRY(arena_new(a, uint8_t, n, &out->off_policy, e));
+    out->completion = NULL; /* decoded later, with the others */
+    for (int64_t k = 0; k < n; k++) {
+        out->group_begin[k + 1] = k + 1;
+        out->token_begin[k + 1] = end[k];
+        out->finish[k] = FINISH_STOP;
+        out->off_policy[k] = 1;
+    }
+    memcpy(out->ids, r->trace_ids.data, (size_t)r->trace_ids.n * sizeof *out->ids);
     return TARE_OK;
 }
 
 tare_status stage_off_policy(struct run *r, struct err *e)
 {
-    const struct batch *b = &r->share.own;
-    int64_t *begin;
+    struct batch *b = &r->share.own, traces, mixed;
+    int64_t *last, *end, n = 0; /* of the rollouts that go; of their traces' tokens */
     if (!r->config->rollout.off_policy) return TARE_OK;
     r->trace_ids.n = 0;
-    TRY(arena_new(&r->arena, int64_t, b->n_groups + 1, &begin, e));
+    TRY(arena_new(&r->arena, int64_t, b->n_groups, &last, e));
+    TRY(arena_new(&r->arena, int64_t, b->n_groups, &end, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
-        if (b->row[m]->completion.data) TRY(encode_trace(r, m, e));
-        begin[m + 1] = r->trace_ids.n;
+        if (!b->row[m]->completion.data) continue;
+        TRY(encode_trace(r, m, e));
+        last[n] = b->group_begin[m + 1] - 1;
+        end[n++] = r->trace_ids.n;
     }
-    return replace_last(r, begin, e);
+    TRY(trace_batch(r, end, n, &r->arena, &traces, e));
+    TRY(batch_replace(b, (struct batch_indices){last, n}, &traces, &r->arena, &mixed, e));
+    *b = mixed;
+    return TARE_OK;
 }
 
 tare_status off_policy_check(const struct run *r, struct err *e)

@@ -29,6 +29,17 @@ tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, co
 }
 #include "data/dataset.h"
 
+void rollout_columns(struct batch *b, const struct sample_output *o)
+{
+    b->n_rollouts = o->n;
+    b->n_tokens = o->n_tokens;
+    b->token_begin = o->token_begin;
+    b->ids = o->ids;
+    b->logprob = o->logprob;
+    b->entropy = o->entropy;
+    b->finish = o->finish;
+}
+
 tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,
                         struct batch *b, const volatile int *cancelled, struct arena *arena, struct err *e)
 {
@@ -45,12 +56,6 @@ tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const
     TRY(sampler_run(s, p, key, requests, b->n_groups, cancelled, arena, &out, e));
     TRY(arena_new_raw(arena, int64_t, b->n_groups + 1, &b->group_begin, e));
     for (int64_t m = 0; m <= b->n_groups; m++) b->group_begin[m] = m * c->group_size;
-    b->n_rollouts = out.n;
-    b->n_tokens = out.n_tokens;
-    b->token_begin = out.token_begin;
-    b->ids = out.ids;
-    b->logprob = out.logprob;
-    b->entropy = out.entropy;
-    b->finish = out.finish;
+    rollout_columns(b, &out);
     return TARE_OK;
 }

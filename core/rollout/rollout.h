@@ -61,6 +61,8 @@ tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct
 struct sampler_stats sampler_stats(const struct sampler *s);
 void sampler_free(struct sampler *s);
 
+/* Samples become columns of b: token_begin, ids, logprob, entropy, finish, and how many. */
+void rollout_columns(struct batch *b, const struct sample_output *o);
 /* The rollout stage of a step: batch comes with rows, prompts and occurrences (data/), gets group_begin, token_begin, ids, logprob, entropy,
  * finish. Decoding to text is the caller's (it knows the tokenizer). key: rng_derive(rng_key(seed, purpose), step). */
 tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,

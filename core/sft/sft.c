@@ -33,6 +33,7 @@ static void keep_first_prompt_tokens(struct batch *b)
 {
     for (int64_t m = 0; m < b->n_groups; m++) b->prompt_ids[m] = b->prompt_ids[b->prompt_begin[m]];
     for (int64_t m = 0; m <= b->n_groups; m++) b->prompt_begin[m] = m;
+    b->n_prompt_tokens = b->n_groups;
 }
 
 static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)

@@ -170,17 +170,13 @@ static void fill_items(const struct batch *b, struct verify_item *items, char *t
 
 tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e)
 {
-    const int64_t N = b->n_rollouts, C = verify_n_components(v);
+    const int64_t N = b->n_rollouts;
     struct verify_item *items = NULL;
     char *text = NULL;
+    b->n_components = verify_n_components(v);
     TRY(arena_new(a, struct verify_item, N, &items, e));
     TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
-    TRY(arena_new(a, double, N, &b->reward, e));
-    TRY(arena_new(a, double, N *C, &b->component, e));
-    TRY(arena_new(a, int32_t, N, &b->verdict, e));
-    TRY(arena_new(a, tare_text, N, &b->extracted, e));
-    TRY(arena_new(a, const char *, N, &b->reason, e));
-    b->n_components = C;
+    TRY(batch_room(b, BATCH_VERIFY, a, e));
     fill_items(b, items, text);
     TRY(verify_items(v, items, N, b->component, e));
     for (int64_t i = 0; i < N; i++) {

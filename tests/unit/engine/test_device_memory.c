@@ -80,15 +80,14 @@ static const struct sample_request *requests(void)
 static struct batch batch_of(struct outcome *o)
 {
     const struct sample_request *r = requests();
-    struct batch b = batch_room(&o->arena, GROUPS, o->sampled.n, 200, o->sampled.n_tokens);
-    b.n_tokens = o->sampled.n_tokens;
+    struct batch b = update_batch(&o->arena, GROUPS, o->sampled.n, 200, o->sampled.n_tokens);
     for (int64_t g = 0; g < GROUPS; g++) {
         b.group_begin[g + 1] = b.group_begin[g] + r[g].n_samples;
         memcpy(b.prompt_ids + b.prompt_begin[g], r[g].prompt, (size_t)r[g].prompt_len * sizeof *b.prompt_ids);
         b.prompt_begin[g + 1] = b.prompt_begin[g] + r[g].prompt_len;
     }
     for (int64_t i = 0; i < b.n_rollouts; i++) b.advantage[i] = (double)(i % 3) - 1, b.row_weight[i] = 1;
-    b.token_begin = o->sampled.token_begin, b.ids = o->sampled.ids, b.logprob = o->sampled.logprob, b.entropy = o->sampled.entropy;
+    rollout_columns(&b, &o->sampled);
     return b;
 }
 

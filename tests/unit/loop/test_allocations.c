@@ -75,36 +75,23 @@ static void rig_new(struct rig *r, const char *dtype, int threads)
 static void step(struct rig *r, int64_t i)
 {
     static int32_t prompt[GROUPS * PROMPT];
-    static int64_t prompt_begin[GROUPS + 1], group_begin[GROUPS + 1];
-    static double advantage[GROUPS * SIZE], weight[GROUPS * SIZE];
     const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = NEW, .ignore_eos = true};
     struct sample_request q[GROUPS];
     struct sample_output o;
     struct update_report report;
     struct err e = {0};
-    for (int g = 0; g <= GROUPS; g++) prompt_begin[g] = g * PROMPT, group_begin[g] = g * SIZE;
+    struct batch b = {.step = i, .n_groups = GROUPS, .prompt_ids = prompt};
     for (int g = 0; g < GROUPS; g++) {
         for (int j = 0; j < PROMPT; j++) prompt[g * PROMPT + j] = (int32_t)((g * 31 + j * 7 + i) % VOCAB);
         q[g] = (struct sample_request){
             .prompt = prompt + g * PROMPT, .prompt_len = PROMPT, .n_samples = SIZE, .prompt_uid = (uint64_t)g};
     }
-    for (int k = 0; k < GROUPS * SIZE; k++) advantage[k] = k % 2 ? 1 : -1, weight[k] = 1;
     arena_reset(&r->arena);
     assert_ok(sampler_run(r->sampler, &p, rng_key((uint64_t)i, RNG_TRAIN), q, GROUPS, NULL, &r->arena, &o, &e), &e);
-    const struct batch b = {.step = i,
-                            .n_groups = GROUPS,
-                            .n_rollouts = o.n,
-                            .n_tokens = o.n_tokens,
-                            .prompt_begin = prompt_begin,
-                            .prompt_ids = prompt,
-                            .group_begin = group_begin,
-                            .token_begin = o.token_begin,
-                            .ids = o.ids,
-                            .logprob = o.logprob,
-                            .entropy = o.entropy,
-                            .finish = o.finish,
-                            .advantage = advantage,
-                            .row_weight = weight};
+    assert_ok(batch_regular(&b, SIZE, PROMPT, 0, &r->arena, &e), &e);
+    rollout_columns(&b, &o);
+    assert_ok(batch_room(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
+    for (int k = 0; k < GROUPS * SIZE; k++) b.advantage[k] = k % 2 ? 1 : -1, b.row_weight[k] = 1;
     assert_ok(update_run(r->trainer, &b, &report, &e), &e);
     assert_true(report.mismatch == 0);
 }

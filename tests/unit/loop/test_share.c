@@ -19,12 +19,9 @@ static int64_t length_of(uint64_t uid, int64_t i)
 static tare_status make_prompts(struct batch *b, struct arena *a, struct err *e)
 {
     *b = (struct batch){.step = 4, .n_groups = M};
-    TRY(arena_new(a, const struct row *, M, &b->row, e));
-    TRY(arena_new(a, uint64_t, M, &b->prompt_uid, e));
-    TRY(arena_new(a, int64_t, M, &b->occurrence, e));
-    TRY(arena_new(a, int64_t, M + 1, &b->prompt_begin, e));
+    for (int64_t m = 0; m < M; m++) b->n_prompt_tokens += PROMPT[m];
+    TRY(batch_room(b, BATCH_DATA, a, e));
     for (int64_t m = 0; m < M; m++) b->prompt_begin[m + 1] = b->prompt_begin[m] + PROMPT[m];
-    TRY(arena_new(a, int32_t, b->prompt_begin[M], &b->prompt_ids, e));
     for (int64_t m = 0; m < M; m++) {
         b->prompt_uid[m] = (uint64_t)(10 + m);
         for (int64_t i = b->prompt_begin[m]; i < b->prompt_begin[m + 1]; i++) b->prompt_ids[i] = (int32_t)(100 * m + i);
@@ -45,21 +42,11 @@ static tare_status text_of(struct arena *a, const char *format, uint64_t uid, in
 static tare_status fill(struct batch *b, struct arena *a, struct err *e)
 {
     int64_t n = 0;
-    TRY(arena_new(a, int64_t, b->n_groups + 1, &b->group_begin, e));
-    for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = n += ROLLOUTS[b->prompt_uid[m] - 10];
-    b->n_rollouts = n, b->n_components = C;
-    TRY(arena_new(a, int64_t, n + 1, &b->token_begin, e));
-    TRY(arena_new(a, int32_t, 6 * n, &b->ids, e));
-    TRY(arena_new(a, float, 6 * n, &b->logprob, e));
-    TRY(arena_new(a, float, 6 * n, &b->entropy, e));
-    TRY(arena_new(a, uint8_t, n, &b->finish, e));
+    for (int64_t m = 0; m < b->n_groups; m++) n += ROLLOUTS[b->prompt_uid[m] - 10];
+    b->n_rollouts = n, b->n_components = C, b->n_tokens = 6 * n;
+    TRY(batch_room(b, BATCH_ROLLOUT | BATCH_VERIFY, a, e));
     TRY(arena_new(a, uint8_t, n, &b->off_policy, e));
-    TRY(arena_new(a, double, n, &b->reward, e));
-    TRY(arena_new(a, double, n *C, &b->component, e));
-    TRY(arena_new(a, int32_t, n, &b->verdict, e));
-    TRY(arena_new(a, tare_text, n, &b->completion, e));
-    TRY(arena_new(a, tare_text, n, &b->extracted, e));
-    TRY(arena_new(a, const char *, n, &b->reason, e));
+    for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = b->group_begin[m] + ROLLOUTS[b->prompt_uid[m] - 10];
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m], k = 0; i < b->group_begin[m + 1]; i++, k++) {
             const uint64_t uid = b->prompt_uid[m];

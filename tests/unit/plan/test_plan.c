@@ -168,9 +168,8 @@ static void run_engine(const struct config *c, const char *arch, int64_t n, int6
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(model_new(&shape, 97, &eos, 1, 5, k, NULL, &out->m, &e), &e);
     assert_ok(trainer_new(out->m, NULL, &c->train, &c->loss, 1, 1, 10, &trainer, &e), &e);
-    struct batch b = batch_room(&a, n, n, n * p, n * t);
-    b.n_tokens = n * t;
-    for (int64_t i = 0; i <= n; i++) b.group_begin[i] = i, b.prompt_begin[i] = i * p, b.token_begin[i] = i * t;
+    struct batch b = update_batch(&a, n, n, n * p, n * t);
+    assert_ok(batch_regular(&b, 1, p, t, &a, &e), &e);
     for (int64_t i = 0; i < n * p; i++) b.prompt_ids[i] = (int32_t)(i * 7 % 97);
     for (int64_t i = 0; i < n * t; i++) b.ids[i] = (int32_t)(i * 5 % 97);
     double loss, norm, lr;

@@ -31,7 +31,7 @@ static void make_batch(struct arena *a)
     struct batch *b = &batch;
     const struct rng_key key = rng_key(3, RNG_TRAIN);
     uint64_t n = 0;
-    *b = batch_room(a, M, M * G, M * LONGEST, M * G * LONGEST);
+    *b = update_batch(a, M, M * G, M * LONGEST, M * G * LONGEST);
     for (int64_t m = 0; m < M; m++) {
         const int64_t prompt = 1 + (int64_t)(rng_uniform(key, n++, 0) * LONGEST);
         b->group_begin[m + 1] = (m + 1) * G;

@@ -52,7 +52,7 @@ static void golden_batch(struct golden *g)
     }
     assert_ok(arena_new(a, float, n, &g->advantages, &e), &e);
     read_floats(g, "advantages", n, g->advantages);
-    *b = batch_room(a, n / per, n, n * t, n * t);
+    *b = update_batch(a, n / per, n, n * t, n * t);
     assert_ok(arena_new(a, float, n *t, &b->ref_logprob, &e), &e);
     int64_t prompts = 0, tokens = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -1,0 +1,43 @@
+/* The columns of a batch as data: for code that treats all of them alike. */
+#ifndef TARE_CORE_BATCH_TABLE_H
+#define TARE_CORE_BATCH_TABLE_H
+
+#include "batch/batch.h"
+
+#include <stddef.h>
+
+#define BATCH_ENUM_AXIS(AXIS, COUNT, PARENT, BEGIN) AXIS_##AXIS,
+enum batch_axis { BATCH_AXES(BATCH_ENUM_AXIS) BATCH_N_AXES };
+#undef BATCH_ENUM_AXIS
+#define BATCH_ENUM_COLUMN(STAGE, NAME, TYPE, AXIS, KIND, WIDTH) COLUMN_##NAME,
+enum { BATCH_COLUMNS(BATCH_ENUM_COLUMN) BATCH_N_COLUMNS };
+#undef BATCH_ENUM_COLUMN
+enum batch_kind { KIND_NUMBER, KIND_OPTIONAL, KIND_BEGIN, KIND_TEXT, KIND_STRING, KIND_LOCAL };
+
+struct batch_column {
+    const char *name;
+    enum batch_stage stage;
+    enum batch_axis axis;
+    enum batch_kind kind;
+    size_t offset, size; /* of the pointer in struct batch; of a number */
+};
+
+extern const struct batch_column BATCH_TABLE[BATCH_N_COLUMNS];
+
+/* The BEGIN column of an axis. Not for AXIS_GROUP, which has none. */
+int batch_begin_column(enum batch_axis axis);
+enum batch_axis batch_parent(enum batch_axis axis);
+/* The axis that BEGIN column c tells apart. */
+enum batch_axis batch_child(int c);
+/* Entries of an axis as its BEGIN columns say: 0 where they are missing. */
+int64_t batch_count(const struct batch *b, enum batch_axis axis);
+void batch_set_count(struct batch *b, enum batch_axis axis, int64_t n);
+/* Numbers side by side in an entry of column c. */
+int64_t batch_width(const struct batch *b, int c);
+/* The array of column c; NULL: not there. */
+void *batch_array(const struct batch *b, int c);
+void batch_set_array(struct batch *b, int c, void *array);
+/* A new array of column c, with room for n entries (and one more, BEGIN). */
+tare_status batch_new_array(struct batch *b, int c, int64_t n, struct arena *a, struct err *e);
+
+#endif
