@@ -88,16 +88,20 @@ static const void *host_extension(void *ctx, const char *id)
     return i && id && i->env.extension ? i->env.extension(i->env.ctx, id) : NULL;
 }
 
+#define HOST(INSTANCE)                                                                                                             \
+    {                                                                                                                              \
+        .struct_size = sizeof(tare_host), .abi_minor = TARE_ABI_MINOR, .ctx = INSTANCE, .log = host_log, .alloc = host_alloc,      \
+        .release = host_release, .random = host_random, .metric = host_metric, .cancelled = host_cancelled,                        \
+        .extension = host_extension                                                                                                \
+    }
+
 tare_host plugin_host(struct plugin_instance *i)
 {
-    return (tare_host){.struct_size = sizeof(tare_host),
-                       .abi_minor = TARE_ABI_MINOR,
-                       .ctx = i,
-                       .log = host_log,
-                       .alloc = host_alloc,
-                       .release = host_release,
-                       .random = host_random,
-                       .metric = host_metric,
-                       .cancelled = host_cancelled,
-                       .extension = host_extension};
+    return (tare_host)HOST(i);
+}
+
+const tare_host *plugin_entry_host(void)
+{
+    static const tare_host host = HOST(NULL);
+    return &host;
 }

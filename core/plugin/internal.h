@@ -18,8 +18,9 @@ tare_status elf_check(const char *path, uint64_t *hash, struct err *e);
 /* loader.c: opens by real path, or returns what was opened before. */
 tare_status plugin_file_open(const char *path, const struct plugin_file **out, struct err *e);
 
-/* validate.c: checks what the entry point returned and makes the host's copies. out: [p->n_descriptors], new memory. */
-tare_status plugin_validate(const char *path, const tare_plugin *p, struct plugin **out, struct err *e);
+/* validate.c: checks what the entry point returned and makes the host's copies. out: [*n], new memory; at least one. Descriptors of a kind
+ * that this program does not know are passed over with a note. */
+tare_status plugin_validate(const char *path, const tare_plugin *p, struct plugin **out, uint32_t *n, struct err *e);
 bool plugin_name_ok(const char *name); /* [a-z][a-z0-9_]* */
 
 /* search.c: every folder in which plugins of a kind are looked for, in order. kind 0: of all kinds. visit returns true to stop. */
@@ -35,5 +36,7 @@ const char *param_range(const tare_param *p, char *buffer, size_t n);
 
 /* host.c */
 tare_host plugin_host(struct plugin_instance *i);
+/* The host that entry points get: of no instance, and there until the process ends, since a plugin may keep the pointer. */
+const tare_host *plugin_entry_host(void);
 
 #endif

@@ -44,8 +44,7 @@ static tare_status open_guarded(const char *path, const tare_plugin **out, struc
     entry_function entry = NULL;
     tare_error error = {.struct_size = sizeof error};
     if (handle) *(void **)&entry = dlsym(handle, "tare_plugin_v1");
-    const tare_host host = plugin_host(NULL);
-    *out = entry ? entry(&host, &error) : NULL;
+    *out = entry ? entry(plugin_entry_host(), &error) : NULL;
 
     const bool fp_changed = fp_control() != control;
     fesetenv(&fenv);
@@ -73,8 +72,7 @@ static tare_status open_new(const char *path, struct plugin_file **out, struct e
     TRY(elf_check(path, &hash, e));
     TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
     TRY_TO(status, done, open_guarded(path, &raw, e));
-    TRY_TO(status, done, plugin_validate(path, raw, &f->plugins, e));
-    f->n = raw->n_descriptors;
+    TRY_TO(status, done, plugin_validate(path, raw, &f->plugins, &f->n, e));
     f->path = strdup(path);
     if (!f->path) FAIL_TO(status, done, e, TARE_E_NOMEM, "no memory to open %s", path);
     for (uint32_t i = 0; i < f->n; i++) {

@@ -141,8 +141,8 @@ tare_status plugin_identity(const struct plugin_instance *i, struct str *out, st
 
 /* What the plugin writes, framed by kind, name, version, parameters locked on resume, length and XXH3. No state: an empty body. */
 tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e);
-/* where names the source in messages. Refused: another plugin, another major version, another locked parameter, damaged, cut short,
- * or bytes left over. Returns the bytes used by the frame in *used when it is not NULL, else n must be the frame's length. */
+/* where names the source in messages. Refused: another plugin, another major version, another value of a locked parameter (one that the
+ * state does not name has to have its default), damaged, cut short, or bytes left over. Returns the bytes used by the frame in *used when it is not NULL, else n must be the frame's length. */
 tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e);
 /* K of the codebook in the run that wrote a framed state (to make an instance that can read it); 0 where that cannot be told. */
 int64_t plugin_state_clusters(const void *data, int64_t n);
@@ -155,6 +155,7 @@ struct plugin_stream {
     struct str *out;
     const char *data;
     int64_t at, size;
+    const char *version; /* of the plugin that wrote the data; NULL: not known */
 };
 tare_stream plugin_stream(struct plugin_stream *s);
 

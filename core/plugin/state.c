@@ -11,11 +11,12 @@
 #include "base/fs.h"
 #include "plugin/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char MAGIC[8] = {'t', 'a', 'r', 'e', 's', 't', 'a', 't'};
-enum { FRAME_VERSION = 1 };
+enum { FRAME_VERSION = 1, VERSION_ROOM = 64 };
 
 struct frame {
     char magic[8];
@@ -46,7 +47,8 @@ static tare_status stream_read(void *ctx, void *data, int64_t size)
 
 tare_stream plugin_stream(struct plugin_stream *s)
 {
-    return (tare_stream){.struct_size = sizeof(tare_stream), .ctx = s, .write = stream_write, .read = stream_read};
+    return (tare_stream){
+        .struct_size = sizeof(tare_stream), .ctx = s, .write = stream_write, .read = stream_read, .version = s->version};
 }
 
 /* ---------------------------------------------------------------- the plugin's own bytes */
@@ -93,10 +95,12 @@ tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, st
     return plugin_leave(&c, i, "save", -1, save(i->self, &stream, &c.error), e);
 }
 
-tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e)
+/* version: of the plugin that wrote the bytes; NULL: not known */
+static tare_status load_bytes(struct plugin_instance *i, const void *data, int64_t n, const char *version, const char *where,
+                              struct err *e)
 {
     struct plugin_call c;
-    struct plugin_stream s = {.data = data, .size = n};
+    struct plugin_stream s = {.data = data, .size = n, .version = version};
     const tare_stream stream = plugin_stream(&s);
     const load_function load = load_of(i->plugin);
     const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->plugin->desc.name;
@@ -107,6 +111,11 @@ tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t
     if (s.at != n)
         FAIL(e, TARE_E_CORRUPT, "%s: %s %s read %lld of %lld bytes of its state", where, kind, name, (long long)s.at, (long long)n);
     return TARE_OK;
+}
+
+tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e)
+{
+    return load_bytes(i, data, n, NULL, where, e);
 }
 
 /* ---------------------------------------------------------------- the frame */
@@ -151,28 +160,78 @@ done:
     return status;
 }
 
-/* Compares "key=value" lines; names the first that differs. */
-static tare_status check_locked(const struct plugin_instance *i, const char *saved, uint32_t n, const char *where, struct err *e)
+/* The value that "key=value" lines have for a key, n bytes; NULL: they do not name it. */
+static const char *locked_value(const char *lines, int64_t size, const char *key, int *n)
 {
-    struct str now = {0};
-    tare_status status = locked_params(i, &now, e);
-    if (!status && (now.size != n || memcmp(now.data ? now.data : "", saved, n))) {
-        const char *a = saved, *b = now.data ? now.data : "";
-        const char *a_end = saved + n;
-        while (a < a_end && *b) {
-            const char *a_line = memchr(a, '\n', (size_t)(a_end - a));
-            const size_t an = a_line ? (size_t)(a_line - a) : (size_t)(a_end - a), bn = strcspn(b, "\n");
-            if (an != bn || memcmp(a, b, an)) break;
-            a += an + (a_line != NULL);
-            b += bn + (b[bn] != 0);
+    const size_t length = strlen(key);
+    for (const char *line = lines, *end = lines + size; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+        if ((size_t)(stop - line) > length && !strncmp(line, key, length) && line[length] == '=') {
+            *n = (int)(stop - line - (ptrdiff_t)length - 1);
+            return line + length + 1;
         }
-        const int an = (int)strcspn(a < a_end ? a : "", "\n"), bn = (int)strcspn(b, "\n");
+        line = stop + 1;
+    }
+    return NULL;
+}
+
+/* A locked parameter has the value that the state was saved with. One that the state does not name is newer than the state, whose writer worked as
+ * its default says (tare_param in sdk/include/tare/base.h). */
+static tare_status check_locked_param(const struct plugin_instance *i, uint32_t param, const char *saved, int64_t n,
+                                      const char *where, struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    const tare_param *row = &p->params[param];
+    const char *kind = plugin_kind_name(p->desc.kind);
+    struct str now = {0}, fallback = {0};
+    int then_size = 0;
+    const char *then = locked_value(saved, n, row->key, &then_size);
+    tare_status status = plugin_value_text(p, param, i->values[param], &now, e);
+    if (!status && !then && row->fallback) {
+        tare_value value;
+        status = param_parse(row, row->fallback, "a default", &value, e);
+        if (!status) status = plugin_value_text(p, param, value, &fallback, e);
+        if (!status && (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size)))
+            status =
+                err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                        "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state goes on with its default "
+                        "%s only, the configuration says %.*s",
+                        where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
+    } else if (!status && !then) {
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: saved before %s %s had the parameter %s, which has no default",
+                         where, kind, p->desc.name, row->key);
+    } else if (!status && (now.size != then_size || (then_size && memcmp(now.data, then, (size_t)then_size)))) {
         status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                         "%s: saved with %.*s, the configuration says %.*s; this parameter of %s %s is fixed for a run", where, an,
-                         a, bn, b, plugin_kind_name(i->plugin->desc.kind), i->plugin->desc.name);
+                         "%s: saved with %s=%.*s, the configuration says %s=%.*s; this parameter of %s %s is fixed for a run",
+                         where, row->key, then_size, then, row->key, (int)now.size, now.size ? now.data : "", kind, p->desc.name);
     }
     str_free(&now);
+    str_free(&fallback);
     return status;
+}
+
+static bool is_locked_param(const struct plugin *p, const char *key, size_t n)
+{
+    for (uint32_t j = 0; j < p->desc.n_params; j++)
+        if (p->params[j].flags & TARE_LOCKED_ON_RESUME && strlen(p->params[j].key) == n && !strncmp(p->params[j].key, key, n))
+            return true;
+    return false;
+}
+
+static tare_status check_locked(const struct plugin_instance *i, const char *saved, int64_t n, const char *where, struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    for (uint32_t j = 0; j < p->desc.n_params; j++)
+        if (p->params[j].flags & TARE_LOCKED_ON_RESUME) TRY(check_locked_param(i, j, saved, n, where, e));
+    for (const char *line = saved, *end = saved + n; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+        const char *equals = memchr(line, '=', (size_t)(stop - line));
+        if (!equals || !is_locked_param(p, line, (size_t)(equals - line)))
+            FAIL(e, TARE_E_CONFIG, "%s: saved with %.*s, a fixed parameter that this version of %s %s does not have", where,
+                 (int)(stop - line), line, plugin_kind_name(p->desc.kind), p->desc.name);
+        line = stop + 1;
+    }
+    return TARE_OK;
 }
 
 static tare_status check_frame(const struct plugin_instance *i, const char *data, int64_t n, struct frame *f, const char *where,
@@ -198,6 +257,8 @@ static tare_status check_frame(const struct plugin_instance *i, const char *data
         FAIL(e, TARE_E_VERSION, "%s: the state of %s %.*s, the configuration has %s %s", where, plugin_kind_name((int32_t)f->kind),
              (int)f->name, text, kind, p->desc.name);
     const char *version = text + f->name;
+    if (!f->plugin_version || f->plugin_version >= VERSION_ROOM)
+        FAIL(e, TARE_E_CORRUPT, "%s: it names no version of %s %s", where, kind, p->desc.name);
     if (strtol(version, NULL, 10) != strtol(p->desc.version, NULL, 10))
         FAIL(e, TARE_E_VERSION, "%s: written by %s %s %.*s, this is %s; another major version cannot read it", where, kind,
              p->desc.name, (int)f->plugin_version, version, p->desc.version);
@@ -215,7 +276,10 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
     const int64_t texts = (int64_t)f.name + f.plugin_version + f.locked, total = (int64_t)sizeof f + texts + (int64_t)f.body;
     if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes behind the state", where, (long long)(n - total));
     if (used) *used = total;
-    return plugin_load_raw(i, (const char *)data + sizeof f + texts, (int64_t)f.body, where, e);
+    const char *text = (const char *)data + sizeof f;
+    char version[VERSION_ROOM];
+    snprintf(version, sizeof version, "%.*s", (int)f.plugin_version, text + f.name);
+    return load_bytes(i, text + texts, (int64_t)f.body, version, where, e);
 }
 
 int64_t plugin_state_clusters(const void *data, int64_t n)

@@ -1,5 +1,6 @@
 /* What an entry point returned: is it complete, sane, and for this program? Makes the host's copies, zero where the plugin's build had
  * no such member. A message names the file, the plugin and the member. */
+#include "base/log.h"
 #include "plugin/internal.h"
 
 #include <stdio.h>
@@ -7,6 +8,14 @@
 #include <string.h>
 
 enum { MAX_DESCRIPTORS = 64, MAX_PARAMS = 256, MAX_STRUCT = 4096 };
+
+/* What every plugin of major 1 has, as released with 1.0. Members that are added later are optional: a smaller struct is copied and the rest
+ * stays zero, of a larger one the part that this program knows is read. */
+enum {
+    MIN_PLUGIN = offsetof(tare_plugin, descriptors) + sizeof(void *),
+    MIN_DESCRIPTOR = offsetof(tare_descriptor, functions) + sizeof(void *),
+    MIN_PARAM = offsetof(tare_param, flags) + sizeof(uint32_t)
+};
 
 struct subject {
     const char *path;
@@ -96,6 +105,11 @@ static bool any_is_set(const void *table, const struct member *list, const char 
     return false;
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Copies a function table of the plugin's size into one of ours, and checks its members. */
 static tare_status copy_table(const struct subject *s, const struct kind *k, const void *table, void *copy, struct err *e)
 {
@@ -104,7 +118,7 @@ static tare_status copy_table(const struct subject *s, const struct kind *k, con
     if (size < 8 || size > MAX_STRUCT)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: its function table says it has %u bytes; set struct_size to sizeof the table", s->path,
              s->name, size);
-    memcpy(copy, table, size < k->size ? size : k->size);
+    memcpy(copy, table, smaller(size, k->size));
     memcpy(copy, &size, sizeof size);
     for (const struct member *m = k->members; m->name; m++) {
         if (m->required && size < m->offset + sizeof(void *))
@@ -152,11 +166,11 @@ static tare_status copy_params(const struct subject *s, const tare_descriptor *d
     if (d->n_params > MAX_PARAMS)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: %u parameters; at most %d", s->path, s->name, d->n_params, MAX_PARAMS);
     if (!d->params) FAIL(e, TARE_E_PLUGIN, "%s: %s: %u parameters and no table", s->path, s->name, d->n_params);
-    if (d->param_size < sizeof(tare_param) || d->param_size > MAX_STRUCT)
+    if (d->param_size < MIN_PARAM || d->param_size > MAX_STRUCT)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: param_size is %u; set it to sizeof(tare_param)", s->path, s->name, d->param_size);
     TRY(mem_new((int64_t)d->n_params * (int64_t)sizeof(tare_param), (void **)out, e));
     for (uint32_t i = 0; i < d->n_params; i++) {
-        memcpy(&(*out)[i], (const char *)d->params + (size_t)i * d->param_size, sizeof(tare_param));
+        memcpy(&(*out)[i], (const char *)d->params + (size_t)i * d->param_size, smaller(d->param_size, sizeof(tare_param)));
         TRY(check_param(s, *out, i, e));
     }
     return TARE_OK;
@@ -174,11 +188,9 @@ static tare_status check_descriptor(struct subject *s, const tare_descriptor *d,
 {
     snprintf(s->name, sizeof s->name, "descriptor %u", i + 1);
     if (!d) FAIL(e, TARE_E_PLUGIN, "%s: %s is NULL", s->path, s->name);
-    if (d->struct_size < sizeof(tare_descriptor) || d->struct_size > MAX_STRUCT)
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: struct_size is %u, needed %zu; set it to sizeof the descriptor", s->path, s->name,
-             d->struct_size, sizeof(tare_descriptor));
-    if (d->kind < TARE_ESTIMATOR || d->kind > TARE_CODEBOOK)
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: unknown kind %d", s->path, s->name, d->kind);
+    if (d->struct_size < MIN_DESCRIPTOR || d->struct_size > MAX_STRUCT)
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: struct_size is %u, needed %d; set it to sizeof the descriptor", s->path, s->name,
+             d->struct_size, MIN_DESCRIPTOR);
     if (!plugin_name_ok(d->name) || strlen(d->name) > 63)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: its name is %s%s%s; it has to be [a-z][a-z0-9_]*, at most 63 characters", s->path, s->name,
              d->name ? "'" : "", d->name ? d->name : "missing", d->name ? "'" : "");
@@ -189,22 +201,36 @@ static tare_status check_descriptor(struct subject *s, const tare_descriptor *d,
     if (!d->summary || !*d->summary) FAIL(e, TARE_E_PLUGIN, "%s: %s: it has no summary", s->path, s->name);
     if (!d->functions) FAIL(e, TARE_E_PLUGIN, "%s: %s: it has no function table", s->path, s->name);
     if (d->threading > TARE_REENTRANT) FAIL(e, TARE_E_PLUGIN, "%s: %s: unknown threading %u", s->path, s->name, d->threading);
-    memcpy(&p->desc, d, sizeof p->desc);
+    memcpy(&p->desc, d, smaller(d->struct_size, sizeof p->desc));
     return TARE_OK;
 }
 
-static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint32_t i, struct plugin *all, struct err *e)
+/* Functions that came with a later minor version: a host of before would load the plugin and never call them. */
+static tare_status check_needed(const struct subject *s, const tare_plugin *raw, const struct plugin *p, struct err *e)
 {
-    struct plugin *p = &all[i];
+    if (p->desc.kind == TARE_ESTIMATOR && p->estimator->apply_records && raw->abi_minor_needed < 1)
+        FAIL(e, TARE_E_PLUGIN,
+             "%s: %s: it has records, which came with plugin ABI 1.1, and says that it needs 1.%u; set abi_minor_needed to 1 "
+             "(TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
+             s->path, s->name, raw->abi_minor_needed);
+    return TARE_OK;
+}
+
+/* Descriptor i of the file, as the plugin after the n that are complete. */
+static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint32_t i, struct plugin *all, uint32_t n,
+                                struct err *e)
+{
+    struct plugin *p = &all[n];
     void *table;
     TRY(check_descriptor(s, raw->descriptors[i], i, p, e));
-    for (uint32_t j = 0; j < i; j++)
+    for (uint32_t j = 0; j < n; j++)
         if (all[j].desc.kind == p->desc.kind && !strcmp(all[j].desc.name, p->desc.name))
             FAIL(e, TARE_E_PLUGIN, "%s: %s: there are two of that name in the file", s->path, s->name);
     const struct kind *k = &KINDS[p->desc.kind];
     TRY(mem_new(k->size, &table, e));
     p->estimator = table; /* the union's members are all pointers */
     TRY(copy_table(s, k, p->desc.functions, table, e));
+    TRY(check_needed(s, raw, p, e));
     tare_param *params;
     const tare_status status = copy_params(s, &p->desc, &params, e);
     p->params = params;
@@ -212,23 +238,46 @@ static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint3
     return status;
 }
 
-tare_status plugin_validate(const char *path, const tare_plugin *raw, struct plugin **out, struct err *e)
+/* A kind that came with a later minor version does not keep the file's other plugins from being used. */
+static bool known_kind(const struct subject *s, const tare_descriptor *d)
 {
-    struct subject s = {.path = path};
-    *out = NULL;
-    if (raw->struct_size < sizeof(tare_plugin) || raw->struct_size > MAX_STRUCT)
-        FAIL(e, TARE_E_PLUGIN, "%s: its tare_plugin says it has %u bytes, needed %zu; set struct_size to sizeof(tare_plugin)", path,
-             raw->struct_size, sizeof(tare_plugin));
+    if (!d || d->struct_size < MIN_DESCRIPTOR || (d->kind >= TARE_ESTIMATOR && d->kind <= TARE_CODEBOOK)) return true;
+    log_info("%s: a plugin of kind %d is passed over; this program (plugin ABI %d.%d) does not know that kind", s->path, d->kind,
+             TARE_ABI_MAJOR, TARE_ABI_MINOR);
+    return false;
+}
+
+static tare_status check_plugin(const char *path, const tare_plugin *raw, struct err *e)
+{
+    if (raw->struct_size < MIN_PLUGIN || raw->struct_size > MAX_STRUCT)
+        FAIL(e, TARE_E_PLUGIN, "%s: its tare_plugin says it has %u bytes, needed %d; set struct_size to sizeof(tare_plugin)", path,
+             raw->struct_size, MIN_PLUGIN);
     if (raw->abi_minor_needed > TARE_ABI_MINOR)
         FAIL(e, TARE_E_VERSION,
              "%s: needs plugin ABI %d.%u, this program has %d.%d; update tare or rebuild the plugin against its SDK", path,
              TARE_ABI_MAJOR, raw->abi_minor_needed, TARE_ABI_MAJOR, TARE_ABI_MINOR);
     if (!raw->n_descriptors || raw->n_descriptors > MAX_DESCRIPTORS || !raw->descriptors)
         FAIL(e, TARE_E_PLUGIN, "%s: holds %u descriptors; 1 to %d are possible", path, raw->n_descriptors, MAX_DESCRIPTORS);
+    return TARE_OK;
+}
+
+tare_status plugin_validate(const char *path, const tare_plugin *raw, struct plugin **out, uint32_t *n, struct err *e)
+{
+    struct subject s = {.path = path};
     struct plugin *all;
+    *out = NULL, *n = 0;
+    TRY(check_plugin(path, raw, e));
     TRY(mem_new((int64_t)raw->n_descriptors * (int64_t)sizeof *all, (void **)&all, e));
     tare_status status = TARE_OK;
-    for (uint32_t i = 0; i < raw->n_descriptors && !status; i++) status = validate_one(&s, raw, i, all, e);
+    for (uint32_t i = 0; i < raw->n_descriptors && !status; i++) {
+        if (!known_kind(&s, raw->descriptors[i])) continue;
+        status = validate_one(&s, raw, i, all, *n, e);
+        if (!status) ++*n;
+    }
+    if (!status && !*n)
+        status = err_set(e, TARE_E_PLUGIN, __FILE__, __LINE__,
+                         "%s: holds no plugin of a kind that this program knows, but the unknown kind %d; it needs a newer tare",
+                         path, raw->descriptors[0]->kind);
     if (status) {
         for (uint32_t i = 0; i < raw->n_descriptors; i++) {
             mem_free((void *)(uintptr_t)all[i].estimator);

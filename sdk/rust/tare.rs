@@ -46,7 +46,7 @@ macro_rules! tare_plugin {
 }
 
 pub const ABI_MAJOR: u32 = 1;
-pub const ABI_MINOR: u32 = 1;
+pub const ABI_MINOR: u32 = 2;
 
 pub type Status = i32;
 pub const OK: Status = 0;
@@ -158,6 +158,7 @@ pub struct Stream {
     ctx: *mut c_void,
     write: Option<unsafe extern "C" fn(*mut c_void, *const c_void, i64) -> Status>,
     read: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, i64) -> Status>,
+    version: *const c_char,
 }
 
 #[repr(C)]
@@ -357,7 +358,7 @@ unsafe impl Sync for Param {}
 // The layout that the headers have; a slip in the structs above does not compile.
 const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
-    assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 32 && std::mem::size_of::<Host>() == 72);
+    assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
     assert!(std::mem::size_of::<Batch>() == 136 && std::mem::size_of::<AdvantageBuffers>() == 64);
     assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
     assert!(std::mem::size_of::<AnswerView>() == 80 && std::mem::size_of::<VerdictBuffer>() == 48);
@@ -525,6 +526,13 @@ impl ErrorBuffer {
 }
 
 impl Stream {
+    /// The version of the plugin that wrote the state (ABI 1.2); None: not known.
+    pub fn version(&self) -> Option<&str> {
+        if (self.struct_size as usize) < std::mem::size_of::<Stream>() || self.version.is_null() {
+            return None;
+        }
+        unsafe { CStr::from_ptr(self.version) }.to_str().ok()
+    }
     pub fn put(&self, data: &[u8]) -> Result<()> {
         match self.write.map(|write| unsafe { write(self.ctx, data.as_ptr() as *const c_void, data.len() as i64) }) {
             Some(OK) => Ok(()),

@@ -1,4 +1,5 @@
-# Plugins built against every released header still load and work, no released member has moved, and a member that moves is noticed.
+# Plugins built against every released header still load and work, no released member has moved or changed its type, and a member that does is
+# noticed. A plugin of ABI 1.1 is refused by a host of 1.0 that does not know what it needs.
 source "$(dirname "$0")/common.inc"
 command -v cc > /dev/null || skip "no C compiler"
 flags="-std=c11 -O1 -fPIC -fvisibility=hidden -shared -Wl,-z,defs"
@@ -16,7 +17,20 @@ int main(void) {
 C
     cc -std=c11 -I"$1" -o layout layout.c && ./layout
 }
+# types INCLUDE: compiles where every member has the type that it was released with
+types() {
+    cat > types.c <<C
+#include <tare/plugin.h>
+#define TYPE(S, M, ...) _Static_assert(__builtin_types_compatible_p(__typeof__(((S *)0)->M), __VA_ARGS__), #S "." #M " has another type");
+#include "$SOURCE/tests/abi/types.def"
+C
+    cc -std=c11 -fsyntax-only -I"$1" types.c 2> types.log
+}
 layout "$SOURCE/sdk/include" "$SOURCE/tests/abi/members.def" > now
+if types "$SOURCE/sdk/include"; then ok; else bad "types: $(grep error types.log | head -5)"; fi
+sed -n 's/^MEMBER(\([a-z0-9_]*\), \([a-z0-9_]*\)).*/\1 \2/p' "$SOURCE/tests/abi/members.def" | sort > listed
+sed -n 's/^TYPE(\([a-z0-9_]*\), \([a-z0-9_]*\),.*/\1 \2/p' "$SOURCE/tests/abi/types.def" | sort > typed
+if diff listed typed > unlisted; then ok; else bad "members without a type, or types without a member: $(cat unlisted)"; fi
 for release in "$SOURCE"/tests/abi/frozen/v*; do
     layout "$release/include" "$release/members.def" > then
     # sizes may have grown; nothing else may have changed
@@ -40,5 +54,21 @@ sed -i 's|^    double reward;|    double inserted;\n    double reward;|' inserte
 for change in swapped inserted; do
     layout "$PWD/$change" "$SOURCE/tests/abi/members.def" > changed
     if [ -n "$(grep -v ' size ' now | grep -vxF -f changed)" ]; then ok; else bad "the gate does not see members $change"; fi
+done
+# two types that keep every size and place: a pointer to another number, a function with one argument more
+cp -r "$SOURCE/sdk/include" narrower
+sed -i 's|^    const double \*reward;|    const float *reward; |' narrower/tare/estimator.h
+cp -r "$SOURCE/sdk/include" longer
+sed -i 's|void (\*destroy)(void \*self);|void (*destroy)(void *self, int now);|' longer/tare/verifier.h
+for change in narrower longer; do
+    layout "$PWD/$change" "$SOURCE/tests/abi/members.def" > changed
+    if cmp -s now changed && ! types "$PWD/$change"; then ok; else bad "the gate does not see a type that is $change"; fi
+done
+# yesterday's host: what a program of ABI 1.0 does with a plugin, written against the headers of then
+cc -std=c11 -I"$SOURCE/tests/abi/frozen/v1_0/include" -o host_1_0 "$SOURCE/tests/abi/host_1_0.c" -ldl -Wl,-z,defs || bad "host_1_0.c does not build"
+for release in v1_0:0 v1_1:1; do
+    cc $flags -I"$SOURCE/tests/abi/frozen/${release%:*}/include" -o yesterday.so "$SOURCE/tests/abi/frozen/${release%:*}/frozen_estimator.c" -lm
+    want=$([ "${release#*:}" = 0 ] && echo "advantages 2 0" || echo "refused: needs ABI 1.1")
+    if [ "$(./host_1_0 ./yesterday.so)" = "$want" ]; then ok; else bad "a host of 1.0 with a plugin of ${release%:*}: $(./host_1_0 ./yesterday.so)"; fi
 done
 done_

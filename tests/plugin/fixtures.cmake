@@ -15,7 +15,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         duplicate_params bad_default bad_type bad_range no_choices no_default no_doc unknown_needs create_fails silent_failure endless_message unknown_status
         negative_size nan_advantage unwritten bad_confidence infinite_scale negative_weight past_end nan_sums changes_fp changes_locale leaves_bytes
         reads_too_much wants_refill metrics aborts hangs exits writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals
-        forgets_cluster segfaults trusts_state)
+        forgets_cluster segfaults trusts_state needless_records unknown_kind_beside grown_descriptor keeps_host new_locked other_locked tells_version)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 endforeach()
 tare_fixture(undefined_symbol ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)

@@ -101,7 +101,6 @@ static tare_status leaves_the_process_alone(struct check *c, struct err *e)
     char path[FS_PATH];
     entry_function entry = NULL;
     tare_error error = {.struct_size = sizeof error};
-    const tare_host host = plugin_host(NULL);
     if (!realpath(c->options->path, path)) FAIL(e, TARE_E_IO, "%s: not there", c->options->path);
     uint64_t hash;
     TRY(elf_check(path, &hash, e));
@@ -111,7 +110,7 @@ static tare_status leaves_the_process_alone(struct check *c, struct err *e)
     if (handle) *(void **)&entry = dlsym(handle, "tare_plugin_v1");
     if (!entry) FAIL(e, TARE_E_PLUGIN, "%s", dlerror());
     TRY(same_surroundings(&before, &opened, "loading it", e));
-    const tare_plugin *first = entry(&host, &error), *second = entry(&host, &error);
+    const tare_plugin *first = entry(plugin_entry_host(), &error), *second = entry(plugin_entry_host(), &error);
     const struct surroundings called = look_around();
     TRY(same_surroundings(&before, &called, "tare_plugin_v1", e));
     if (first != second) FAIL(e, TARE_E_PLUGIN, "tare_plugin_v1 gives another pointer when it is called again; return a static");

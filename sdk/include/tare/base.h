@@ -12,6 +12,11 @@
  *   - Errors: a status, and a message in the caller's tare_error: what, where, which value, what to do. No exceptions, no exit,
  *     no signals, no output on stdout or stderr (use host->log).
  *   - [const] a function may not change what it is given, self included; `tare plugin check` compares saved state before and after.
+ *   - Members named flags, and bits that this header does not name, are 0. Who reads them refuses a bit that it does not know.
+ *   - Texts are UTF-8 as the data has them: they may hold NUL, and a completion that was cut may end inside a character. tare_text does not
+ *     grow.
+ *   - Functions are called from the thread that created the instance, or from the host's workers as the descriptor's threading allows; with
+ *     TARE_INSTANCE_PER_THREAD each worker's instance is created and destroyed by that worker or before and after all of them by one thread.
  *   - Numbers in text (parameters, state) never depend on the locale. A plugin leaves the floating-point environment as it was.
  *
  * Shapes: M groups (prompts), N rollouts, T completion tokens of all rollouts, C reward components, K clusters, D embedding width.
@@ -27,7 +32,7 @@ extern "C" {
 #endif
 
 #define TARE_ABI_MAJOR 1
-#define TARE_ABI_MINOR 1
+#define TARE_ABI_MINOR 2
 #define TARE_EXPORT __attribute__((visibility("default")))
 
 /* True if member F of *P exists in the build of P's allocator and is set. For pointer and function members. */
@@ -82,7 +87,9 @@ enum {
     TARE_BELOW_MAX = 4, /* max itself is not allowed */
     TARE_LOG_SCALE = 8, /* sweeps go in equal ratios */
     TARE_SWEEPABLE = 16,
-    TARE_LOCKED_ON_RESUME = 32 /* a resumed run must have the same value */
+    TARE_LOCKED_ON_RESUME =
+        32 /* a resumed run must have the same value. A state from before the parameter existed counts as saved with the
+                                  default: choose a default that keeps what the plugin did without it */
 };
 
 /* One row of a plugin's parameter table. The host checks values against it, documents it, prints it as INI and sweeps over it.
@@ -113,6 +120,9 @@ typedef struct tare_stream {
     void *ctx;
     tare_status (*write)(void *ctx, const void *data, int64_t size);
     tare_status (*read)(void *ctx, void *data, int64_t size); /* TARE_E_CORRUPT when fewer bytes are left */
+    /* Since minor 2, for load: the version of the plugin that wrote the bytes, as in its descriptor; a text that lives until load returns. NULL:
+     * not known. The host reads states of the plugin's own major version only. */
+    const char *version;
 } tare_stream;
 
 /* ---------------------------------------------------------------- what the host offers */
@@ -130,7 +140,9 @@ typedef struct tare_host {
     tare_status (*random)(void *ctx, uint64_t stream, uint64_t counter, uint32_t *out, int64_t n);
     void (*metric)(void *ctx, const char *name, double value); /* shown as KIND/name beside the step's metrics */
     int32_t (*cancelled)(void *ctx);                           /* 1: the run is being stopped, return soon */
-    const void *(*extension)(void *ctx, const char *id);       /* "tare.embed/1", "tare.logprob/1"; NULL: not offered */
+    /* "tare.embed/1", "tare.logprob/1"; NULL: not offered. What it returns lives until the instance's destroy returns; the entry point gets
+     * no extensions. */
+    const void *(*extension)(void *ctx, const char *id);
 } tare_host;
 
 /* Extension "tare.embed/1": mean-pooled last hidden states of the frozen initial policy. */
@@ -143,7 +155,7 @@ typedef struct tare_embed_v1 {
 } tare_embed_v1;
 
 /* Extension "tare.logprob/1": logprobs of this step's completion tokens under the current weights, callable after the policy
- * step and before apply returns. rollout: an index into this rank's batch; out: [tokens of the rollout]. For estimators, which ask
+ * step and before apply returns. rollout: an index into the step's batch; out: [tokens of the rollout]. For estimators, which ask
  * for it in create: collect and record of one that has asked are called after the policy step too, so that the host can add what
  * they find over the ranks. */
 typedef struct tare_logprob_v1 {

@@ -31,7 +31,8 @@ enum {
     TARE_WANTS_LOGPROB = 64 /* minor 1: token_logprob where the host has it, else NULL */
 };
 
-/* The rollouts of this rank; groups are whole; M and N may be 0. */
+/* All rollouts of the step, the same on every rank; groups are whole and in global prompt order; M and N may be 0. A Python host or a test
+ * may pass the groups of one rank only: a plugin reads sums over all groups from prepare and collect, never from the batch. */
 typedef struct tare_batch {
     uint32_t struct_size, flags;
     int64_t step, n_groups, n_rollouts, n_tokens, n_components, n_clusters;
@@ -56,7 +57,7 @@ typedef struct tare_advantages {
     double *scale;          /* [M] s; NaN where the estimator has none */
     double *confidence;     /* [M] w in [0, 1]; 0 where the estimator has none */
     float *token_advantage; /* [T] only with TARE_GIVES_TOKENS, else NULL */
-    int64_t refill_groups;  /* how many groups to sample in addition (dynamic sampling); comes as 0 */
+    int64_t refill_groups;  /* how many groups to sample in addition, over all ranks (dynamic sampling); comes as 0 */
 } tare_advantages;
 
 typedef struct tare_estimator {

@@ -2,7 +2,7 @@
 
 import ctypes as c
 
-ABI_MINOR = 1
+ABI_MINOR = 2
 ESTIMATOR, VERIFIER, ENCODER, CODEBOOK = 1, 2, 3, 4
 KINDS = {ESTIMATOR: "estimator", VERIFIER: "verifier", ENCODER: "encoder", CODEBOOK: "codebook"}
 BOOL, INT, FLOAT, STRING, CHOICE, PATH = 1, 2, 3, 4, 5, 6
@@ -37,7 +37,8 @@ READ = c.CFUNCTYPE(Status, c.c_void_p, c.c_void_p, i64)
 
 
 class Stream(c.Structure):
-    _fields_ = [("struct_size", u32), ("flags", u32), ("ctx", c.c_void_p), ("write", WRITE), ("read", READ)]
+    _fields_ = [("struct_size", u32), ("flags", u32), ("ctx", c.c_void_p), ("write", WRITE), ("read", READ),
+                ("version", c.c_char_p)]
 
 
 LOG = c.CFUNCTYPE(None, c.c_void_p, i32, c.c_char_p)

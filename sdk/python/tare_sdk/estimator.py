@@ -170,6 +170,10 @@ class Estimator(Opened):
         return "".join("%s=%s\n" % (key, frame.value_text(param, self.parameters[key]))
                        for key, param in ((p.key.decode(), p) for p in self.table) if param.flags & abi.LOCKED_ON_RESUME)
 
+    def _locked_defaults(self):
+        locked = {p.key.decode(): p for p in self.table if p.flags & abi.LOCKED_ON_RESUME and p.fallback is not None}
+        return {key: frame.value_text(param, self._set(abi.Value(), param, key, param.fallback.decode())) for key, param in locked.items()}
+
     def save(self):
         """The state as bytes: the same frame, bit for bit, as the engine writes into its checkpoints. How many steps were applied is not in
         it: keep `steps` beside it where that matters to you."""
@@ -180,10 +184,10 @@ class Estimator(Opened):
 
     def load(self, data, steps=0):
         """Goes on from what save() gave, here or in the engine; refuses what is damaged or of another plugin, version, K or locked parameter."""
-        raw = frame.read(data, self.kind, self.name, self.version, self._locked(), self.n_clusters)
+        raw, version = frame.read(data, self.kind, self.name, self.version, self._locked(), self._locked_defaults(), self.n_clusters)
         if raw and not self._table.load:
             raise TareError("%s: %d bytes of state for a plugin without any" % (self.name, len(raw)), abi.E_CORRUPT)
-        stream, got = self._stream(raw)
+        stream, got = self._stream(raw, version)
         if self._table.load:
             self._call("load", self._table.load, self._self, c.byref(stream))
         if got["at"] != len(raw):

@@ -29,13 +29,26 @@ def write(kind, name, version, locked, clusters, body):
     return HEAD.pack(MAGIC, VERSION, kind, *map(len, texts), clusters, len(body), xxh3(rest)) + rest
 
 
-def _first_difference(saved, now):
-    pairs = zip(saved.split("\n") + [""], now.split("\n") + [""])
-    return next(((a, b) for a, b in pairs if a != b), (saved, now))
+def _pairs(locked):
+    return dict(line.split("=", 1) for line in locked.split("\n") if "=" in line)
 
 
-def read(data, kind, name, version, locked, clusters):
-    """The plugin's own bytes; raises what is wrong."""
+def _check_locked(name, saved, locked, defaults):
+    """Locked parameters have the values that the state was saved with; one that the state does not name is newer, and has to have its default."""
+    saved, now = _pairs(saved), _pairs(locked)
+    for key, value in now.items():
+        if key in saved and saved[key] != value:
+            raise TareError("%s: saved with %s=%s, this has %s=%s; this parameter is fixed for a run" % (name, key, saved[key], key, value), 12)
+        if key not in saved and defaults.get(key) != value:
+            raise TareError("%s: saved before the parameter %s existed, which is fixed for a run; the state goes on with its default %s only, "
+                            "this has %s" % (name, key, defaults.get(key), value), 12)
+    for key in saved:
+        if key not in now:
+            raise TareError("%s: saved with %s=%s, a fixed parameter that this version does not have" % (name, key, saved[key]), 12)
+
+
+def read(data, kind, name, version, locked, defaults, clusters):
+    """The plugin's own bytes, and the version that wrote them; raises what is wrong. defaults: {key: text} of the locked parameters."""
     if len(data) < HEAD.size or not data.startswith(MAGIC):
         raise TareError("%s: %d bytes that are not the saved state of a plugin" % (name, len(data)), abi.E_CORRUPT)
     _, frame, saved_kind, n_name, n_version, n_locked, saved_clusters, n_body, hashed = HEAD.unpack_from(data)
@@ -54,8 +67,7 @@ def read(data, kind, name, version, locked, clusters):
         raise TareError("%s: the state of %s %s" % (name, abi.KINDS.get(saved_kind, "a plugin of an unknown kind"), saved_name), 32)
     if saved_version.split(".")[0] != version.split(".")[0]:
         raise TareError("%s: written by version %s, this is %s; another major version cannot read it" % (name, saved_version, version), 32)
-    if saved_locked != locked:
-        raise TareError("%s: saved with %s, this has %s; this parameter is fixed for a run" % (name, *_first_difference(saved_locked, locked)), 12)
+    _check_locked(name, saved_locked, locked, defaults)
     if saved_clusters != clusters:
         raise TareError("%s: saved with n_clusters = %d, this has %d" % (name, saved_clusters, clusters), 12)
-    return body
+    return body, saved_version

@@ -100,7 +100,12 @@ class Opened:
     def _choose(self, plugin):
         if plugin.abi_minor_needed > abi.ABI_MINOR:
             raise TareError("%s: needs ABI 1.%d, this host has 1.%d" % (self.path, plugin.abi_minor_needed, abi.ABI_MINOR), 32)
-        of_kind = [d.contents for d in plugin.descriptors[: plugin.n_descriptors] if d.contents.kind == self.kind]
+        every = [d.contents for d in plugin.descriptors[: plugin.n_descriptors]]
+        for d in every:
+            if d.struct_size < c.sizeof(abi.Descriptor) or d.param_size < c.sizeof(abi.Param):
+                raise TareError("%s: a descriptor of %d bytes with parameters of %d; %d and %d are needed" % (
+                    self.path, d.struct_size, d.param_size, c.sizeof(abi.Descriptor), c.sizeof(abi.Param)), 80)
+        of_kind = [d for d in every if d.kind == self.kind]
         if not of_kind:
             raise TareError("%s: holds no %s" % (self.path, abi.KINDS[self.kind]))
         stem = os.path.splitext(os.path.basename(self.path))[0]
@@ -194,7 +199,7 @@ class Opened:
             said = self._error.message.decode(errors="replace") or "failed with status %d and no message" % status
             raise TareError("%s %s: %s: %s" % (abi.KINDS[self.kind], self.name, phase, said), status)
 
-    def _stream(self, data=b""):
+    def _stream(self, data=b"", version=None):
         state = {"out": bytearray(), "at": 0}
 
         def write(_ctx, source, size):
@@ -210,7 +215,8 @@ class Opened:
             state["at"] += size
             return 0
 
-        stream = abi.Stream(c.sizeof(abi.Stream), 0, None, abi.WRITE(write), abi.READ(read))
+        stream = abi.Stream(c.sizeof(abi.Stream), 0, None, abi.WRITE(write), abi.READ(read),
+                            version.encode() if version else None)
         return stream, state
 
     def close(self):

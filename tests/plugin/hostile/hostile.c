@@ -73,7 +73,14 @@ enum cases {
     takes_signals,
     forgets_cluster,
     segfaults,
-    trusts_state
+    trusts_state,
+    needless_records,
+    unknown_kind_beside,
+    grown_descriptor,
+    keeps_host,
+    new_locked,
+    other_locked,
+    tells_version
 };
 #define IS(X) (CASE == X)
 
@@ -87,6 +94,8 @@ struct self {
     double factor, sum;
 };
 
+static const tare_host *entry_host; /* CASE keeps_host: what the entry point was given */
+
 static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
 {
     (void)n_clusters;
@@ -98,6 +107,11 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
         return TARE_E_INVALID;
     }
     if (IS(exits)) exit(0);
+    if (IS(keeps_host)) {
+        if (entry_host->struct_size != sizeof(tare_host) || entry_host->abi_minor != TARE_ABI_MINOR)
+            return tare_fail(error, TARE_E_PLUGIN, "the entry point's host is gone");
+        entry_host->log(entry_host->ctx, TARE_LOG_DEBUG, "still there");
+    }
     if (IS(leaks_files) && !fopen("/dev/null", "r")) return TARE_E_IO;
     if (IS(takes_signals)) signal(SIGUSR1, SIG_IGN);
     struct self *s = host->alloc(host->ctx, sizeof *s, 0);
@@ -124,6 +138,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     double two[2];
+    if (IS(tells_version)) return tare_fail(error, TARE_E_VERSION, "written by %s", TARE_HAS(in, version) ? in->version : "nobody");
     const tare_status status = in->read(in->ctx, two, IS(reads_too_much) ? 16 : 8);
     if (status && !IS(trusts_state)) return tare_fail(error, status, "the state is cut short");
     ((struct self *)self)->sum = two[0];
@@ -193,6 +208,20 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return tare_print(out, "{\"sum\":%.17g}", ((const struct self *)self)->sum);
 }
 
+static tare_status record(const void *self, const tare_batch *batch, int64_t group, double *out, tare_error *error)
+{
+    (void)self, (void)error;
+    out[0] = batch->reward[batch->group_begin[group]];
+    return TARE_OK;
+}
+
+static tare_status apply_records(void *self, int64_t step, const double *collected, const uint64_t *uid, const double *records,
+                                 int64_t n_groups, tare_error *error)
+{
+    (void)uid, (void)records, (void)n_groups;
+    return apply(self, step, collected, error);
+}
+
 static const tare_estimator FUNCTIONS = {
     .struct_size = IS(short_table)  ? 16
                    : IS(huge_table) ? 1u << 30
@@ -206,6 +235,9 @@ static const tare_estimator FUNCTIONS = {
     .collect = collect,
     .apply = IS(collect_without_apply) ? NULL : apply,
     .describe = describe,
+    .record_size = IS(needless_records) ? size : NULL,
+    .record = IS(needless_records) ? record : NULL,
+    .apply_records = IS(needless_records) ? apply_records : NULL,
 };
 
 static const char *const CHOICES[] = {"a", "b", NULL};
@@ -214,7 +246,8 @@ static const tare_param PARAMS[] = {
      IS(bad_type) ? 77 : TARE_FLOAT, TARE_LOCKED_ON_RESUME},
     {IS(duplicate_params) ? "factor" : "choice", "b", IS(no_doc) ? NULL : "a choice", NULL, IS(no_choices) ? NULL : CHOICES, 0, 0,
      TARE_CHOICE, 0},
-    {"text", IS(no_default) ? NULL : "x y", "a text", NULL, NULL, 0, 0, TARE_STRING, 0},
+    {"text", IS(no_default) ? NULL : "x y", "a text", NULL, NULL, 0, 0, TARE_STRING,
+     IS(new_locked) || IS(other_locked) ? TARE_LOCKED_ON_RESUME : 0},
     {"flag", "false", "a switch", NULL, NULL, 0, 0, TARE_BOOL, 0},
     {"count", "3", "a count", NULL, NULL, 1, 10, TARE_INT, TARE_BELOW_MAX},
 };
@@ -227,6 +260,21 @@ static const tare_param PARAMS[] = {
         .param_size = IS(param_stride) ? 8 : sizeof(tare_param), .needs = IS(unknown_needs) ? 1u << 20 : 0,                        \
         .functions = IS(no_table) ? NULL : (const void *)&FUNCTIONS                                                                \
     }
+/* Of a later minor version: a member more than today's. */
+static const struct {
+    tare_descriptor now;
+    const char *later;
+} GROWN = {{.struct_size = sizeof GROWN,
+            .kind = TARE_ESTIMATOR,
+            .name = "hostile",
+            .version = "1.2.3",
+            .summary = "a fixture of the tests",
+            .params = PARAMS,
+            .n_params = 5,
+            .param_size = sizeof(tare_param),
+            .functions = &FUNCTIONS},
+           "later"};
+static const tare_descriptor UNKNOWN = {.struct_size = sizeof UNKNOWN, .kind = 99, .name = "tomorrow", .version = "1.0.0"};
 static const tare_descriptor FIRST = DESCRIPTOR("hostile"), SECOND = DESCRIPTOR(IS(duplicate_names) ? "hostile" : "second");
 
 #if CASE_WRONG_MAJOR
@@ -241,17 +289,21 @@ TARE_EXPORT const tare_plugin *something_else(const tare_host *host, tare_error 
 
 const tare_plugin *ENTRY(const tare_host *host, tare_error *error)
 {
-    static const tare_descriptor *const descriptors[] = {IS(null_descriptor) ? NULL : &FIRST, &SECOND};
+    static const tare_descriptor *const descriptors[] = {IS(null_descriptor)       ? NULL
+                                                         : IS(unknown_kind_beside) ? &UNKNOWN
+                                                         : IS(grown_descriptor)    ? &GROWN.now
+                                                                                   : &FIRST,
+                                                         &SECOND};
     static const tare_plugin plugin = {
         .struct_size = IS(short_plugin) ? 8 : sizeof plugin,
         .abi_minor_built = TARE_ABI_MINOR,
         .abi_minor_needed = IS(newer_minor) ? TARE_ABI_MINOR + 1 : 0,
-        .n_descriptors = IS(no_descriptors)                          ? 0
-                         : IS(duplicate_names) || IS(two_estimators) ? 2
-                                                                     : 1,
+        .n_descriptors = IS(no_descriptors)                                                     ? 0
+                         : IS(duplicate_names) || IS(two_estimators) || IS(unknown_kind_beside) ? 2
+                                                                                                : 1,
         .descriptors = descriptors,
     };
-    (void)host;
+    entry_host = host;
     if (IS(refuses)) tare_fail(error, TARE_E_UNSUPPORTED, "no quantum computer was found");
     if (IS(changes_locale)) setlocale(LC_ALL, "C.UTF-8");
     return IS(refuses) || IS(refuses_silently) ? NULL : &plugin;

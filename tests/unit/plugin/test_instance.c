@@ -330,6 +330,40 @@ static void state__refuses_what_does_not_match(void **state)
     str_free(&text);
 }
 
+/* A locked parameter that is newer than the state: its default is what the state was written with. */
+static void state__takes_a_new_locked_parameter_at_its_default(void **state)
+{
+    (void)state;
+    struct str old = {0}, newer = {0};
+    struct plugin_instance *from = make("good", NULL, NULL), *to = make("new_locked", NULL, NULL),
+                           *other = make("other_locked", "text=another", NULL);
+    assert_ok(plugin_save(from, &old, &e), &e);
+    assert_ok(plugin_load(to, old.data, old.size, NULL, "x.state", &e), &e);
+    no_load(other, old.data, old.size, TARE_E_CONFIG,
+            "saved before estimator hostile had the parameter text, which is fixed for a run; the state goes on with its default x "
+            "y only");
+    assert_ok(plugin_save(to, &newer, &e), &e);
+    no_load(other, newer.data, newer.size, TARE_E_CONFIG, "saved with text=x y, the configuration says text=another");
+    no_load(from, newer.data, newer.size, TARE_E_CONFIG,
+            "saved with text=x y, a fixed parameter that this version of estimator hostile");
+    str_free(&old);
+    str_free(&newer);
+    plugin_destroy(from);
+    plugin_destroy(to);
+    plugin_destroy(other);
+}
+
+static void state__tells_load_who_wrote_it(void **state)
+{
+    (void)state;
+    struct str text = {0};
+    struct plugin_instance *i = make("tells_version", NULL, NULL);
+    assert_ok(plugin_save(i, &text, &e), &e);
+    no_load(i, text.data, text.size, TARE_E_VERSION, "written by 1.2.3");
+    str_free(&text);
+    plugin_destroy(i);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -356,6 +390,8 @@ int main(void)
         cmocka_unit_test(verify__checks_verdicts),
         cmocka_unit_test(state__goes_there_and_back),
         cmocka_unit_test(state__refuses_what_does_not_match),
+        cmocka_unit_test(state__takes_a_new_locked_parameter_at_its_default),
+        cmocka_unit_test(state__tells_load_who_wrote_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -51,7 +51,7 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"undefined_symbol", TARE_E_PLUGIN, "this_symbol_is_nowhere"},
         {"refuses", TARE_E_UNSUPPORTED, "refuses to be used: no quantum computer was found"},
         {"refuses_silently", TARE_E_PLUGIN, "no reason given"},
-        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.2, this program has 1.1"},
+        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.3, this program has 1.2"},
         {"short_plugin", TARE_E_PLUGIN, "its tare_plugin says it has 8 bytes"},
         {"no_descriptors", TARE_E_PLUGIN, "holds 0 descriptors"},
         {"null_descriptor", TARE_E_PLUGIN, "descriptor 1 is NULL"},
@@ -76,6 +76,8 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"no_choices", TARE_E_PLUGIN, "parameter choice is a choice without choices"},
         {"no_default", TARE_E_PLUGIN, "parameter text has no default and is not marked TARE_REQUIRED"},
         {"no_doc", TARE_E_PLUGIN, "parameter choice has no documentation"},
+        {"needless_records", TARE_E_PLUGIN,
+         "estimator hostile: it has records, which came with plugin ABI 1.1, and says that it needs 1.0"},
         {"verdicts", TARE_E_CONFIG, "holds no estimator, but verifier verdicts"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -147,6 +149,27 @@ static void loader__opens_a_file_once(void **state)
     assert_string_equal(c->desc.name, "second");
     snprintf(other, sizeof other, "%s:third", fixture("two_estimators"));
     refused(other, TARE_E_CONFIG, "holds no estimator named 'third'");
+}
+
+/* What a later minor version may bring: another kind beside a known one, and a longer descriptor. */
+static void loader__reads_what_it_knows_of_a_newer_plugin(void **state)
+{
+    (void)state;
+    const struct plugin *p;
+    assert_ok(plugin_open(fixture("unknown_kind_beside"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_string_equal(p->desc.name, "second");
+    assert_ok(plugin_open(fixture("grown_descriptor"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_string_equal(p->desc.name, "hostile");
+    assert_true(p->desc.struct_size > sizeof p->desc && p->desc.n_params == 5);
+}
+
+/* The host that the entry point is given lives as long as the plugin may use it. */
+static void loader__keeps_the_entry_host(void **state)
+{
+    (void)state;
+    struct plugin_instance *i;
+    assert_ok(plugin_new(fixture("keeps_host"), TARE_ESTIMATOR, NULL, NULL, 4, NULL, &i, &e), &e);
+    plugin_destroy(i);
 }
 
 static void loader__searches_folders_in_order(void **state)
@@ -223,6 +246,8 @@ int main(void)
         cmocka_unit_test(loader__looks_at_the_file_first),
         cmocka_unit_test(loader__survives_damaged_headers),
         cmocka_unit_test(loader__opens_a_file_once),
+        cmocka_unit_test(loader__reads_what_it_knows_of_a_newer_plugin),
+        cmocka_unit_test(loader__keeps_the_entry_host),
         cmocka_unit_test(loader__searches_folders_in_order),
         cmocka_unit_test(loader__puts_the_locale_back),
         cmocka_unit_test(loader__lists_good_and_bad),

@@ -1,0 +1,52 @@
+/* tare plugin ABI, major 1: verifiers. A verdict is not a status: verify fails only when the call could not be served at all. */
+#ifndef TARE_VERIFIER_H
+#define TARE_VERIFIER_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tare_verdict_code {
+    TARE_CORRECT = 1,
+    TARE_WRONG,
+    TARE_NO_ANSWER,  /* nothing in the completion could be taken as an answer */
+    TARE_UNPARSABLE, /* something was taken, and could not be read */
+    TARE_TIMED_OUT,
+    TARE_CRASHED, /* set by the host, never by a plugin */
+    TARE_PARTIAL  /* a reward strictly between */
+};
+
+/* One completion to judge. */
+typedef struct tare_answer {
+    uint32_t struct_size, flags;
+    tare_text prompt, completion, answer;
+    tare_text row;       /* the data set's row as a JSON object; size 0 when there is none */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none. Look at it in long loops and give TARE_TIMED_OUT */
+} tare_answer;
+
+/* The host's buffer for one verdict. code and reward must be set; reward must be finite. */
+typedef struct tare_verdict {
+    uint32_t struct_size;
+    int32_t code;
+    double reward;
+    char *extracted; /* what was taken as the answer: at most capacity bytes, cut at a UTF-8 boundary */
+    int64_t capacity, size;
+    const char *reason; /* static text: the rule that decided; or NULL */
+} tare_verdict;
+
+typedef struct tare_verifier {
+    uint32_t struct_size, flags;
+    tare_status (*create)(const tare_host *host, const tare_value *values, void **self, tare_error *error);
+    void (*destroy)(void *self);
+    tare_status (*verify)(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error);
+    /* [const] how the verdict on one pair comes about, as one JSON object; NULL: not offered */
+    tare_status (*explain)(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error);
+} tare_verifier;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
