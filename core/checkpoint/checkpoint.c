@@ -1,5 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
+#include "base/fault.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -136,8 +137,11 @@ static tare_status publish(struct checkpoint *k, struct err *e)
 
 tare_status checkpoint_commit(struct checkpoint *k, struct err *e)
 {
-    tare_status status = write_complete(k, e);
+    tare_status status = fault_point(0, "checkpoint.files", k->step, e);
+    if (!status) status = write_complete(k, e);
+    if (!status) status = fault_point(0, "checkpoint.listed", k->step, e);
     if (!status) status = publish(k, e);
+    if (!status) status = fault_point(0, "checkpoint.named", k->step, e);
     if (status) checkpoint_abort(k);
     return status;
 }

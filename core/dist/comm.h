@@ -95,9 +95,8 @@ tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *
 
 /* Says what this rank is doing from here on: messages about a failure name it. stage: a literal ("rollout", "update", "checkpoint", ...).
  *
- * It is also where tests make ranks fail: with TARE_FAULT=rank=1,stage=update,step=2,kind=kill in the environment rank 1 is killed
- * (SIGKILL) when it enters that stage. kind: kill; hang (sleeps for good); fail (an error is returned); exit (leaves without a word).
- * after=0.05: so many seconds after entering, while the stage runs (kill and exit only). stage and step may be left out: any. */
+ * It is also where tests make ranks fail: with TARE_FAULT=rank=1,stage=update,step=2,kind=kill in the environment rank 1 is killed when it
+ * enters that stage (base/fault.h). */
 tare_status comm_stage(struct comm *c, const char *stage, int64_t step, struct err *e);
 
 /* The fixed tree: out[n] = sum of in[0..count-1][n] in fp32, added in pairs of neighbours, ((0 + 1) + (2 + 3)) + ((4 + 5) + ...): round k

@@ -2,6 +2,7 @@
 #include "eval/eval.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -266,6 +267,7 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
             FAIL(e, s, "interrupted behind %lld of %lld questions; the same command goes on", (long long)r->done, (long long)all);
         TRY(s);
         r->done += n;
+        TRY(fault_point(0, "questions", r->done, e));
         const double took = clock_seconds() - began;
         log_info("%s: %lld/%lld questions, %.0f tokens/s, about %.0f s left", r->task, (long long)r->done, (long long)all,
                  (double)tokens / took, took * (double)(all - r->done) / (double)(r->done - first));

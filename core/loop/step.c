@@ -6,6 +6,7 @@
  * the cursor changes, so a step that is interrupted there can be forgotten. On several ranks each samples and verifies its own groups; from `gather` on
  * every rank has the whole batch and does the same, but for the update, which deals out micro-batches. */
 #include "base/clock.h"
+#include "base/fault.h"
 #include "loop/run.h"
 #include "loop/step_metrics.h"
 
@@ -43,5 +44,6 @@ tare_status step_run(struct run *r, struct err *e)
     TRY(cluster_metrics(r, e));
     step_metrics(r, clock_seconds() - began);
     TRY(figures_settle(r, e));
-    return observe_step(r->observe, b->step, b, e);
+    TRY(observe_step(r->observe, b->step, b, e));
+    return fault_point(r->comm.rank, "recorded", b->step, e);
 }

@@ -3,6 +3,7 @@
 #include "sft/internal.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "checkpoint/training.h"
@@ -153,7 +154,9 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
     while (s->step < s->steps) {
         struct batch b = {.step = s->step};
         double loss, grad_norm, lr;
+        TRY(fault_point(0, "data", s->step + 1, e));
         TRY(next_batch(s, &b, e));
+        TRY(fault_point(0, "update", s->step + 1, e));
         TRY(sft_step(s->trainer, &b, &loss, &grad_norm, &lr, e));
         s->step++;
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];

@@ -8,7 +8,6 @@ tiny_config
 N=120
 SETTINGS="tiny.ini data.eval=builtin:arithmetic/heldout?rows=$N eval.samples=4 eval.name=heldout"
 eval_() { "$TARE" eval $SETTINGS "$@" 2>> log.txt; }
-lines() { if [ -f "$1" ]; then wc -l < "$1"; else echo 0; fi; }
 
 eval_ eval.out=whole run.threads=1 rollout.batch=0 > whole.md || { bad "the evaluation failed"; cat log.txt; done_; }
 grep -q 'pass@1 = avg@4' whole.md && grep -q 'pass@4' whole.md && ok || bad "no pass@k in the table"
@@ -21,22 +20,11 @@ eval_ eval.out=other run.threads=2 rollout.batch=5 eval.chunk=7 > other.md
 cmp -s whole/samples.jsonl other/samples.jsonl && ok || bad "samples depend on batch size, threads or pieces"
 cmp -s whole.md other.md && cmp -s whole/results.json other/results.json && ok || bad "the table depends on batch size, threads or pieces"
 
-# killed with -9 and started again
-kills=0
-for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    "$TARE" eval $SETTINGS eval.out=broken eval.chunk=1 > broken.md 2>> log.txt &
-    pid=$!
-    before=$(lines broken/samples.jsonl)
-    for wait in $(seq 400); do
-        [ "$(lines broken/samples.jsonl)" -gt $((before + 20)) ] && break
-        kill -0 $pid 2> /dev/null || break
-        sleep 0.02
-    done
-    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
-    wait $pid 2> /dev/null || true
-    [ $kills = 3 ] && break
+# killed and started again
+for questions in 1 50 $((rows - 1)); do
+    killed_at questions $questions "$TARE" eval $SETTINGS eval.out=broken eval.chunk=1 && ok || bad "not killed after $questions questions"
+    [ "$(wc -l < broken/samples.jsonl)" = $((4 * questions)) ] && ok || bad "$(wc -l < broken/samples.jsonl) samples after $questions questions"
 done
-[ $kills -ge 1 ] && ok || bad "no kill hit"
 printf '{"id":"half' >> broken/samples.jsonl
 eval_ eval.out=broken eval.chunk=1 > broken.md || bad "the evaluation did not go on"
 cmp -s whole/samples.jsonl broken/samples.jsonl && ok || bad "samples differ after kills"

@@ -62,14 +62,8 @@ fi
 # killed on the way and called again: the same files; nothing is sampled a second time
 cp -r runs/grpo/eval whole
 rm -rf runs/grpo/eval/heldout/step-00000[48] runs/grpo/eval/heldout/difficulty.* runs/bv_blend/eval
-"$TARE" eval $SETTINGS --estimate-samples 8 --checkpoints runs/grpo --checkpoints runs/bv_blend eval.chunk=1 > broken.md 2> log.txt &
-pid=$!
-for wait in $(seq 400); do
-    [ -s $OUT/step-000004/samples.jsonl ] && break
-    sleep 0.02
-done
-kill -9 $pid 2> /dev/null
-wait $pid 2> /dev/null || true
+killed_at questions 1 "$TARE" eval $SETTINGS --estimate-samples 8 --checkpoints runs/grpo --checkpoints runs/bv_blend eval.chunk=1 && ok || bad "not killed"
+[ -s $OUT/step-000004/samples.jsonl ] && [ ! -e $OUT/step-000004/results.json ] && ok || bad "killed, but not within step 4"
 steps --checkpoints runs/grpo --checkpoints runs/bv_blend > again.md && cmp -s both.md again.md && ok || bad "another table after a kill"
 for file in difficulty.json difficulty.html step-000004/samples.jsonl step-000008/results.json estimate/questions.jsonl; do
     cmp -s $OUT/$file whole/heldout/$file && ok || bad "$file differs after a kill"

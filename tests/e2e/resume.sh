@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A run killed with SIGKILL at random moments and resumed each time ends with the same bits as one that was never killed: weights, every
+# A run killed with SIGKILL at points of a step and of a checkpoint and resumed each time ends with the same bits as one that was never killed: weights, every
 # metric but times, in JSONL, TensorBoard and SQLite; no step twice or missing.
 . "$(dirname "$0")/common.inc"
 tiny_config
@@ -8,24 +8,17 @@ run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=4
 
 run run.dir=whole || { bad "the whole run failed"; cat log.txt; done_; }
 
-kills=0
-tries=0
 resume=
-while [ $kills -lt 3 ] && [ $tries -lt 30 ]; do
-    tries=$((tries + 1))
-    "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=40 run.dir=broken $resume > /dev/null 2>> log.txt &
-    pid=$!
-    # by progress, not by the clock: behind some step of this third of the run, at any moment of the next one
-    at=$((13 * kills + 1 + RANDOM % 11))
-    while kill -0 $pid 2> /dev/null && [ "$(cat broken/metrics.jsonl 2> /dev/null | wc -l)" -lt $at ]; do sleep 0.01; done
-    sleep 0.0$((RANDOM % 6))
-    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
-    wait $pid 2> /dev/null || true
-    [ -d broken/checkpoints ] && ls broken/checkpoints | grep -q 'step-[0-9]*$' && resume=--resume
-    [ -z "$resume" ] && rm -rf broken
+for at in rollout:2:0 verify:5:3 update:8:6 apply:11:9 recorded:14:12 checkpoint:15:12 checkpoint.files:18:15 checkpoint.listed:21:18 \
+    checkpoint.named:24:24 data:25:24 recorded:30:27 evaluate:35:33; do
+    IFS=: read -r point step found <<< "$at"
+    killed_at "$point" "$step" "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=40 run.dir=broken $resume && ok ||
+        { bad "not killed at $at"; tail -3 log.txt; done_; exit 1; }
+    newest=$(ls broken/checkpoints 2> /dev/null | grep 'step-[0-9]*$' | tail -1 | tr -dc 0-9 || true)
+    [ "$((10#0$newest))" = "$found" ] && ok || bad "killed at $at, the newest checkpoint is $newest"
+    if [ "$found" = 0 ]; then rm -rf broken; else resume=--resume; fi
 done
 run run.dir=broken $resume || bad "the resumed run failed"
-[ $kills = 3 ] && ok || bad "only $kills kills hit a running process"
 
 last=$(ls whole/checkpoints | tail -1)
 cmp -s "whole/checkpoints/$last/model.safetensors" "broken/checkpoints/$last/model.safetensors" && ok || bad "weights differ after resuming"

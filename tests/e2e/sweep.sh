@@ -26,14 +26,8 @@ ls ./*.making > left.txt 2> /dev/null && bad "locks are left behind" || ok
 
 # warm starts were made once each: the second sweep finds them
 stamp=$(stat -c %Y base-1 base-2)
-"$TARE" -q sweep two.ini > two.md 2> two.err &
-sweep=$!
-for _ in $(seq 600); do
-    [ "$(grep -l '"step":40' runs/two/*/metrics.jsonl 2> /dev/null | wc -l)" -ge 2 ] && break
-    sleep 0.05
-done
-kill -9 $sweep
-wait $sweep 2> /dev/null || true
+killed_at cell 2 "$TARE" -q sweep two.ini sweep.concurrent=2 && ok || bad "not killed when two cells were done"
+for lock in runs/two/*_seed-*/lock; do flock "$lock" true; done # a run that it had started goes on alone
 for run in runs/two/*_seed-*; do
     if grep -q '"step":40' "$run/metrics.jsonl" 2> /dev/null; then cksum "$run/manifest.json"; fi
 done > finished.txt

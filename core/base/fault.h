@@ -1,0 +1,28 @@
+/* Faults that tests put at named points of the program, by TARE_FAULT in the environment; without it a point costs one look.
+ *
+ *   TARE_FAULT=stage=update,step=5,kind=kill tare train ...
+ *
+ * kills the process (SIGKILL) when it comes to the point `update` of step 5, however fast the machine is. Keys, all but kind optional:
+ *   kind    kill; hang (sleeps for good); fail (an error is returned); exit (leaves without a word); stop (SIGINT to itself)
+ *   stage   the point's name; left out: every point
+ *   step    left out: every step
+ *   rank    left out: every rank
+ *   count   the first so many - 1 passes of a point that fits are let through (default 1: none); counted in each process
+ *   after   so many seconds later, from a thread of its own (kill and exit only)
+ */
+#ifndef TARE_CORE_FAULT_H
+#define TARE_CORE_FAULT_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+/* Points: the stages of comm_stage (dist/comm.h), and in one process alone
+ *   checkpoint.files, checkpoint.listed, checkpoint.named   the files are written; complete.json too; the folder has its final name
+ *   recorded    the sinks have the step's metrics
+ *   questions   an evaluation's record holds `step` questions
+ *   cell        `step` cells of a sweep are done
+ * Errors: TARE_E_INVALID, TARE_FAULT cannot be read; TARE_E_GENERIC, kind = fail. */
+tare_status fault_point(int rank, const char *stage, int64_t step, struct err *e);
+
+#endif
