@@ -1,17 +1,22 @@
 # Thin: everything is CMake. Two targets do all a newcomer needs; both install what is missing when they may.
 #   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints before and after (about 3 minutes)
 #   make test         builds and passes the tests
+#   make install      what make built, into PREFIX (/usr/local), under DESTDIR; make uninstall removes it. LIBDIR=lib64 belongs to make
+#   make deb          a Debian package in $(BUILD)-deb
 # make alone builds everything, the CUDA backend (make cuda) too where nvcc is; the two above do not wait for it.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: all build cuda quickstart test bench clean
+PREFIX ?= /usr/local
+LIBDIR ?=
+
+.PHONY: all build cuda quickstart test bench install uninstall deb clean
 all: build cuda
 
 build:
 	@sh tools/needs.sh build
-	@cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR)) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -38,6 +43,24 @@ test:
 bench: build
 	$(BUILD)/tare bench
 	$(if $(PEERS),$(PEERS) bench/peers/run.py --peers $(PEERS) --tare $(BUILD)/tare $(if $(MODEL),--model $(MODEL)) $(if $(TINY),--tiny $(TINY)))
+
+# does not build again, so that `sudo make install` compiles nothing as root
+$(BUILD)/tare:
+	@$(MAKE) build
+
+install: $(BUILD)/tare
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(abspath $(PREFIX)) > /dev/null
+	@echo "installed: $(DESTDIR)$(abspath $(PREFIX))/bin/tare"
+
+uninstall:
+	@cmake -DPREFIX=$(DESTDIR)$(abspath $(PREFIX)) -P packaging/uninstall.cmake
+
+deb:
+	@sh tools/needs.sh deb
+	cmake -S . -B $(BUILD)-deb -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr > $(BUILD)-deb.log || { cat $(BUILD)-deb.log; exit 1; }
+	@rm -f $(BUILD)-deb.log
+	cmake --build $(BUILD)-deb -j $(JOBS)
+	cd $(BUILD)-deb && cpack -G DEB
 
 clean:
 	rm -rf $(BUILD)

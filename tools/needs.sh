@@ -1,6 +1,6 @@
 #!/bin/sh
 # Looks for what building (or testing) needs; installs what is missing with apt-get where that is allowed, else prints the line to run.
-#   tools/needs.sh build|test
+#   tools/needs.sh build|test|deb
 set -eu
 need=""
 want() { # PACKAGE, then a command that succeeds when it is there
@@ -27,6 +27,10 @@ if [ "${1:-build}" = test ]; then
     want libflint-dev header flint/flint.h
     want libflint-arb-dev header arb.h
     want libcalcium-dev header ca.h
+fi
+if [ "${1:-build}" = deb ]; then
+    want dpkg-dev sh -c "command -v dpkg-shlibdeps"
+    want file sh -c "command -v file"
 fi
 [ -n "$need" ] || exit 0
 if [ "$(id -u)" = 0 ]; then

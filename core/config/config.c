@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include "base/fs.h"
+#include "base/program.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
 #include "config/relations.h"
@@ -248,7 +249,11 @@ static tare_status set_defaults(struct config *c, struct err *e)
 
 static tare_status load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
 {
-    char folder[FS_PATH] = ".";
+    char folder[FS_PATH] = ".", builtin[FS_PATH];
+    if (file && !strncmp(file, "builtin:", 8)) {
+        TRY(program_builtin_config(builtin, file + 8, e));
+        file = builtin;
+    }
     if (file) {
         TRY(arena_strdup(&c->arena, file, -1, (char **)(uintptr_t)&c->file, e));
         fs_dirname(folder, file);

@@ -163,7 +163,7 @@ struct config {
     struct config_source *sources; /* where each key was set, for messages */
 };
 
-/* file may be NULL; overrides: n strings "section.key=value". The struct is filled with defaults first. */
+/* file may be NULL, or builtin:NAME for configs/NAME.ini as installed; overrides: n strings "section.key=value". The struct is filled with defaults first. */
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
 void config_free(struct config *c);
 /* Where a key was set ("configs/x.ini:12", "command line", "default"). */

@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "dist/load_library.h"
 
+#include "base/fs.h"
+#include "base/program.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,15 +11,11 @@
 
 static void *find(const char *file, const char *symbol, char *why, size_t room)
 {
-    char exe[3800] = "", path[4096];
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char *slash = n > 0 ? strrchr(exe, '/') : NULL;
+    const char *const folders[] = {".", PROGRAM_LIBRARIES};
+    char folder[FS_PATH], path[FS_PATH];
     snprintf(why, room, "%s is not beside the program", file);
-    if (!slash) return NULL;
-    *slash = 0;
     for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s%s/%s", exe, i ? "/../lib/tare" : "", file);
-        if (access(path, R_OK)) continue;
+        if (!program_path(folder, folders[i]) || fs_join(path, folder, file, NULL) || access(path, R_OK)) continue;
         /* global: MPI's own plugins look for its symbols */
         void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *found = handle ? dlsym(handle, symbol) : NULL;
         if (!found) snprintf(why, room, "%s", dlerror());

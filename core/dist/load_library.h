@@ -1,4 +1,4 @@
-/* Finding a shared object that belongs to the program: beside it, or in ../lib/tare. */
+/* Finding a shared object that belongs to the program: beside it, or in PREFIX/LIBDIR/tare. */
 #ifndef TARE_CORE_LOAD_LIBRARY_H
 #define TARE_CORE_LOAD_LIBRARY_H
 

@@ -1,17 +1,13 @@
 #include "plugin/new.h"
 
 #include "base/fs.h"
+#include "base/program.h"
 #include "plugin/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#ifndef TARE_SDK_SOURCE
-#define TARE_SDK_SOURCE ""
-#endif
 
 /* The folders of the templates and of the headers. */
 struct sdk {
@@ -28,18 +24,15 @@ static bool sdk_at(const char *templates, const char *include, struct sdk *out)
 
 static tare_status find_sdk(struct sdk *out, struct err *e)
 {
-    char exe[FS_PATH], dir[FS_PATH], prefix[FS_PATH], templates[FS_PATH], include[FS_PATH];
+    char folder[FS_PATH], templates[FS_PATH], include[FS_PATH];
     const char *given = getenv("TARE_SDK");
     if (given && !fs_join(templates, given, "template", NULL) && !fs_join(include, given, "include", NULL) &&
         sdk_at(templates, include, out))
         return TARE_OK;
     if (given) FAIL(e, TARE_E_NOT_FOUND, "TARE_SDK is '%s', which has no template and include/tare/plugin.h", given);
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = 0;
-    fs_dirname(dir, exe);
-    fs_dirname(prefix, dir);
-    if (!fs_join(templates, prefix, "share/tare/sdk/template", NULL) && !fs_join(include, prefix, "include", NULL) &&
-        sdk_at(templates, include, out))
+    snprintf(templates, sizeof templates, "the folder of this program");
+    if (program_path(folder, PROGRAM_DATA) && !fs_join(templates, folder, "sdk/template", NULL) &&
+        program_path(include, PROGRAM_HEADERS) && sdk_at(templates, include, out))
         return TARE_OK;
     if (sdk_at(TARE_SDK_SOURCE "/template", TARE_SDK_SOURCE "/include", out)) return TARE_OK;
     FAIL(e, TARE_E_NOT_FOUND, "the SDK is not installed: looked for %s; install it, or set TARE_SDK to its folder", templates);

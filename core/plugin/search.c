@@ -1,5 +1,6 @@
 /* Where plugins lie. Names are never given to the dynamic loader bare, so LD_LIBRARY_PATH does not decide. */
 #include "base/fs.h"
+#include "base/program.h"
 #include "plugin/internal.h"
 
 #include <stdio.h>
@@ -7,7 +8,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *plugin_kind_name(int32_t kind)
 {
@@ -64,18 +64,13 @@ static bool listed_folders(const char *list, int32_t kind, folder_visit visit, v
 
 void plugin_folders(const struct plugin_search *search, int32_t kind, folder_visit visit, void *ctx)
 {
-    char exe[FS_PATH], dir[FS_PATH], folder[FS_PATH];
+    char folder[FS_PATH];
     if (listed_folders(getenv("TARE_PLUGIN_PATH"), kind, visit, ctx)) return;
     if (search && search->config_dir && !fs_join(folder, search->config_dir, "plugins", NULL)) {
         if (visit(ctx, folder) || kind_folders(folder, kind, visit, ctx)) return;
     }
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0) return;
-    exe[n] = 0;
-    fs_dirname(dir, exe);
-    if (!fs_join(folder, dir, "plugins", NULL) && kind_folders(folder, kind, visit, ctx)) return;
-    fs_dirname(folder, dir); /* PREFIX/bin/tare -> PREFIX/lib/tare */
-    if (!fs_join(dir, folder, "lib/tare", NULL)) kind_folders(dir, kind, visit, ctx);
+    if (program_path(folder, "plugins") && kind_folders(folder, kind, visit, ctx)) return;
+    if (program_path(folder, PROGRAM_LIBRARIES)) kind_folders(folder, kind, visit, ctx);
 }
 
 struct hunt {

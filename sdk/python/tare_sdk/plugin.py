@@ -6,8 +6,9 @@ import logging
 import math
 import os
 import shutil
+import sysconfig
 
-from . import abi, philox
+from . import abi, philox, program
 
 log = logging.getLogger("tare")
 
@@ -21,13 +22,15 @@ class TareError(Exception):
 
 
 def find(name, kind):
-    """A file, or a name on TARE_PLUGIN_PATH and in PREFIX/lib/tare of the tare on the PATH."""
+    """A file, or a name on TARE_PLUGIN_PATH, in this wheel, and in PREFIX/lib/tare of the tare on the PATH."""
     if os.sep in name or name.endswith(".so"):
         return name
     folders = [f for f in os.environ.get("TARE_PLUGIN_PATH", "").split(":") if f]
+    folders.append(program.LIBRARIES)
     tare = shutil.which("tare")
     if tare:
-        folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(tare))), "lib", "tare"))
+        prefix = os.path.dirname(os.path.dirname(os.path.realpath(tare)))
+        folders += [os.path.join(prefix, lib, "tare") for lib in ("lib", "lib64", "lib/" + (sysconfig.get_config_var("MULTIARCH") or "none"))]
     for folder in folders:
         for sub in ("", "estimators" if kind == abi.ESTIMATOR else "verifiers"):
             path = os.path.join(folder, sub, name + ".so")

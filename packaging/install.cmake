@@ -1,0 +1,49 @@
+# make install, the Debian package and the wheel: the same files under another prefix.
+#   program: bin/tare, LIBDIR/tare (plugins, MPI), share/tare/configs     doc: manual pages, completions, documents
+install(TARGETS tare COMPONENT program)
+install(DIRECTORY ${TARE_PLUGIN_DIR}/ DESTINATION ${TARE_LIBRARIES} COMPONENT program FILES_MATCHING PATTERN "*.so")
+install(FILES ${CMAKE_BINARY_DIR}/libtare_cuda.so DESTINATION ${TARE_LIBRARIES} COMPONENT program OPTIONAL) # make cuda
+install(DIRECTORY configs DESTINATION ${TARE_DATA} COMPONENT program)
+
+# Manual pages from the --help texts, completions from the key table: written by the program that they describe.
+if(NOT CMAKE_CROSSCOMPILING)
+    set(WRITTEN ${CMAKE_BINARY_DIR}/written)
+    add_custom_command(OUTPUT ${WRITTEN}/done
+        COMMAND sh ${CMAKE_SOURCE_DIR}/packaging/man.sh $<TARGET_FILE:tare> ${WRITTEN}/man
+        COMMAND sh ${CMAKE_SOURCE_DIR}/packaging/completion.sh $<TARGET_FILE:tare> ${WRITTEN}
+        COMMAND ${CMAKE_COMMAND} -E touch ${WRITTEN}/done
+        DEPENDS tare packaging/man.sh packaging/completion.sh VERBATIM)
+    add_custom_target(written ALL DEPENDS ${WRITTEN}/done)
+    install(DIRECTORY ${WRITTEN}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT doc)
+    install(FILES ${WRITTEN}/tare.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tare COMPONENT doc)
+    install(FILES ${WRITTEN}/_tare DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT doc)
+endif()
+install(FILES README.md CHANGELOG.md CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT doc)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN dev EXCLUDE)
+
+# What make uninstall removes. A Debian package and a wheel keep such a list themselves.
+install(CODE [[
+    if(NOT CMAKE_INSTALL_COMPONENT AND NOT "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}" MATCHES "_CPack_Packages")
+        set(LINES "")
+        foreach(FILE ${CMAKE_INSTALL_MANIFEST_FILES})
+            file(RELATIVE_PATH LINE "${CMAKE_INSTALL_PREFIX}" "${FILE}")
+            string(APPEND LINES "${LINE}\n")
+        endforeach()
+        file(WRITE "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/tare/installed.txt" "${LINES}")
+    endif()
+]])
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME tare)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT "the maintainers of tare <maintainers@tare.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "critic-free reinforcement learning of language models with verifiable rewards")
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+set(CPACK_STRIP_FILES TRUE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # dpkg-shlibdeps asks the libraries that were linked for their packages
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)
+include(CPack)

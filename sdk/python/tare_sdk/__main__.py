@@ -1,0 +1,5 @@
+"""python -m tare_sdk"""
+
+from .program import main
+
+main()

@@ -1,0 +1,41 @@
+# pip install . in a fresh environment: the program as a console script, its plugins, and the Python host; training from another folder.
+# Nothing is left in the source tree. The first run of this test compiles the program once more, into wheel/ of the build folder.
+source "$(dirname "$0")/common.inc"
+build=$(dirname "$TARE")
+python3 -m venv env > log 2>&1 || skip "python3-venv is not installed"
+unset TARE_PLUGIN_PATH
+before=$(cd "$SOURCE" && git status --porcelain --ignored 2> /dev/null | sort)
+# the emulated kernels of CI's test build are not for users, and the build folder belongs to this test alone
+if ! env/bin/pip install --disable-pip-version-check "$SOURCE" --config-settings=build-dir="$build/wheel" > log 2>&1; then
+    if grep -qE 'No matching distribution found for (scikit-build-core|ninja|cmake)|Could not find a version.*scikit-build-core' log; then skip "no package index: scikit-build-core cannot be had"; fi
+    bad "pip install: $(tail -n 20 log)"
+    done_
+fi
+if [ "$before" = "$(cd "$SOURCE" && git status --porcelain --ignored 2> /dev/null | sort)" ]; then ok; else bad "pip install left files in the tree"; fi
+tare=$WORK/env/bin/tare
+if [ "$("$tare" --version)" = "$("$TARE" --version)" ]; then ok; else bad "version: $("$tare" --version)"; fi
+if [ "$(env/bin/pip show tare-rlvr | sed -n 's/^Version: //p')" = "$("$TARE" --version | cut -d ' ' -f 2)" ]; then ok; else bad "pip's version"; fi
+if diff <("$tare" plugin list) <("$TARE" plugin list | grep -v fixture) > log; then ok; else bad "plugins: $(cat log)"; fi
+mkdir elsewhere && cd elsewhere
+if "$tare" plugin new verifier mine > log 2>&1; then ok; else bad "plugin new: $(cat log)"; fi
+tiny_config
+if "$tare" train tiny.ini train.steps=2 > log 2>&1 && [ "$(grep -c '"reward/mean"' run/metrics.jsonl)" = 2 ]; then ok; else bad "train: $(tail -n 5 log)"; fi
+"$TARE" train tiny.ini train.steps=2 run.dir=again > log 2>&1 || bad "train: $(tail -n 5 log)"
+if cmp <(cut -d , -f 1-4 run/metrics.jsonl) <(cut -d , -f 1-4 again/metrics.jsonl); then ok; else bad "the wheel's run has other numbers"; fi
+if ../env/bin/python - > log 2>&1 << 'PY'; then ok; else bad "host: $(cat log)"; fi
+from tare_sdk import Estimator, Verifier
+out = Estimator("grpo").step([[1, 0, 0, 1]])
+assert [a > 0 for a in out.advantage[0]] == [True, False, False, True], out.advantage
+assert Verifier("number").verify("it is 42", "42").reward == 1.0
+PY
+if ../env/bin/python -m tare_sdk --version | grep -q '^tare '; then ok; else bad "python -m tare_sdk"; fi
+# the Python host alone
+cd "$WORK"
+python3 -m venv host > log 2>&1
+if host/bin/pip install --disable-pip-version-check "$SOURCE/sdk/python" > log 2>&1; then
+    if [ "$before" = "$(cd "$SOURCE" && git status --porcelain --ignored 2> /dev/null | sort)" ]; then ok; else bad "pip install sdk/python left files in the tree"; fi
+    if TARE_PLUGIN_PATH=$build/plugins host/bin/python -c 'import tare_sdk; tare_sdk.Estimator("grpo")' > log 2>&1; then ok; else bad "$(cat log)"; fi
+else
+    bad "pip install sdk/python: $(tail -n 5 log)"
+fi
+done_
