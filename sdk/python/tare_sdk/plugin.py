@@ -2,6 +2,7 @@
 
 import ctypes as c
 import difflib
+import glob
 import logging
 import math
 import os
@@ -29,14 +30,19 @@ def find(name, kind):
     folders.append(program.LIBRARIES)
     tare = shutil.which("tare")
     if tare:
-        prefix = os.path.dirname(os.path.dirname(os.path.realpath(tare)))
+        folder = os.path.dirname(os.path.realpath(tare))
+        folders.append(os.path.join(folder, "plugins"))  # a build folder
+        prefix = os.path.dirname(folder)
         folders += [os.path.join(prefix, lib, "tare") for lib in ("lib", "lib64", "lib/" + (sysconfig.get_config_var("MULTIARCH") or "none"))]
+    sub = "estimators" if kind == abi.ESTIMATOR else "verifiers"
     for folder in folders:
-        for sub in ("", "estimators" if kind == abi.ESTIMATOR else "verifiers"):
-            path = os.path.join(folder, sub, name + ".so")
+        for path in (os.path.join(folder, name + ".so"), os.path.join(folder, sub, name + ".so")):
             if os.path.exists(path):
                 return path
-    raise TareError("no %s named '%s' in %s; set TARE_PLUGIN_PATH or give a file" % (abi.KINDS[kind], name, ", ".join(folders) or "no folder"))
+    names = {os.path.basename(f)[:-3] for folder in folders for f in glob.glob(os.path.join(folder, sub, "*.so"))}
+    near = difflib.get_close_matches(name, names, 1)
+    raise TareError("no %s named '%s'%s in %s; set TARE_PLUGIN_PATH or give a file"
+                    % (abi.KINDS[kind], name, " (did you mean '%s'?)" % near[0] if near else "", ", ".join(folders)))
 
 
 def table_copy(type_, address):
