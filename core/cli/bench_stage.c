@@ -4,8 +4,7 @@
 #include "bench.h"
 #include "cli.h"
 #include "config/config.h"
-#include "rollout/rollout.h"
-#include "update/update.h"
+#include "engine/engine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,11 +42,7 @@ struct stage {
     double started, ready; /* seconds from the start until the model can sample and learn */
     double peak, read;     /* of the machine: 10^9 operations and bytes a second */
     struct config config;
-    const struct kernels *k;
-    struct pool *pool;
-    struct model *m;
-    struct sampler *sampler;
-    struct trainer *trainer;
+    struct engine engine;
     struct arena arena, batch;
     struct sample_request *requests;
     int64_t n_requests;
@@ -59,12 +54,15 @@ struct stage {
 static tare_status open_model(struct stage *s, struct err *e)
 {
     const struct config *c = &s->config;
+    struct engine *g = &s->engine;
     const bool tiny = !strcmp(s->model, "tiny");
-    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &s->k, e));
-    TRY(pool_new((int)c->run.threads, &s->pool, e));
-    const struct kernels *k = bench_profile_wrap(s->k);
+    if (strcmp(c->run.device, "cpu") != 0)
+        FAIL(e, TARE_E_CONFIG, "run.device = %s: these rounds time the CPU's operations one by one; leave run.device = cpu",
+             c->run.device);
+    TRY(engine_open(g, ENGINE_KERNELS, e));
+    g->kernels = bench_profile_wrap(g->kernels);
     bench_profile_into(&s->round[0].phase[0].profile, NULL);
-    if (!tiny && strcmp(s->model, "smollm2") != 0) return model_load(s->model, &c->model, k, s->pool, &s->m, e);
+    if (!tiny && strcmp(s->model, "smollm2") != 0) return engine_open(g, ENGINE_MODEL, e);
     struct model_config shape = {.dtype = c->model.dtype,
                                  .init = tiny ? "qwen2" : "llama",
                                  .hidden_size = tiny ? 128 : 576,
@@ -75,7 +73,7 @@ static tare_status open_model(struct stage *s, struct err *e)
                                  .intermediate_size = tiny ? 512 : 1536,
                                  .context = 4096,
                                  .tie_embeddings = true};
-    return model_new(&shape, tiny ? 512 : 49152, NULL, 0, 1, k, s->pool, &s->m, e);
+    return model_new(&shape, tiny ? 512 : 49152, NULL, 0, 1, g->kernels, g->pool, &g->model, e);
 }
 
 static tare_status make_requests(struct stage *s, struct err *e)
@@ -86,7 +84,8 @@ static tare_status make_requests(struct stage *s, struct err *e)
     s->n_requests = n;
     TRY(arena_new(&s->arena, struct sample_request, n, &s->requests, e));
     TRY(arena_new(&s->arena, int32_t, n * s->prompt, &ids, e));
-    for (int64_t i = 0; i < n * s->prompt; i++) ids[i] = (int32_t)rng_below(key, (uint64_t)i, (uint64_t)s->m->shape.vocab);
+    for (int64_t i = 0; i < n * s->prompt; i++)
+        ids[i] = (int32_t)rng_below(key, (uint64_t)i, (uint64_t)s->engine.model->shape.vocab);
     for (int64_t i = 0; i < n; i++)
         s->requests[i] = (struct sample_request){.prompt = ids + i * s->prompt,
                                                  .prompt_len = s->prompt,
@@ -104,7 +103,7 @@ static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round
                                     .top_k = r->top_k,
                                     .max_new_tokens = max_new,
                                     .ignore_eos = true};
-    return sampler_run(s->sampler, &p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL,
+    return sampler_run(s->engine.sampler, &p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL,
                        &s->batch, out, e);
 }
 
@@ -129,13 +128,13 @@ static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct 
     struct batch b;
     struct update_report report;
     const double start = bench_profile_clock();
-    bench_profile_into(&r->phase[0].profile, s->m);
+    bench_profile_into(&r->phase[0].profile, s->engine.model);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
     TRY(make_batch(s, s->n_requests, s->config.rollout.group_size, s->prompt, &out, &b, e));
     const double middle = bench_profile_clock();
-    bench_profile_into(&r->phase[1].profile, s->m);
+    bench_profile_into(&r->phase[1].profile, s->engine.model);
     b.step = i;
-    TRY(update_run(s->trainer, &b, &report, e));
+    TRY(update_run(s->engine.trainer, &b, &report, e));
     if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "the update's logprobs differ from the sampler's by %g", report.mismatch);
     const double end = bench_profile_clock();
     r->phase[0].name = "rollout", r->phase[0].seconds = middle - start, r->phase[0].tokens = out.n_tokens;
@@ -155,11 +154,11 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     TRY(arena_new(&s->batch, int32_t, rows * length, &o.ids, e));
     for (int64_t k = 0; k <= rows; k++) o.token_begin[k] = k * length;
     for (int64_t k = 0; k < rows * length; k++)
-        o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->m->shape.vocab);
+        o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->engine.model->shape.vocab);
     TRY(make_batch(s, rows, 1, 1, &o, &b, e));
     const double start = bench_profile_clock();
-    bench_profile_into(&r->phase[0].profile, s->m);
-    TRY(sft_step(s->trainer, &b, &loss, &norm, &lr, e));
+    bench_profile_into(&r->phase[0].profile, s->engine.model);
+    TRY(sft_step(s->engine.trainer, &b, &loss, &norm, &lr, e));
     r->phase[0].name = "train", r->phase[0].seconds = bench_profile_clock() - start, r->phase[0].tokens = o.n_tokens;
     return TARE_OK;
 }
@@ -169,10 +168,10 @@ static tare_status run_generate(struct stage *s, int64_t i, struct round *r, str
 {
     struct sample_output out;
     const double start = bench_profile_clock();
-    bench_profile_into(&r->phase[0].profile, s->m);
+    bench_profile_into(&r->phase[0].profile, s->engine.model);
     TRY(sample_tokens(s, 1, i, &out, e));
     const double middle = bench_profile_clock();
-    bench_profile_into(&r->phase[1].profile, s->m);
+    bench_profile_into(&r->phase[1].profile, s->engine.model);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
     r->phase[0].name = "prefill", r->phase[0].seconds = middle - start, r->phase[0].tokens = s->n_requests * s->prompt;
     r->phase[1].name = "decode", r->phase[1].seconds = bench_profile_clock() - middle - r->phase[0].seconds;
@@ -187,16 +186,17 @@ static tare_status run_generate(struct stage *s, int64_t i, struct round *r, str
 
 static int64_t memory_taken(const struct stage *s)
 {
-    const struct trainer *t = s->trainer;
-    return s->m->kernel_scratch.grown + s->batch.grown + (s->sampler ? sampler_stats(s->sampler).grown : 0) +
+    const struct trainer *t = s->engine.trainer;
+    return s->engine.model->kernel_scratch.grown + s->batch.grown +
+           (s->engine.sampler ? sampler_stats(s->engine.sampler).grown : 0) +
            (t ? t->pack.grown + t->acts.grown + t->head.grown + t->work.grown : 0);
 }
 
 /* The higher of before and behind the rounds: for a moment two threads may be given one core. */
 static void take_peaks(struct stage *s)
 {
-    s->peak = fmax(s->peak, bench_peak_flops(s->pool, s->k->name));
-    s->read = fmax(s->read, bench_peak_read(s->pool));
+    s->peak = fmax(s->peak, bench_peak_flops(s->engine.pool, s->engine.kernels->name));
+    s->read = fmax(s->read, bench_peak_read(s->engine.pool));
 }
 
 static tare_status run_rounds(struct stage *s, struct err *e)
@@ -258,9 +258,10 @@ static void print_json(const struct stage *s, const struct round *r)
            "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"tile_gflops\":%.2f,\"ready\":%."
            "3f,\"rss_mib\":%.1f,"
            "\"grown\":%lld",
-           s->kind, s->model, s->config.model.dtype, s->k->name, pool_threads(s->pool), (long long)s->config.rollout.prompts,
-           (long long)s->config.rollout.group_size, (long long)s->prompt, (long long)s->config.rollout.max_new_tokens, r->seconds,
-           s->peak, s->read, bench_profile_tile(), s->ready, (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
+           s->kind, s->model, s->config.model.dtype, s->engine.kernels->name, pool_threads(s->engine.pool),
+           (long long)s->config.rollout.prompts, (long long)s->config.rollout.group_size, (long long)s->prompt,
+           (long long)s->config.rollout.max_new_tokens, r->seconds, s->peak, s->read, bench_profile_tile(), s->ready,
+           (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) {
         const struct phase *p = &r->phase[i];
         printf(",\"%s\":{\"seconds\":%.6f,\"tokens\":%lld,\"kernels\":{", p->name, p->seconds, (long long)p->tokens);
@@ -287,7 +288,7 @@ static void report(struct stage *s)
         return;
     }
     printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model, s->config.model.dtype,
-           s->k->name, pool_threads(s->pool), s->peak, s->read);
+           s->engine.kernels->name, pool_threads(s->engine.pool), s->peak, s->read);
     printf("# in these rounds the innermost loop of a product, in the first cache, ran at %.1f GFLOP/s: %.0f %% of that peak\n",
            bench_profile_tile(), 100 * bench_profile_tile() / s->peak);
     printf("# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld "
@@ -331,15 +332,16 @@ static tare_status settings(struct stage *s, int argc, char **argv, struct err *
 static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
 {
     TRY(settings(s, argc, argv, e));
+    TRY(config_set(&s->config, "model", "path", s->model, "command line", e));
+    engine_init(&s->engine, &s->config, NULL);
     TRY(open_model(s, e));
     if (strcmp(s->kind, "train") != 0) {
         TRY(make_requests(s, e));
-        TRY(sampler_new(s->m, s->config.rollout.batch, s->config.rollout.kv_tokens, &s->sampler, e));
+        TRY(engine_open(&s->engine, ENGINE_SAMPLER, e));
     }
     if (strcmp(s->kind, "generate") != 0) {
-        TRY(trainer_new(s->m, NULL, &s->config.train, &s->config.loss, s->config.rollout.temperature, 1, MAX_ROUNDS, &s->trainer,
-                        e));
-        s->trainer->gradient_shards = s->config.dist.gradient_shards;
+        TRY(engine_open_trainer(&s->engine, s->config.rollout.temperature, MAX_ROUNDS, e));
+        s->engine.trainer->gradient_shards = s->config.dist.gradient_shards;
     }
     s->ready = clock_seconds() - s->started;
     take_peaks(s);
@@ -369,10 +371,7 @@ int bench_stage(int argc, char **argv)
     arena_init(&s->batch, "bench batch");
     const tare_status status = run(s, argc, argv, &e);
     if (status) log_error(&e);
-    trainer_free(s->trainer);
-    sampler_free(s->sampler);
-    model_free(s->m);
-    pool_free(s->pool);
+    engine_close(&s->engine);
     arena_free(&s->arena);
     arena_free(&s->batch);
     config_free(&s->config);

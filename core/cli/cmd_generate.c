@@ -6,8 +6,8 @@
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "data/hash_set.h"
+#include "engine/engine.h"
 #include "engine/text.h"
-#include "rollout/rollout.h"
 
 #include <string.h>
 
@@ -32,13 +32,7 @@ static const char USAGE[] =
 
 struct generator {
     struct config config;
-    const char *folder;
-    struct pool *pool;
-    struct model *m;
-    struct sampler *sampler;
-    struct sample_params params;
-    struct tokenizer *tokenizer; /* NULL: the folder has none */
-    struct prompts *prompts;     /* made when the first line needs it */
+    struct engine engine; /* tokenizer NULL: the folder has none; prompts are opened when the first line needs them */
     struct arena lines, work;
     bool stats;
     double seconds; /* of sampling */
@@ -97,9 +91,9 @@ static tare_status generate(struct generator *g, struct err *e)
     const struct rng_key key = rng_derive(rng_key((uint64_t)g->config.run.seed, RNG_EVAL), 0);
     arena_reset(&g->work);
     const double began = clock_seconds();
-    TRY(rollout_run(g->sampler, &g->config.rollout, &g->params, key, &b, signals_flag(), &g->work, e));
+    TRY(rollout_run(g->engine.sampler, &g->config.rollout, &g->engine.sampling, key, &b, signals_flag(), &g->work, e));
     g->seconds += clock_seconds() - began;
-    if (g->tokenizer) TRY(stage_texts(g->tokenizer, g->m, &b, &g->work, e));
+    if (g->engine.tokenizer) TRY(stage_texts(g->engine.tokenizer, g->engine.model, &b, &g->work, e));
     for (int64_t line = 0; line < g->n; line++)
         for (int64_t i = b.group_begin[line]; i < b.group_begin[line + 1]; i++) TRY(print_rollout(g, &b, line, i, e));
     if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
@@ -121,9 +115,9 @@ static tare_status read_ids(struct generator *g, const json_t *ids, const char *
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *v = json_array_get(ids, i);
         const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
-        if (id < 0 || id >= g->m->shape.vocab)
+        if (id < 0 || id >= g->engine.model->shape.vocab)
             FAIL(e, TARE_E_RANGE, "%s: ids[%zu] has to be a whole number from 0 to %lld", where, i,
-                 (long long)g->m->shape.vocab - 1);
+                 (long long)g->engine.model->shape.vocab - 1);
         TRY(token_ids_add(&g->ids, (int32_t)id, e));
     }
     return TARE_OK;
@@ -134,10 +128,10 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
     const json_t *messages = json_object_get(object, "messages");
     struct row row = {.where = where};
     struct str text = {0};
-    if (!g->prompts) TRY(prompts_new(&g->config.data, g->folder, g->tokenizer, &g->prompts, e));
+    TRY(engine_open(&g->engine, ENGINE_PROMPTS, e));
     if (!messages || json_is_null(messages)) {
         TRY(json_get_text(object, "question", where, &row.question, e));
-        return prompts_encode(g->prompts, &row, &g->ids, e);
+        return prompts_encode(g->engine.prompts, &row, &g->ids, e);
     }
     if (!json_is_array(messages) || !json_array_size(messages))
         FAIL(e, TARE_E_INVALID, "%s: \"messages\" has to be an array of at least one message", where);
@@ -145,7 +139,7 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
         FAIL(e, TARE_E_CONFIG, "%s: \"messages\" need a chat template, and data.prompt is plain", where);
     tare_status status = json_print(messages, &text, e);
     row.messages = (tare_text){text.data, text.size};
-    if (!status) status = prompts_encode(g->prompts, &row, &g->ids, e);
+    if (!status) status = prompts_encode(g->engine.prompts, &row, &g->ids, e);
     str_free(&text);
     return status;
 }
@@ -153,28 +147,27 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
 static tare_status encode_line(struct generator *g, const json_t *object, const char *where, struct err *e)
 {
     const json_t *ids = json_object_get(object, "ids"), *text = json_object_get(object, "text");
-    const int64_t before = g->ids.n, most = g->config.rollout.max_prompt_tokens;
+    const int64_t before = g->ids.n;
     if (ids && !json_is_null(ids)) {
         TRY(read_ids(g, ids, where, e));
-    } else if (!g->tokenizer) {
+    } else if (!g->engine.tokenizer) {
         FAIL(e, TARE_E_NOT_FOUND, "%s: %s has no tokenizer.json, so only \"ids\" can be read; this line has none", where,
-             g->folder);
+             g->config.model.path);
     } else if (text && !json_is_null(text)) {
         tare_text t;
         TRY(json_get_text(object, "text", where, &t, e));
-        if (tokenizer_encode(g->tokenizer, t.data, t.size, &g->ids, e)) return err_prefix(e, "%s", where);
+        if (tokenizer_encode(g->engine.tokenizer, t.data, t.size, &g->ids, e)) return err_prefix(e, "%s", where);
     } else if (json_object_get(object, "question") || json_object_get(object, "messages")) {
         TRY(encode_row(g, object, where, e));
     } else {
         FAIL(e, TARE_E_INVALID, "%s: one of \"question\", \"messages\", \"text\", \"ids\" is needed", where);
     }
-    const int64_t n = g->ids.n - before;
-    if (n > most && strcmp(config_where(&g->config, "rollout", "max_prompt_tokens"), "default"))
-        FAIL(e, TARE_E_RANGE, "%s: the prompt has %lld tokens, rollout.max_prompt_tokens is %lld", where, (long long)n,
-             (long long)most);
-    if (!n || n >= g->m->shape.max_position)
-        FAIL(e, TARE_E_RANGE, "%s: the prompt has %lld tokens; the model's context of %lld takes 1 to %lld", where, (long long)n,
-             (long long)g->m->shape.max_position, (long long)g->m->shape.max_position - 1);
+    const int64_t n = g->ids.n - before, room = engine_prompt_room(&g->engine, false);
+    if (!n || n > room)
+        FAIL(e, TARE_E_RANGE,
+             "%s: the prompt has %lld tokens, 1 to %lld are allowed (context %lld, rollout.max_prompt_tokens %lld)", where,
+             (long long)n, (long long)room, (long long)g->engine.model->shape.max_position,
+             (long long)g->config.rollout.max_prompt_tokens);
     return TARE_OK;
 }
 
@@ -278,20 +271,13 @@ static tare_status set_key(struct config *c, const char *argument, struct err *e
     FAIL(e, TARE_E_CONFIG, "tare generate has no key '%s'; the nearest is '%s', `tare generate --help` lists them", given, near);
 }
 
-static tare_status open_model(struct generator *g, struct err *e)
+static tare_status open_engine(struct generator *g, const char *folder, struct err *e)
 {
-    const struct config *c = &g->config;
-    const struct kernels *k;
     char path[FS_PATH];
-    TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
-    TRY(pool_new((int)c->run.threads, &g->pool, e));
-    TRY(model_load(g->folder, &c->model, k, g->pool, &g->m, e));
-    model_set_deterministic(g->m, c->run.deterministic);
-    TRY(sampler_new(g->m, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e));
-    TRY(sample_params_from(&c->rollout, g->m->shape.vocab, config_where(c, "rollout", "stop_ids"), &g->config.arena, &g->params,
-                           e));
-    TRY(fs_join(path, g->folder, "tokenizer.json", e));
-    return fs_exists(path) ? tokenizer_load(g->folder, &g->tokenizer, e) : TARE_OK;
+    TRY(config_set(&g->config, "model", "path", folder, "command line", e));
+    engine_init(&g->engine, &g->config, NULL);
+    TRY(fs_join(path, folder, "tokenizer.json", e));
+    return engine_open(&g->engine, ENGINE_SAMPLING | ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e);
 }
 
 static tare_status make_room(struct generator *g, struct err *e)
@@ -309,7 +295,7 @@ static tare_status make_room(struct generator *g, struct err *e)
 /* One line on standard error, so that standard output stays one line a rollout. */
 static void print_stats(const struct generator *g)
 {
-    const struct sampler_stats s = sampler_stats(g->sampler);
+    const struct sampler_stats s = sampler_stats(g->engine.sampler);
     fprintf(stderr, "{\"seconds\":%.6f,\"prompt_tokens\":%lld,\"new_tokens\":%lld,\"decode_steps\":%lld}\n", g->seconds,
             (long long)s.prompt_tokens, (long long)s.new_tokens, (long long)s.decode_steps);
 }
@@ -319,7 +305,7 @@ static tare_status run(struct generator *g, int argc, char **argv, struct err *e
     TRY(config_load(&g->config, NULL, NULL, 0, e));
     for (int i = 2; i < argc; i++)
         if (strchr(argv[i], '=')) TRY(set_key(&g->config, argv[i], e));
-    TRY(open_model(g, e));
+    TRY(open_engine(g, argv[1], e));
     TRY(make_room(g, e));
     signals_catch();
     /* what was read before a bad line is still answered */
@@ -333,11 +319,7 @@ static tare_status run(struct generator *g, int argc, char **argv, struct err *e
 static void generator_free(struct generator *g)
 {
     drop_lines(g);
-    prompts_free(g->prompts);
-    tokenizer_free(g->tokenizer);
-    sampler_free(g->sampler);
-    model_free(g->m);
-    pool_free(g->pool);
+    engine_close(&g->engine);
     mem_free(g->id);
     mem_free(g->row);
     mem_free(g->uid);
@@ -355,7 +337,7 @@ static void generator_free(struct generator *g)
 int cmd_generate(int argc, char **argv)
 {
     struct err e = {0};
-    struct generator g = {.folder = argc > 1 ? argv[1] : NULL};
+    struct generator g = {0};
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         fputs(USAGE, stdout);
         return 0;

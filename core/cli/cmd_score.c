@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "engine/engine.h"
 #include "model/pack.h"
 
 #include <math.h>
@@ -10,7 +11,9 @@
 enum { BATCH_MAX = 4096, TOKENS_MAX = 16384 }; /* lines waiting; their tokens, beyond which they are computed at once */
 
 struct score {
-    struct model *m;
+    struct config config;
+    struct engine engine;
+    struct model *m;       /* the engine's */
     struct kv_cache cache; /* one layer; view shows it as every layer's, for a pass over whole sequences needs no more */
     struct kv_cache view;
     struct arena lines, work;
@@ -223,14 +226,17 @@ static tare_status parse_options(int argc, char **argv, struct options *o, struc
     return TARE_OK;
 }
 
-static tare_status run(const struct options *o, struct score *s, struct pool **pool, struct err *e)
+static tare_status run(const struct options *o, struct score *s, struct err *e)
 {
-    const struct model_config c = {.path = o->model, .dtype = o->dtype};
-    const struct kernels *k;
-    TRY(kernels_cpu(NULL, &k, e));
-    TRY(pool_new((int)o->threads, pool, e));
-    TRY(model_load(o->model, &c, k, *pool, &s->m, e));
-    s->temperature = o->temperature, s->batch = o->batch;
+    TRY(config_load(&s->config, NULL, NULL, 0, e));
+    TRY(config_set(&s->config, "model", "path", o->model, "command line", e));
+    TRY(config_set(&s->config, "model", "dtype", o->dtype, "command line", e));
+    s->config.run.threads = o->threads;
+    engine_init(&s->engine, &s->config, NULL);
+    TRY(engine_open(&s->engine, ENGINE_MODEL, e));
+    s->m = s->engine.model;
+    s->temperature = o->temperature;
+    s->batch = o->batch;
     s->view.n_layers = s->m->shape.layers;
     TRY(mem_new(s->view.n_layers * (int64_t)sizeof *s->view.layers, (void **)&s->view.layers, e));
     TRY(mem_new(s->batch * (int64_t)sizeof *s->id, (void **)&s->id, e));
@@ -248,7 +254,6 @@ int cmd_score(int argc, char **argv)
     struct err e = {0};
     struct options o;
     struct score s = {0};
-    struct pool *pool = NULL;
     if (argc > 1 && !strcmp(argv[1], "--help")) {
         fputs(USAGE, stdout);
         return 0;
@@ -260,7 +265,7 @@ int cmd_score(int argc, char **argv)
     arena_init(&s.lines, "score lines");
     arena_init(&s.work, "score");
     tare_status status = parse_options(argc, argv, &o, &e);
-    if (!status) status = run(&o, &s, &pool, &e);
+    if (!status) status = run(&o, &s, &e);
     if (status) log_error(&e);
     drop_lines(&s);
     if (s.m) kv_cache_free(s.m, &s.cache);
@@ -268,8 +273,8 @@ int cmd_score(int argc, char **argv)
     mem_free(s.id);
     mem_free(s.ids);
     mem_free(s.len);
-    model_free(s.m);
-    pool_free(pool);
+    engine_close(&s.engine);
+    config_free(&s.config);
     arena_free(&s.lines);
     arena_free(&s.work);
     return status ? err_exit_code(status) : 0;

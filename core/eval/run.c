@@ -6,12 +6,10 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "data/choices.h"
+#include "engine/engine.h"
 #include "engine/text.h"
 #include "model/shards.h"
 #include "observe/run_lock.h"
-#include "rollout/rollout.h"
-#include "verify/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +21,7 @@ struct evaluation_run {
     const struct config *config;
     make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
-    struct pool *pool;
-    const struct kernels *kernels;
-    struct dataset data;
-    struct tokenizer *tokenizer;
-    struct prompts *prompts;
-    struct model *model;
-    struct verify *verify;
-    struct sampler *sampler;
-    struct sample_params params;
+    struct engine engine;
     struct arena arena, piece; /* of the run; of a piece */
     struct token_ids ids;
     uint64_t prompts_hash;
@@ -57,57 +47,6 @@ static tare_status open_folder(struct evaluation_run *r, struct err *e)
     if (*c->eval.out) return fs_join(r->out, ".", c->eval.out, e);
     TRY(fs_join(folder, c->run.dir, "eval", e));
     return fs_join(r->out, folder, r->task, e);
-}
-
-static tare_status open_data(struct evaluation_run *r, struct err *e)
-{
-    const struct config *c = r->config;
-    TRY(dataset_load(c->data.eval, c->eval.rows, &r->data, e));
-    for (int64_t i = 0; i < r->data.n; i++)
-        if (!r->data.rows[i].answer.data)
-            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; a question needs one to be judged", r->data.rows[i].where);
-    return c->data.permute_choices ? choices_permute(&r->data, (uint64_t)c->data.permute_seed, e) : TARE_OK;
-}
-
-static tare_status open_model(struct evaluation_run *r, struct err *e)
-{
-    const struct config *c = r->config;
-    TRY(kernels_open(c->run.device, c->run.kernels, 0, &r->kernels, e));
-    TRY(pool_new((int)c->run.threads, &r->pool, e));
-    if (!fs_is_dir(c->model.path))
-        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder or a checkpoint",
-             config_where(c, "model", "path"), c->model.path);
-    TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
-    TRY(prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e));
-    TRY(model_load(c->model.path, &c->model, r->kernels, r->pool, &r->model, e));
-    model_set_deterministic(r->model, c->run.deterministic);
-    struct rollout_config sampling = c->rollout;
-    sampling.temperature = c->eval.temperature;
-    sampling.top_p = c->eval.top_p;
-    sampling.min_p = c->eval.min_p;
-    sampling.top_k = c->eval.top_k;
-    if (c->eval.max_new_tokens) sampling.max_new_tokens = c->eval.max_new_tokens;
-    TRY(sample_params_from(&sampling, r->model->shape.vocab, config_where(c, "rollout", "stop_ids"), &r->arena, &r->params, e));
-    return sampler_new(r->model, c->rollout.batch, c->rollout.kv_tokens, &r->sampler, e);
-}
-
-/* Every prompt fits, known before the first is sampled; their ids are part of what the samples depend on. */
-static tare_status check_prompts(struct evaluation_run *r, struct err *e)
-{
-    const int64_t room = r->model->shape.max_position - 1, most = r->config->rollout.max_prompt_tokens;
-    const bool limited = most && strcmp(config_where(r->config, "rollout", "max_prompt_tokens"), "default");
-    for (int64_t i = 0; i < r->data.n; i++) {
-        r->ids.n = 0;
-        TRY(prompts_encode(r->prompts, &r->data.rows[i], &r->ids, e));
-        if (r->ids.n > room || (limited && r->ids.n > most))
-            FAIL(e, TARE_E_RANGE,
-                 "%s: the prompt has %lld tokens; the context leaves room for %lld, rollout.max_prompt_tokens is %lld",
-                 r->data.rows[i].where, (long long)r->ids.n, (long long)room, (long long)most);
-        const tare_text answer = r->data.rows[i].answer;
-        r->prompts_hash = fs_hash(r->ids.data, r->ids.n * (int64_t)sizeof *r->ids.data, r->prompts_hash);
-        r->prompts_hash = fs_hash(answer.data, answer.size, r->prompts_hash);
-    }
-    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the folder's identity */
@@ -136,22 +75,22 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     const struct config *c = r->config;
     struct str verifiers = {0};
     tare_status s = str_add(&verifiers, c->verifier.plugins, -1, e);
-    for (int64_t k = 0; !s && k < verify_n_components(r->verify); k++) {
-        const struct plugin *p = verify_plugin(r->verify, k);
+    for (int64_t k = 0; !s && k < verify_n_components(r->engine.verify); k++) {
+        const struct plugin *p = verify_plugin(r->engine.verify, k);
         if (p) s = str_addf(&verifiers, e, " (%s %s)", p->desc.name, p->desc.version);
     }
-    uint64_t stop = fs_hash(r->params.stop, r->params.n_stop * (int64_t)sizeof *r->params.stop, 0);
-    stop = fs_hash(r->model->eos, r->model->n_eos * (int64_t)sizeof *r->model->eos, stop);
+    uint64_t stop = fs_hash(r->engine.evaluating.stop, r->engine.evaluating.n_stop * (int64_t)sizeof *r->engine.evaluating.stop, 0);
+    stop = fs_hash(r->engine.model->eos, r->engine.model->n_eos * (int64_t)sizeof *r->engine.model->eos, stop);
     if (!s) {
-        r->identity =
-            json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
-                      c->data.eval, "model.path", c->model.path, "weights",
-                      hex(backend_hash(r->model, r->model->weights, r->model->n_params * (int64_t)sizeof(float), 0)), "model.dtype",
-                      c->model.dtype, "rows", hex(r->data.hash), "prompts", hex(r->prompts_hash), "run.seed",
-                      (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
-                      "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
-                      "eval.max_new_tokens", (json_int_t)r->params.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
-                      verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->kernels->name);
+        r->identity = json_pack(
+            "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
+            "model.path", c->model.path, "weights",
+            hex(backend_hash(r->engine.model, r->engine.model->weights, r->engine.model->n_params * (int64_t)sizeof(float), 0)),
+            "model.dtype", c->model.dtype, "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed",
+            (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
+            "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
+            "eval.max_new_tokens", (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
+            verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
         if (!r->identity)
             s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
                         "the settings cannot be written as JSON; are the paths valid UTF-8?");
@@ -208,13 +147,13 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
 static tare_status open_record(struct evaluation_run *r, struct err *e)
 {
     int64_t bytes;
-    TRY(mem_new(r->data.n * r->config->eval.samples * (int64_t)sizeof *r->samples, (void **)&r->samples, e));
-    TRY(eval_samples_read(r->record, &r->data, r->config->eval.samples, r->samples, &r->done, &bytes, e));
+    TRY(mem_new(r->engine.eval.n * r->config->eval.samples * (int64_t)sizeof *r->samples, (void **)&r->samples, e));
+    TRY(eval_samples_read(r->record, &r->engine.eval, r->config->eval.samples, r->samples, &r->done, &bytes, e));
     r->fd = open(r->record, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (r->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", r->record, strerror(errno));
     if (ftruncate(r->fd, (off_t)bytes) || lseek(r->fd, 0, SEEK_END) < 0)
         FAIL(e, TARE_E_IO, "%s: cannot be cut behind its last whole question: %s", r->record, strerror(errno));
-    if (r->done) log_info("%s: going on behind %lld of %lld questions", r->out, (long long)r->done, (long long)r->data.n);
+    if (r->done) log_info("%s: going on behind %lld of %lld questions", r->out, (long long)r->done, (long long)r->engine.eval.n);
     return TARE_OK;
 }
 
@@ -240,12 +179,12 @@ static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *
     arena_reset(a);
     TRY(arena_new(a, int64_t, n, &rows, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
-    TRY(stage_prompts(r->prompts, &r->data, rows, NULL, n, &r->ids, &b, a, e));
-    struct rollout_config shape = c->rollout;
-    shape.group_size = c->eval.samples;
-    TRY(rollout_run(r->sampler, &shape, &r->params, rng_key((uint64_t)c->run.seed, RNG_EVAL), &b, signals_flag(), a, e));
-    TRY(stage_texts(r->tokenizer, r->model, &b, a, e));
-    TRY(verify_run(r->verify, &b, a, e));
+    TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->ids, &b, a, e));
+    const struct rollout_config shape = evaluation_rollout(c);
+    TRY(rollout_run(r->engine.sampler, &shape, &r->engine.evaluating, rng_key((uint64_t)c->run.seed, RNG_EVAL), &b, signals_flag(),
+                    a, e));
+    TRY(stage_texts(r->engine.tokenizer, r->engine.model, &b, a, e));
+    TRY(verify_run(r->engine.verify, &b, a, e));
     tare_status s = eval_samples_print(&b, &text, e);
     if (!s) s = append(r, &text, e);
     str_free(&text);
@@ -257,7 +196,7 @@ enum { COMPLETIONS_AT_ONCE = 128 };
 
 static tare_status sample_all(struct evaluation_run *r, struct err *e)
 {
-    const int64_t k = r->config->eval.samples, all = r->data.n, first = r->done;
+    const int64_t k = r->config->eval.samples, all = r->engine.eval.n, first = r->done;
     int64_t chunk = r->config->eval.chunk ? r->config->eval.chunk : (COMPLETIONS_AT_ONCE + k - 1) / k, tokens = 0;
     const double began = clock_seconds();
     while (r->done < all) {
@@ -290,18 +229,18 @@ static tare_status report(struct evaluation_run *r, struct str *table, struct er
     struct eval_grouping groupings[EVAL_GROUPINGS];
     struct eval_report p = {.config = r->config,
                             .task = r->task,
-                            .data = &r->data,
+                            .data = &r->engine.eval,
                             .samples = r->samples,
                             .k = r->config->eval.samples,
-                            .max_new_tokens = r->params.max_new_tokens,
+                            .max_new_tokens = r->engine.evaluating.max_new_tokens,
                             .groupings = groupings,
                             .identity = r->identity};
     struct str text = {0};
     json_t *results = NULL;
     int64_t bytes;
-    TRY(eval_samples_read(r->record, &r->data, p.k, r->samples, &r->done, &bytes, e));
-    if (r->done != r->data.n) FAIL(e, TARE_E_CORRUPT, "%s: changed while it was written", r->record);
-    TRY(eval_groupings(r->config, &r->data, &r->arena, groupings, &p.n_groupings, e));
+    TRY(eval_samples_read(r->record, &r->engine.eval, p.k, r->samples, &r->done, &bytes, e));
+    if (r->done != r->engine.eval.n) FAIL(e, TARE_E_CORRUPT, "%s: changed while it was written", r->record);
+    TRY(eval_groupings(r->config, &r->engine.eval, &r->arena, groupings, &p.n_groupings, e));
     tare_status s = eval_questions(&p, &text, e);
     if (!s) s = write_text(r, "questions.jsonl", &text, e);
     str_clear(&text);
@@ -318,17 +257,16 @@ static tare_status report(struct evaluation_run *r, struct str *table, struct er
 static tare_status run_all(struct evaluation_run *r, struct str *table, struct err *e)
 {
     const struct config *c = r->config;
-    const struct plugin_search search = {.config_dir = c->dir};
-    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .cancelled = on_cancelled};
+    struct engine *g = &r->engine;
     struct eval_grouping groupings[EVAL_GROUPINGS];
     int n;
     TRY(open_folder(r, e));
-    TRY(open_data(r, e));
-    TRY(eval_groupings(c, &r->data, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
-    TRY(verify_open(c, &search, &env, &r->verify, e));
+    TRY(engine_open(g, ENGINE_EVAL | ENGINE_ANSWERS, e));
+    TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
+    TRY(engine_open(g, ENGINE_VERIFIER, e));
     if (r->make) TRY(r->make(c, e));
-    TRY(open_model(r, e));
-    TRY(check_prompts(r, e));
+    TRY(engine_open(g, ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));
+    TRY(engine_check_prompts(g, &g->eval, false, &r->prompts_hash, e));
     TRY(make_identity(r, e));
     TRY(fs_mkdirs(r->out, e));
     TRY(run_lock_take(r->out, &r->lock, e));
@@ -342,6 +280,8 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
 tare_status eval_run(const struct config *c, make_model make, struct str *table, struct err *e)
 {
     struct evaluation_run r = {.config = c, .make = make, .lock = -1, .fd = -1};
+    engine_init(&r.engine, c, NULL);
+    r.engine.env = (struct plugin_env){.seed = (uint64_t)c->run.seed, .cancelled = on_cancelled};
     arena_init(&r.arena, "evaluation");
     arena_init(&r.piece, "evaluation piece");
     signals_catch();
@@ -350,15 +290,9 @@ tare_status eval_run(const struct config *c, make_model make, struct str *table,
     run_lock_release(r.lock);
     json_decref(r.identity);
     mem_free(r.samples);
-    sampler_free(r.sampler);
-    verify_close(r.verify);
-    prompts_free(r.prompts);
-    model_free(r.model);
-    tokenizer_free(r.tokenizer);
-    dataset_free(&r.data);
+    engine_close(&r.engine);
     token_ids_free(&r.ids);
     arena_free(&r.arena);
     arena_free(&r.piece);
-    pool_free(r.pool);
     return s;
 }

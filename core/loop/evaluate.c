@@ -1,4 +1,4 @@
-/* Mean reward on the evaluation rows: eval.samples completions of each at eval.temperature, the run's own verifiers. The same draws at
+/* Mean reward on the evaluation rows: sampled as `tare eval` of the same configuration samples them (evaluation_rollout), the run's own verifiers. The same draws at
  * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
 #include "base/log.h"
 #include "loop/run.h"
@@ -20,28 +20,20 @@ static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 
 static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct evaluation *v, struct err *e)
 {
-    const struct eval_config *c = &r->config->eval;
     struct arena *a = &r->eval_arena;
     struct batch b = {.step = r->step};
     struct share share;
     int64_t rows[ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
     arena_reset(a);
-    TRY(stage_prompts(r->prompts, &r->eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
-    const struct sample_params p = {.temperature = c->temperature,
-                                    .top_p = c->top_p,
-                                    .min_p = c->min_p,
-                                    .top_k = c->top_k,
-                                    .stop = r->params.stop,
-                                    .n_stop = r->params.n_stop,
-                                    .max_new_tokens = c->max_new_tokens ? c->max_new_tokens : r->config->rollout.max_new_tokens};
-    struct rollout_config shape = r->config->rollout;
-    shape.group_size = c->samples;
-    TRY(share_deal(&b, shape.group_size * p.max_new_tokens, &r->comm, a, &share, e));
+    TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
+    const struct sample_params *p = &r->engine.evaluating;
+    const struct rollout_config shape = evaluation_rollout(r->config);
+    TRY(share_deal(&b, shape.group_size * p->max_new_tokens, &r->comm, a, &share, e));
     if (share.own.n_groups) {
-        TRY(rollout_run(r->sampler, &shape, &p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &share.own, NULL, a, e));
-        TRY(stage_texts(r->tokenizer, r->model, &share.own, a, e));
-        TRY(verify_run(r->verify, &share.own, a, e));
+        TRY(rollout_run(r->engine.sampler, &shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &share.own, NULL, a, e));
+        TRY(stage_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));
+        TRY(verify_run(r->engine.verify, &share.own, a, e));
     }
     TRY(share_join(&share, &r->comm, a, &b, e));
     for (int64_t m = 0; m < b.n_groups; m++) {
@@ -60,7 +52,7 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
 tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
 {
     *v = (struct evaluation){0};
-    const int64_t all = r->eval.n;
+    const int64_t all = r->engine.eval.n;
     for (int64_t at = 0; at < all; at += ROWS_AT_ONCE) {
         const tare_status status = evaluate_rows(r, at, all - at < ROWS_AT_ONCE ? all - at : ROWS_AT_ONCE, v, e);
         if (status) {
@@ -79,7 +71,7 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e)
     const struct config *c = r->config;
     struct evaluation *v = &r->evaluation;
     const bool last = step == c->train.steps && c->eval.after, first = step == 0 && c->eval.before;
-    if (!r->eval.n || (!last && !first && !(step && c->eval.every && step % c->eval.every == 0))) return TARE_OK;
+    if (!r->engine.eval.n || (!last && !first && !(step && c->eval.every && step % c->eval.every == 0))) return TARE_OK;
     TRY(evaluate(r, v, e));
     r->evaluated = step;
     observe_set(r->observe, "eval/reward", v->reward);

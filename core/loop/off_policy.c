@@ -13,15 +13,15 @@ static tare_status encode_trace(struct run *r, int64_t m, struct err *e)
     const struct batch *b = &r->share.own;
     const struct row *row = b->row[m];
     const int64_t begin = r->trace_ids.n, prompt = b->prompt_begin[m + 1] - b->prompt_begin[m];
-    TRY(tokenizer_encode(r->tokenizer, row->completion.data, row->completion.size, &r->trace_ids, e));
-    TRY(token_ids_add(&r->trace_ids, r->model->eos[0], e));
+    TRY(tokenizer_encode(r->engine.tokenizer, row->completion.data, row->completion.size, &r->trace_ids, e));
+    TRY(token_ids_add(&r->trace_ids, r->engine.model->eos[0], e));
     const int64_t n = r->trace_ids.n - begin, most = r->config->rollout.max_new_tokens;
-    if (n > most || prompt + n > r->model->shape.max_position)
+    if (n > most || prompt + n > r->engine.model->shape.max_position)
         FAIL(e, TARE_E_RANGE,
              "%s: the completion has %lld tokens; rollout.max_new_tokens is %lld, the context %lld. `tare data check FILE "
              "model=FOLDER "
              "max_tokens=N write=OUT` drops such rows",
-             row->where, (long long)n, (long long)most, (long long)r->model->shape.max_position);
+             row->where, (long long)n, (long long)most, (long long)r->engine.model->shape.max_position);
     return TARE_OK;
 }
 
@@ -69,13 +69,13 @@ tare_status off_policy_check(const struct run *r, struct err *e)
     int64_t traces = 0;
     if (!c->rollout.off_policy) return TARE_OK;
     const char *where = config_where(c, "rollout", "off_policy");
-    for (int64_t i = 0; i < r->train.n; i++) traces += r->train.rows[i].completion.data != NULL;
+    for (int64_t i = 0; i < r->engine.train.n; i++) traces += r->engine.train.rows[i].completion.data != NULL;
     if (!traces) FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy, and no row of %s has a \"completion\"", where, c->data.train);
     if (c->rollout.group_size < 2)
         FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy leaves no sampled rollout in a group of 1; raise rollout.group_size", where);
     if (estimate_needs(r->estimator) & (TARE_NEED_ENTROPY | TARE_NEED_LOGPROB))
         FAIL(e, TARE_E_CONFIG, "%s: the estimator %s wants entropies or logprobs of the sampled tokens, and traces have none",
              where, c->estimator.plugin);
-    log_info("%lld of %lld rows bring a trace into their group", (long long)traces, (long long)r->train.n);
+    log_info("%lld of %lld rows bring a trace into their group", (long long)traces, (long long)r->engine.train.n);
     return TARE_OK;
 }

@@ -12,7 +12,7 @@
 /* What must be the same for a resumed run to be the same run. */
 static tare_status write_identity(const struct run *r, struct state_writer *w, struct err *e)
 {
-    TRY(state_write_int(w, "data", (int64_t)r->train.hash, e));
+    TRY(state_write_int(w, "data", (int64_t)r->engine.train.hash, e));
     TRY(state_write_int(w, "seed", r->config->run.seed, e));
     TRY(state_write_int(w, "prompts", r->config->rollout.prompts, e));
     return state_write_int(w, "group_size", r->config->rollout.group_size, e);
@@ -25,7 +25,7 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(write_identity(r, w, e));
     TRY(state_write_int(w, "step", r->step, e));
     TRY(state_write_int(w, "cursor", r->cursor, e));
-    TRY(state_write_int(w, "optimizer_steps", r->trainer->optimizer_steps, e));
+    TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
     tare_status status = estimate_save(r->estimator, &text, e);
     if (!status) status = state_write(w, "estimator", text.data, text.size, e);
@@ -57,7 +57,7 @@ static tare_status same_estimator(struct run *r, struct err *e)
 
 static struct training training_of(const struct run *r)
 {
-    return (struct training){r->model, r->trainer, saved_dtype(r->config, r->model)};
+    return (struct training){r->engine.model, r->engine.trainer, saved_dtype(r->config, r->engine.model)};
 }
 
 tare_status run_save(struct run *r, struct err *e)
@@ -85,10 +85,10 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
 {
     struct run *r = ctx;
     const struct config *c = r->config;
-    struct trainer *t = r->trainer;
+    struct trainer *t = r->engine.trainer;
     const void *estimator, *cluster;
     int64_t n;
-    TRY(saved_expect(s, "data", (int64_t)r->train.hash, "data.train", e));
+    TRY(saved_expect(s, "data", (int64_t)r->engine.train.hash, "data.train", e));
     TRY(saved_expect(s, "seed", c->run.seed, "run.seed", e));
     TRY(saved_expect(s, "prompts", c->rollout.prompts, "rollout.prompts", e));
     TRY(saved_expect(s, "group_size", c->rollout.group_size, "rollout.group_size", e));

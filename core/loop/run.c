@@ -4,9 +4,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "data/choices.h"
-#include "dist/device.h"
-#include "engine/device_memory.h"
 #include "loop/same_ranks.h"
 
 #include <stdlib.h>
@@ -42,80 +39,9 @@ static struct plugin_env plugin_env(struct run *r)
         .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }
 
-static tare_status open_data(struct run *r, struct err *e)
-{
-    const struct config *c = r->config;
-    TRY(dataset_load(c->data.train, c->data.limit, &r->train, e));
-    for (int64_t i = 0; i < r->train.n; i++)
-        if (!r->train.rows[i].answer.data)
-            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every training row needs one", r->train.rows[i].where);
-    if (c->data.eval[0]) TRY(dataset_load(c->data.eval, c->eval.rows, &r->eval, e));
-    if (c->data.permute_choices) {
-        TRY(choices_permute(&r->train, (uint64_t)c->data.permute_seed, e));
-        TRY(choices_permute(&r->eval, (uint64_t)c->data.permute_seed, e));
-    }
-    return order_init(&r->order, r->train.n, c->data.shuffle, (uint64_t)c->run.seed, e);
-}
-
 static bool wants_reference(const struct run *r)
 {
     return r->config->loss.kl_coef > 0 || (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB);
-}
-
-static tare_status load_model(struct run *r, const char *folder, struct model **out, struct err *e)
-{
-    const struct config *c = r->config;
-    enum shard shard;
-    TRY(shard_from(c->dist.shard, &shard, e));
-    TRY(model_load_sharded(folder, &c->model, r->kernels, r->pool, &r->comm, shard, out, e));
-    model_set_deterministic(*out, c->run.deterministic);
-    return TARE_OK;
-}
-
-static tare_status open_reference(struct run *r, struct err *e)
-{
-    const struct config *c = r->config;
-    if (!wants_reference(r)) return TARE_OK;
-    TRY(load_model(r, c->model.reference[0] ? c->model.reference : c->model.path, &r->reference, e));
-    if (r->reference->n_params != r->model->n_params || r->reference->shape.vocab != r->model->shape.vocab)
-        FAIL(e, TARE_E_CONFIG, "model.reference = %s has another shape than model.path = %s; they must be the same architecture",
-             c->model.reference, c->model.path);
-    return TARE_OK;
-}
-
-static tare_status open_model(struct run *r, struct err *e)
-{
-    const struct config *c = r->config;
-    TRY(kernels_open(c->run.device, c->run.kernels, r->comm.local, &r->kernels, e));
-    TRY(pool_new(c->run.threads ? (int)c->run.threads : r->comm.threads, &r->pool, e));
-    r->comm_ctx = (struct kctx){.fault = &r->comm_fault};
-    TRY(comm_device(&r->comm, r->kernels, &r->comm_ctx, c->dist.communicator, strcmp(c->run.deterministic, "false") != 0, e));
-    if (!fs_is_dir(c->model.path))
-        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or model.warm_start to make one",
-             config_where(c, "model", "path"), c->model.path);
-    TRY(tokenizer_load(c->model.path, &r->tokenizer, e));
-    TRY(device_memory_reserve(c, r->kernels, &r->comm, tokenizer_size(r->tokenizer), e));
-    TRY(load_model(r, c->model.path, &r->model, e));
-    return prompts_new(&c->data, c->model.path, r->tokenizer, &r->prompts, e);
-}
-
-/* A prompt longer than allowed, or than the context leaves room for, is found before the first step. */
-static tare_status check_prompts(struct run *r, const struct dataset *d, struct err *e)
-{
-    const struct rollout_config *c = &r->config->rollout;
-    int64_t room = r->model->shape.max_position - 1;
-    if (c->max_prompt_tokens && c->max_prompt_tokens < room) room = c->max_prompt_tokens;
-    for (int64_t i = 0; i < d->n; i++) {
-        r->prompt_ids.n = 0;
-        TRY(prompts_encode(r->prompts, &d->rows[i], &r->prompt_ids, e));
-        if (r->prompt_ids.n > room)
-            FAIL(e, TARE_E_RANGE,
-                 "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or drop "
-                 "the row",
-                 d->rows[i].where, (long long)r->prompt_ids.n, (long long)room, (long long)r->model->shape.max_position,
-                 (long long)c->max_prompt_tokens);
-    }
-    return TARE_OK;
 }
 
 static int64_t optimizer_steps(const struct config *c)
@@ -128,18 +54,17 @@ static int64_t optimizer_steps(const struct config *c)
 static tare_status open_parts(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
+    struct engine *g = &r->engine;
     const struct plugin_search search = {.config_dir = c->dir};
-    const struct plugin_env env = plugin_env(r);
-    struct plugin_env estimator_env = env;
+    struct plugin_env estimator_env = plugin_env(r);
+    g->env = estimator_env;
     estimator_env.extension = on_estimator_extension;
-    TRY(open_data(r, e));
-    TRY(verify_open(c, &search, &env, &r->verify, e));
-    TRY(open_model(r, e));
-    TRY(sample_params_from(&c->rollout, r->model->shape.vocab, config_where(c, "rollout", "stop_ids"), &r->lasting, &r->params, e));
-    TRY(check_prompts(r, &r->train, e));
-    TRY(check_prompts(r, &r->eval, e));
-    TRY(embed_service_new(r->model, r->tokenizer, &r->embed, e));
-    TRY(cluster_open(c, &r->train, &env, &r->comm, r->pool, &r->cluster, e));
+    TRY(engine_open(g, ENGINE_TRAIN | (c->data.eval[0] ? ENGINE_EVAL : 0) | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
+    TRY(engine_open(g, ENGINE_REGION | ENGINE_MODEL | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
+    TRY(engine_check_prompts(g, &g->train, true, NULL, e));
+    TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
+    TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));
+    TRY(cluster_open(c, &g->train, &g->env, &r->comm, g->pool, &r->cluster, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
                                                  .settings = c->params,
@@ -147,11 +72,10 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .env = estimator_env},
                       &r->estimator, e));
     TRY(off_policy_check(r, e));
-    TRY(open_reference(r, e));
-    TRY(sampler_new(r->model, c->rollout.batch, c->rollout.kv_tokens, &r->sampler, e));
-    TRY(trainer_new(r->model, r->reference, &c->train, &c->loss, c->rollout.temperature, (uint64_t)c->run.seed, optimizer_steps(c),
-                    &r->trainer, e));
-    r->trainer->gradient_shards = c->dist.gradient_shards;
+    if (wants_reference(r)) TRY(engine_open_reference(g, e));
+    TRY(engine_open(g, ENGINE_SAMPLER, e));
+    TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));
+    g->trainer->gradient_shards = c->dist.gradient_shards;
     return TARE_OK;
 }
 
@@ -165,17 +89,18 @@ static void add_plugin(struct manifest *m, struct manifest_plugin *list, const s
 static tare_status open_observe(struct run *r, bool resume, int64_t step, struct err *e)
 {
     struct manifest_plugin plugins[32];
-    struct manifest m = {.kernels = r->kernels->name,
-                         .threads = pool_threads(r->pool),
+    struct manifest m = {.kernels = r->engine.kernels->name,
+                         .threads = pool_threads(r->engine.pool),
                          .ranks = r->comm.size,
                          .plugins = plugins,
                          .model = r->config->model.path,
-                         .data_hash = r->train.hash,
-                         .eval_hash = r->eval.hash,
-                         .data_rows = r->train.n,
-                         .eval_rows = r->eval.n};
+                         .data_hash = r->engine.train.hash,
+                         .eval_hash = r->engine.eval.hash,
+                         .data_rows = r->engine.train.n,
+                         .eval_rows = r->engine.eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->estimator));
-    for (int64_t k = 0; k < verify_n_components(r->verify) && k < 24; k++) add_plugin(&m, plugins, verify_plugin(r->verify, k));
+    for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < 24; k++)
+        add_plugin(&m, plugins, verify_plugin(r->engine.verify, k));
     add_plugin(&m, plugins, r->cluster.encoder ? r->cluster.encoder->plugin : NULL);
     add_plugin(&m, plugins, r->cluster.codebook ? r->cluster.codebook->plugin : NULL);
     return observe_open(r->config, &m, resume, step, &r->observe, e);
@@ -217,7 +142,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, bo
     *r = (struct run){.config = c, .comm = comm, .evaluated = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
-    arena_init(&r->lasting, "run");
+    engine_init(&r->engine, c, &r->comm);
     TRY(hello_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
     TRY(open_parts(r, e));
@@ -235,24 +160,13 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, bo
 void run_close(struct run *r)
 {
     observe_close(r->observe, "failed", NULL);
-    trainer_free(r->trainer);
-    sampler_free(r->sampler);
-    model_free(r->reference);
     estimate_free(r->estimator);
     cluster_close(&r->cluster);
     embed_service_free(r->embed);
-    prompts_free(r->prompts);
-    model_free(r->model);
-    tokenizer_free(r->tokenizer);
-    verify_close(r->verify);
-    order_free(&r->order);
-    dataset_free(&r->eval);
-    dataset_free(&r->train);
+    engine_close(&r->engine);
     token_ids_free(&r->prompt_ids);
     token_ids_free(&r->trace_ids);
-    arena_free(&r->lasting);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
-    pool_free(r->pool);
     if (r->comm.free) r->comm.free(&r->comm);
 }

@@ -6,26 +6,18 @@
 #ifndef TARE_CORE_RUN_H
 #define TARE_CORE_RUN_H
 
-#include "base/pool.h"
 #include "batch/batch.h"
 #include "checkpoint/checkpoint.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
-#include "data/dataset.h"
-#include "data/order.h"
-#include "data/prompt.h"
-#include "dist/comm.h"
 #include "engine/embed_service.h"
+#include "engine/engine.h"
 #include "engine/logprob_service.h"
 #include "engine/make_model.h"
 #include "engine/text.h"
 #include "estimate/estimate.h"
 #include "loop/share.h"
-#include "model/model.h"
 #include "observe/observe.h"
-#include "rollout/rollout.h"
-#include "update/update.h"
-#include "verify/verify.h"
 
 /* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
 struct evaluation {
@@ -42,22 +34,11 @@ struct evaluation {
 struct run {
     const struct config *config;
     struct comm comm;
-    struct kctx comm_ctx; /* of its collectives in the backend's memory */
-    struct kernel_fault comm_fault;
-    struct pool *pool;
-    const struct kernels *kernels;
-    struct tokenizer *tokenizer;
-    struct prompts *prompts;
-    struct dataset train, eval;
-    struct order order;
-    struct model *model, *reference;
-    struct sampler *sampler;
-    struct verify *verify;
+    struct engine engine;           /* data, verifier, model, sampler, trainer */
     struct embed_service *embed;    /* tare.embed/1, while the weights are the initial ones */
     struct logprob_service logprob; /* tare.logprob/1, for the estimator */
     struct cluster cluster;
     struct estimator *estimator;
-    struct trainer *trainer;
     struct observe *observe;      /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
     struct token_ids prompt_ids;  /* a step's prompts, grown and kept */
     struct token_ids trace_ids;   /* a step's off-policy traces */
@@ -73,10 +54,8 @@ struct run {
         double value;
     } figures[32];
     int64_t n_figures;
-    struct sample_params params; /* of rollouts; its stop ids lie in `lasting` */
-    struct arena lasting;        /* what lives as long as the run */
-    int64_t step;                /* steps done */
-    int64_t cursor;              /* prompts taken from the order */
+    int64_t step;   /* steps done */
+    int64_t cursor; /* prompts taken from the order */
 };
 
 /* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. resume: continue run.dir's last complete

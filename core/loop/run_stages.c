@@ -11,8 +11,8 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     int64_t *rows, *occurrence;
     TRY(arena_new(&r->arena, int64_t, n, &rows, e));
     TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
-    TRY(order_next(&r->order, &r->cursor, n, rows, occurrence, e));
-    return stage_prompts(r->prompts, &r->train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e);
+    TRY(order_next(&r->engine.order, &r->cursor, n, rows, occurrence, e));
+    return stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e);
 }
 
 static tare_status sample_own(struct run *r, struct err *e)
@@ -20,9 +20,9 @@ static tare_status sample_own(struct run *r, struct err *e)
     const struct rollout_config *c = &r->config->rollout;
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
     if (!r->share.own.n_groups) return TARE_OK; /* more ranks than prompts */
-    TRY(rollout_run(r->sampler, c, &r->params, key, &r->share.own, signals_flag(), &r->arena, e));
+    TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, &r->share.own, signals_flag(), &r->arena, e));
     TRY(stage_off_policy(r, e));
-    return stage_texts(r->tokenizer, r->model, &r->share.own, &r->arena, e);
+    return stage_texts(r->engine.tokenizer, r->engine.model, &r->share.own, &r->arena, e);
 }
 
 tare_status stage_rollout(struct run *r, struct err *e)
@@ -34,7 +34,7 @@ tare_status stage_rollout(struct run *r, struct err *e)
 
 tare_status stage_verify(struct run *r, struct err *e)
 {
-    return r->share.own.n_groups ? verify_run(r->verify, &r->share.own, &r->arena, e) : TARE_OK;
+    return r->share.own.n_groups ? verify_run(r->engine.verify, &r->share.own, &r->arena, e) : TARE_OK;
 }
 
 tare_status stage_gather(struct run *r, struct err *e)
@@ -49,7 +49,7 @@ tare_status stage_reference(struct run *r, struct err *e)
     const bool estimated = r->config->loss.kl_coef > 0 && strcmp(r->config->loss.kl, "exact");
     if (!estimated && !(estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB)) return TARE_OK;
     TRY(arena_new(&r->arena, float, b->n_tokens, &b->ref_logprob, e));
-    return update_logprobs(r->trainer, r->reference, b, b->ref_logprob, NULL, e);
+    return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
 }
 
 /* The state this step's advantages came from, so that `tare estimate --replay` computes them again. */
@@ -66,7 +66,7 @@ tare_status stage_apply(struct run *r, struct err *e)
         str_free(&state);
         TRY(status);
     }
-    TRY(logprob_service_fill(&r->logprob, r->trainer, r->model, &r->batch, &r->arena, e));
+    TRY(logprob_service_fill(&r->logprob, r->engine.trainer, r->engine.model, &r->batch, &r->arena, e));
     const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
     logprob_service_clear(&r->logprob);
     return status;

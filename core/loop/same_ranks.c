@@ -134,11 +134,11 @@ static tare_status add_parts(struct run *r, int64_t step, struct facts *f, struc
     snprintf(text, sizeof text, "%lld", (long long)step);
     TRY(add(f, "the checkpoint that is gone on from: its step", text, e));
     TRY(add_plugin(f, estimate_plugin(r->estimator), e));
-    for (int64_t k = 0; k < verify_n_components(r->verify); k++) TRY(add_plugin(f, verify_plugin(r->verify, k), e));
+    for (int64_t k = 0; k < verify_n_components(r->engine.verify); k++) TRY(add_plugin(f, verify_plugin(r->engine.verify, k), e));
     TRY(add_plugin(f, r->cluster.encoder ? r->cluster.encoder->plugin : NULL, e));
     TRY(add_plugin(f, r->cluster.codebook ? r->cluster.codebook->plugin : NULL, e));
-    TRY(add_hash(f, "data.train (its rows)", r->train.hash, e));
-    TRY(add_hash(f, "data.eval (its rows)", r->eval.hash, e));
+    TRY(add_hash(f, "data.train (its rows)", r->engine.train.hash, e));
+    TRY(add_hash(f, "data.eval (its rows)", r->engine.eval.hash, e));
     return add_model(f, r->config->model.path, e);
 }
 

@@ -28,16 +28,16 @@ tare_status step_run(struct run *r, struct err *e)
     *b = (struct batch){.step = r->step + 1};
     r->n_figures = 0;
 
-    STAGE("data", stage_data(r, r->config->rollout.prompts, e));    /* M prompts */
-    STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
-    STAGE("verify", stage_verify(r, e));                            /* reward [N] */
-    STAGE("gather", stage_gather(r, e));                            /* the same on every rank from here on */
-    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
-    STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
-    STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e)); /* A [N], from the state before this step */
-    STAGE("refill", stage_refill(r, e));                            /* groups in the place of dropped ones */
-    STAGE("update", update_run(r->trainer, b, &r->report, e));      /* theta */
-    STAGE("apply", stage_apply(r, e));                              /* the estimator's state */
+    STAGE("data", stage_data(r, r->config->rollout.prompts, e));      /* M prompts */
+    STAGE("rollout", stage_rollout(r, e));                            /* N = M G completions, logprob [T] */
+    STAGE("verify", stage_verify(r, e));                              /* reward [N] */
+    STAGE("gather", stage_gather(r, e));                              /* the same on every rank from here on */
+    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e));   /* k [M] */
+    STAGE("reference", stage_reference(r, e));                        /* log pi_ref [T], when the loss wants it */
+    STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e));   /* A [N], from the state before this step */
+    STAGE("refill", stage_refill(r, e));                              /* groups in the place of dropped ones */
+    STAGE("update", update_run(r->engine.trainer, b, &r->report, e)); /* theta */
+    STAGE("apply", stage_apply(r, e));                                /* the estimator's state */
 
     STAGE("evaluate", evaluate_when_due(r, b->step, e)); /* on held-out rows, now and then */
 

@@ -27,7 +27,7 @@ static void reward_metrics(struct run *r)
         char name[128];
         double sum = 0;
         for (int64_t i = 0; i < b->n_rollouts; i++) sum += b->component[i * b->n_components + c];
-        snprintf(name, sizeof name, "reward/%s", verify_component_name(r->verify, c));
+        snprintf(name, sizeof name, "reward/%s", verify_component_name(r->engine.verify, c));
         observe_set(r->observe, name, sum / (double)b->n_rollouts);
     }
     int64_t counts[TARE_PARTIAL + 1];
@@ -73,24 +73,24 @@ static void policy_metrics(struct run *r)
     observe_set(r->observe, "policy/approx_kl", u->approx_kl);
     observe_set(r->observe, "policy/ratio_max", u->ratio_max);
     observe_set(r->observe, "policy/sampler_mismatch", u->mismatch);
-    if (r->reference) observe_set(r->observe, "policy/reference_kl", u->reference_kl);
+    if (r->engine.reference) observe_set(r->observe, "policy/reference_kl", u->reference_kl);
     observe_set(r->observe, "grad_norm", u->grad_norm);
     observe_set(r->observe, "lr", u->lr);
-    observe_set(r->observe, "optimizer_steps", (double)r->trainer->optimizer_steps);
+    observe_set(r->observe, "optimizer_steps", (double)r->engine.trainer->optimizer_steps);
     if (u->skipped) observe_set(r->observe, "skipped_updates", (double)u->skipped);
 }
 
 /* Bytes of the backend's memory by class; what a rank holds of the first three falls with the number of ranks. */
 static void memory_figures(struct run *r)
 {
-    const struct model_memory *m = &r->model->memory;
-    const struct trainer *t = r->trainer;
+    const struct model_memory *m = &r->engine.model->memory;
+    const struct trainer *t = r->engine.trainer;
     figure_add(r, "memory/parameters", (double)m->parameters);
     figure_add(r, "memory/gradients", (double)t->grads.sum_bytes);
     figure_add(r, "memory/moments", (double)t->moment_bytes);
     figure_add(r, "memory/sampler", (double)m->sampler);
     figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes));
-    device_memory_watch(r->kernels);
+    device_memory_watch(r->engine.kernels);
 }
 
 void step_metrics(struct run *r, double seconds)
@@ -99,7 +99,7 @@ void step_metrics(struct run *r, double seconds)
     reward_metrics(r);
     length_metrics(r);
     policy_metrics(r);
-    observe_set(r->observe, "epoch", (double)r->cursor / (double)r->train.n);
+    observe_set(r->observe, "epoch", (double)r->cursor / (double)r->engine.train.n);
     figure_add(r, "time/step", seconds);
     memory_figures(r);
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);

@@ -83,7 +83,7 @@ static tare_status run_all(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
     struct summary s = {0};
-    if (r->step == 0 && c->eval.before && r->eval.n) {
+    if (r->step == 0 && c->eval.before && r->engine.eval.n) {
         TRY(evaluate_when_due(r, 0, e));
         TRY(observe_step(r->observe, 0, NULL, e));
         s.before = r->evaluation;

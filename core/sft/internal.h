@@ -3,24 +3,15 @@
 #define TARE_CORE_SFT_INTERNAL_H
 
 #include "base/fs.h"
-#include "base/pool.h"
-#include "data/order.h"
+#include "engine/engine.h"
 #include "engine/text.h"
-#include "model/model.h"
 #include "sft/sft.h"
-#include "update/update.h"
 
 struct sft {
     const struct config *config;
     char out[FS_PATH], folder[FS_PATH]; /* of the result; of the checkpoints, until the result is there */
     int lock;                           /* on folder; -1: none */
-    struct pool *pool;
-    struct tokenizer *tokenizer;
-    struct prompts *prompts;
-    struct dataset data;
-    struct order order;
-    struct model *model;
-    struct trainer *trainer;
+    struct engine engine;
     struct arena arena;
     struct token_ids prompt_ids, ids;
     int64_t step, steps; /* done; wanted */

@@ -42,13 +42,13 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
 {
     const struct sft *s = ctx;
     const struct config *c = s->config;
-    TRY(state_write_int(w, "data", (int64_t)s->data.hash, e));
+    TRY(state_write_int(w, "data", (int64_t)s->engine.train.hash, e));
     TRY(state_write_int(w, "seed", c->run.seed, e));
     TRY(state_write_int(w, "batch", c->sft.batch, e));
     TRY(state_write_int(w, "train_on_prompt", c->sft.train_on_prompt, e));
     TRY(state_write_int(w, "step", s->step, e));
     TRY(state_write_int(w, "cursor", s->cursor, e));
-    TRY(state_write_int(w, "optimizer_steps", s->trainer->optimizer_steps, e));
+    TRY(state_write_int(w, "optimizer_steps", s->engine.trainer->optimizer_steps, e));
     return state_write_int(w, "ranks", c->checkpoint.optimizer, e);
 }
 
@@ -56,19 +56,19 @@ static tare_status read_state(void *ctx, const struct state_reader *r, const cha
 {
     struct sft *s = ctx;
     const struct config *c = s->config;
-    TRY(saved_expect(r, "data", (int64_t)s->data.hash, "data.train", e));
+    TRY(saved_expect(r, "data", (int64_t)s->engine.train.hash, "data.train", e));
     TRY(saved_expect(r, "seed", c->run.seed, "run.seed", e));
     TRY(saved_expect(r, "batch", c->sft.batch, "sft.batch", e));
     TRY(saved_expect(r, "train_on_prompt", c->sft.train_on_prompt, "sft.train_on_prompt", e));
     TRY(saved_ranks(r, folder, ranks, e));
     TRY(state_read_int(r, "step", &s->step, e));
     TRY(state_read_int(r, "cursor", &s->cursor, e));
-    return state_read_int(r, "optimizer_steps", &s->trainer->optimizer_steps, e);
+    return state_read_int(r, "optimizer_steps", &s->engine.trainer->optimizer_steps, e);
 }
 
 static struct training training_of(const struct sft *s)
 {
-    return (struct training){s->model, s->trainer, saved_dtype(s->config, s->model)};
+    return (struct training){s->engine.model, s->engine.trainer, saved_dtype(s->config, s->engine.model)};
 }
 
 /* ---------------------------------------------------------------- there and back */
@@ -77,7 +77,7 @@ static tare_status write_folder(struct sft *s, const char *folder, struct err *e
 {
     const struct training t = training_of(s);
     const struct saved_state state = {.ctx = s, .write = write_state};
-    const char *tokenizer = s->model->folder[0] ? s->model->folder : NULL;
+    const char *tokenizer = s->engine.model->folder[0] ? s->engine.model->folder : NULL;
     if (!tokenizer) TRY(tokenizer_write_bytes(folder, e));
     return saved_write(folder, &t, tokenizer, s->config->checkpoint.optimizer, &state, e);
 }

@@ -19,13 +19,13 @@ static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err
     b->token_begin[m] = s->ids.n;
     if (s->config->sft.train_on_prompt)
         for (int64_t i = b->prompt_begin[m] + 1; i < b->prompt_begin[m + 1]; i++) TRY(token_ids_add(&s->ids, b->prompt_ids[i], e));
-    TRY(tokenizer_encode(s->tokenizer, row->completion.data, row->completion.size, &s->ids, e));
-    TRY(token_ids_add(&s->ids, s->model->eos[0], e));
+    TRY(tokenizer_encode(s->engine.tokenizer, row->completion.data, row->completion.size, &s->ids, e));
+    TRY(token_ids_add(&s->ids, s->engine.model->eos[0], e));
     b->token_begin[m + 1] = s->ids.n;
     const int64_t length = b->prompt_begin[m + 1] - b->prompt_begin[m] + b->token_begin[m + 1] - b->token_begin[m];
-    if (length > s->model->shape.max_position)
+    if (length > s->engine.model->shape.max_position)
         FAIL(e, TARE_E_RANGE, "%s: %lld tokens, the model's context is %lld; shorten the row or set model.max_position_embeddings",
-             row->where, (long long)length, (long long)s->model->shape.max_position);
+             row->where, (long long)length, (long long)s->engine.model->shape.max_position);
     return TARE_OK;
 }
 
@@ -45,8 +45,8 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     arena_reset(a);
     s->ids.n = 0;
     TRY(arena_new(a, int64_t, n, &rows, e));
-    TRY(order_next(&s->order, &s->cursor, n, rows, NULL, e));
-    TRY(stage_prompts(s->prompts, &s->data, rows, NULL, n, &s->prompt_ids, b, a, e));
+    TRY(order_next(&s->engine.order, &s->cursor, n, rows, NULL, e));
+    TRY(stage_prompts(s->engine.prompts, &s->engine.train, rows, NULL, n, &s->prompt_ids, b, a, e));
     TRY(arena_new(a, int64_t, n + 1, &b->group_begin, e));
     TRY(arena_new(a, int64_t, n + 1, &b->token_begin, e));
     for (int64_t m = 0; m < n; m++) {
@@ -60,25 +60,24 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     return TARE_OK;
 }
 
-/* The policy, and its tokenizer: those of model.path, or new ones of the shape model.init asks for. */
-static tare_status open_model(struct sft *s, const struct kernels *k, struct err *e)
+/* A new policy, of the shape model.init asks for, and its tokenizer. */
+static tare_status new_model(struct sft *s, struct err *e)
 {
     const struct config *c = s->config;
-    if (fs_is_dir(c->model.path)) {
-        TRY(tokenizer_load(c->model.path, &s->tokenizer, e));
-        return model_load(c->model.path, &c->model, k, s->pool, &s->model, e);
-    }
+    struct engine *g = &s->engine;
+    char folder[FS_PATH + 16];
     if (!c->model.init[0])
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or set model.init for a new model",
              config_where(c, "model", "path"), c->model.path);
-    char folder[FS_PATH + 16];
     snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
     tare_status status = tokenizer_write_bytes(folder, e);
-    if (!status) status = tokenizer_load(folder, &s->tokenizer, e);
+    if (!status) status = tokenizer_load(folder, &g->tokenizer, e);
     fs_remove_tree(folder, NULL);
     TRY(status);
-    const int32_t eos = tokenizer_role_id(s->tokenizer, TOKEN_EOS);
-    return model_new(&c->model, tokenizer_size(s->tokenizer), &eos, 1, (uint64_t)c->run.seed, k, s->pool, &s->model, e);
+    const int32_t eos = tokenizer_role_id(g->tokenizer, TOKEN_EOS);
+    TRY(model_new(&c->model, tokenizer_size(g->tokenizer), &eos, 1, (uint64_t)c->run.seed, g->kernels, g->pool, &g->model, e));
+    model_set_deterministic(g->model, c->run.deterministic);
+    return TARE_OK;
 }
 
 /* sft.out, or `model` in run.dir */
@@ -92,36 +91,27 @@ static tare_status result_folder(struct sft *s, struct err *e)
 
 static tare_status sft_open(struct sft *s, const struct config *c, enum sft_start start, struct err *e)
 {
+    struct engine *g = &s->engine;
     *s = (struct sft){.config = c, .lock = -1, .saved = -1};
+    engine_init(g, c, NULL);
     arena_init(&s->arena, "supervised step");
     TRY(result_folder(s, e));
     TRY(sft_take_folder(s, start, e));
-    const struct kernels *k;
-    TRY(kernels_open(c->run.device, c->run.kernels, 0, &k, e));
-    TRY(pool_new((int)c->run.threads, &s->pool, e));
-    TRY(dataset_load(c->data.train, c->data.limit, &s->data, e));
+    TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
     TRY(warm_start(c, e));
-    TRY(open_model(s, k, e));
-    model_set_deterministic(s->model, c->run.deterministic);
-    TRY(order_init(&s->order, s->data.n, c->data.shuffle, (uint64_t)c->run.seed, e));
-    s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((s->data.n + c->sft.batch - 1) / c->sft.batch);
-    TRY(trainer_new(s->model, NULL, &c->train, &c->loss, 1, (uint64_t)c->run.seed, s->steps, &s->trainer, e));
-    TRY(prompts_new(&c->data, s->model->folder[0] ? s->model->folder : ".", s->tokenizer, &s->prompts, e));
+    if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
+    TRY(engine_open(g, ENGINE_MODEL | ENGINE_PROMPTS, e));
+    s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
+    TRY(engine_open_trainer(g, 1, s->steps, e));
     return sft_restore(s, start, e);
 }
 
 static void sft_close(struct sft *s)
 {
-    trainer_free(s->trainer);
-    model_free(s->model);
-    prompts_free(s->prompts);
-    tokenizer_free(s->tokenizer);
-    order_free(&s->order);
-    dataset_free(&s->data);
+    engine_close(&s->engine);
     token_ids_free(&s->prompt_ids);
     token_ids_free(&s->ids);
     arena_free(&s->arena);
-    pool_free(s->pool);
 }
 
 /* The result is there whole or not at all: written beside, then renamed. */
@@ -131,8 +121,9 @@ static tare_status save_result(const struct sft *s, struct err *e)
     snprintf(beside, sizeof beside, "%s.tmp", s->out);
     TRY(fs_remove_tree(beside, e));
     TRY(fs_mkdirs(beside, e));
-    if (!s->model->folder[0]) TRY(tokenizer_write_bytes(beside, e));
-    TRY(model_save(s->model, beside, saved_dtype(s->config, s->model), s->model->folder[0] ? s->model->folder : NULL, e));
+    if (!s->engine.model->folder[0]) TRY(tokenizer_write_bytes(beside, e));
+    TRY(model_save(s->engine.model, beside, saved_dtype(s->config, s->engine.model),
+                   s->engine.model->folder[0] ? s->engine.model->folder : NULL, e));
     if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, s->out);
     fs_dirname(parent, s->out);
     return fs_sync_dir(parent, e);
@@ -157,7 +148,7 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
         TRY(fault_point(0, "data", s->step + 1, e));
         TRY(next_batch(s, &b, e));
         TRY(fault_point(0, "update", s->step + 1, e));
-        TRY(sft_step(s->trainer, &b, &loss, &grad_norm, &lr, e));
+        TRY(sft_step(s->engine.trainer, &b, &loss, &grad_norm, &lr, e));
         s->step++;
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];
         const bool last = s->step == s->steps;

@@ -80,4 +80,17 @@ echo '{"id":"t","question":"Say: this is in the evaluation file","answer":"7"}' 
 for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $id was not dropped"; done
 "$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl write=clean.jsonl > /dev/null 2>> log.txt && ok || bad "write= failed"
 [ "$(wc -l < clean.jsonl)" = 2 ] && [ "$(head -1 clean.jsonl)" = "$(head -1 train.jsonl)" ] && ok || bad "the rows that are kept are not those of the file"
+
+# a training run's evaluation is `tare eval` of its checkpoint: the same samples, also where completions run through end-of-sequence tokens
+same="tiny.ini train.steps=1 data.eval=builtin:arithmetic/heldout?rows=6 eval.samples=2 rollout.ignore_eos=true"
+"$TARE" train $same run.dir=trained eval.after=true 2>> log.txt > /dev/null || bad "the run with an evaluation failed"
+"$TARE" eval $same model.path=trained/checkpoints/step-000001 eval.out=trained-eval 2>> log.txt > /dev/null || bad "the evaluation of its checkpoint failed"
+python3 - <<'PY' && ok || bad "a run's evaluation is not that of tare eval"
+import json
+run = json.loads(open("trained/metrics.jsonl").read().splitlines()[-1])
+samples = [json.loads(line) for line in open("trained-eval/samples.jsonl")]
+assert len(samples) == 6 * 8 * 2
+assert abs(run["eval/reward"] - sum(s["reward"] for s in samples) / len(samples)) < 1e-12, run["eval/reward"]
+assert run["eval/response_length"] == 6 and all(s["length"] == 6 for s in samples)
+PY
 done_

@@ -1,0 +1,223 @@
+#include "engine/engine.h"
+
+#include "base/fs.h"
+#include "data/choices.h"
+#include "dist/device.h"
+#include "engine/device_memory.h"
+
+#include <string.h>
+
+void engine_init(struct engine *g, const struct config *c, struct comm *comm)
+{
+    *g = (struct engine){.config = c, .comm = comm};
+    arena_init(&g->arena, "engine");
+}
+
+/* ---------------------------------------------------------------- data */
+
+static tare_status load_rows(const struct engine *g, const char *path, int64_t limit, bool answers, struct dataset *d,
+                             struct err *e)
+{
+    const struct data_config *c = &g->config->data;
+    TRY(dataset_load(path, limit, d, e));
+    for (int64_t i = 0; answers && i < d->n; i++)
+        if (!d->rows[i].answer.data)
+            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row needs one to be judged by", d->rows[i].where);
+    return answers && c->permute_choices ? choices_permute(d, (uint64_t)c->permute_seed, e) : TARE_OK;
+}
+
+static tare_status open_train(struct engine *g, bool answers, struct err *e)
+{
+    const struct config *c = g->config;
+    TRY(load_rows(g, c->data.train, c->data.limit, answers, &g->train, e));
+    return order_init(&g->order, g->train.n, c->data.shuffle, (uint64_t)c->run.seed, e);
+}
+
+/* ---------------------------------------------------------------- model */
+
+static tare_status open_pool(struct engine *g, struct err *e)
+{
+    const int64_t threads = g->config->run.threads;
+    return pool_new(threads || !g->comm ? (int)threads : g->comm->threads, &g->pool, e);
+}
+
+static tare_status open_kernels(struct engine *g, struct err *e)
+{
+    const struct config *c = g->config;
+    TRY(kernels_open(c->run.device, c->run.kernels, g->comm ? g->comm->local : 0, &g->kernels, e));
+    if (!g->comm) return TARE_OK;
+    g->comm_ctx = (struct kctx){.fault = &g->comm_fault};
+    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, strcmp(c->run.deterministic, "false") != 0, e);
+}
+
+static tare_status load_model(const struct engine *g, const char *folder, struct model **out, struct err *e)
+{
+    const struct config *c = g->config;
+    enum shard shard;
+    if (g->comm) {
+        TRY(shard_from(c->dist.shard, &shard, e));
+        TRY(model_load_sharded(folder, &c->model, g->kernels, g->pool, g->comm, shard, out, e));
+    } else {
+        TRY(model_load(folder, &c->model, g->kernels, g->pool, out, e));
+    }
+    model_set_deterministic(*out, c->run.deterministic);
+    return TARE_OK;
+}
+
+/* A configuration that names a folder which is not there; without a file it was an argument, and the loader says what it misses. */
+static tare_status check_folder(const struct config *c, struct err *e)
+{
+    if (!c->file || fs_is_dir(c->model.path)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "%s: model.path = %s is not there; give a Hugging Face folder or a checkpoint, or model.warm_start to make one",
+         config_where(c, "model", "path"), c->model.path);
+}
+
+tare_status engine_open_reference(struct engine *g, struct err *e)
+{
+    const struct model_config *c = &g->config->model;
+    TRY(load_model(g, *c->reference ? c->reference : c->path, &g->reference, e));
+    if (g->reference->n_params != g->model->n_params || g->reference->shape.vocab != g->model->shape.vocab)
+        FAIL(e, TARE_E_CONFIG, "model.reference = %s has another shape than model.path = %s; they must be the same architecture",
+             c->reference, c->path);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- prompts and sampling */
+
+static tare_status open_prompts(struct engine *g, struct err *e)
+{
+    const char *folder = g->model ? g->model->folder : g->config->model.path; /* a new model has none */
+    return prompts_new(&g->config->data, *folder ? folder : ".", g->tokenizer, &g->prompts, e);
+}
+
+struct rollout_config evaluation_rollout(const struct config *c)
+{
+    struct rollout_config r = c->rollout;
+    r.group_size = c->eval.samples;
+    r.temperature = c->eval.temperature;
+    r.top_p = c->eval.top_p;
+    r.min_p = c->eval.min_p;
+    r.top_k = c->eval.top_k;
+    if (c->eval.max_new_tokens) r.max_new_tokens = c->eval.max_new_tokens;
+    return r;
+}
+
+static tare_status open_sampling(struct engine *g, struct err *e)
+{
+    const struct rollout_config evaluation = evaluation_rollout(g->config);
+    const char *where = config_where(g->config, "rollout", "stop_ids");
+    TRY(sample_params_from(&g->config->rollout, g->model->shape.vocab, where, &g->arena, &g->sampling, e));
+    return sample_params_from(&evaluation, g->model->shape.vocab, where, &g->arena, &g->evaluating, e);
+}
+
+int64_t engine_prompt_room(const struct engine *g, bool training)
+{
+    const int64_t room = g->model->shape.max_position - 1, most = g->config->rollout.max_prompt_tokens;
+    const bool limited = most && (training || strcmp(config_where(g->config, "rollout", "max_prompt_tokens"), "default"));
+    return limited && most < room ? most : room;
+}
+
+tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e)
+{
+    const int64_t room = engine_prompt_room(g, training);
+    struct token_ids ids = {0};
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; !status && i < d->n; i++) {
+        const struct row *row = &d->rows[i];
+        ids.n = 0;
+        status = prompts_encode(g->prompts, row, &ids, e);
+        if (!status && ids.n > room)
+            status = err_set(
+                e, TARE_E_RANGE, __FILE__, __LINE__,
+                "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or "
+                "drop the row",
+                row->where, (long long)ids.n, (long long)room, (long long)g->model->shape.max_position,
+                (long long)g->config->rollout.max_prompt_tokens);
+        if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
+        if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
+    }
+    token_ids_free(&ids);
+    return status;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static tare_status open_part(struct engine *g, unsigned part, bool answers, struct err *e)
+{
+    const struct config *c = g->config;
+    const struct plugin_search search = {.config_dir = c->dir};
+    switch (part) {
+    case ENGINE_TRAIN:
+        return open_train(g, answers, e);
+    case ENGINE_EVAL:
+        return load_rows(g, c->data.eval, c->eval.rows, answers, &g->eval, e);
+    case ENGINE_VERIFIER:
+        return verify_open(c, &search, &g->env, &g->verify, e);
+    case ENGINE_POOL:
+        return g->pool ? TARE_OK : open_pool(g, e);
+    case ENGINE_KERNELS:
+        return g->kernels ? TARE_OK : open_kernels(g, e);
+    case ENGINE_TOKENIZER:
+        return g->tokenizer ? TARE_OK : tokenizer_load(c->model.path, &g->tokenizer, e);
+    case ENGINE_REGION:
+        return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), e);
+    case ENGINE_MODEL:
+        return g->model ? TARE_OK : load_model(g, c->model.path, &g->model, e);
+    case ENGINE_PROMPTS:
+        return open_prompts(g, e);
+    case ENGINE_SAMPLING:
+        return open_sampling(g, e);
+    case ENGINE_SAMPLER:
+        return sampler_new(g->model, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e);
+    default:
+        return TARE_OK;
+    }
+}
+
+/* What each part needs. */
+static unsigned with_needs(unsigned parts)
+{
+    if (parts & (ENGINE_SAMPLING | ENGINE_SAMPLER)) parts |= ENGINE_MODEL;
+    if (parts & ENGINE_MODEL) parts |= ENGINE_KERNELS;
+    if (parts & ENGINE_REGION) parts |= ENGINE_KERNELS | ENGINE_TOKENIZER;
+    if (parts & ENGINE_PROMPTS) parts |= ENGINE_TOKENIZER;
+    if (parts & ENGINE_KERNELS) parts |= ENGINE_POOL;
+    return parts;
+}
+
+tare_status engine_open(struct engine *g, unsigned parts, struct err *e)
+{
+    parts = with_needs(parts) & ~g->opened;
+    if ((parts & ENGINE_MODEL) && !g->model) TRY(check_folder(g->config, e));
+    for (unsigned part = 1; part <= ENGINE_SAMPLER; part <<= 1) {
+        if (!(parts & part)) continue;
+        TRY(open_part(g, part, parts & ENGINE_ANSWERS, e));
+        g->opened |= part;
+    }
+    return TARE_OK;
+}
+
+tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e)
+{
+    const struct config *c = g->config;
+    TRY(trainer_new(g->model, g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps, &g->trainer, e));
+    g->trainer->gradient_shards = c->dist.gradient_shards;
+    return TARE_OK;
+}
+
+void engine_close(struct engine *g)
+{
+    trainer_free(g->trainer);
+    sampler_free(g->sampler);
+    model_free(g->reference);
+    model_free(g->model);
+    prompts_free(g->prompts);
+    tokenizer_free(g->tokenizer);
+    verify_close(g->verify);
+    order_free(&g->order);
+    dataset_free(&g->eval);
+    dataset_free(&g->train);
+    arena_free(&g->arena);
+    pool_free(g->pool);
+}
