@@ -1,10 +1,9 @@
 /* Off-policy traces in a group (LUFFY, arXiv 2504.14945): with rollout.off_policy the completion that a row brings along, with EOS behind it, takes
  * the place of its group's last rollout. It is judged, and counts in the group's statistics, like the others; the loss treats its tokens by
  * policy shaping (update/loss.c). Its probability under the policy that wrote it is not known and taken as 1: logprob 0. */
-#include "loop/run.h"
-
 #include "base/log.h"
 #include "batch/select.h"
+#include "loop/stages.h"
 
 #include <string.h>
 
@@ -32,7 +31,6 @@ static tare_status trace_batch(const struct run *r, const int64_t *end, int64_t 
     *out = (struct batch){.n_groups = n, .n_rollouts = n, .n_tokens = r->trace_ids.n};
     TRY(batch_room(out, BATCH_ROLLOUT, a, e));
     TRY(arena_new(a, uint8_t, n, &out->off_policy, e));
-    out->completion = NULL; /* decoded later, with the others */
     for (int64_t k = 0; k < n; k++) {
         out->group_begin[k + 1] = k + 1;
         out->token_begin[k + 1] = end[k];
@@ -47,7 +45,7 @@ tare_status stage_off_policy(struct run *r, struct err *e)
 {
     struct batch *b = &r->share.own, traces, mixed;
     int64_t *last, *end, n = 0; /* of the rollouts that go; of their traces' tokens */
-    if (!r->config->rollout.off_policy) return TARE_OK;
+    if (!r->config->rollout.off_policy || !b->n_groups) return TARE_OK;
     r->trace_ids.n = 0;
     TRY(arena_new(&r->arena, int64_t, b->n_groups, &last, e));
     TRY(arena_new(&r->arena, int64_t, b->n_groups, &end, e));
@@ -58,6 +56,7 @@ tare_status stage_off_policy(struct run *r, struct err *e)
         end[n++] = r->trace_ids.n;
     }
     TRY(trace_batch(r, end, n, &r->arena, &traces, e));
+    TRY(stage_texts(r->engine.tokenizer, r->engine.model, &traces, &r->arena, e));
     TRY(batch_replace(b, (struct batch_indices){last, n}, &traces, &r->arena, &mixed, e));
     *b = mixed;
     return TARE_OK;

@@ -1,11 +1,8 @@
 /* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): an estimator may drop groups (row_weight 0 for all their rollouts) and ask for others in
  * their place. The dropped groups leave the batch, as many new prompts as were asked for are sampled and scored, and the estimator computes again on all
  * of them; at most rollout.refill_rounds times a step. compute is without effect on the estimator's state, so it may be called again. */
-#include "loop/run.h"
-
 #include "batch/select.h"
-
-#include <string.h>
+#include "loop/stages.h"
 
 enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE }; /* the estimator computes again */
 
@@ -16,8 +13,8 @@ static bool dropped(const struct batch *b, int64_t m)
     return true;
 }
 
-/* The groups of a that were not dropped, then those of b. */
-static tare_status merge(const struct batch *a, const struct batch *b, struct arena *arena, struct batch *out, struct err *e)
+/* The groups of a that were not dropped, then those of b, become b. */
+static tare_status merge(const struct batch *a, struct batch *b, struct arena *arena, struct err *e)
 {
     int64_t *kept, n = 0;
     struct batch parts[2] = {*a, *b};
@@ -25,43 +22,21 @@ static tare_status merge(const struct batch *a, const struct batch *b, struct ar
     for (int64_t m = 0; m < a->n_groups; m++)
         if (!dropped(a, m)) kept[n++] = m;
     TRY(batch_select(a, (struct batch_indices){kept, n}, KEPT, arena, &parts[0], e));
-    return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, out, e);
+    return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, b, e);
 }
 
-/* A prompt that the step has met already, dropped or not, draws anew. */
-static void count_occurrences(struct batch *more, const uint64_t *uids, int64_t n)
+tare_status refill(struct run *r, struct err *e)
 {
-    for (int64_t m = 0; m < more->n_groups; m++)
-        for (int64_t k = 0; k < n; k++) more->occurrence[m] += uids[k] == more->prompt_uid[m];
-}
-
-tare_status stage_refill(struct run *r, struct err *e)
-{
-    const int64_t rounds = r->config->rollout.refill_rounds;
-    struct arena *a = &r->arena;
-    uint64_t *seen;
-    int64_t n_seen = r->batch.n_groups, sampled = r->batch.n_groups;
-    TRY(arena_new(a, uint64_t, n_seen * (rounds + 1), &seen, e));
-    memcpy(seen, r->batch.prompt_uid, (size_t)n_seen * sizeof *seen);
-    for (int64_t round = 0; round < rounds; round++) {
+    const struct rollout_config *c = &r->config->rollout;
+    for (int64_t round = 0; round < c->refill_rounds; round++) {
+        const struct batch first = r->batch;
         int64_t want = estimate_metrics(r->estimator)->refill_groups;
-        if (want > r->config->rollout.prompts) want = r->config->rollout.prompts;
+        if (want > c->prompts) want = c->prompts;
         if (want < 1) break;
-        struct batch first = r->batch, merged;
-        r->batch = (struct batch){.step = first.step};
-        TRY(stage_data(r, want, e));
-        count_occurrences(&r->batch, seen, n_seen);
-        memcpy(seen + n_seen, r->batch.prompt_uid, (size_t)want * sizeof *seen);
-        n_seen += want, sampled += want;
-        TRY(stage_rollout(r, e));
-        TRY(stage_verify(r, e));
-        TRY(stage_gather(r, e));
-        TRY(cluster_assign(&r->cluster, &r->batch, a, e));
-        TRY(stage_reference(r, e));
-        TRY(merge(&first, &r->batch, a, &merged, e));
-        r->batch = merged;
-        TRY(estimate_run(r->estimator, &r->batch, a, e));
+        TRY(collect(r, want, e));
+        STAGE("refill", merge(&first, &r->batch, &r->arena, e));
+        STAGE("estimate", estimate_run(r->estimator, &r->batch, &r->arena, e));
     }
-    observe_set(r->observe, "rollout/groups_sampled", (double)sampled);
+    observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);
     return TARE_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "loop/same_ranks.h"
+#include "loop/stages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -54,6 +54,8 @@ struct run {
         double value;
     } figures[32];
     int64_t n_figures;
+    uint64_t *met; /* uids of the prompts that the step has drawn, in the arena of the step */
+    int64_t n_met;
     int64_t step;   /* steps done */
     int64_t cursor; /* prompts taken from the order */
 };
@@ -67,22 +69,6 @@ void run_close(struct run *r);
 tare_status step_run(struct run *r, struct err *e);
 /* train.c: `tare train` as a function: the model by make (NULL: none) if it is not there, all steps, evaluation before and after, checkpoints. */
 tare_status train_run(const struct config *c, bool resume, make_model make, struct err *e);
-
-/* run_stages.c: the stages of step.c that are not one folder's own function */
-tare_status stage_data(struct run *r, int64_t n, struct err *e); /* the next n prompts */
-tare_status stage_rollout(struct run *r, struct err *e);         /* this rank's groups */
-tare_status stage_verify(struct run *r, struct err *e);          /* the same */
-tare_status stage_gather(struct run *r, struct err *e);          /* all ranks' groups on every rank */
-/* off_policy.c: traces of the rows into their groups, behind the sampling; the check is made once the estimator is open. */
-tare_status stage_off_policy(struct run *r, struct err *e);
-tare_status off_policy_check(const struct run *r, struct err *e);
-tare_status stage_reference(struct run *r, struct err *e);
-/* refill.c: other groups in the place of those the estimator dropped */
-tare_status stage_refill(struct run *r, struct err *e);
-tare_status stage_apply(struct run *r, struct err *e);
-/* Time of a stage, bytes of memory: kept for figures_settle, which makes the largest of all ranks the metric. name: a literal. */
-void figure_add(struct run *r, const char *name, double value);
-tare_status figures_settle(struct run *r, struct err *e);
 
 /* evaluate.c */
 tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);

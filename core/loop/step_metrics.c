@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Mean and sample deviation over the batch, in double, around the first value. */
 static void mean_std(const double *x, int64_t n, double *mean, double *std)
@@ -93,9 +94,39 @@ static void memory_figures(struct run *r)
     device_memory_watch(r->engine.kernels);
 }
 
-void step_metrics(struct run *r, double seconds)
+void figure_add(struct run *r, const char *name, double value)
+{
+    const int64_t most = (int64_t)(sizeof r->figures / sizeof *r->figures);
+    int64_t i = 0;
+    while (i < r->n_figures && strcmp(r->figures[i].name, name)) i++;
+    if (i == most) return;
+    if (i == r->n_figures) r->figures[r->n_figures++] = (struct rank_figure){name, 0};
+    r->figures[i].value += value;
+}
+
+static tare_status settle_figures(struct run *r, struct err *e)
+{
+    const int64_t n = r->n_figures;
+    double mine[32], *all;
+    int64_t *sizes;
+    TRY(arena_new(&r->arena, double, n * r->comm.size, &all, e));
+    TRY(arena_new(&r->arena, int64_t, r->comm.size, &sizes, e));
+    for (int64_t i = 0; i < n; i++) mine[i] = r->figures[i].value;
+    for (int k = 0; k < r->comm.size; k++) sizes[k] = n * (int64_t)sizeof *mine;
+    TRY(r->comm.gather(&r->comm, mine, sizes[0], all, sizes, e));
+    for (int64_t i = 0; i < n; i++) {
+        double most = all[i];
+        for (int k = 1; k < r->comm.size; k++) most = fmax(most, all[k * n + i]);
+        observe_set(r->observe, r->figures[i].name, most);
+    }
+    r->n_figures = 0;
+    return TARE_OK;
+}
+
+tare_status step_record(struct run *r, double seconds, struct err *e)
 {
     const struct batch *b = &r->batch;
+    TRY(cluster_metrics(r, e));
     reward_metrics(r);
     length_metrics(r);
     policy_metrics(r);
@@ -103,4 +134,6 @@ void step_metrics(struct run *r, double seconds)
     figure_add(r, "time/step", seconds);
     memory_figures(r);
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
+    TRY(settle_figures(r, e));
+    return observe_step(r->observe, b->step, b, e);
 }

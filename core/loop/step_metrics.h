@@ -4,8 +4,11 @@
 
 #include "loop/run.h"
 
-void step_metrics(struct run *r, double seconds);
-/* cluster/NAME/...: after estimate_apply. */
+/* Adds to this rank's figure of that name: seconds of a stage, bytes of memory. The largest of all ranks is the metric. name: a literal. */
+void figure_add(struct run *r, const char *name, double value);
+/* All metrics of the step, and its record. Collective. */
+tare_status step_record(struct run *r, double seconds, struct err *e);
+/* cluster_metrics.c: cluster/NAME/..., after estimate_apply. */
 tare_status cluster_metrics(struct run *r, struct err *e);
 
 #endif

@@ -1,10 +1,23 @@
 /* The stages of step.c that are not one folder's own function. */
+#include "loop/stages.h"
+
 #include "base/fs.h"
 #include "base/signals.h"
-#include "loop/run.h"
 
-#include <math.h>
 #include <string.h>
+
+/* A prompt that the step has met already, dropped or not, draws anew. */
+static tare_status count_occurrences(struct run *r, struct err *e)
+{
+    const struct rollout_config *c = &r->config->rollout;
+    struct batch *b = &r->batch;
+    if (!r->n_met) TRY(arena_new(&r->arena, uint64_t, c->prompts * (c->refill_rounds + 1), &r->met, e));
+    for (int64_t m = 0; m < b->n_groups; m++)
+        for (int64_t k = 0; k < r->n_met; k++) b->occurrence[m] += r->met[k] == b->prompt_uid[m];
+    memcpy(r->met + r->n_met, b->prompt_uid, (size_t)b->n_groups * sizeof *r->met);
+    r->n_met += b->n_groups;
+    return TARE_OK;
+}
 
 tare_status stage_data(struct run *r, int64_t n, struct err *e)
 {
@@ -12,7 +25,8 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     TRY(arena_new(&r->arena, int64_t, n, &rows, e));
     TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
     TRY(order_next(&r->engine.order, &r->cursor, n, rows, occurrence, e));
-    return stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e);
+    TRY(stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e));
+    return count_occurrences(r, e);
 }
 
 static tare_status sample_own(struct run *r, struct err *e)
@@ -21,7 +35,6 @@ static tare_status sample_own(struct run *r, struct err *e)
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
     if (!r->share.own.n_groups) return TARE_OK; /* more ranks than prompts */
     TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, &r->share.own, signals_flag(), &r->arena, e));
-    TRY(stage_off_policy(r, e));
     return stage_texts(r->engine.tokenizer, r->engine.model, &r->share.own, &r->arena, e);
 }
 
@@ -52,47 +65,24 @@ tare_status stage_reference(struct run *r, struct err *e)
     return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
 }
 
-/* The state this step's advantages came from, so that `tare estimate --replay` computes them again. */
+tare_status stage_state(struct run *r, struct err *e)
+{
+    char folder[FS_PATH], path[FS_PATH + 64];
+    struct str state = {0};
+    if (!r->config->log.rollouts || !r->observe) return TARE_OK;
+    TRY(fs_join(folder, r->config->run.dir, "estimator", e));
+    TRY(fs_mkdirs(folder, e));
+    snprintf(path, sizeof path, "%s/step-%06lld.state", folder, (long long)r->batch.step);
+    tare_status status = estimate_save(r->estimator, &state, e);
+    if (!status) status = fs_write_atomic(path, state.data, state.size, e);
+    str_free(&state);
+    return status;
+}
+
 tare_status stage_apply(struct run *r, struct err *e)
 {
-    if (r->config->log.rollouts && r->observe) {
-        char folder[FS_PATH], path[FS_PATH + 64];
-        struct str state = {0};
-        TRY(fs_join(folder, r->config->run.dir, "estimator", e));
-        TRY(fs_mkdirs(folder, e));
-        snprintf(path, sizeof path, "%s/step-%06lld.state", folder, (long long)r->batch.step);
-        tare_status status = estimate_save(r->estimator, &state, e);
-        if (!status) status = fs_write_atomic(path, state.data, state.size, e);
-        str_free(&state);
-        TRY(status);
-    }
     TRY(logprob_service_fill(&r->logprob, r->engine.trainer, r->engine.model, &r->batch, &r->arena, e));
     const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
     logprob_service_clear(&r->logprob);
     return status;
-}
-
-void figure_add(struct run *r, const char *name, double value)
-{
-    const int64_t most = (int64_t)(sizeof r->figures / sizeof *r->figures);
-    if (r->n_figures < most) r->figures[r->n_figures++] = (struct rank_figure){name, value};
-}
-
-tare_status figures_settle(struct run *r, struct err *e)
-{
-    const int64_t n = r->n_figures;
-    double mine[32], *all;
-    int64_t *sizes;
-    TRY(arena_new(&r->arena, double, n * r->comm.size, &all, e));
-    TRY(arena_new(&r->arena, int64_t, r->comm.size, &sizes, e));
-    for (int64_t i = 0; i < n; i++) mine[i] = r->figures[i].value;
-    for (int k = 0; k < r->comm.size; k++) sizes[k] = n * (int64_t)sizeof *mine;
-    TRY(r->comm.gather(&r->comm, mine, sizes[0], all, sizes, e));
-    for (int64_t i = 0; i < n; i++) {
-        double most = all[i];
-        for (int k = 1; k < r->comm.size; k++) most = fmax(most, all[k * n + i]);
-        observe_set(r->observe, r->figures[i].name, most);
-    }
-    r->n_figures = 0;
-    return TARE_OK;
 }
