@@ -16,7 +16,7 @@ all: build cuda
 
 build:
 	@sh tools/needs.sh build
-	@cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR)) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF -DTARE_COMPLETE=ON $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR)) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -35,7 +35,7 @@ quickstart: build
 
 test:
 	@sh tools/needs.sh test
-	cmake -S . -B $(BUILD) -DBUILD_TESTING=ON -DTARE_WERROR=ON
+	cmake -S . -B $(BUILD) -DBUILD_TESTING=ON -DTARE_WERROR=ON -DTARE_COMPLETE=ON
 	cmake --build $(BUILD) -j $(JOBS)
 	cd $(BUILD) && ctest --output-on-failure
 
@@ -57,7 +57,7 @@ uninstall:
 
 deb:
 	@sh tools/needs.sh deb
-	cmake -S . -B $(BUILD)-deb -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr > $(BUILD)-deb.log || { cat $(BUILD)-deb.log; exit 1; }
+	cmake -S . -B $(BUILD)-deb -DBUILD_TESTING=OFF -DTARE_COMPLETE=ON -DCMAKE_INSTALL_PREFIX=/usr > $(BUILD)-deb.log || { cat $(BUILD)-deb.log; exit 1; }
 	@rm -f $(BUILD)-deb.log
 	cmake --build $(BUILD)-deb -j $(JOBS)
 	cd $(BUILD)-deb && cpack -G DEB

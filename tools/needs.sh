@@ -1,53 +1,131 @@
 #!/bin/sh
-# Looks for what building (or testing) needs; installs what is missing with apt-get where that is allowed, else prints the line to run.
-#   tools/needs.sh build|test|deb
+# Looks for what tools/needs.list asks for; installs what is missing with apt-get where that is allowed, else prints what to run.
+#   tools/needs.sh build|test|deb|ci all that the set needs
+#   tools/needs.sh --packages SET    only prints the packages of the set for this release, one a line
+#   tools/needs.sh --markdown SET    only prints the table of docs/install.md
+#   tools/needs.sh --missing SET     only prints what is missing: package and what for, one a line; exit status 1 when there is any
 set -eu
-need=""
-want() { # PACKAGE, then a command that succeeds when it is there
-    package=$1
+list=$(dirname "$0")/needs.list
+action=install
+case ${1:-} in
+--packages | --missing | --markdown)
+    action=${1#--}
     shift
-    "$@" > /dev/null 2>&1 || need="$need $package"
+    ;;
+esac
+case ${1:-build} in
+build) sets=" build " ;;
+test) sets=" build test " ;;
+deb) sets=" build deb " ;;
+ci) sets=" build test deb ci " ;;
+*)
+    echo "needs.sh: no set '$1'; build, test, deb or ci" >&2
+    exit 2
+    ;;
+esac
+# cmocka.h and pcre2.h want something before them.
+has_header() {
+    {
+        case $1 in
+        cmocka.h) printf '#include <%s>\n' setjmp.h stdarg.h stddef.h stdint.h ;;
+        pcre2.h) echo '#define PCRE2_CODE_UNIT_WIDTH 8' ;;
+        esac
+        echo "#include <$1>"
+    } | ${CC:-cc} -E - > /dev/null 2>&1
 }
-header() { echo "#include <$1>" | ${CC:-cc} -E -; }
-want gcc sh -c "command -v ${CC:-cc}"
-want make sh -c "command -v make"
-want cmake sh -c "command -v cmake"
-want pkg-config sh -c "command -v pkg-config"
-want libinih-dev header ini.h
-want libjansson-dev header jansson.h
-want libpcre2-dev sh -c 'printf "#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n" | ${CC:-cc} -E -'
-want libutf8proc-dev header utf8proc.h
-want libsqlite3-dev header sqlite3.h
-want libxxhash-dev header xxhash.h
-if [ "${1:-build}" = test ]; then
-    want python3 sh -c "command -v python3" # house rules (tests/structure.py)
-    want g++ sh -c "command -v ${CXX:-c++}" # the CUDA kernels run on the host
-    want libcmocka-dev sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -'
-    # the exact-arithmetic verifier is built where these are
-    want libflint-dev header flint/flint.h
-    want libflint-arb-dev header arb.h
-    want libcalcium-dev header ca.h
-fi
-if [ "${1:-build}" = deb ]; then
-    want dpkg-dev sh -c "command -v dpkg-shlibdeps"
-    want file sh -c "command -v file"
-fi
+found() { # CHECK
+    case $1 in
+    program:cc) command -v "${CC:-cc}" ;;
+    program:c++) command -v "${CXX:-c++}" ;;
+    program:*) command -v "${1#program:}" ;;
+    python:*) python3 -c "import ${1#python:}" ;;
+    header:*)
+        for header in $(echo "${1#header:}" | tr , ' '); do
+            ! has_header "$header" || return 0
+        done
+        return 1
+        ;;
+    esac > /dev/null 2>&1
+}
+# Lines "PACKAGE|CHECK|WHAT FOR" of the sets; PACKAGE keeps its question mark.
+rows() {
+    sed '/^#/d; s/ *| */|/g; s/ *$//' "$list" | while IFS='|' read -r package set _ check why; do
+        case $sets in *" $set "*) echo "$package|$check|$why" ;; esac
+    done
+}
+missing() {
+    rows | while IFS='|' read -r package check why; do
+        found "$check" || echo "$package|$check|$why"
+    done
+}
+exists_here() { apt-cache policy "$1" 2> /dev/null | grep 'Candidate:' | grep -qv '(none)'; }
+# The packages of rows on standard input, as this release has them.
+packages() {
+    while IFS='|' read -r package _; do
+        case $package in
+        *'?') ! exists_here "${package%\?}" || echo "${package%\?}" ;;
+        *) echo "$package" ;;
+        esac
+    done
+}
+explain() { # standard input: rows
+    while IFS='|' read -r package _ why; do printf '    %-18s %s\n' "${package%\?}" "$why"; done
+}
+
+case $action in
+markdown)
+    echo "| package | what for |"
+    echo "|---|---|"
+    rows | while IFS='|' read -r package _ why; do echo "| \`${package%\?}\` | $why |"; done
+    exit
+    ;;
+packages)
+    rows | packages
+    exit
+    ;;
+missing)
+    rows=$(missing)
+    [ -z "$rows" ] || echo "$rows" | explain
+    [ -z "$rows" ]
+    exit
+    ;;
+esac
+
+need=$(missing)
 [ -n "$need" ] || exit 0
-if [ "$(id -u)" = 0 ]; then
-    run=""
-elif sudo -n true 2> /dev/null; then
-    run="sudo"
-else
-    echo "missing packages. Run this, then try again:" >&2
-    echo "    sudo apt-get install$need" >&2
+if ! command -v apt-get > /dev/null; then
+    echo "missing (Debian's names of the packages; install what your system calls them):" >&2
+    echo "$need" | explain >&2
     exit 1
 fi
-echo "installing:$need"
-if ! $run apt-get install -y -qq --no-install-recommends $need > /dev/null 2>&1; then
+if [ "$(id -u)" = 0 ]; then
+    run="env"
+elif sudo -n true 2> /dev/null; then
+    run="sudo env"
+else
+    echo "missing packages:" >&2
+    echo "$need" | explain >&2
+    echo "Run this, then try again:" >&2
+    echo "    sudo apt-get install $(echo "$need" | packages | tr '\n' ' ')" >&2
+    exit 1
+fi
+install() {
+    # shellcheck disable=SC2046 # a list of words
+    $run DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(echo "$need" | packages)
+}
+# A new machine has no lists of packages, and then does not know which of them its release has.
+exists_here libjansson-dev || $run apt-get update -qq > /dev/null
+echo "installing: $(echo "$need" | packages | tr '\n' ' ')"
+if ! install > /dev/null 2>&1; then
     $run apt-get update -qq > /dev/null
-    if ! DEBIAN_FRONTEND=noninteractive $run apt-get install -y -qq --no-install-recommends $need > /dev/null; then
-        echo "apt-get could not install:$need" >&2
-        echo "install them by hand, then try again" >&2
+    if ! install > /dev/null; then
+        echo "apt-get could not install these; install them by hand, then try again:" >&2
+        echo "$need" | explain >&2
         exit 1
     fi
 fi
+need=$(missing)
+[ -n "$need" ] || exit 0
+echo "still missing after apt-get:" >&2
+echo "$need" | explain >&2
+exit 1

@@ -8,6 +8,7 @@
 #include "dist/device.h"
 #include "dist/process.h"
 #include "kernels.h"
+#include "needs.h"
 #include "observe/manifest.h"
 #include "plugin/plugin.h"
 
@@ -105,7 +106,7 @@ static void look_at_ranks(const struct config *c)
     if (comm_mpi_about(about, sizeof about, &e))
         row(ranks ? "bad" : "no", "mpi", "%s", e.message);
     else if (!in_path("mpirun"))
-        row(ranks ? "bad" : "no", "mpi", "%s, but mpirun is not in PATH (apt install openmpi-bin)", about);
+        row(ranks ? "bad" : "no", "mpi", "%s, but mpirun is not in PATH (apt-get install " NEEDS_MPI ")", about);
     else
         row("ok", "mpi", "%s%s", about, in_path("srun") ? ", mpirun, srun" : ", mpirun");
     if (comm_nccl_about(about, sizeof about, &e))
@@ -155,12 +156,30 @@ static tare_status visit(void *ctx, const char *path, const struct plugin *p, co
     return str_add(names, entry, -1, NULL);
 }
 
+/* Plugins of this project that are not there: left out when this was built, or lost since. */
+static void look_for_ours(const struct found *f)
+{
+    for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++) {
+        char entry[100];
+        bool there = false;
+        snprintf(entry, sizeof entry, " %.60s,", b->name);
+        for (int32_t kind = 1; kind < KINDS && !there; kind++) there = f->names[kind].size && strstr(f->names[kind].data, entry);
+        if (there) continue;
+        if (!b->built)
+            row("bad", "plugin", "%s/%s was left out of this build: apt-get install %s, then build again", b->folder, b->name,
+                b->needs);
+        else
+            row("bad", "plugin", "%s/%s.so is part of tare and cannot be used; build or install again", b->folder, b->name);
+    }
+}
+
 static void look_at_plugins(const struct config *c)
 {
     struct found f = {0};
     struct err e = {0};
     const struct plugin_search search = {.config_dir = c->file ? c->dir : NULL};
     if (plugin_list(&search, visit, &f, &e)) row("bad", "plugins", "%s", e.message);
+    if (f.n) look_for_ours(&f);
     for (int32_t kind = 1; kind < KINDS; kind++) {
         if (f.names[kind].size) row("ok", plugin_kind_name(kind), "%.*s", (int)f.names[kind].size - 2, f.names[kind].data + 1);
         str_free(&f.names[kind]);
@@ -195,6 +214,9 @@ static void look_at_rest(void)
     const char *shared = getenv("SHARED") ? getenv("SHARED") : "../shared";
     row(fs_is_dir(shared) ? "ok" : "no", "references", "%s%s", shared,
         fs_is_dir(shared) ? "" : " is not there; tests that compare with it are skipped");
+    const bool python = in_path("python3");
+    row(python ? "ok" : "no", "python", "%s",
+        python ? "python3 is in PATH" : "no python3 in PATH: verifier python cannot be used (apt-get install python3)");
     pcre2_config(PCRE2_CONFIG_VERSION, pcre);
     row("ok", "libraries", "jansson %s, pcre2 %s, utf8proc %s, sqlite %s, compiler %s", jansson_version_str(), pcre,
         utf8proc_version(), sqlite3_libversion(), __VERSION__);

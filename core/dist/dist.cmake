@@ -5,7 +5,7 @@ if(MPI_C_FOUND)
     target_link_libraries(tare_mpi PRIVATE MPI::MPI_C)
     install(TARGETS tare_mpi LIBRARY DESTINATION ${TARE_LIBRARIES} COMPONENT program)
 else()
-    message(STATUS "MPI: not found; several ranks need it (apt install libopenmpi-dev openmpi-bin)")
+    tare_left_out(mpi "several ranks (libtare_mpi.so)")
 endif()
 
 # NCCL of the system, of the CUDA toolkit, or of a Python wheel (-DNCCL_ROOT=.../site-packages/nvidia/nccl)

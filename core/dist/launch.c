@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,7 +126,8 @@ tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
     const char **argv = NULL;
     char number[24], exe[FS_PATH], note[] = "/tmp/tare-ranks-XXXXXX";
     if (!in_path("mpirun"))
-        FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt install openmpi-bin", (long long)ranks);
+        FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt-get install " NEEDS_MPI,
+             (long long)ranks);
     tare_status status = command(ranks, &text, &argv, number, exe, e);
     if (!status) {
         const int file = mkstemp(note);

@@ -8,6 +8,7 @@
 #include "dist/load_library.h"
 #include "dist/transport.h"
 #include "dist/watch.h"
+#include "needs.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -291,7 +292,7 @@ static tare_status load(struct transport **out, struct err *e)
                                        .symbol = TRANSPORT_SYMBOL,
                                        .abi = TRANSPORT_ABI,
                                        .missing = "there is no MPI for several ranks",
-                                       .advice = "install it (apt install libopenmpi-dev openmpi-bin) and build again"};
+                                       .advice = "install it (apt-get install " NEEDS_MPI ") and build again"};
     return library_open(&mpi, (void **)out, e);
 }
 

@@ -29,6 +29,18 @@ static unsigned fp_control(void)
 #endif
 }
 
+/* What to install when the libraries of one of our own plugins are missing; "" of others. */
+static void advice(const char *path, char *text, size_t room)
+{
+    const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    text[0] = 0;
+    for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++) {
+        const size_t n = strlen(b->name);
+        if (b->needs && !strncmp(file, b->name, n) && !strcmp(file + n, ".so"))
+            snprintf(text, room, "; it needs the libraries of %s (apt-get install)", b->needs);
+    }
+}
+
 /* dlopen and the entry point; what they change in the process is put back. An object that was linked with -ffast-math by an older gcc
  * turns on flush-to-zero for the thread that loads it. */
 static tare_status open_guarded(const char *path, const tare_plugin **out, struct err *e)
@@ -54,7 +66,11 @@ static tare_status open_guarded(const char *path, const tare_plugin **out, struc
         log_warn("%s: changed the floating-point mode while it was loaded; put back (was it linked with -ffast-math?)", path);
     if (locale_changed) log_warn("%s: changed the locale while it was loaded; put back", path);
 
-    if (!handle) FAIL(e, TARE_E_PLUGIN, "%s: the dynamic loader refuses it: %s", path, why ? why : "no reason given");
+    if (!handle) {
+        char help[400];
+        advice(path, help, sizeof help);
+        FAIL(e, TARE_E_PLUGIN, "%s: the dynamic loader refuses it: %s%s", path, why ? why : "no reason given", help);
+    }
     if (!entry) FAIL(e, TARE_E_PLUGIN, "%s: exports no function tare_plugin_v1", path);
     error.message[sizeof error.message - 1] = 0;
     if (!*out)

@@ -46,6 +46,15 @@ struct plugin_search {
     const char *config_dir; /* its "plugins" folder; NULL: none */
 };
 
+/* The plugins of this project, whether or not this build has them. Ends with a NULL name. */
+struct plugin_builtin {
+    const char *folder; /* "verifiers" */
+    const char *name;
+    const char *needs; /* Debian's packages beside those of the engine; NULL: none */
+    bool built;
+};
+extern const struct plugin_builtin PLUGIN_BUILTINS[];
+
 /* name: a name on the search path ("grpo"), or a file (with a '/' or ending in .so). A file with several plugins of the kind:
  * "FILE.so:NAME". Errors: TARE_E_NOT_FOUND with the folders looked at and the nearest names; TARE_E_VERSION, TARE_E_CORRUPT,
  * TARE_E_PLUGIN with what is wrong with the file. */

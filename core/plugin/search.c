@@ -113,13 +113,27 @@ static bool look_near(void *ctx, const char *folder)
     return false;
 }
 
+/* A plugin of this project that this build lacks. */
+static const struct plugin_builtin *left_out(const char *name)
+{
+    for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++)
+        if (!b->built && !strcmp(b->name, name)) return b;
+    return NULL;
+}
+
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e)
 {
     struct hunt h = {.name = name, .path = path, .distance = 3 + (int64_t)strlen(name) / 6};
     plugin_folders(search, kind, look, &h);
     if (!h.found) plugin_folders(search, kind, look_near, &h);
     tare_status status = TARE_OK;
-    if (!h.found) {
+    const struct plugin_builtin *missing = h.found ? NULL : left_out(name);
+    if (missing) {
+        status =
+            err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+                    "%s %s was left out of this build, because what it needs was missing; apt-get install %s, then build again",
+                    plugin_kind_name(kind), name, missing->needs);
+    } else if (!h.found) {
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
                          "no %s named '%s'%s%s%s; looked for %s.so in %s; set TARE_PLUGIN_PATH or give a file",
                          plugin_kind_name(kind), name, h.near[0] ? "; did you mean " : "", h.near, h.near[0] ? "?" : "", name,

@@ -1,5 +1,6 @@
-# FLINT 3 holds Arb, Antic and Calcium; before it they are libraries of their own (Debian 12: libflint-dev libflint-arb-dev libantic-dev
-# libcalcium-dev). Without them everything but this plugin is built.
+# FLINT 3 holds Arb, Antic and Calcium; before it they are libraries of their own (tools/needs.list). Without them everything but this plugin is
+# built.
+set(PLUGIN_PART math)
 find_library(FLINT_LIBRARY flint)
 find_library(ARB_LIBRARY NAMES flint-arb arb)
 find_library(ANTIC_LIBRARY antic)
@@ -15,6 +16,5 @@ elseif(FLINT_LIBRARY AND ARB_LIBRARY AND ANTIC_LIBRARY AND CALCIUM_LIBRARY AND C
     set(MATH_LIBRARIES ${CALCIUM_LIBRARY} ${ANTIC_LIBRARY} ${ARB_LIBRARY} ${FLINT_LIBRARY} ${MPFR_LIBRARY} ${GMP_LIBRARY})
 else()
     set(PLUGIN_OK FALSE)
-    message(STATUS "verifier math: not built, FLINT, Arb, Antic and Calcium are missing "
-        "(apt-get install libflint-dev libflint-arb-dev libantic-dev libcalcium-dev)")
+    tare_left_out(math "verifier math")
 endif()

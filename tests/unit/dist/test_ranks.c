@@ -310,9 +310,8 @@ static void says_what_to_install(void **state)
     char folder[] = "/tmp/ranks_XXXXXX";
     assert_non_null(mkdtemp(folder));
     run(&o, "sh -c 'cp %s %s/program && RANKS=2 %s/program rank steps'; rm -r %s", exe, folder, folder, folder);
-    if (!strstr(
-            o.text,
-            "there is no MPI for several ranks (libtare_mpi.so is not beside the program); install it (apt install libopenmpi-dev"))
+    if (!strstr(o.text, "there is no MPI for several ranks (libtare_mpi.so is not beside the program); install it (apt-get install "
+                        "libopenmpi-dev"))
         fail_msg("%s", o.text);
 }
 
