@@ -1,8 +1,8 @@
 /* tare bench step|train|generate: a whole stage on a model, every kernel of it timed and set beside what the machine can do. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "bench.h"
-#include "cli.h"
+#include "cli/bench.h"
+#include "cli/cli.h"
 #include "config/config.h"
 #include "engine/engine.h"
 
@@ -11,16 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-static const char USAGE[] = "usage: tare bench step|train|generate MODEL [--json] [key=value ...]\n"
-                            "  step      sampling and policy update: rollout.prompts x rollout.group_size, `prompt` random tokens "
-                            "and rollout.max_new_tokens new ones each\n"
-                            "  train     one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
-                            "  generate  rollout.prompts completions of one prompt each\n"
-                            "  MODEL     a Hugging Face folder, or `tiny`, `smollm2`: new models of that shape\n"
-                            "  prompt=64 tokens of a prompt; rounds=3 rounds behind the first, of which the median is shown; all "
-                            "other keys are the configuration's\n"
-                            "  --json    one JSON object in place of the tables\n";
 
 enum { PHASES = 2, MAX_ROUNDS = 64 };
 struct phase { /* one stage of a round */
@@ -356,10 +346,7 @@ int bench_stage(int argc, char **argv)
 {
     struct err e = {0};
     struct stage *s;
-    if (argc < 3 || !strcmp(argv[2], "--help")) {
-        fputs(USAGE, argc < 3 ? stderr : stdout);
-        return argc < 3 ? 2 : 0;
-    }
+    if (argc < 3) return cli_usage(bench_usage);
     if (mem_new((int64_t)sizeof *s, (void **)&s, &e)) {
         log_error(&e);
         return 1;

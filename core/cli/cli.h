@@ -1,31 +1,41 @@
-/* One function a verb of the command line, one file each: cmd_VERB.c. argv[0] is the verb. Returns the exit status:
- * 0 ok, 1 failed, 2 usage, 3 configuration, 130 interrupted. */
+/* The verbs of the command line: name, arguments and purpose as `tare --help` prints them. A verb is a line here and a file cmd_VERB.c, with the
+ * text of `tare VERB --help` in VERB_usage and the verb itself in cmd_VERB: argv[0] is its name; it returns the exit status: 0 ok, 1 failed, 2 usage,
+ * 3 configuration, 130 interrupted. */
 #ifndef TARE_CORE_CLI_H
 #define TARE_CORE_CLI_H
 
 #include "base/err.h"
 
-int cmd_train(int argc, char **argv);
-int cmd_sft(int argc, char **argv);
-int cmd_eval(int argc, char **argv);
-int cmd_sweep(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_watch(int argc, char **argv);
-int cmd_plan(int argc, char **argv);
-int cmd_generate(int argc, char **argv);
-int cmd_score(int argc, char **argv);
-int cmd_estimate(int argc, char **argv);
-int cmd_verify(int argc, char **argv);
-int cmd_tokenize(int argc, char **argv);
-int cmd_detokenize(int argc, char **argv);
-int cmd_chat(int argc, char **argv);
-int cmd_codebook(int argc, char **argv);
-int cmd_cluster(int argc, char **argv);
-int cmd_embed(int argc, char **argv);
-int cmd_plugin(int argc, char **argv);
-int cmd_config(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_data(int argc, char **argv);
+#define VERBS(X)                                                                                                                   \
+    X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume goes on from the last checkpoint")       \
+    X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume")                                      \
+    X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions")                                                         \
+    X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals")                \
+    X(report, "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots")                                             \
+    X(watch, "RUN", "a run's signals, live in the terminal")                                                                       \
+    X(plan, "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated")                         \
+    X(generate, "MODEL [key=value ...]", "questions in, completions out (JSON lines)")                                             \
+    X(score, "MODEL", "token ids in, logprobs and entropies out")                                                                  \
+    X(estimate, "PLUGIN [key=value ...]", "groups of rewards in, advantages out; --replay RUN --step N")                           \
+    X(verify, "PLUGIN [key=value ...]", "completions and answers in, rewards and verdicts out")                                    \
+    X(tokenize, "MODEL", "text in, token ids out")                                                                                 \
+    X(detokenize, "MODEL", "token ids in, text out")                                                                               \
+    X(chat, "MODEL [template=FILE]", "messages in, the rendered prompt out")                                                       \
+    X(codebook, "ENCODER --clusters K -o FILE", "train a codebook from a corpus; inspect FILE")                                    \
+    X(cluster, "CODEBOOK [...]", "text in, cluster and distance out")                                                              \
+    X(embed, "ENCODER [key=value ...]", "text in, embedding out")                                                                  \
+    X(plugin, "list | info P | check P | new KIND NAME", "what plugins there are, and whether they keep the contract")             \
+    X(config, "check CONFIG | dump CONFIG | docs", "the resolved configuration; every key explained")                              \
+    X(data, "check FILE", "rows that cannot be trained on, with a reason each")                                                    \
+    X(doctor, "[CONFIG]", "what this machine and this build have")                                                                 \
+    X(bench, "[pattern]", "kernels and stages against the machine's peaks")
+
+#define DECLARE_VERB(NAME, ARGUMENTS, WHAT)                                                                                        \
+    extern const char NAME##_usage[];                                                                                              \
+    int cmd_##NAME(int argc, char **argv);
+VERBS(DECLARE_VERB)
+
+/* Prints usage on standard error; the exit status 2. */
+int cli_usage(const char *usage);
 
 #endif

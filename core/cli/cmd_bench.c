@@ -9,15 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char bench_usage[] =
     "usage: tare bench [PATTERN] [--isa NAME|all] [--threads N]\n"
-    "       tare bench step|train|generate MODEL [--json] [key=value ...]   whole stages; tare bench step --help\n"
+    "       tare bench step|train|generate MODEL [--json] [key=value ...]   whole stages\n"
     "  PATTERN      only cases whose name contains it, e.g. \"matmul\", \"smollm2\", \"T=1024\"\n"
     "  --isa NAME   ref, avx2, avx512 or avx512bf16 in place of the fastest; all: every one this machine has\n"
     "  --threads N  0 or absent: one for each core\n"
     "A line a case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
     "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, "
-    "several by the clock.\n";
+    "several by the clock.\n"
+    "\ntare bench step|train|generate MODEL [--json] [key=value ...]\n"
+    "  step      sampling and policy update: rollout.prompts x rollout.group_size, `prompt` random tokens "
+    "and rollout.max_new_tokens new ones each\n"
+    "  train     one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
+    "  generate  rollout.prompts completions of one prompt each\n"
+    "  MODEL     a Hugging Face folder, or `tiny`, `smollm2`: new models of that shape\n"
+    "  prompt=64 tokens of a prompt; rounds=3 rounds behind the first, of which the median is shown; all "
+    "other keys are the configuration's\n"
+    "  --json    one JSON object in place of the tables\n";
 
 enum { RUNS = 15 };
 #define RUN_SECONDS 0.0015 /* shorter than a time slice: the best of many is then undisturbed */
@@ -111,10 +120,6 @@ static int run_all(struct bench *s)
 static int arguments(struct bench *s, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) {
-            fputs(USAGE, stdout);
-            return 1;
-        }
         if (!strcmp(argv[i], "--isa") && i + 1 < argc) {
             s->isa = argv[++i];
         } else if (!strcmp(argv[i], "--threads") && i + 1 < argc) {

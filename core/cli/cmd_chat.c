@@ -38,13 +38,13 @@ static tare_status chat_line(void *ctx, const json_t *object, const char *where,
     return TARE_OK;
 }
 
+const char chat_usage[] =
+    "usage: tare chat MODEL [template=FILE]   reads {\"messages\":[...],\"add_generation_prompt\":true}, writes {\"text\"}\n";
+
 int cmd_chat(int argc, char **argv)
 {
-    static const char usage[] =
-        "usage: tare chat MODEL [template=FILE]   reads {\"messages\":[...],\"add_generation_prompt\":true}, writes {\"text\"}\n";
-    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout), 0;
     if (argc < 2 || argc > 3 || argv[1][0] == '-' || (argc == 3 && strncmp(argv[2], "template=", 9) != 0))
-        return fputs(usage, stderr), 2;
+        return cli_usage(chat_usage);
     struct err e = {0};
     struct chatting k = {0};
     tare_status status = chat_load(argv[1], argc == 3 ? argv[2] + 9 : NULL, &k.chat, &e);

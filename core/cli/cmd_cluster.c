@@ -11,7 +11,7 @@
 
 enum { CHUNK = 1024 };
 
-static const char USAGE[] =
+const char cluster_usage[] =
     "usage: tare cluster CODEBOOK [key=value ...] [--encoder NAME [key=value ...]] [--fit FILE] [--threads N]\n"
     "  CODEBOOK   a codebook plugin, or a codebook's file (*.safetensors)\n"
     "  reads      {\"text\"} a line (\"question\" is taken too; codebooks of rows see the whole line)\n"
@@ -190,8 +190,6 @@ static int read_words(int argc, char **argv, struct words *w)
 
 int cmd_cluster(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(USAGE, stdout) < 0;
     const char **room = calloc(2 * (size_t)argc + 2, sizeof *room);
     struct err e = {0};
     if (!room) return 1;
@@ -199,7 +197,7 @@ int cmd_cluster(int argc, char **argv)
     const int bad = read_words(argc, argv, &w);
     if (bad) {
         if (bad < argc) fprintf(stderr, "tare cluster: %s was not expected\n", argv[bad]);
-        fputs(USAGE, stderr);
+        fputs(cluster_usage, stderr);
         free(room);
         return 2;
     }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char codebook_usage[] =
     "usage: tare codebook ENCODER [key=value ...] --clusters K -o FILE < CORPUS\n"
     "       tare codebook --embeddings EMB.safetensors --clusters K -o FILE\n"
     "       tare codebook assign FILE --embeddings EMB.safetensors -o OUT.safetensors\n"
@@ -192,8 +192,6 @@ static tare_status run(const struct codebook_words *w, struct err *e)
 
 int cmd_codebook(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(USAGE, stdout) < 0;
     struct err e = {0};
     struct codebook_words w = {.identity = "", .options = {.restarts = 10, .iterations = 300}, .nearest = 3, .sample = 1000};
     w.settings = calloc((size_t)argc + 1, sizeof *w.settings);
@@ -204,7 +202,7 @@ int cmd_codebook(int argc, char **argv)
             log_error(&e);
         else if (bad < argc)
             fprintf(stderr, "tare codebook: %s was not expected\n", argv[bad]);
-        if (!e.code) fputs(USAGE, stderr);
+        if (!e.code) fputs(codebook_usage, stderr);
         free(w.settings);
         return 2;
     }

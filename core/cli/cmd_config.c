@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char config_usage[] =
     "usage: tare config check CONFIG [section.key=value ...]   read and check; nothing is printed but errors\n"
     "       tare config dump CONFIG [section.key=value ...]    print every key with the value it would have\n"
     "       tare config docs [--md]                            explain every key, as plain text or Markdown\n";
@@ -47,14 +47,12 @@ int cmd_config(int argc, char **argv)
 {
     struct err e = {0};
     tare_status status;
-    if (argc > 1 && !strcmp(argv[1], "--help")) return fputs(USAGE, stdout) < 0;
     if (argc > 2 && (!strcmp(argv[1], "check") || !strcmp(argv[1], "dump"))) {
         status = check_or_dump(argv[1][0] == 'd', argv[2], (const char *const *)argv + 3, argc - 3, &e);
     } else if (argc > 1 && !strcmp(argv[1], "docs") && (argc == 2 || (argc == 3 && !strcmp(argv[2], "--md")))) {
         status = docs(argc == 3, &e);
     } else {
-        fputs(USAGE, stderr);
-        return 2;
+        return cli_usage(config_usage);
     }
     if (status) log_error(&e);
     return err_exit_code(status);

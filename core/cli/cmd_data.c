@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char data_usage[] =
     "usage: tare data check FILE [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] [write=OUT]\n"
     "Writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on: no valid row, a duplicate, and with\n"
     "  verifier=NAME            an answer that the verifier cannot read, or does not find equal to itself\n"
@@ -192,9 +192,7 @@ static void close_checker(struct checker *k)
 int cmd_data(int argc, char **argv)
 {
     struct arguments a;
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
-    if (argc < 3 || strcmp(argv[1], "check") != 0 || !parse(argc, argv, &a)) return fputs(USAGE, stderr), 2;
+    if (argc < 3 || strcmp(argv[1], "check") != 0 || !parse(argc, argv, &a)) return cli_usage(data_usage);
     struct err e = {0};
     struct arena arena;
     struct checker k = {0};

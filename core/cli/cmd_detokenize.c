@@ -47,16 +47,16 @@ static tare_status detokenize_line(void *ctx, const json_t *object, const char *
     return TARE_OK;
 }
 
+const char detokenize_usage[] =
+    "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are no UTF-8 "
+    "become U+FFFD\n";
+
 int cmd_detokenize(int argc, char **argv)
 {
-    static const char usage[] =
-        "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are no UTF-8 "
-        "become U+FFFD\n";
     struct detokenizing k = {0};
-    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout), 0;
     k.skip_special = argc == 3 && !strcmp(argv[2], "skip_special=true");
     if (argc < 2 || argv[1][0] == '-' || argc > 3 || (argc == 3 && !k.skip_special && strcmp(argv[2], "skip_special=false") != 0))
-        return fputs(usage, stderr), 2;
+        return cli_usage(detokenize_usage);
     struct err e = {0};
     tare_status status = tokenizer_load(argv[1], &k.tokenizer, &e);
     if (!status) status = json_each_line(stdin, "standard input", detokenize_line, &k, &e);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
-static const char USAGE[] =
+const char doctor_usage[] =
     "usage: tare doctor [CONFIG [section.key=value ...]]\n"
     "Lists what this machine and this build have: CPU and kernels, memory, GPU, MPI, plugins, disk space, libraries.\n"
     "With CONFIG, the device and the disk are those that it names. The exit status is 1 when something needed is missing.\n";
@@ -226,11 +226,7 @@ int cmd_doctor(int argc, char **argv)
 {
     struct err e = {0};
     struct config c;
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) return fputs(USAGE, stdout) < 0;
-    if (argc > 1 && argv[1][0] == '-') {
-        fputs(USAGE, stderr);
-        return 2;
-    }
+    if (argc > 1 && argv[1][0] == '-') return cli_usage(doctor_usage);
     const bool file = argc > 1 && !strchr(argv[1], '=');
     const tare_status status = config_load(&c, file ? argv[1] : NULL, (const char *const *)argv + 1 + file, argc - 1 - file, &e);
     if (status) {

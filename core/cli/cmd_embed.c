@@ -11,7 +11,7 @@
 
 enum { CHUNK = 4096 /* lines at a time */, PRINTED = 16 /* parts in which they are printed */ };
 
-static const char USAGE[] =
+const char embed_usage[] =
     "usage: tare embed ENCODER [key=value ...] [--codebook FILE] [--threads N]\n"
     "  reads   {\"text\"} a line (\"question\" is taken too)\n"
     "  writes  {\"embedding\":[D]} a line (with \"id\" where the input has one), in the order of the input\n"
@@ -125,11 +125,6 @@ int cmd_embed(int argc, char **argv)
     if (!settings) return 1;
     int bad = 0;
     for (int i = 1; i < argc && !bad; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(USAGE, stdout);
-            free(settings);
-            return 0;
-        }
         if (!strcmp(argv[i], "--codebook") && i + 1 < argc)
             codebook = argv[++i];
         else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
@@ -145,7 +140,7 @@ int cmd_embed(int argc, char **argv)
     }
     if (bad) fprintf(stderr, "tare embed: %s was not expected\n", argv[bad]);
     if (bad || !name || str_to_int(threads, &n_threads, &e) || n_threads < 0 || n_threads > 4096) {
-        fputs(USAGE, stderr);
+        fputs(embed_usage, stderr);
         free(settings);
         return 2;
     }

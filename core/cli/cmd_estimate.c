@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char estimate_usage[] =
     "usage: tare estimate PLUGIN [clusters=K] [key=value ...] [--load FILE] [--save FILE]\n"
     "                                                            steps as JSON lines on standard input\n"
     "       tare estimate --replay RUN --step N                  a run's step again, compared with its dump bit for bit\n"
@@ -243,7 +243,7 @@ static tare_status replay(const char *run, int64_t number, struct err *e)
 
 static int usage(const char *what, const char *which)
 {
-    fprintf(stderr, "tare: estimate: %s%s\n%s", what, which, USAGE);
+    fprintf(stderr, "tare: estimate: %s%s\n%s", what, which, estimate_usage);
     return 2;
 }
 
@@ -258,7 +258,6 @@ int cmd_estimate(int argc, char **argv)
     struct err e = {0};
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) return fputs(USAGE, stdout) < 0;
         size_t k = 0;
         while (k < 4 && strcmp(a, options[k].option)) k++;
         if (k < 4) {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char eval_usage[] =
     "usage: tare eval CONFIG [section.key=value ...]\n"
     "       tare eval CONFIG --checkpoints RUN [...] [--steps 0,30,60] [--estimate-samples 16] [--base MODEL] [section.key=value "
     "...]\n"
@@ -60,7 +60,6 @@ static int parse(struct arguments *a, int argc, char **argv)
     struct err e = {0};
     *a = (struct arguments){.steps = {.estimate_samples = 16, .figure = report_difficulty}};
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0 ? 2 : 1;
         if (is_option(argv[i]) && i + 1 < argc) {
             const tare_status s = option(a, argv[i], argv[i + 1], &e);
             if (s) return log_error(&e), err_exit_code(s) + 1;
@@ -70,10 +69,10 @@ static int parse(struct arguments *a, int argc, char **argv)
         } else if (argv[i][0] != '-' && strchr(argv[i], '=') && a->n < 256) {
             a->overrides[a->n++] = argv[i];
         } else {
-            return fputs(USAGE, stderr), 3;
+            return cli_usage(eval_usage) + 1;
         }
     }
-    if (!a->file || (!a->steps.n_runs && (a->steps.n_steps || a->steps.base))) return fputs(USAGE, stderr), 3;
+    if (!a->file || (!a->steps.n_runs && (a->steps.n_steps || a->steps.base))) return cli_usage(eval_usage) + 1;
     return 0;
 }
 

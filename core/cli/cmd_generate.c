@@ -13,7 +13,7 @@
 
 enum { AUTO_BATCH = 256, BATCHES = 4 }; /* input is read until that many batches of completions are due */
 
-static const char USAGE[] =
+const char generate_usage[] =
     "usage: tare generate MODEL [key=value ...]\n\n"
     "Reads one prompt a line: {\"id\",\"question\"} or {\"id\",\"messages\"} (rendered as data.prompt "
     "says), {\"id\",\"text\"} (encoded as\n"
@@ -338,14 +338,7 @@ int cmd_generate(int argc, char **argv)
 {
     struct err e = {0};
     struct generator g = {0};
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(USAGE, stdout);
-        return 0;
-    }
-    if (argc < 2) {
-        fputs(USAGE, stderr);
-        return 2;
-    }
+    if (argc < 2) return cli_usage(generate_usage);
     for (int i = 2; i < argc; i++) {
         if (strchr(argv[i], '=')) continue;
         if (!strcmp(argv[i], "--stats")) {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char plan_usage[] =
     "usage: tare plan CONFIG [--json] [--measure] [plan.key=value ...] [section.key=value ...]\n"
     "Memory by class and rank, capacity of the key/value cache, bytes on the wire and time by stage, and whether it fits; nothing "
     "is\n"
@@ -171,13 +171,12 @@ int cmd_plan(int argc, char **argv)
     for (int i = 1; !status && i < argc; i++) {
         const char *equals = strchr(argv[i], '='), *dot = strchr(argv[i], '.');
         const bool ours = equals && (!strncmp(argv[i], "plan.", 5) || !dot || dot > equals);
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
         if (!strcmp(argv[i], "--json"))
             r.json = true;
         else if (!strcmp(argv[i], "--measure"))
             r.measure = true;
         else if (argv[i][0] == '-' || (equals ? n == 256 : file != NULL))
-            return fputs(USAGE, stderr), 2;
+            return cli_usage(plan_usage);
         else if (!equals)
             file = argv[i];
         else if (ours)
@@ -186,7 +185,7 @@ int cmd_plan(int argc, char **argv)
         else
             overrides[n++] = argv[i];
     }
-    if (!status && !file) return fputs(USAGE, stderr), 2;
+    if (!status && !file) return cli_usage(plan_usage);
     if (!status) status = run(&r, file, overrides, n, &fits, &e);
     if (status) log_error(&e);
     return status ? err_exit_code(status) : fits == 0;

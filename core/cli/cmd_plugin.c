@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char plugin_usage[] =
     "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
@@ -162,7 +162,7 @@ static tare_status resolve(const char *name, char found[FS_PATH], const char **p
 
 static int check_usage(const char *what)
 {
-    fprintf(stderr, "tare: plugin check: %s\n%s", what, USAGE);
+    fprintf(stderr, "tare: plugin check: %s\n%s", what, plugin_usage);
     return 2;
 }
 
@@ -220,9 +220,9 @@ static int make_new(int argc, char **argv)
     if (argc == 6 && !strcmp(argv[4], "--lang"))
         language = argv[5];
     else if (argc != 4)
-        return fputs(USAGE, stderr), 2;
+        return cli_usage(plugin_usage);
     while (kind <= TARE_CODEBOOK && strcmp(argv[2], plugin_kind_name(kind))) kind++;
-    if (kind > TARE_CODEBOOK) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], USAGE), 2;
+    if (kind > TARE_CODEBOOK) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], plugin_usage), 2;
     const tare_status status = plugin_template(kind, argv[3], language, &e);
     if (status) {
         log_error(&e);
@@ -236,9 +236,6 @@ int cmd_plugin(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "", *name = NULL;
     enum plugin_format format = PLUGIN_TEXT;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(USAGE, stdout) < 0;
-    }
     if (!strcmp(verb, "check")) return check(argc, argv);
     if (!strcmp(verb, "new")) return make_new(argc, argv);
     for (int i = 2; i < argc; i++) {
@@ -249,11 +246,11 @@ int cmd_plugin(int argc, char **argv)
         else if (!strcmp(argv[i], "--md"))
             format = PLUGIN_MARKDOWN;
         else if (argv[i][0] == '-' || name)
-            return fprintf(stderr, "tare: plugin %s: unexpected '%s'\n%s", verb, argv[i], USAGE), 2;
+            return fprintf(stderr, "tare: plugin %s: unexpected '%s'\n%s", verb, argv[i], plugin_usage), 2;
         else
             name = argv[i];
     }
     if (!strcmp(verb, "list") && !name && format != PLUGIN_INI) return list(format);
     if (!strcmp(verb, "info") && name) return info(name, format);
-    return fputs(USAGE, stderr), 2;
+    return cli_usage(plugin_usage);
 }

@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-static const char USAGE[] =
+const char report_usage[] =
     "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--png DIR]\n"
     "One self-contained HTML file: the training signals of runs, or of a sweep's variants over seeds with its table.\n"
     "  -o FILE      default: report.html in the (first) folder\n"
@@ -166,7 +166,6 @@ int cmd_report(int argc, char **argv)
     const char *paths[PATHS], *file = NULL, *png = NULL;
     int64_t n = 0;
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
         if (!strcmp(argv[i], "-o") && i + 1 < argc)
             file = argv[++i];
         else if (!strcmp(argv[i], "--png") && i + 1 < argc)
@@ -174,9 +173,9 @@ int cmd_report(int argc, char **argv)
         else if (argv[i][0] != '-' && n < PATHS)
             paths[n++] = argv[i];
         else
-            return fputs(USAGE, stderr), 2;
+            return cli_usage(report_usage);
     }
-    if (!n) return fputs(USAGE, stderr), 2;
+    if (!n) return cli_usage(report_usage);
     const tare_status status = write_report(paths, n, file, png, &e);
     if (status) log_error(&e);
     return err_exit_code(status);

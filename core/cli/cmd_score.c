@@ -24,12 +24,12 @@ struct score {
     int64_t *len;
 };
 
-static const char USAGE[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n\n"
-                            "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given "
-                            "tokens 0..t, in nats, under the softmax at\n"
-                            "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is "
-                            "needed. Up to `batch` lines are\n"
-                            "computed together; the numbers do not depend on it. threads=0: one for each core.\n";
+const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n\n"
+                           "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given "
+                           "tokens 0..t, in nats, under the softmax at\n"
+                           "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is "
+                           "needed. Up to `batch` lines are\n"
+                           "computed together; the numbers do not depend on it. threads=0: one for each core.\n";
 
 /* ---- a batch of lines */
 static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)
@@ -254,14 +254,7 @@ int cmd_score(int argc, char **argv)
     struct err e = {0};
     struct options o;
     struct score s = {0};
-    if (argc > 1 && !strcmp(argv[1], "--help")) {
-        fputs(USAGE, stdout);
-        return 0;
-    }
-    if (argc < 2) {
-        fputs(USAGE, stderr);
-        return 2;
-    }
+    if (argc < 2) return cli_usage(score_usage);
     arena_init(&s.lines, "score lines");
     arena_init(&s.work, "score");
     tare_status status = parse_options(argc, argv, &o, &e);

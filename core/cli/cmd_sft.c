@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static const char USAGE[] =
+const char sft_usage[] =
     "usage: tare sft CONFIG [--resume] [section.key=value ...]\n"
     "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
     "  --resume   go on from the last complete checkpoint, in SFT.OUT.training\n"
@@ -17,8 +17,7 @@ int cmd_sft(int argc, char **argv)
     struct err e = {0};
     struct config c;
     struct arguments a;
-    if (!arguments_read(argc, argv, &a)) return fputs(USAGE, stderr), 2;
-    if (a.help) return fputs(USAGE, stdout) < 0;
+    if (!arguments_read(argc, argv, &a)) return cli_usage(sft_usage);
     tare_status status = config_load(&c, a.file, a.overrides, a.n, &e);
     if (!status) {
         status = sft_run(&c, a.resume ? SFT_RESUME : SFT_NEW, &e);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char sweep_usage[] =
     "usage: tare sweep CONFIG [section.key=value ...] [--retry] [--dry-run] [--slurm]\n"
     "       tare sweep CONFIG --table [--metric NAME] [--baseline key=value[,...]] [--csv]\n"
     "       tare sweep --suggest PLUGIN\n"
@@ -125,9 +125,7 @@ int cmd_sweep(int argc, char **argv)
     struct err e = {0};
     struct arguments a = {.cell = -1};
     struct str out = {0};
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help")) return fputs(USAGE, stdout) < 0;
-    if (!parse(argc, argv, &a, &e)) return fputs(USAGE, stderr), 2;
+    if (!parse(argc, argv, &a, &e)) return cli_usage(sweep_usage);
     tare_status status = run(&a, &out, &e);
     if (!status && out.size && (fwrite(out.data, 1, (size_t)out.size, stdout) != (size_t)out.size || fflush(stdout)))
         status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");

@@ -29,13 +29,12 @@ static tare_status tokenize_line(void *ctx, const json_t *object, const char *wh
     return TARE_OK;
 }
 
+const char tokenize_usage[] =
+    "usage: tare tokenize MODEL   reads {\"text\"}, writes {\"ids\"}; MODEL is a folder with tokenizer.json\n";
+
 int cmd_tokenize(int argc, char **argv)
 {
-    static const char usage[] =
-        "usage: tare tokenize MODEL   reads {\"text\"}, writes {\"ids\"}; MODEL is a folder with tokenizer.json\n";
-    const bool help = argc == 2 && !strcmp(argv[1], "--help");
-    if (argc != 2 || (argv[1][0] == '-' && !help)) return fputs(usage, stderr), 2;
-    if (help) return fputs(usage, stdout), 0;
+    if (argc != 2 || argv[1][0] == '-') return cli_usage(tokenize_usage);
     struct err e = {0};
     struct tokenizing k = {0};
     tare_status status = tokenizer_load(argv[1], &k.tokenizer, &e);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char USAGE[] =
+const char train_usage[] =
     "usage: tare train CONFIG [--resume] [section.key=value ...]\n"
     "Reinforcement learning with verifiable rewards, as CONFIG says (`tare config docs` explains every key).\n"
     "  --resume   go on from the last complete checkpoint of run.dir\n"
@@ -20,8 +20,7 @@ int cmd_train(int argc, char **argv)
     struct err e = {0};
     struct config c;
     struct arguments a;
-    if (!arguments_read(argc, argv, &a)) return fputs(USAGE, stderr), 2;
-    if (a.help) return fputs(USAGE, stdout) < 0;
+    if (!arguments_read(argc, argv, &a)) return cli_usage(train_usage);
     signals_catch();
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     bool done;

@@ -9,7 +9,7 @@
 
 enum { CHUNK = 512, EXTRACT = 4096 };
 
-static const char USAGE[] =
+const char verify_usage[] =
     "usage: tare verify PLUGIN [key=value ...] [--explain] [--threads N] [--timeout SECONDS]\n"
     "  reads   {\"id\",\"completion\",\"answer\"} a line (pred is taken for completion, gold for answer; other fields are the "
     "row)\n"
@@ -151,7 +151,7 @@ end:
 
 static int usage(const char *what, const char *word)
 {
-    fprintf(stderr, "tare: verify: %s %s\n%s", what, word, USAGE);
+    fprintf(stderr, "tare: verify: %s %s\n%s", what, word, verify_usage);
     return 2;
 }
 
@@ -167,11 +167,6 @@ int cmd_verify(int argc, char **argv)
     int code = 0;
     for (int i = 1; i < argc && !code; i++) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
-            fputs(USAGE, stdout);
-            mem_free(settings);
-            return 0;
-        }
         if (!strcmp(a, "--isolate"))
             o.processes = true;
         else if (!strcmp(a, "--explain"))

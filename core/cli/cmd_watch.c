@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char USAGE[] =
+const char watch_usage[] =
     "usage: tare watch RUN\n"
     "The signals of a run, redrawn every second on a terminal until Ctrl-C; once where standard output is none.\n";
 
@@ -45,8 +45,7 @@ int cmd_watch(int argc, char **argv)
 {
     struct err e = {0};
     struct str out = {0};
-    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(USAGE, stdout) < 0;
-    if (argc != 2 || argv[1][0] == '-') return fputs(USAGE, stderr), 2;
+    if (argc != 2 || argv[1][0] == '-') return cli_usage(watch_usage);
     const bool terminal = isatty(STDOUT_FILENO), unicode = can_unicode();
     if (terminal) signals_catch();
     tare_status status;
