@@ -1,18 +1,24 @@
-/* The engine's fp32 product with packed weights against oneDNN's matmul primitive (weights in its own layout), in the same run.
+/* The engine's products against oneDNN's matmul primitive (weights in its own layout) in the same run: forward, dx, dw, in fp32 and bf16.
  *
  *   cc -O2 -Icore -Ikernels -Isdk/include bench/gemm_vs_onednn.c build/libtare_kernels.a build/libtare_base.a -ldnnl -ljansson -lm -lpthread -o /tmp/gemm
- *   OMP_NUM_THREADS=1 /tmp/gemm 1;  OMP_NUM_THREADS=2 /tmp/gemm 2          (oneDNN 2.x: libdnnl-dev)
+ *   /tmp/gemm [THREADS [f32|bf16 [ROWS [ISA]]]]          (oneDNN 2.x: libdnnl-dev)
  *
- * Both take turns in runs of about 1.5 ms; the best of each counts, so that a busy machine disturbs both alike.
+ * Both take turns in runs of about 5 ms, 21 rounds; printed are the medians of the rates and the median of the rounds' ratios. libgomp's threads spin
+ * after a region and would run in the other's turn, so the program starts itself again with OMP_WAIT_POLICY=passive and OMP_NUM_THREADS=THREADS.
+ * What each is given: activations and gradients are ours in fp32, and rounding them is part of our time; oneDNN's bf16 lie in bf16 already. Its weights are
+ * in the layout it likes best, for dx too, where ours are packed in the call; dw is added to what is there by both.
  */
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/clock.h"
 #include "kernels.h"
+#include "kernels_cpu.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define CHECK(X)                                                                                                                   \
     do {                                                                                                                           \
@@ -22,99 +28,178 @@
         }                                                                                                                          \
     } while (0)
 
+enum kind { FORWARD, DX, DW };
+static const char *const kinds[] = {"forward", "dx", "dw"};
+enum { ROUNDS = 21 };
+
 struct theirs {
     dnnl_primitive_t primitive;
-    dnnl_memory_t x, w, y;
+    dnnl_memory_t a, b, c;
 };
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 
-static void fill(dnnl_memory_t m, const dnnl_memory_desc_t *d)
+static dnnl_memory_t memory_of(const dnnl_memory_desc_t *d)
 {
-    float *p;
+    dnnl_memory_t m;
+    unsigned char *p;
+    CHECK(dnnl_memory_create(&m, d, engine, DNNL_MEMORY_ALLOCATE));
     CHECK(dnnl_memory_get_data_handle(m, (void **)&p));
-    for (size_t i = 0; i < dnnl_memory_desc_get_size(d) / 4; i++) p[i] = (float)(i % 17) * 0.1f - 0.8f;
+    memset(p, 0, dnnl_memory_desc_get_size(d));
+    for (size_t i = 1; i < dnnl_memory_desc_get_size(d); i += 2)
+        p[i] = i % 4 == 1 ? 0x3d : 0x3c; /* small numbers in both formats */
+    return m;
 }
 
-static struct theirs theirs_new(int64_t t, int64_t n, int64_t k)
+/* c[m, n] (+)= a[m, k] b[k, n]: forward y = x w', dx = dy w, dw += dy' x. */
+static struct theirs theirs_new(enum kind kind, int bf16, int64_t t, int64_t n, int64_t k)
 {
-    const dnnl_dims_t dx = {t, k}, dw = {k, n}, dy = {t, n};
-    dnnl_memory_desc_t x, w, y;
-    CHECK(dnnl_memory_desc_init_by_tag(&x, 2, dx, dnnl_f32, dnnl_ab));
-    CHECK(dnnl_memory_desc_init_by_tag(&w, 2, dw, dnnl_f32, dnnl_format_tag_any));
-    CHECK(dnnl_memory_desc_init_by_tag(&y, 2, dy, dnnl_f32, dnnl_ab));
+    const int64_t rows = kind == DW ? n : t, inner = kind == FORWARD ? k : kind == DX ? n : t, columns = kind == FORWARD ? n : k;
+    const dnnl_dims_t da = {rows, inner}, db = {inner, columns}, dc = {rows, columns};
+    const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
+    dnnl_memory_desc_t a, b, c;
+    CHECK(dnnl_memory_desc_init_by_tag(&a, 2, da, type, kind == DW ? dnnl_ba : dnnl_ab));
+    CHECK(dnnl_memory_desc_init_by_tag(&b, 2, db, type, kind == DW ? dnnl_ab : dnnl_format_tag_any));
+    CHECK(dnnl_memory_desc_init_by_tag(&c, 2, dc, dnnl_f32, dnnl_ab));
     dnnl_matmul_desc_t d;
-    CHECK(dnnl_matmul_desc_init(&d, &x, &w, NULL, &y));
+    CHECK(dnnl_matmul_desc_init(&d, &a, &b, NULL, &c));
+    dnnl_primitive_attr_t attr;
+    dnnl_post_ops_t sum;
+    CHECK(dnnl_primitive_attr_create(&attr));
+    CHECK(dnnl_post_ops_create(&sum));
+    if (kind == DW) {
+        CHECK(dnnl_post_ops_append_sum(sum, 1.0f));
+        CHECK(dnnl_primitive_attr_set_post_ops(attr, sum));
+    }
     dnnl_primitive_desc_t pd;
-    CHECK(dnnl_primitive_desc_create(&pd, &d, NULL, engine, NULL));
+    CHECK(dnnl_primitive_desc_create(&pd, &d, attr, engine, NULL));
     struct theirs s;
     CHECK(dnnl_primitive_create(&s.primitive, pd));
-    const dnnl_memory_desc_t *own = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    CHECK(dnnl_memory_create(&s.x, &x, engine, DNNL_MEMORY_ALLOCATE));
-    CHECK(dnnl_memory_create(&s.w, own, engine, DNNL_MEMORY_ALLOCATE));
-    CHECK(dnnl_memory_create(&s.y, &y, engine, DNNL_MEMORY_ALLOCATE));
-    fill(s.x, &x);
-    fill(s.w, own);
+    s.a = memory_of(&a), s.b = memory_of(dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0)), s.c = memory_of(&c);
     CHECK(dnnl_primitive_desc_destroy(pd));
+    dnnl_post_ops_destroy(sum), dnnl_primitive_attr_destroy(attr);
     return s;
 }
 
 static void theirs_run(const struct theirs *s)
 {
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, s->x}, {DNNL_ARG_WEIGHTS, s->w}, {DNNL_ARG_DST, s->y}};
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, s->a}, {DNNL_ARG_WEIGHTS, s->b}, {DNNL_ARG_DST, s->c}};
     CHECK(dnnl_primitive_execute(s->primitive, stream, 3, args));
     CHECK(dnnl_stream_wait(stream));
 }
 
-static void compare(const struct kernels *k, const struct kctx *c, int64_t t, int64_t n, int64_t inner)
+/* Ours: x [t, k], w [n, k] and packed, y [t, n]. */
+struct ours {
+    const struct kernels *k;
+    const struct kctx *c;
+    float *x, *w, *y;
+    void *packed;
+    int64_t t, n, inner;
+    enum dtype dtype;
+};
+
+static void ours_run(const struct ours *o, enum kind kind)
 {
-    struct theirs other = theirs_new(t, n, inner);
-    float *x = k->alloc(c, t * inner * 4), *w = k->alloc(c, n * inner * 4), *y = k->alloc(c, t * n * 4);
-    void *p = k->alloc(c, k->packed_bytes(n, inner, DTYPE_F32));
-    for (int64_t i = 0; i < t * inner; i++) x[i] = (float)(i % 17) * 0.1f - 0.8f;
-    for (int64_t i = 0; i < n * inner; i++) w[i] = (float)(i % 13) * 0.1f - 0.6f;
-    k->pack(c, p, w, n, inner, DTYPE_F32);
-    const double flops = 2.0 * (double)t * (double)n * (double)inner;
-    const int runs = (int)(1.5e8 / flops) + 1;
-    double own_best = 1e30, other_best = 1e30;
-    for (int r = -1; r < 15; r++) {
+    if (kind == FORWARD)
+        o->k->matmul(o->c, o->y, o->n, o->x, o->packed, NULL, NULL, o->t, o->n, o->inner, o->dtype);
+    else if (kind == DX)
+        o->k->matmul_dx(o->c, o->x, o->y, o->w, o->t, o->n, o->inner, 0, o->dtype);
+    else
+        o->k->matmul_dw_apart(o->c, o->w, NULL, o->y, o->x, o->t, o->n, o->inner, o->dtype);
+}
+
+static int less(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v)
+{
+    qsort(v, ROUNDS, sizeof *v, less);
+    return v[ROUNDS / 2];
+}
+
+static void compare(const struct ours *o, enum kind kind)
+{
+    const struct theirs other = theirs_new(kind, o->dtype == DTYPE_BF16, o->t, o->n, o->inner);
+    const double flops = 2.0 * (double)o->t * (double)o->n * (double)o->inner;
+    const int runs = (int)(1e9 / flops) + 1;
+    double own[ROUNDS], their[ROUNDS], ratio[ROUNDS];
+    for (int r = -1; r < ROUNDS; r++) {
+        const int at = r < 0 ? 0 : r;
         double start = clock_seconds();
-        for (int i = 0; i < runs; i++) k->matmul(c, y, n, x, p, NULL, NULL, t, n, inner, DTYPE_F32);
-        const double own = (clock_seconds() - start) / runs;
+        for (int i = 0; i < runs; i++) ours_run(o, kind);
+        own[at] = (clock_seconds() - start) / runs;
         start = clock_seconds();
         for (int i = 0; i < runs; i++) theirs_run(&other);
-        const double took = (clock_seconds() - start) / runs;
-        if (r >= 0 && own < own_best) own_best = own;
-        if (r >= 0 && took < other_best) other_best = took;
+        their[at] = (clock_seconds() - start) / runs;
+        ratio[at] = their[at] / own[at];
     }
-    printf("T=%-5lld N=%-6lld K=%-5lld tare %7.1f GFLOP/s   oneDNN %7.1f GFLOP/s   %.2fx\n", (long long)t, (long long)n,
-           (long long)inner, flops / own_best * 1e-9, flops / other_best * 1e-9, other_best / own_best);
+    printf("%-7s %-4s T=%-5lld N=%-6lld K=%-5lld tare %7.1f GFLOP/s   oneDNN %7.1f GFLOP/s   %.2fx\n", kinds[kind],
+           o->dtype == DTYPE_BF16 ? "bf16" : "f32", (long long)o->t, (long long)o->n, (long long)o->inner,
+           flops / median(own) * 1e-9, flops / median(their) * 1e-9, median(ratio));
     fflush(stdout);
-    k->release(c, x), k->release(c, w), k->release(c, y), k->release(c, p);
-    dnnl_memory_destroy(other.x), dnnl_memory_destroy(other.w), dnnl_memory_destroy(other.y),
+    dnnl_memory_destroy(other.a), dnnl_memory_destroy(other.b), dnnl_memory_destroy(other.c),
         dnnl_primitive_destroy(other.primitive);
+}
+
+static void shape(const struct kernels *k, const struct kctx *c, enum dtype dtype, int64_t t, int64_t n, int64_t inner)
+{
+    struct ours o = {k,
+                     c,
+                     k->alloc(c, t * inner * 4),
+                     k->alloc(c, n * inner * 4),
+                     k->alloc(c, t * n * 4),
+                     k->alloc(c, k->packed_bytes(n, inner, dtype)),
+                     t,
+                     n,
+                     inner,
+                     dtype};
+    for (int64_t i = 0; i < t * inner; i++) o.x[i] = (float)(i % 17) * 0.1f - 0.8f;
+    for (int64_t i = 0; i < n * inner; i++) o.w[i] = (float)(i % 13) * 0.1f - 0.6f;
+    for (int64_t i = 0; i < t * n; i++) o.y[i] = (float)(i % 19) * 0.1f - 0.9f;
+    k->pack(c, o.packed, o.w, n, inner, dtype);
+    for (int kind = FORWARD; kind <= DW; kind++)
+        if (kind == FORWARD || t >= 128) {
+            for (int64_t i = 0; i < t * n; i++) o.y[i] = (float)(i % 19) * 0.1f - 0.9f;
+            compare(&o, (enum kind)kind);
+        }
+    k->release(c, o.x), k->release(c, o.w), k->release(c, o.y), k->release(c, o.packed);
 }
 
 int main(int argc, char **argv)
 {
     static const int64_t layers[][2] = {{960, 576}, {3072, 576}, {576, 1536}, {49152, 576}}, rows[] = {1, 8, 32, 128, 1024};
+    const char *threads = argc > 1 ? argv[1] : "1", *only = argc > 2 ? argv[2] : NULL, *isa = argc > 4 ? argv[4] : NULL;
+    const int64_t only_rows = argc > 3 ? atoll(argv[3]) : 0;
+    if (!getenv("OMP_WAIT_POLICY") || !getenv("OMP_NUM_THREADS")) {
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        setenv("OMP_NUM_THREADS", threads, 1);
+        execv("/proc/self/exe", argv);
+        perror("execv");
+        return 1;
+    }
     struct err e;
     struct arena scratch;
     struct kctx c = {.scratch = &scratch};
     const struct kernels *k;
     arena_init(&scratch, "scratch");
-    if (kernels_cpu(NULL, &k, &e) || pool_new(argc > 1 ? atoi(argv[1]) : 1, &c.pool, &e)) {
+    if (kernels_cpu(isa, &k, &e) || pool_new(atoi(threads), &c.pool, &e)) {
         fprintf(stderr, "%s\n", e.message);
         return 1;
     }
     CHECK(dnnl_engine_create(&engine, dnnl_cpu, 0));
     CHECK(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
-    printf("# %s, %d threads; oneDNN %d.%d.%d\n", k->name, pool_threads(c.pool), dnnl_version()->major, dnnl_version()->minor,
-           dnnl_version()->patch);
-    for (int i = 0; i < 4; i++)
+    printf("# %s, %d threads; oneDNN %d.%d.%d, OMP_WAIT_POLICY=%s\n", k->name, pool_threads(c.pool), dnnl_version()->major,
+           dnnl_version()->minor, dnnl_version()->patch, getenv("OMP_WAIT_POLICY"));
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
         for (int j = 0; j < 5; j++)
-            if (layers[i][0] * rows[j] <= 8 << 20) compare(k, &c, rows[j], layers[i][0], layers[i][1]);
+            for (int i = 0; i < 4; i++)
+                if (layers[i][0] * rows[j] <= 8 << 20 && (!only_rows || only_rows == rows[j]) &&
+                    (!only || strcmp(only, dtype == DTYPE_BF16 ? "bf16" : "f32") == 0))
+                    shape(k, &c, (enum dtype)dtype, rows[j], layers[i][0], layers[i][1]);
     pool_free(c.pool);
     arena_free(&scratch);
     return 0;

@@ -27,6 +27,15 @@ foreach(MODULE ${MODULES})
         set_tests_properties(${MODULE}/${NAME} PROPERTIES ENVIRONMENT "${TEST_ENV}" SKIP_REGULAR_EXPRESSION "^SKIP all" TIMEOUT 600)
     endforeach()
 endforeach()
+# The machine code of the products' tiles, by gcc and clang, for every instruction set.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TARE_SANITIZE)
+    string(JOIN " " TILE_AVX2 ${KERNELS_AVX2})
+    string(JOIN " " TILE_AVX512 ${KERNELS_AVX512})
+    string(JOIN " " TILE_AVX512BF16 ${KERNELS_AVX512BF16})
+    add_test(NAME kernels/tile_code COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/tile_code.py ${CMAKE_SOURCE_DIR}
+             "avx2=${TILE_AVX2}" "avx512=${TILE_AVX512}" "avx512bf16=${TILE_AVX512BF16}")
+    set_tests_properties(kernels/tile_code PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIP all" TIMEOUT 600)
+endif()
 # The tiny models' goldens, on the device that is none.
 add_test(NAME update/test_update_on_fake_device COMMAND test_update)
 set_tests_properties(update/test_update_on_fake_device PROPERTIES ENVIRONMENT "${TEST_ENV};TARE_TEST_DEVICE=cuda;TARE_CUDA=$<TARGET_FILE:tare_fake>"

@@ -1,5 +1,6 @@
 /* The SIMD backend in one translation unit, built once per instruction set: CPU_TABLE and CPU_NAME name the build, the compiler's
  * target flags choose the vectors (simd.h). Definitions of the operations: kernels.h and ref/. */
+#include "caches.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
 #include "scratch.h"
@@ -9,6 +10,7 @@
 #include "../ref/memory.c"
 
 #include "gemm.c"
+#include "gemm_blocked.c"
 #include "small.c"
 
 #include "attention.c"

@@ -46,6 +46,27 @@ static void matmul_pack(const struct kctx *c, void *packed, const float *w, int6
     pool_run(c->pool, (n + NR - 1) / NR, dtype == DTYPE_BF16 ? pack_pairs_task : pack_task, &s);
 }
 
+/* Row a, from a word on, as the chain takes it: as it is, in words of two, or the odd one of two first. */
+static void gemm_take_row(const struct gemm *g, float *to, const float *a, int64_t word, int64_t words)
+{
+    if (!g->bf16) {
+        memcpy(to, a + word, (size_t)words * sizeof *to);
+        return;
+    }
+    const int64_t n = 2 * (word + words) > g->k ? g->k - 2 * word : 2 * words;
+    a += 2 * word;
+    int64_t i = 0;
+    if (DOT) {
+        for (; i + LANES <= n; i += LANES) v_store_bf16(to + i / 2, v_load(a + i));
+        for (; i + 1 < n; i += 2) to[i / 2] = f32_from_bits((uint32_t)bf16_from_f32(a[i + 1]) << 16 | bf16_from_f32(a[i]));
+        if (n % 2) to[n / 2] = f32_from_bits(bf16_from_f32(a[n - 1]));
+        return;
+    }
+    for (; i + LANES <= n; i += LANES) v_store(to + i, v_round_bf16(v_swap(v_load(a + i))));
+    for (; i + 1 < n; i += 2) to[i] = bf16_round(a[i + 1]), to[i + 1] = bf16_round(a[i]);
+    if (n % 2) to[n - 1] = bf16_round(a[n - 1]);
+}
+
 /* A of few rows, which is not copied block by block: rounded, and paired where that is how it is multiplied. */
 static int matmul_few_rows(const struct kctx *c, struct gemm *g)
 {

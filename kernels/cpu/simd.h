@@ -16,7 +16,7 @@
 #define UNROLL
 #elif defined(__clang__)
 #define TILE_FUNCTION INLINE
-#define UNROLL _Pragma("unroll")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define TILE_FUNCTION INLINE
 #define UNROLL _Pragma("GCC unroll 16")
@@ -141,19 +141,37 @@ INLINE __m512i bf16_16(vf x)
                   nearest = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     return _mm512_mask_or_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
 }
-INLINE void v_store_bf16(void *p, vf x) /* sixteen numbers side by side: eight words */
-{
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bf16_16(x), 16)));
-}
 INLINE vf v_swap(vf x) /* neighbours change places */
 {
     return _mm512_permute_ps(x, 0xb1);
+}
+#ifdef CPU_DOT
+/* The instruction makes denormals zero, which v_dot would do anyway. */
+INLINE void v_store_bf16(void *p, vf x) /* sixteen numbers side by side: eight words */
+{
+    _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(x));
+}
+INLINE vf v_words(vf first, vf second) /* thirty-two numbers side by side */
+{
+    return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(second, first));
+}
+INLINE vf v_pair(vf even, vf odd)
+{
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                  place = _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16));
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(place, (__m512i)_mm512_cvtne2ps_pbh(odd, even)));
+}
+#else
+INLINE void v_store_bf16(void *p, vf x)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bf16_16(x), 16)));
 }
 INLINE vf v_pair(vf even, vf odd)
 {
     const __m512i high = _mm512_and_si512(bf16_16(odd), _mm512_set1_epi32((int)0xffff0000u));
     return _mm512_castsi512_ps(_mm512_or_si512(high, _mm512_srli_epi32(bf16_16(even), 16)));
 }
+#endif
 INLINE vf v_even(vf words)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words), 16));
@@ -173,6 +191,32 @@ INLINE vf v_dot(vf x, vf y, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(x), (__m512bh)_mm512_castps_si512(y));
 }
 #endif
+
+INLINE void v_transpose(vf x[LANES]) /* lane j of x[i] and lane i of x[j] change places */
+{
+    vf t[LANES];
+    UNROLL for (int i = 0; i < LANES; i += 2)
+    {
+        t[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
+    }
+    UNROLL for (int i = 0; i < LANES; i += 4) UNROLL for (int j = 0; j < 2; j++)
+    {
+        const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + j + 2]);
+        x[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+        x[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+    UNROLL for (int i = 0; i < LANES; i += 8) UNROLL for (int j = 0; j < 4; j++)
+    {
+        t[i + j] = _mm512_shuffle_f32x4(x[i + j], x[i + j + 4], 0x88);
+        t[i + j + 4] = _mm512_shuffle_f32x4(x[i + j], x[i + j + 4], 0xdd);
+    }
+    UNROLL for (int j = 0; j < 8; j++)
+    {
+        x[j] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0x88);
+        x[j + 8] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0xdd);
+    }
+}
 
 /* The mass (exact.h) in two parts of 22 bits, added into 32-bit lanes. */
 typedef struct {
@@ -387,7 +431,37 @@ INLINE vf v_dot(vf x, vf y, vf sum)
 {
     return v_fma(v_even(x), v_even(y), v_fma(v_odd(x), v_odd(y), sum));
 }
+INLINE vf v_words(vf first, vf second)
+{
+    float words[LANES];
+    v_store_bf16(words, first);
+    v_store_bf16(words + LANES / 2, second);
+    return v_load(words);
+}
 #endif
+
+INLINE void transpose_8(__m256 x[8])
+{
+    __m256 t[8];
+    for (int i = 0; i < 8; i += 2) t[i] = _mm256_unpacklo_ps(x[i], x[i + 1]), t[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            x[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0x44);
+            x[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0xee);
+        }
+    for (int j = 0; j < 4; j++) {
+        t[j] = _mm256_permute2f128_ps(x[j], x[j + 4], 0x20);
+        t[j + 4] = _mm256_permute2f128_ps(x[j], x[j + 4], 0x31);
+    }
+    for (int j = 0; j < 8; j++) x[j] = t[j];
+}
+INLINE void v_transpose(vf x[LANES])
+{
+    __m256 t[4][8];
+    for (int i = 0; i < 8; i++) t[0][i] = x[i].a, t[1][i] = x[i + 8].a, t[2][i] = x[i].b, t[3][i] = x[i + 8].b;
+    for (int i = 0; i < 4; i++) transpose_8(t[i]);
+    for (int i = 0; i < 8; i++) x[i] = (vf){t[0][i], t[1][i]}, x[i + 8] = (vf){t[2][i], t[3][i]};
+}
 
 typedef struct {
     __m256i high, low;

@@ -1,4 +1,5 @@
 /* Products: every backend has ref's bits, forward and backward; rows do not depend on how many there are. */
+#include "caches.h"
 #include "kernel_check.h"
 
 static const int64_t SHAPES[][3] = {
@@ -78,6 +79,36 @@ static void test_products(void **state)
 {
     (void)state;
     each_backend(products);
+}
+
+/* Caches of another size: other blocks, chunks of the inner index, groups of columns and passes. */
+static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    static const struct caches sizes[] = {{1 << 10, 4 << 10}, {6 << 10, 24 << 10}, {16 << 10, 1 << 20}, {1 << 20, 64 << 20}};
+    static const int64_t shapes[][3] = {{29, 70, 700}, {60, 130, 257}, {200, 75, 131}};
+    for (int i = 0; i < 4; i++) {
+        caches_pretend(&sizes[i]);
+        for (int j = 0; j < 3; j++)
+            for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+                forward(k, c, where, shapes[j], (enum dtype)dtype, 3);
+                backward(k, c, where, shapes[j], (enum dtype)dtype);
+            }
+    }
+    caches_pretend(NULL);
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    each_backend(blocks);
+}
+
+static void test_caches(void **state)
+{
+    (void)state;
+    const struct caches c = caches_of_this_machine();
+    assert_in_range(c.first, 8 << 10, 16 << 20);
+    assert_in_range(c.second, 64 << 10, 1 << 30);
 }
 
 static void invariance(const struct kernels *k, const struct kctx *c, const char *where)
@@ -166,8 +197,12 @@ static void test_no_growth(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ref_product_is_right), cmocka_unit_test(test_products),
-                                       cmocka_unit_test(test_invariance), cmocka_unit_test(test_large),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ref_product_is_right),
+                                       cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_blocks),
+                                       cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_invariance),
+                                       cmocka_unit_test(test_large),
                                        cmocka_unit_test(test_no_growth)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
