@@ -171,7 +171,7 @@ static void shape(const struct kernels *k, const struct kctx *c, enum dtype dtyp
 
 int main(int argc, char **argv)
 {
-    static const int64_t layers[][2] = {{960, 576}, {3072, 576}, {576, 1536}, {49152, 576}}, rows[] = {1, 8, 32, 128, 1024};
+    static const int64_t layers[][2] = {{960, 576}, {3072, 576}, {576, 1536}, {49152, 576}}, rows[] = {1, 8, 32, 128, 256, 1024};
     const char *threads = argc > 1 ? argv[1] : "1", *only = argc > 2 ? argv[2] : NULL, *isa = argc > 4 ? argv[4] : NULL;
     const int64_t only_rows = argc > 3 ? atoll(argv[3]) : 0;
     if (!getenv("OMP_WAIT_POLICY") || !getenv("OMP_NUM_THREADS")) {
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     printf("# %s, %d threads; oneDNN %d.%d.%d, OMP_WAIT_POLICY=%s\n", k->name, pool_threads(c.pool), dnnl_version()->major,
            dnnl_version()->minor, dnnl_version()->patch, getenv("OMP_WAIT_POLICY"));
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
-        for (int j = 0; j < 5; j++)
+        for (int j = 0; j < 6; j++)
             for (int i = 0; i < 4; i++)
                 if (layers[i][0] * rows[j] <= 8 << 20 && (!only_rows || only_rows == rows[j]) &&
                     (!only || strcmp(only, dtype == DTYPE_BF16 ? "bf16" : "f32") == 0))

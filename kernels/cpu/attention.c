@@ -119,6 +119,8 @@ static void attn_scores(const struct attn_tile *t, const struct attn_args *s, in
                 attn_scores_pair(3, p.a, dim, p.b, next, p.c, s->keys);
             continue;
         }
+        p.n = KV_BLOCK;
+        if (NRV > 1 && b + 1 < end) p.n = NR, p.b_next = keys + blocks[++b] * s->s.kv_heads * size - p.b;
         small_rows(&p, 0, to - from);
     }
 }
@@ -182,13 +184,14 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
                             t->o + from * dim};
     for (int r = from; r < to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
     int64_t column = 0;
-    for (; to - from <= ATTN_FEW && dim - column >= 2 * LANES; column += 2 * LANES)
-        if (to - from == 1)
-            attn_values_tile(1, 2, &s, column);
-        else if (to - from == 2)
-            attn_values_tile(2, 2, &s, column);
-        else
-            attn_values_tile(3, 2, &s, column);
+    for (; (NRV > 1 || to - from <= ATTN_FEW) && dim - column >= 2 * LANES; column += 2 * LANES) switch (to - from) {
+#define TILE(R)                                                                                                                    \
+    case R:                                                                                                                        \
+        if (NRV > 1 || R <= ATTN_FEW) attn_values_tile(R, 2, &s, column);                                                          \
+        break;
+            TILE_CASES(TILE)
+#undef TILE
+        }
     for (; column < dim; column += LANES) switch (to - from) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \

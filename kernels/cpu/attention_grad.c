@@ -41,8 +41,12 @@ static int64_t grad_blocks(int64_t rows) /* rounded up to whole blocks */
 static void grad_transpose(float *to, const float *from, int64_t stride, int64_t rows, int64_t dim)
 {
     for (int64_t i = 0; i < rows; i += LANES)
-        for (int64_t d = 0; d < dim; d++)
-            for (int64_t l = 0; l < LANES; l++) to[i * dim + d * LANES + l] = i + l < rows ? from[(i + l) * stride + d] : 0;
+        for (int64_t d = 0; d < dim; d += LANES) {
+            vf x[LANES];
+            UNROLL for (int l = 0; l < LANES; l++) x[l] = i + l < rows ? gemm_load(from + (i + l) * stride + d, dim - d) : v_zero();
+            v_transpose(x);
+            for (int j = 0; j < LANES && d + j < dim; j++) v_store(to + i * dim + (d + j) * LANES, x[j]);
+        }
 }
 
 static void grad_tile_begin(struct grad_tile *t, const struct grad_args *s, const struct attn_seg *seg, int64_t kv_head,
@@ -90,19 +94,24 @@ static void grad_weights(const struct grad_tile *t, int own, int64_t begin, int6
 static void grad_block(const struct grad_tile *t, const struct grad_args *s, int own, int64_t begin, int64_t keys, int64_t at)
 {
     const int64_t dim = s->s.head_dim, stride = s->s.stride;
-    struct small p = {.m = t->rows, .n = LANES, .k = dim, .a_row = dim, .a_col = 1, .b_row = LANES, .c_row = GRAD_KEYS};
-    for (int64_t j = 0; j < keys; j += LANES) {
-        p.a = t->q, p.b = t->kt + (at + j) * dim, p.c = t->p + j;
-        small_product(&p);
-        p.a = t->dout, p.b = t->vt + (at + j) * dim, p.c = t->ds + j;
-        small_product(&p);
-    }
+    struct small p = {.m = t->rows,
+                      .n = grad_blocks(keys),
+                      .k = dim,
+                      .a_row = dim,
+                      .a_col = 1,
+                      .b_row = LANES,
+                      .b_next = LANES * dim,
+                      .c_row = GRAD_KEYS};
+    p.a = t->q, p.b = t->kt + at * dim, p.c = t->p;
+    small_product(&p);
+    p.a = t->dout, p.b = t->vt + at * dim, p.c = t->ds;
+    small_product(&p);
     grad_weights(t, own, begin, keys, s->s.scale);
     const float *key = s->qkv + begin * stride + t->keys_at;
     float *dkey = s->dqkv + begin * stride + t->keys_at, *dvalue = s->dqkv + begin * stride + t->values_at;
-    small_product(&(struct small){t->rows, dim, keys, t->ds, GRAD_KEYS, 1, key, stride, t->dq, dim, 1});
-    small_product(&(struct small){keys, dim, t->rows, t->ds, 1, GRAD_KEYS, t->q, dim, dkey, stride, 1});
-    small_product(&(struct small){keys, dim, t->rows, t->p, 1, GRAD_KEYS, t->dout, dim, dvalue, stride, 1});
+    small_product(&(struct small){t->rows, dim, keys, t->ds, GRAD_KEYS, 1, key, stride, t->dq, dim, 1, 0});
+    small_product(&(struct small){keys, dim, t->rows, t->ds, 1, GRAD_KEYS, t->q, dim, dkey, stride, 1, 0});
+    small_product(&(struct small){keys, dim, t->rows, t->p, 1, GRAD_KEYS, t->dout, dim, dvalue, stride, 1, 0});
 }
 
 static void grad_keys(const struct grad_tile *t, const struct grad_args *s, int own, int64_t begin, int64_t n, int64_t at)

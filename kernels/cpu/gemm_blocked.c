@@ -96,7 +96,7 @@ INLINE vf gemm_across(const float *p, int64_t row, int64_t k, int64_t end, int64
 /* A's columns are contiguous. */
 static void gemm_take_columns(const struct gemm_block *s, const struct gemm_share *o, float *tiles, int64_t word, int64_t words)
 {
-    enum { AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
+    enum { ROWS_AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
     const struct gemm *g = s->g;
     const int64_t steps = gemm_steps(g, word, words), k = g->bf16 ? 2 * word : word, end = g->k;
     const int pairs = g->bf16 && DOT;
@@ -105,8 +105,9 @@ static void gemm_take_columns(const struct gemm_block *s, const struct gemm_shar
         for (int64_t t = o->tile; t < o->tile_end; t++) {
             const int64_t from = gemm_tile_row(s, t), left = g->m - from;
             float *to = tiles + (t - o->tile) * s->a_tile + i * MR;
-            if (at + AHEAD < end) _mm_prefetch((const char *)(g->a + (at + AHEAD) * g->a_col + from), _MM_HINT_T0);
-            if (pairs && at + AHEAD + 1 < end) _mm_prefetch((const char *)(g->a + (at + AHEAD + 1) * g->a_col + from), _MM_HINT_T0);
+            if (at + ROWS_AHEAD < end) _mm_prefetch((const char *)(g->a + (at + ROWS_AHEAD) * g->a_col + from), _MM_HINT_T0);
+            if (pairs && at + ROWS_AHEAD + 1 < end)
+                _mm_prefetch((const char *)(g->a + (at + ROWS_AHEAD + 1) * g->a_col + from), _MM_HINT_T0);
             if (pairs)
                 v_store(to, v_pair(gemm_across(g->a + from, g->a_col, at, end, left),
                                    gemm_across(g->a + from, g->a_col, at + 1, end, left)));
@@ -210,8 +211,15 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
     s->held[thread] = s->kept == s->chunks ? block : -1;
 }
 
-/* Rows of B into words of panels. */
-enum { PACK_WORDS = 16 };
+/* Rows of B into words of panels, panel by panel: both are pages apart, so what comes AHEAD panels later is fetched. */
+enum { PACK_WORDS = 16, AHEAD = 2 };
+
+INLINE void gemm_pack_ahead(const float *b, int64_t row, int64_t k, const struct gemm *g)
+{
+    (void)g;
+    _mm_prefetch((const char *)(b + k * row + AHEAD * NR), _MM_HINT_T0);
+}
+
 static void gemm_pack_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
@@ -225,11 +233,16 @@ static void gemm_pack_task(void *arg, int64_t task, int thread)
                 const int64_t k = s->word + i, left = g->n - v;
                 const float *b = g->b + v;
                 float *to = s->b + j * s->words + i * NR + v - j;
-                if (g->bf16)
+                _mm_prefetch((const char *)(to + AHEAD * NR * s->words), _MM_HINT_T0);
+                if (g->bf16) {
+                    gemm_pack_ahead(b, g->b_row, 2 * k, g);
+                    gemm_pack_ahead(b, g->b_row, 2 * k + 1, g);
                     v_store(to,
                             v_pair(gemm_across(b, g->b_row, 2 * k, g->k, left), gemm_across(b, g->b_row, 2 * k + 1, g->k, left)));
-                else
+                } else {
+                    gemm_pack_ahead(b, g->b_row, k, g);
                     v_store(to, gemm_load(b + k * g->b_row, left));
+                }
             }
 }
 

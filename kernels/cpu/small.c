@@ -10,34 +10,52 @@ struct small {
     float *c;
     int64_t c_row;
     int continues;
+    int64_t b_next; /* floats from a vector of B's columns to the next; 0: they lie side by side */
 };
 
-TILE_FUNCTION void small_tile(const int rows, const struct small *s, int64_t row, int64_t column)
+/* rows x 16 `width` columns; width 1 unless so many are there. */
+TILE_FUNCTION void small_tile(const int rows, const int width, const struct small *s, int64_t row, int64_t column)
 {
-    vf acc[MR];
-    const int64_t left = s->n - column, a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
-    const float *a = s->a + row * a_row, *b = s->b + column;
+    vf acc[MR][NRV];
+    const int64_t left = s->n - column, a_row = s->a_row, a_col = s->a_col, b_row = s->b_row, next = s->b_next ? s->b_next : LANES;
+    const float *a = s->a + row * a_row, *b = s->b + column / LANES * next;
     float *c = s->c + row * s->c_row + column;
-    UNROLL for (int r = 0; r < rows; r++) acc[r] = s->continues ? gemm_load(c + r * s->c_row, left) : v_zero();
-    if (left >= LANES)
-        for (int64_t k = 0; k < s->k; k++) {
-            const vf w = v_load(b + k * b_row);
-            UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(a[k * a_col + r * a_row]), w, acc[r]);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) acc[r][v] =
+        s->continues ? gemm_load(c + r * s->c_row + v * LANES, left - v * LANES) : v_zero();
+    if (left >= width * LANES)
+        for (int64_t k = 0; k < s->k; k++, a += a_col, b += b_row) {
+            vf w[NRV];
+            UNROLL for (int v = 0; v < width; v++) w[v] = v_load(b + v * next);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                const vf x = v_set(a[r * a_row]);
+                UNROLL for (int v = 0; v < width; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
+            }
         }
     else
-        for (int64_t k = 0; k < s->k; k++) {
-            const vf w = v_load_n(b + k * b_row, left);
-            UNROLL for (int r = 0; r < rows; r++) acc[r] = v_fma(v_set(a[k * a_col + r * a_row]), w, acc[r]);
+        for (int64_t k = 0; k < s->k; k++, a += a_col, b += b_row) {
+            const vf w = v_load_n(b, left);
+            UNROLL for (int r = 0; r < rows; r++) acc[r][0] = v_fma(v_set(a[r * a_row]), w, acc[r][0]);
         }
-    UNROLL for (int r = 0; r < rows; r++) gemm_store(c + r * s->c_row, acc[r], left);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++)
+        gemm_store(c + r * s->c_row + v * LANES, acc[r][v], left - v * LANES);
 }
 
 static void small_rows(const struct small *s, int64_t row, int rows)
 {
-    for (int64_t column = 0; column < s->n; column += LANES) switch (rows) {
+    int64_t column = 0;
+    for (; NRV > 1 && s->n - column >= NR; column += NR) switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
-        small_tile(R, s, row, column);                                                                                             \
+        small_tile(R, NRV, s, row, column);                                                                                        \
+        break;
+            TILE_CASES(TILE)
+#undef TILE
+        }
+    for (; column < s->n; column += LANES) switch (rows) {
+#define TILE(R)                                                                                                                    \
+    case R:                                                                                                                        \
+        small_tile(R, 1, s, row, column);                                                                                          \
         break;
             TILE_CASES(TILE)
 #undef TILE
