@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* What is read at each phrase has a bound, so that the time grows with the length of the text alone. */
+enum { MAX_DRESS = 16, MAX_BLANKS = 64, MAX_PHRASE = 200, MAX_WORDS = 8 };
+
 static bool is_word(char c)
 {
     return text_is_letter(c) || text_is_digit(c) || c == '_' ||
@@ -49,12 +52,14 @@ static tare_text skip_words(tare_text t, bool *bracket)
 {
     static const char *const words[] = {"option", "choice",    "letter", "answer",  "the",    "be",
                                         "is",     "therefore", "thus",   "clearly", "indeed", NULL};
-    for (bool more = true; more;) {
+    bool more = true;
+    for (int skipped = 0; more && skipped < MAX_WORDS; skipped++) {
         more = false;
         t = undress(t, bracket);
         for (const char *const *w = words; *w && !more; w++) {
             const int64_t n = (int64_t)strlen(*w);
-            if (text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n])) t = text_slice(t, n, t.size), more = true;
+            if (t.size && text_lower(t.data[0]) == **w && text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n]))
+                t = text_slice(t, n, t.size), more = true;
         }
     }
     return undress(t, bracket);
@@ -137,20 +142,35 @@ static char option_text(const struct options *o, tare_text t)
 
 /* ---------------------------------------------------------------- where to look */
 
-/* The last complete box; size -1: none. */
+/* The complete box that starts last, of at most MAX_BOX bytes; size -1: none. One pass: the boxes that are open lie on a stack, of which a
+ * hostile text keeps the innermost STACK. */
 static tare_text last_box(tare_text t)
 {
-    for (int64_t i = t.size - 1; i >= 0; i--) {
-        if (t.data[i] != '\\') continue;
-        const int64_t name = text_starts(t, i, "\\boxed{", false) ? 7 : text_starts(t, i, "\\fbox{", false) ? 6 : 0;
-        int64_t depth = 1;
-        if (!name) continue;
-        for (int64_t k = i + name; k < t.size && k < i + 4096; k++) {
-            depth += t.data[k] == '{' ? 1 : t.data[k] == '}' ? -1 : 0;
-            if (!depth) return text_slice(t, i + name, k);
+    enum { MAX_BOX = 4096, STACK = 64 };
+    struct {
+        int64_t inner, depth;
+    } open[STACK];
+    tare_text box = {NULL, -1};
+    int64_t depth = 0, n = 0;
+    for (int64_t i = 0; i < t.size; i++) {
+        const char c = t.data[i];
+        if (c == '\\') {
+            const int64_t name = text_starts(t, i, "\\boxed{", false) ? 7 : text_starts(t, i, "\\fbox{", false) ? 6 : 0;
+            if (!name) continue;
+            open[n % STACK].inner = i + name, open[n % STACK].depth = depth++;
+            n++;
+            i += name - 1;
+        } else if (c == '{') {
+            depth++;
+        } else if (c == '}') {
+            depth--;
+            if (!n || open[(n - 1) % STACK].depth != depth) continue;
+            n--;
+            const int64_t inner = open[n % STACK].inner;
+            if (i - inner < MAX_BOX && (box.size < 0 || t.data + inner > box.data)) box = text_slice(t, inner, i);
         }
     }
-    return (tare_text){NULL, -1};
+    return box;
 }
 
 static int64_t line_end(tare_text t, int64_t i)
@@ -169,8 +189,8 @@ static bool word_at(tare_text t, int64_t i, const char *w)
 /* Behind "answer", "choice", "option": is it "is", ":", "-", "should be"...? The position of what is named, or -1. not: it is denied. */
 static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
 {
-    const int64_t start = i;
-    while (i < t.size && strchr(" *_", t.data[i])) i++;
+    const int64_t start = i, far = i + MAX_BLANKS;
+    while (i < t.size && i < far && strchr(" *_", t.data[i])) i++;
     bool link = false;
     if (word_at(t, i, "is"))
         i += 2, link = true;
@@ -183,7 +203,7 @@ static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
     else if (i + 2 < t.size && !memcmp(t.data + i, "\xEF\xBC\x9A", 3))
         i += 3, link = true;
     if (!link) return -1;
-    while (i < t.size && (text_is_space(t.data[i]) || t.data[i] == ':' || t.data[i] == '*')) i++;
+    while (i < t.size && i < far + MAX_BLANKS && (text_is_space(t.data[i]) || t.data[i] == ':' || t.data[i] == '*')) i++;
     *denied = word_at(t, i, "not") || word_at(t, i, "neither") || word_at(t, i, "none");
     return i;
 }
@@ -191,12 +211,24 @@ static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
 /* "Option B is correct", "(B) is the right answer": is what follows the letter at i such a judgement? */
 static bool called_right(tare_text t, int64_t i)
 {
-    while (i < t.size && strchr(")]* $}", t.data[i])) i++;
+    for (const int64_t far = i + MAX_DRESS; i < t.size && i < far && strchr(")]* $}", t.data[i]);) i++;
     if (!word_at(t, i, "is")) return false;
     i += 2;
-    while (i < t.size && t.data[i] == ' ') i++;
+    for (const int64_t far = i + MAX_DRESS; i < t.size && i < far && t.data[i] == ' ';) i++;
     if (word_at(t, i, "the")) i += 4;
     return word_at(t, i, "correct") || word_at(t, i, "right") || word_at(t, i, "best") || word_at(t, i, "answer");
+}
+
+/* The rest of the line behind an anchor, up to a tag; empty when it is longer than any option with its dress. */
+static tare_text rest_of_line(const struct options *o, tare_text t, int64_t at)
+{
+    int64_t longest = 0;
+    for (int i = 0; i < o->n_choices; i++) longest = o->choices[i].size > longest ? o->choices[i].size : longest;
+    const int64_t far = longest ? at + longest + MAX_BLANKS : at;
+    int64_t end = at;
+    for (; end < t.size && end < far && t.data[end] != '\n'; end++)
+        if (t.data[end] == '<' && end + 1 < t.size && (t.data[end + 1] == '/' || t.data[end + 1] == '|')) break;
+    return text_slice(t, at, end < far ? end : at);
 }
 
 /* What the phrase at i names, when a phrase starts there. NONE: no phrase, or one without an option. */
@@ -204,7 +236,9 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
 {
     bool denied = false;
     int64_t at = -1;
-    if (word_at(t, i, "answer"))
+    if (t.data[i] == '(')
+        ; /* only (B) is correct, below */
+    else if (word_at(t, i, "answer"))
         at = behind_anchor(t, i + 6, true, &denied);
     else if (word_at(t, i, "choice") || word_at(t, i, "option"))
         at = behind_anchor(t, i + 6, false, &denied);
@@ -224,19 +258,16 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
     }
     if (at >= 0 && !denied) {
         const tare_text rest = text_slice(t, at, t.size);
-        const enum named got = named_option(o, text_slice(rest, 0, rest.size < 200 ? rest.size : 200), false, letter);
+        const enum named got = named_option(o, text_slice(rest, 0, rest.size < MAX_PHRASE ? rest.size : MAX_PHRASE), false, letter);
         if (got != NONE) return got;
-        int64_t end = line_end(t, at);
-        for (int64_t k = at; k + 1 < end; k++)
-            if (t.data[k] == '<' && (t.data[k + 1] == '/' || t.data[k + 1] == '|')) end = k;
-        if ((*letter = option_text(o, text_slice(t, at, end)))) return ONE;
+        if ((*letter = option_text(o, rest_of_line(o, t, at)))) return ONE;
     }
     int64_t k = i; /* Option B is correct; (B) is correct */
     if (word_at(t, i, "option") || word_at(t, i, "choice") || word_at(t, i, "answer"))
         k = i + 7;
-    else if (t.data[i] != '(')
+    else if (t.data[i] != '(' || (i + 1 < t.size && t.data[i + 1] == '(')) /* the inner bracket has been looked at */
         return NONE;
-    while (k < t.size && strchr("(*$ ", t.data[k])) k++;
+    for (const int64_t far = k + MAX_DRESS; k < t.size && k < far && strchr("(*$ ", t.data[k]);) k++;
     if (k + 1 < t.size && is_option(o, t.data[k]) && !is_word(t.data[k + 1]) && called_right(t, k + 1))
         return *letter = t.data[k], ONE;
     return NONE;

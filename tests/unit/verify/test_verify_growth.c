@@ -1,0 +1,157 @@
+/* The time of a verdict grows no faster than the completion: 60 shapes of text from 1 KB to 4 MB, the slope of log time over log size. */
+#include "check.h"
+#include "harness.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum { SIZES = 4, LARGEST = 4 << 20, QUICK = 256 << 10 };
+
+/* head, then unit again and again, then tail, to the size. */
+static const struct shape {
+    const char *head, *unit, *tail;
+} SHAPES[] = {
+    {"", "x", ""},
+    {"", " ", ""},
+    {"", "\n", ""},
+    {"", "1", ""},
+    {"", "1 ", ""},
+    {"", "1,", ""},
+    {"", "1.", ""},
+    {"", "1/", ""},
+    {"", "1,234,", ""},
+    {"", "-", ""},
+    {"", "- 1", ""},
+    {"", "(", ""},
+    {"", ")", ""},
+    {"", "((B) ", ""},
+    {"", "(*", ""},
+    {"", "( B ", ""},
+    {"", "()", ""},
+    {"", "[", ""},
+    {"", "{", ""},
+    {"", "}", ""},
+    {"", "{}", ""},
+    {"", "{{}", ""},
+    {"", "\\", ""},
+    {"", "\\\\", ""},
+    {"", "\\frac", ""},
+    {"", "\\frac{", ""},
+    {"", "\\frac{1}{", ""},
+    {"", "\\boxed", ""},
+    {"", "\\boxed{", ""},
+    {"", "\\boxed{B} ", ""},
+    {"", "\\boxed{1}, ", ""},
+    {"", "\\boxed{\\fbox{", "B}"},
+    {"\\boxed{", "B", "}"},
+    {"\\boxed{", "{", "}"},
+    {"", "\\text{", ""},
+    {"", "$", ""},
+    {"", "$1$ ", ""},
+    {"", "$$", ""},
+    {"", "$ $1", ""},
+    {"", "$1$, and ", ""},
+    {"", "\\(", ""},
+    {"", "\\(1\\)", ""},
+    {"", "\\[1", ""},
+    {"", "the answer is ", ""},
+    {"", "the answer is (", ""},
+    {"", "The final answer is ", "42"},
+    {"", "final answer is 1. ", ""},
+    {"", "answer:", ""},
+    {"answer:", " ", "B"},
+    {"answer: ", "42 is ", ""},
+    {"", "option B ", "is correct"},
+    {"", "answer (**** ", ""},
+    {"", "I choose ", ""},
+    {"", "#### ", ""},
+    {"", "####1\n", ""},
+    {"", "<answer>", ""},
+    {"", "<answer>1</answer>", ""},
+    {"", "</think>", ""},
+    {"", "<|im_end|>", ""},
+    {"", "\xE7\xAD\x94\xE6\xA1\x88", ""},
+    {"", "\xFF", ""},
+    {"", "A or ", "B"},
+};
+
+/* Whole units only, so that every size ends in the same way; *size becomes what that makes. */
+static char *fill(const struct shape *s, int64_t *size)
+{
+    const int64_t head = (int64_t)strlen(s->head), unit = (int64_t)strlen(s->unit), tail = (int64_t)strlen(s->tail),
+                  units = (*size - head - tail) / unit * unit;
+    char *text = malloc((size_t)*size);
+    *size = head + units + tail;
+    memcpy(text, s->head, (size_t)head);
+    memcpy(text + head, s->unit, (size_t)unit);
+    for (int64_t done = unit; done < units; done *= 2)
+        memcpy(text + head + done, text + head, (size_t)(done < units - done ? done : units - done));
+    memcpy(text + head + units, s->tail, (size_t)tail);
+    return text;
+}
+
+static double seconds_of(struct harness *h, tare_text completion, const char *answer, const char *row)
+{
+    struct harness_verdict v;
+    struct timespec a, b;
+    double best = INFINITY;
+    for (int k = 0; k < (completion.size > QUICK / 16 ? 1 : 3); k++) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+        assert_int_equal(
+            harness_run(h, completion, (tare_text){answer, (int64_t)strlen(answer)}, (tare_text){row, (int64_t)strlen(row)}, &v),
+            0);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+        best = fmin(best, (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
+    }
+    return best;
+}
+
+/* From what a text of 64 times the size costs: t = c n^s. Times below a millisecond are noise, and 20 ms is the bound on what is done
+ * with an answer of at most 16 KB once it is found. */
+static int grow(const char *name, const char *answer, const char *row)
+{
+    struct harness h = {0};
+    const int64_t largest = getenv("TARE_TEST_QUICK") ? QUICK : LARGEST;
+    double worst_slope = 0, worst = 0;
+    const char *slowest = "";
+    int bad = 0;
+    if (harness_open(&h, name, NULL)) return printf("%s is not built\n", name), 0;
+    for (size_t k = 0; k < sizeof SHAPES / sizeof *SHAPES; k++) {
+        double t[SIZES];
+        for (int i = 0; i < SIZES; i++) {
+            int64_t size = largest >> 4 * (SIZES - 1 - i);
+            char *text = fill(&SHAPES[k], &size);
+            t[i] = seconds_of(&h, (tare_text){text, size}, answer, row);
+            free(text);
+        }
+        const double slope = log(fmax(t[SIZES - 1], 1e-3) / fmax(t[SIZES - 2], 1e-3)) / log(16);
+        if (t[SIZES - 1] > worst) worst = t[SIZES - 1], slowest = SHAPES[k].unit;
+        worst_slope = fmax(worst_slope, slope);
+        if (slope > 1.3 && t[SIZES - 1] > 0.02) {
+            printf("  %s: '%s%s%s': %.2g, %.2g, %.2g, %.2g s: slope %.2f\n", name, SHAPES[k].head, SHAPES[k].unit, SHAPES[k].tail,
+                   t[0], t[1], t[2], t[3], slope);
+            bad++;
+        }
+    }
+    printf("%-8s %zu shapes to %lld KB: largest slope %.2f, slowest %.1f ms ('%s')\n", name, sizeof SHAPES / sizeof *SHAPES,
+           (long long)(largest >> 10), worst_slope, 1e3 * worst, slowest);
+    harness_close(&h);
+    return bad;
+}
+
+static void test_growth(void **state)
+{
+    (void)state;
+    int bad = grow("choice", "B", "{\"choices\":[\"the first one\",\"the answer is\",\"third\"]}");
+    bad += grow("number", "42", "{}");
+    bad += grow("exact", "42", "{}");
+    bad += grow("math", "42", "{}");
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_growth)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
