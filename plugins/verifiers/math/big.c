@@ -3,6 +3,26 @@
 
 #include <string.h>
 
+/* The bound letter in the index of a name: a_k, a_{k+1} */
+static bool rename_index(struct parser *p, struct token *t, struct token bound, char to)
+{
+    char *pool = p->m->pool;
+    if (t->kind != T_SYM || t->n_text < 3) return true;
+    const char letter = bound.kind == T_CONST ? 'i' : bound.n_text == 1 ? pool[bound.text] : 0;
+    const char *under = memchr(pool + t->text, '_', (size_t)t->n_text);
+    if (!under || !letter) return true;
+    const int text = pool_add(p->m, pool + t->text, t->n_text);
+    if (text < 0) return false;
+    for (int i = (int)(under - (pool + t->text)) + 1; i < t->n_text; i++) {
+        const bool inside = text_is_letter(pool[t->text + i - 1]) || (i + 1 < t->n_text && text_is_letter(pool[t->text + i + 1]));
+        if (pool[t->text + i] == letter && !inside) pool[text + i] = (char)(to - '1' + 'A');
+    }
+    if (memcmp(pool + text, pool + t->text, (size_t)t->n_text))
+        pool[text + (under - (pool + t->text))] = '~'; /* no letter's own index */
+    t->text = text;
+    return true;
+}
+
 /* \sum_{k=a}^{b} body; the bound name becomes "#1", so that the name does not matter. */
 int parse_big(struct parser *p)
 {
@@ -34,6 +54,7 @@ int parse_big(struct parser *p)
     name[1] = (char)('1' + p->bound % 9);
     for (int i = p->t; i < m->n_tokens; i++) { /* rename in what follows */
         struct token *t = &m->tokens[i];
+        if (!rename_index(p, t, bound, name[1])) return parse_fail(p, "too long to parse");
         if (t->kind != bound.kind || t->aux != bound.aux) continue;
         if (bound.kind == T_SYM &&
             !(t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text)))
@@ -72,6 +93,18 @@ static bool is_symbol(const struct parser *p, const struct token *t, const char 
     return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == name[0];
 }
 
+/* The variable of a definite integral does not matter either. */
+static void rename_bound(struct parser *p, int from, int to, struct token bound)
+{
+    struct math *m = p->m;
+    const int text = pool_add(m, "@", 1);
+    for (int i = from; i < to && text >= 0; i++) {
+        struct token *t = &m->tokens[i];
+        if (t->kind == T_SYM && t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text))
+            t->text = text, t->n_text = 1;
+    }
+}
+
 /* \int_a^b f dx, an opaque structure: equal when the limits and f dx are. Without a differential it is over x. */
 int parse_integral(struct parser *p)
 {
@@ -99,6 +132,7 @@ int parse_integral(struct parser *p)
         if (!depth && is_symbol(p, &m->tokens[i], "d") && m->tokens[i + 1].kind == T_SYM) last = i;
     }
     if (!enter(p)) return -1;
+    if (last >= 0 && kids[0] >= 0 && kids[1] >= 0) rename_bound(p, p->t, last + 2, m->tokens[last + 1]);
     int body = mk_int(m, 1);
     if (last != p->t) {
         if (last >= 0) m->tokens[last].kind = T_END;
@@ -118,4 +152,44 @@ int parse_integral(struct parser *p)
     const bool limits = kids[0] >= 0 && kids[1] >= 0;
     kids[2] = body;
     return mk(m, OP_INT, limits, limits ? kids : kids + 2, limits ? 3 : 1);
+}
+
+/* \lim_{x \to a} f. Nothing is computed: it becomes a symbol that is named after its parts, so that two limits are the same when their parts
+ * are, and sums and products of limits are read as such. The parts are nodes, and nodes are unique. */
+int parse_limit(struct parser *p)
+{
+    struct math *m = p->m;
+    char name[60] = "lim";
+    int under = 0, n = 3;
+    const struct token t = *peek(p);
+    p->t++;
+    if (accept(p, T_UNDER)) {
+        if (accept(p, T_LBRACE)) {
+            int items[8];
+            bool semicolons;
+            const int k = parse_list(p, T_RBRACE, T_RBRACE, items, 8, &semicolons);
+            under = k < 1 ? -1 : k == 1 ? items[0] : mk(m, OP_LIST, 0, items, k);
+        } else {
+            under = parse_argument(p);
+        }
+    }
+    if (under < 0 || !enter(p)) return parse_fail(p, "a limit");
+    int body = parse_power(p);
+    while (body >= 0 && (starts_factor(p) || peek(p)->kind == T_TIMES || peek(p)->kind == T_DIV)) {
+        const bool over = peek(p)->kind == T_DIV;
+        if (over || peek(p)->kind == T_TIMES) p->t++;
+        const int next = parse_power(p);
+        body = over ? mk_div(m, body, next) : mk_mul(m, body, next);
+    }
+    p->depth--;
+    if (body < 0) return -1;
+    for (int64_t i = 0; i < t.n_text && n < 20; i++) name[n++] = m->pool[t.text + i];
+    for (int k = 0; k < 2; k++) {
+        name[n++] = ' ';
+        for (int v = k ? body : under; n < 56; v /= 10) {
+            name[n++] = (char)('0' + v % 10);
+            if (v < 10) break;
+        }
+    }
+    return mk_sym(m, name, n);
 }

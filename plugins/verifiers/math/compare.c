@@ -133,12 +133,31 @@ static bool compare_texts(struct math *m, int gold, int pred)
     return said(m, same, same ? "the same words" : "different words");
 }
 
+/* The same, or the same but for powers that one side leaves out: cm where cm^2 is meant. */
+static bool same_units(const char *a, int na, const char *b, int nb)
+{
+    if (na == nb && !memcmp(a, b, (size_t)na)) return true;
+    const bool powers = memchr(a, '^', (size_t)na) != NULL;
+    if (a[0] == '?' || b[0] == '?' || powers == (memchr(b, '^', (size_t)nb) != NULL)) return false;
+    const char *with = powers ? a : b, *without = powers ? b : a;
+    const int n = powers ? na : nb, other = powers ? nb : na;
+    int i = 0, k = 0;
+    for (; i < n; i++) {
+        if (with[i] != '^') {
+            if (k == other || with[i] != without[k++]) return false;
+            continue;
+        }
+        if (i + 1 < n && with[i + 1] == '-') return false;
+        while (i + 1 < n && with[i + 1] != ' ') i++;
+    }
+    return k == other;
+}
+
 static bool compare_measures(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
     if (a.op == OP_UNIT && b.op == OP_UNIT) {
-        if (a.n_digits != b.n_digits || memcmp(m->pool + a.digits, m->pool + b.digits, (size_t)a.n_digits))
-            return said(m, false, "different units");
+        if (!same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits)) return said(m, false, "different units");
         return compare(m, kid(m, gold, 0), kid(m, pred, 0));
     }
     if (a.op == OP_UNIT || b.op == OP_UNIT) {
@@ -193,18 +212,41 @@ static bool wants_interval(const struct math *m, int x)
     return a->op == OP_UNION || a->op == OP_INTER || a->op == OP_DIFF || (a->op == OP_CONST && a->aux >= C_EMPTY);
 }
 
+/* Several inequalities in one symbol against a set of numbers or other inequalities. */
+static enum truth compare_conditions(struct math *m, int gold, int pred)
+{
+    const bool a = is_list(m, gold) && at(m, gold)->n > 1, b = is_list(m, pred) && at(m, pred)->n > 1;
+    const int s = inequality_symbol(m, gold), t = inequality_symbol(m, pred);
+    if (!(a && s >= 0) && !(b && t >= 0)) return UNKNOWN;
+    if (s >= 0 && t >= 0) {
+        if (s != t && m->o.strict) return UNKNOWN;
+    } else {
+        int lhs, other = s >= 0 ? pred : gold;
+        const int symbol = s >= 0 ? s : t;
+        if (s < 0 && !m->o.allow_set_relation) return UNKNOWN;
+        if (relation_value(m, other, &lhs, &other) && lhs >= 0 && lhs != symbol) return UNKNOWN; /* x in S */
+        if (!is_real_set(m, other)) return UNKNOWN;
+        return compare_intervals(m, s >= 0 ? gold : other, s >= 0 ? other : pred);
+    }
+    return compare_intervals(m, gold, pred);
+}
+
 bool compare(struct math *m, int gold, int pred)
 {
     if (gold < 0 || pred < 0) return said(m, false, "too large");
     const struct node *a = at(m, gold), *b = at(m, pred);
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
         return said(m, true, "the same structure");
+    const enum truth conditions = compare_conditions(m, gold, pred);
+    if (conditions != UNKNOWN) return said(m, conditions == YES, conditions == YES ? "the same solutions" : "different solutions");
     if (a->op == OP_REL || b->op == OP_REL) {
         if (!is_list(m, gold) && !is_list(m, pred)) return compare_with_relation(m, gold, pred);
         int lhs, value; /* k = {1,2,3} against 1,2,3 */
-        if (a->op == OP_REL && relation_value(m, gold, &lhs, &value) && (is_list(m, value) || at(m, value)->flags & NODE_PM))
+        if (a->op == OP_REL && relation_value(m, gold, &lhs, &value) &&
+            (is_list(m, value) || at(m, value)->op == OP_TUPLE || at(m, value)->flags & NODE_PM))
             return compare(m, value, pred);
-        if (b->op == OP_REL && relation_value(m, pred, &lhs, &value) && (is_list(m, value) || at(m, value)->flags & NODE_PM))
+        if (b->op == OP_REL && relation_value(m, pred, &lhs, &value) &&
+            (is_list(m, value) || at(m, value)->op == OP_TUPLE || at(m, value)->flags & NODE_PM))
             return compare(m, gold, value);
         return compare_sets(m, gold, pred);
     }

@@ -218,6 +218,7 @@ int mk_add(struct math *m, int a, int b)
 int mk_mul(struct math *m, int a, int b)
 {
     if (a < 0 || b < 0) return -1;
+    if (at(m, a)->op == OP_MATRIX && at(m, b)->op == OP_MATRIX) return matrix_product(m, a, b);
     if (at(m, a)->op == OP_MATRIX && !(at(m, b)->flags & NODE_SHAPE)) return matrix_map(m, a, b, false);
     if (at(m, b)->op == OP_MATRIX && !(at(m, a)->flags & NODE_SHAPE)) return matrix_map(m, b, a, false);
     if (num_is(m, a, 1)) return b;
@@ -241,6 +242,7 @@ int mk_pow(struct math *m, int a, int b)
 {
     if (a < 0 || b < 0) return -1;
     if (num_is(m, b, 1)) return a;
+    if (at(m, a)->op == OP_MATRIX) return matrix_power(m, a, b);
     return mk(m, OP_POW, 0, (int[]){a, b}, 2);
 }
 
@@ -255,6 +257,24 @@ int mk_root(struct math *m, int a, int64_t index)
     if (a < 0) return -1;
     if (index % 2 && index > 2) return mk(m, OP_ROOT, 0, (int[]){a, mk_int(m, index)}, 2);
     return mk_pow(m, a, mk_pow(m, mk_int(m, index), mk_int(m, -1)));
+}
+
+int substitute(struct math *m, int x, int s, int value)
+{
+    if (x < 0 || value < 0) return -1;
+    const struct node a = *at(m, x);
+    if (a.op == OP_SYM) return a.aux == s ? value : x;
+    if (!(a.flags & NODE_VAR)) return x;
+    int out[64] = {0};
+    if (a.n > 64) return -1;
+    for (int i = 0; i < a.n; i++)
+        if ((out[i] = substitute(m, kid(m, x, i), s, value)) < 0) return -1;
+    if (a.op == OP_ADD || a.op == OP_MUL) {
+        int r = out[0];
+        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
+        return r;
+    }
+    return mk_text(m, (enum op)a.op, a.aux, out, a.n, m->pool + a.digits, a.n_digits);
 }
 
 int mk_func(struct math *m, enum func f, int a)

@@ -237,7 +237,7 @@ static bool known_word(const char *s, int64_t n)
 {
     int power;
     return n == 1 || find_function(s, n) || find_unit(s, n, false) || find_scale(s, n, &power) || is_percent_word(s, n) ||
-           is_degree_word(s, n) || (n == 2 && !memcmp(s, "or", 2)) || (n == 3 && !memcmp(s, "and", 3));
+           is_degree_word(s, n) || (n == 2 && (!memcmp(s, "or", 2) || !memcmp(s, "to", 2))) || (n == 3 && !memcmp(s, "and", 3));
 }
 
 /* The mathematical front of a line that starts with a number: "42 apples" gives 42. */

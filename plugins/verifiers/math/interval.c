@@ -1,5 +1,5 @@
 /* Sets of real numbers as sorted, disjoint pieces with open or closed ends. */
-#include "math.h"
+#include "tokens.h"
 
 enum { MAX_PIECES = 64 };
 
@@ -104,6 +104,30 @@ static void complement(struct math *m, struct pieces *s)
     *s = out;
 }
 
+static void collect(struct math *m, int x, struct pieces *s, int depth);
+
+/* Inequalities joined by "or" hold here or there; by "and" or commas all at once, unless then nothing is left: x < 1, x > 5. */
+static void collect_conditions(struct math *m, int x, struct pieces *s, int depth)
+{
+    const int n = at(m, x)->n, joints = at(m, x)->aux;
+    struct pieces all = {0}, each = {0};
+    if (!(joints & JOINT_OR)) { /* not (not A or not B) */
+        for (int i = 0; i < n && !all.failed; i++) {
+            struct pieces one = {0};
+            collect(m, kid(m, x, i), &one, depth + 1), tidy(m, &one), complement(m, &one);
+            all.failed |= one.failed || all.n + one.n > MAX_PIECES;
+            for (int k = 0; k < one.n && !all.failed; k++) all.p[all.n++] = one.p[k];
+        }
+        tidy(m, &all), complement(m, &all);
+        s->failed |= all.failed;
+        for (int i = 0; i < all.n && !s->failed; i++) add_piece(m, s, all.p[i]);
+        if (all.n || joints & JOINT_AND) return;
+    }
+    for (int i = 0; i < n && !s->failed; i++) collect(m, kid(m, x, i), &each, depth + 1);
+    s->failed |= each.failed;
+    for (int i = 0; i < each.n && !s->failed; i++) add_piece(m, s, each.p[i]);
+}
+
 static void collect(struct math *m, int x, struct pieces *s, int depth)
 {
     const struct node a = *at(m, x);
@@ -126,6 +150,8 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
         const int o = order(m, kid(m, x, 0), kid(m, x, 1)); /* (15, -29) is a pair, and no empty interval */
         if (o > 0 || (o == 0 && (a.aux & 3) != 3)) s->failed = true;
         add_piece(m, s, (struct piece){kid(m, x, 0), kid(m, x, 1), a.aux & 1, a.aux & 2});
+    } else if (a.op == OP_LIST && inequality_symbol(m, x) >= 0) {
+        collect_conditions(m, x, s, depth);
     } else if (a.op == OP_SET || a.op == OP_LIST) {
         for (int i = 0; i < a.n && !s->failed; i++) {
             const int k = kid(m, x, i);

@@ -100,6 +100,29 @@ static bool comma_groups(struct lexer *x, int64_t i, int64_t *end)
     return ok;
 }
 
+/* Points between groups of three where a comma is the decimal mark: 1.234.567 or 1.234,56. The end of the groups, or 0. */
+static int64_t point_groups(const struct lexer *x, int64_t i)
+{
+    int64_t p = digits_end(x, i), n = 0;
+    if (p - i > 3 || p == i) return 0;
+    for (; p < x->n && x->s[p] == '.' && three_digits(x, p + 1); n++) p += 4;
+    const bool comma = p + 1 < x->n && x->s[p] == ',' && text_is_digit(x->s[p + 1]) && x->plain;
+    return n > 1 || (n && (comma || starts(x, p, "{,}"))) ? p : 0;
+}
+
+/* The length of the mark between the whole part and the decimals at p, 0: none. A comma is one in plain text, when it does not separate a
+ * list; {,} is one when no group of three follows, as those have been taken. */
+static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int aux)
+{
+    if (p + 1 >= x->n) return 0;
+    if (x->s[p] == '.') return 1;
+    if (p == begin) return 0;
+    if (starts(x, p, "{,}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
+    const int64_t end = digits_end(x, p + 1);
+    const bool comma = x->plain && x->s[p] == ',' && end > p + 1 && !(end < x->n && x->s[end] == ',');
+    return comma && !memchr(x->s + begin, ',', (size_t)(p - begin)) && (!(aux & NUM_GROUPED) || end != p + 4);
+}
+
 static bool lex_number(struct lexer *x)
 {
     struct math *m = x->m;
@@ -116,6 +139,10 @@ static bool lex_number(struct lexer *x)
         p = run;
         aux |= NUM_GROUPED;
         m->commas_ambiguous = true;
+    } else if ((run = point_groups(x, begin))) {
+        TAKE(begin, run);
+        p = run;
+        aux |= NUM_GROUPED;
     } else {
         TAKE(begin, p);
         for (int64_t next; p > begin && (p - begin <= 3 || aux & NUM_GROUPED) && (next = group_mark(x, p));) {
@@ -124,16 +151,16 @@ static bool lex_number(struct lexer *x)
             aux |= NUM_GROUPED;
         }
     }
-    const bool comma = x->plain && !aux && p + 1 < x->n && x->s[p] == ',' && text_is_digit(x->s[p + 1]) && p > begin &&
-                       !(digits_end(x, p + 1) < x->n && x->s[digits_end(x, p + 1)] == ',');
-    if (p < x->n && (x->s[p] == '.' || comma) && p + 1 < x->n) {
-        const int64_t q = digits_end(x, p + 1), bar = starts(x, q, "\\overline{") ? 10
-                                                      : starts(x, q, "\\dot{")    ? 5
-                                                      : starts(x, q, "\\bar{")    ? 5
-                                                                                  : 0;
-        if (q > p + 1 || bar) {
-            TAKE(p + 1, q);
-            exp = p + 1 - q;
+    const int64_t mark = decimal_mark(x, p, begin, aux);
+    if (mark) {
+        const int64_t first = p + mark, q = digits_end(x, first),
+                      bar = starts(x, q, "\\overline{") ? 10
+                            : starts(x, q, "\\dot{")    ? 5
+                            : starts(x, q, "\\bar{")    ? 5
+                                                        : 0;
+        if (q > first || bar) {
+            TAKE(first, q);
+            exp = first - q;
             aux |= NUM_DECIMAL;
             p = q;
             if (bar) {
@@ -237,6 +264,11 @@ static bool push_letter(struct lexer *x, char c)
 
 bool lex_push_word(struct lexer *x, const struct word *w)
 {
+    if (w->kind == T_CURRENCY || w->kind == T_MARK || w->kind == T_LIM) {
+        const char *text = w->text ? w->text : w->name;
+        const bool unit = w->kind == T_CURRENCY && lex_after_operand(x);
+        return lex_push(x, unit ? T_UNIT : w->kind, 0, text, (int64_t)strlen(text));
+    }
     return w->kind == T_SYM ? lex_push_symbol(x, w->text ? w->text : w->name, (int64_t)strlen(w->text ? w->text : w->name))
                             : lex_push(x, w->kind, w->aux, NULL, 0);
 }
@@ -246,18 +278,65 @@ bool lex_word_is(const char *s, int64_t n, const char *w)
     return (int64_t)strlen(w) == n && !memcmp(s, w, (size_t)n);
 }
 
-/* Words that follow a value: units, percent, degrees, million. */
-bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, bool *done)
+bool lex_unit_follows(const struct lexer *x)
+{
+    const struct token *t = x->m->tokens;
+    int i = x->m->n_tokens - 1;
+    if (lex_after_operand(x) || lex_last_kind(x) == T_DEGREE) return true;
+    if (i < 0 || (t[i].kind != T_DIV && t[i].kind != T_TIMES)) return false;
+    for (i--; i >= 0; i--) { /* \text{m}^2 / \text{s} */
+        if (t[i].kind == T_UNIT) return true;
+        if (t[i].kind != T_CARET && t[i].kind != T_NUM && t[i].kind != T_LBRACE && t[i].kind != T_RBRACE && t[i].kind != T_MINUS)
+            return false;
+    }
+    return false;
+}
+
+bool lex_push_unit(struct lexer *x, const struct unit *u)
+{
+    char text[UNIT_TEXT];
+    const int n = unit_print(u, text);
+    return n ? lex_push(x, T_UNIT, 0, text, n) : (x->space = true, true);
+}
+
+/* Words that follow a value, at s: units, percent, degrees, million. *used: how many bytes; 0: it was none. */
+bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, int64_t *used)
 {
     int power;
-    const char *unit;
-    *done = true;
-    if (is_percent_word(s, n)) return lex_push(x, T_PERCENT, 0, NULL, 0);
-    if (is_degree_word(s, n)) return lex_push(x, T_DEGREE, 0, NULL, 0);
-    if (lex_last_kind(x) == T_NUM && find_scale(s, n, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
-    if ((unit = find_unit(s, n, in_text))) return lex_push(x, T_UNIT, 0, unit, (int64_t)strlen(unit));
-    *done = false;
+    struct unit u;
+    int64_t word = 0;
+    while (word < n && text_is_letter(s[word])) word++;
+    *used = word;
+    if (is_percent_word(s, word)) return lex_push(x, T_PERCENT, 0, NULL, 0);
+    if (is_degree_word(s, word)) return lex_push(x, T_DEGREE, 0, NULL, 0);
+    if (lex_last_kind(x) == T_NUM && find_scale(s, word, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
+    if ((*used = unit_read(s, n, in_text, &u))) return lex_push_unit(x, &u);
     return true;
+}
+
+/* Letters without \text behind a number that can only be a unit: 5 cm; in plain text also 5 m/s, when nothing comes after it. */
+static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
+{
+    struct unit u;
+    int64_t used;
+    *done = true;
+    if (x->plain && x->space && lex_last_kind(x) == T_NUM) {
+        used = unit_read(s, x->n - x->i, true, &u);
+        if (used && (used > 1 || u.part[0].name[0]) && lex_skip_spaces(x, x->i + used) >= x->n)
+            return x->i += used, lex_push_unit(x, &u);
+    }
+    if (!lex_push_measure(x, s, x->n - x->i, false, &used)) return false;
+    x->i += used;
+    *done = used > 0;
+    return true;
+}
+
+/* 3 x 10^5: the letter is a sign */
+static bool times_letter(const struct lexer *x)
+{
+    const int64_t next = lex_skip_spaces(x, x->i + 1);
+    return (x->s[x->i] == 'x' || x->s[x->i] == 'X') && lex_last_kind(x) == T_NUM &&
+           (starts(x, next, "10^") || starts(x, next, "10**"));
 }
 
 static bool lex_letters(struct lexer *x)
@@ -266,11 +345,13 @@ static bool lex_letters(struct lexer *x)
     int64_t n = 0;
     while (x->i + n < x->n && text_is_letter(s[n])) n++;
     bool done = false;
-    if (lex_word_is(s, n, "and") || lex_word_is(s, n, "or")) return x->i += n, lex_push(x, T_AND, 0, NULL, 0);
-    if (n > 1 && lex_after_operand(x)) {
-        x->i += n;
-        if (!lex_push_measure(x, s, n, false, &done) || done) return done;
-        x->i -= n;
+    if (lex_word_is(s, n, "and")) return x->i += n, lex_push(x, T_AND, JOINT_AND, NULL, 0);
+    if (lex_word_is(s, n, "or")) return x->i += n, lex_push(x, T_AND, JOINT_OR, NULL, 0);
+    if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return x->i += n, lex_push(x, T_COLON, 0, NULL, 0);
+    if (n == 1 && times_letter(x)) return x->i++, lex_push(x, T_TIMES, 0, NULL, 0);
+    if ((n > 1 || x->plain) && lex_after_operand(x)) {
+        if (!lex_bare_unit(x, s, &done)) return false;
+        if (done) return true;
     }
     const struct word *w = find_function(s, n);
     if (w) return x->i += n, lex_push_word(x, w);
@@ -282,6 +363,36 @@ static bool lex_letters(struct lexer *x)
 }
 
 /* ---------------------------------------------------------------- everything else */
+
+int lex_base_of(const char *s, int64_t n)
+{
+    static const char *const names[] = {"two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", NULL};
+    if (n > 2 && s[0] == '(' && s[n - 1] == ')') s++, n -= 2;
+    if (n > 2 && !memcmp(s, "in", 2)) s += 2, n -= 2;
+    if (n > 4 && !memcmp(s, "base", 4)) s += 4, n -= 4;
+    for (int i = 0; names[i]; i++)
+        if (lex_word_is(s, n, names[i])) return i + 2;
+    if (n < 1 || n > 2 || !text_is_digit(s[0]) || !text_is_digit(s[n - 1])) return 0;
+    const int base = n == 1 ? s[0] - '0' : 10 * (s[0] - '0') + s[1] - '0';
+    return base >= 2 && base <= 36 ? base : 0;
+}
+
+/* Behind _: the base of the numeral before it, as _8, _{8}, _{(8)}, _{\text{base } 8}, _{\text{eight}}; else an index. */
+static bool lex_base_or_index(struct lexer *x)
+{
+    const struct token *t = x->m->tokens + x->m->n_tokens;
+    const bool numeral = x->m->n_tokens && (t[-1].kind == T_NUM || t[-1].kind == T_RPAREN);
+    const bool limit = x->m->n_tokens > 2 && t[-2].kind == T_CARET &&
+                       (t[-3].kind == T_INT || t[-3].kind == T_SUM || t[-3].kind == T_PROD); /* \int^3_1 */
+    const int64_t from = lex_skip_spaces(x, x->i), to = lex_group_end(x, from);
+    char text[64];
+    if (numeral && !limit && to - from < 40) {
+        const bool braced = from < x->n && x->s[from] == '{';
+        const int base = lex_base_of(text, squash(x->s + from + braced, to - from - 2 * braced, text, true));
+        if (base) return x->i = to, lex_push(x, T_BASE, base, NULL, 0);
+    }
+    return lex_push(x, T_UNDER, 0, NULL, 0);
+}
 
 static bool lex_operator(struct lexer *x)
 {
@@ -300,17 +411,19 @@ static bool lex_operator(struct lexer *x)
     case '^':
         return lex_push(x, T_CARET, 0, NULL, 0);
     case '_':
-        return lex_push(x, T_UNDER, 0, NULL, 0);
+        return lex_base_or_index(x);
     case ',':
         return lex_push(x, T_COMMA, 0, NULL, 0);
     case ';':
         return lex_push(x, T_SEMI, 0, NULL, 0);
     case ':':
-        return lex_push(x, T_COLON, 0, NULL, 0);
+        return d == '=' ? (x->i++, lex_push(x, T_REL, R_EQ, NULL, 0)) : lex_push(x, T_COLON, 0, NULL, 0);
     case '%':
         return lex_push(x, T_PERCENT, 0, NULL, 0);
     case '&':
-        return lex_push(x, T_AMP, 0, NULL, 0);
+        return x->matrices ? lex_push(x, T_AMP, 0, NULL, 0) : (x->space = true, true);
+    case '#':
+        return lex_push(x, T_MARK, 0, "#", 1);
     case '(':
         return x->depth++, lex_push(x, T_LPAREN, 0, NULL, 0);
     case ')':
@@ -341,9 +454,12 @@ static bool lex_operator(struct lexer *x)
         if (d == '=' && !(tight && (lex_last_kind(x) == T_NUM || lex_last_kind(x) == T_RPAREN)))
             return x->i++, lex_push(x, T_REL, R_NE, NULL, 0);
         return lex_push(x, T_FACT, 0, NULL, 0);
-    case '.': /* ends a sentence */
-        if (x->after_left || lex_skip_spaces(x, x->i) >= x->n || strchr("$})", x->s[lex_skip_spaces(x, x->i)])) return true;
+    case '.': { /* ends a sentence, or a line */
+        const int64_t next = lex_skip_spaces(x, x->i);
+        if (x->after_left || next >= x->n || strchr("$})", x->s[next]) || starts(x, next, "\\end") || starts(x, next, "\\\\"))
+            return true;
         return lex_fail(x, "a full stop inside");
+    }
     default:
         return lex_fail(x, "a character that means nothing here");
     }

@@ -3,6 +3,51 @@
 
 #include <string.h>
 
+/* so, hence ...: what stands before is not the answer */
+static bool is_consequence(const char *s, int64_t n)
+{
+    static const char *const words[] = {"so",      "thus",        "hence",           "therefore", "then", "and so",
+                                        "so that", "which gives", "giving",          "we get",    "i.e",  "that is",
+                                        "implies", "which means", "or equivalently", NULL};
+    for (const char *const *w = words; *w; w++)
+        if (lex_word_is(s, n, *w)) return true;
+    return false;
+}
+
+static bool has_words(const char *s, int64_t n)
+{
+    for (int64_t k = 0, run = 0; k < n; k++) {
+        run = text_is_letter(s[k]) ? run + 1 : 0;
+        if (run > 1) return true;
+    }
+    return false;
+}
+
+/* Words behind a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
+static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
+{
+    char text[4 + 256] = "?";
+    int64_t used = 0;
+    *done = true;
+    if (n > 256) return lex_fail(x, "long text after a value");
+    const int64_t size = squash(s, n, text + 1, true);
+    const int base = lex_base_of(text + 1, size);
+    if (base && size > 2) return lex_push(x, T_BASE, base, NULL, 0);
+    if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) return x->space = true, true; /* (exactly) */
+    const int before = x->m->n_tokens;
+    if (!lex_push_measure(x, s, n, true, &used)) return false;
+    if (used && (used == n || !has_words(s + used, n - used))) return true;
+    x->m->n_tokens = before;
+    if (!has_words(s, n)) return *done = false, true;
+    for (int64_t k = 0; k < n;) { /* the first word that is a unit, else all of it */
+        struct unit u;
+        if (text_is_letter(s[k]) && unit_read(s + k, n - k, true, &u)) return lex_push_unit(x, &u);
+        while (k < n && text_is_letter(s[k])) k++;
+        while (k < n && !text_is_letter(s[k])) k++;
+    }
+    return lex_push(x, T_UNIT, 0, text, 1 + size);
+}
+
 /* Words of \text and its kin: a connective, a unit behind a value, mathematics after all, or text. */
 static bool lex_words(struct lexer *x, bool math_font)
 {
@@ -17,43 +62,50 @@ static bool lex_words(struct lexer *x, bool math_font)
     const char *s = x->s + from;
     const int64_t n = to - from;
     if (n <= 0) return x->space = true, true;
-    if (lex_word_is(s, n, "and") || lex_word_is(s, n, "or")) return lex_push(x, T_AND, 0, NULL, 0);
-    bool words = false;
+    if (lex_word_is(s, n, "and")) return lex_push(x, T_AND, JOINT_AND, NULL, 0);
+    if (lex_word_is(s, n, "or")) return lex_push(x, T_AND, JOINT_OR, NULL, 0);
+    if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return lex_push(x, T_COLON, 0, NULL, 0);
+    if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
+    const bool words = has_words(s, n);
     int64_t word = 0;
     while (word < n && text_is_letter(s[word])) word++;
-    for (int64_t k = 0, run = 0; k < n && !words; k++) {
-        run = text_is_letter(s[k]) ? run + 1 : 0;
-        words = run > 1;
-    }
     if (math_font && word == n) {
         const struct word *w = find_command(s, n);
-        if (w && n > 1 && (w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD))
+        if (w && n > 1 &&
+            (w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD ||
+             w->kind == T_DET))
             return lex_push_word(x, w);
     }
-    const bool measured = lex_after_operand(x) || lex_last_kind(x) == T_DEGREE;
-    if (measured && (words || find_unit(s, word, true)) && word && !memchr(s, '\\', (size_t)n)) {
+    if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(')) {
         bool done = false;
-        if (word == n || !memchr(s, ' ', (size_t)n)) {
-            if (!lex_push_measure(x, s, word, true, &done) || done) return done;
-        }
-        if (words) { /* the first word that is a unit, else all of it */
-            for (int64_t k = 0; k < n;) {
-                int64_t e = k;
-                while (e < n && text_is_letter(s[e])) e++;
-                const char *unit = e > k ? find_unit(s + k, e - k, true) : NULL;
-                if (unit && strcmp(unit, "square") && strcmp(unit, "cubic"))
-                    return lex_push(x, T_UNIT, 0, unit, (int64_t)strlen(unit));
-                k = e > k ? e : k + 1;
-            }
-            char text[4 + 256] = "?";
-            if (n > 256) return lex_fail(x, "long text behind a value");
-            return lex_push(x, T_UNIT, 0, text, 1 + squash(s, n, text + 1, true));
-        }
+        if (!lex_words_behind(x, s, n, &done) || done) return done;
     }
+    const char *unit = find_unit(s, word, true); /* \text{USD } 5 */
+    if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)
+        return lex_push(x, T_CURRENCY, 0, unit, (int64_t)strlen(unit));
     if (!words) return lex_range(x, from, to);
     if (n > 1000) return lex_fail(x, "long text");
     char text[1000];
     return lex_push(x, T_TEXT, 0, text, squash(s, n, text, true));
+}
+
+/* \frac{\text{m}}{\text{s}} behind a value; *done: it was such a unit */
+static bool lex_unit_fraction(struct lexer *x, bool *done)
+{
+    struct unit u[2];
+    int64_t from = lex_skip_spaces(x, x->i);
+    *done = false;
+    for (int k = 0; k < 2; k++) {
+        const int64_t to = lex_group_end(x, from);
+        if (from + 3 >= x->n || x->s[from] != '{' || x->s[from + 1] != '\\') return true;
+        if (unit_read(x->s + from, to - from, true, &u[k]) < to - from) return true;
+        from = to;
+    }
+    for (int i = 0; i < u[1].n; i++)
+        if (!unit_multiply(&u[0], u[1].part[i].name, -u[1].part[i].power)) return true;
+    *done = true;
+    x->i = from;
+    return lex_push_unit(x, &u[0]);
 }
 
 static bool lex_environment(struct lexer *x, bool close)
@@ -63,12 +115,18 @@ static bool lex_environment(struct lexer *x, bool close)
     const char *name = x->s + x->i + 1;
     const int64_t n = end - x->i - 2;
     x->i = end;
+    static const char *const lines[] = {"align",    "align*", "aligned",   "gather",    "gather*", "gathered",
+                                        "equation", "split",  "equation*", "multline*", NULL};
+    for (const char *const *l = lines; *l; l++)
+        if (lex_word_is(name, n, *l)) return x->space = true, true;
     if (close) return x->matrices--, lex_push(x, T_ENDENV, 0, NULL, 0);
     int kind = ENV_OTHER;
+    if (lex_word_is(name, n, "cases") || lex_word_is(name, n, "dcases") || lex_word_is(name, n, "rcases")) kind = ENV_CASES;
     if (lex_word_is(name, n, "vmatrix") || lex_word_is(name, n, "Vmatrix"))
         kind = ENV_DET;
     else if (lex_word_is(name, n, "pmatrix") || lex_word_is(name, n, "bmatrix") || lex_word_is(name, n, "matrix") ||
-             lex_word_is(name, n, "Bmatrix") || lex_word_is(name, n, "smallmatrix"))
+             lex_word_is(name, n, "pmatrix*") || lex_word_is(name, n, "bmatrix*") || lex_word_is(name, n, "Bmatrix") ||
+             lex_word_is(name, n, "smallmatrix"))
         kind = ENV_MATRIX;
     else if (lex_word_is(name, n, "array")) {
         kind = ENV_MATRIX;
@@ -92,6 +150,23 @@ static bool lex_accent(struct lexer *x, const char *name, int64_t n)
     return lex_push_symbol(x, full, size);
 }
 
+/* \\: a row of a matrix, a line that goes on, or the end of one of several lines. */
+static bool lex_line_end(struct lexer *x)
+{
+    if (x->matrices) return lex_push(x, T_ROW, 0, NULL, 0);
+    const int64_t next = lex_skip_spaces(x, x->i);
+    x->space = true;
+    if (next >= x->n || !x->m->n_tokens || strchr("=&+-<>", x->s[next]) || (x->s[next] == '\\' && !lex_after_operand(x)))
+        return true;
+    return lex_push(x, T_COMMA, 0, NULL, 0);
+}
+
+static bool opens_environment(const struct lexer *x)
+{
+    const int64_t i = lex_skip_spaces(x, x->i);
+    return i + 6 <= x->n && !memcmp(x->s + i, "\\begin", 6);
+}
+
 /* A backslash and a character that is no letter, which is c (0: none). */
 static bool lex_escape(struct lexer *x, const char *name, char c)
 {
@@ -101,9 +176,10 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
         int64_t k = 1;
         while (x->i - 1 + k < x->n && text_is_letter(name[k])) k++;
         if (k > 2 && find_command(name + 1, k - 1)) return x->i--, lex_command(x); /* \\frac: escaped twice */
-        return lex_push(x, T_ROW, 0, NULL, 0);
+        return lex_line_end(x);
     }
     case '{':
+        if (x->after_left && opens_environment(x)) return true; /* \left\{ of a system */
         return x->depth++, lex_push(x, T_LSET, 0, NULL, 0);
     case '}':
         return x->depth -= x->depth > 0, lex_push(x, T_RSET, 0, NULL, 0);
@@ -116,8 +192,11 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
     case '[':
     case ']':
     case '!':
-    case '$':
         return true;
+    case '$':
+        return lex_push_word(x, find_command("textdollar", 10));
+    case '#':
+        return lex_push(x, T_MARK, 0, "#", 1);
     case ',':
     case ';':
     case ':':
@@ -172,7 +251,11 @@ bool lex_command(struct lexer *x)
     const struct word *w = command_of(name, &n);
     if (!w) return lex_fail(x, "an unknown command");
     x->i += 1 + n;
+    bool done = false;
     switch (w->kind) {
+    case T_FRAC:
+        if (lex_after_operand(x) && (!lex_unit_fraction(x, &done) || done)) return done;
+        break;
     case T_SKIP:
     case T_STYLE:
     case T_GROUP:

@@ -2,7 +2,7 @@
 #ifndef TARE_MATH_LEXER_H
 #define TARE_MATH_LEXER_H
 
-#include "tokens.h"
+#include "units.h"
 
 struct lexer {
     struct math *m;
@@ -17,8 +17,11 @@ bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_te
 bool lex_push_word(struct lexer *x, const struct word *w);
 /* With the primes and the subscript that follow it. */
 bool lex_push_symbol(struct lexer *x, const char *name, int64_t n);
-/* Words that follow a value: units, percent, degrees, million. *done: whether it was one. */
-bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, bool *done);
+/* Words that follow a value, at s: units, percent, degrees, million. *used: how many bytes; 0: it was none. */
+bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, int64_t *used);
+bool lex_push_unit(struct lexer *x, const struct unit *u);
+bool lex_unit_follows(const struct lexer *x); /* could a unit stand here? */
+int lex_base_of(const char *s, int64_t n);    /* "8", "(base8)", "eight", squashed: 8; 0: no base */
 int lex_last_kind(const struct lexer *x);
 bool lex_after_operand(const struct lexer *x);
 /* End of the group that opens at i (behind its closing brace), or of the one character or command there. */

@@ -172,11 +172,24 @@ static void take_gold(const struct options *o, tare_text answer, struct found *o
         extract_answer(o, answer, out);
 }
 
+/* A gold text without a box, an anchor or an environment may be the bare answer: "26 and -6". Only when it cannot be read whole is its last
+ * number taken. */
+static void widen_gold(struct math *m, tare_text answer, struct found *gold)
+{
+    const tare_text t = text_trim(answer);
+    if (!gold->rule || strcmp(gold->rule, "last number") || t.size > 200) return;
+    const struct found whole = {.text = {t}, .n = 1, .rule = "the whole answer", .plain = !memchr(t.data, '\\', (size_t)t.size)};
+    math_reset(m);
+    const int x = read_answer(m, &whole, true);
+    if (x >= 0 && at(m, x)->op != OP_TEXT && at(m, x)->op != OP_UNIT) *gold = whole;
+}
+
 static struct outcome run(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
 {
     m->o = m->defaults;
     row_options(&m->o, a->row);
     take_gold(&m->o, a->answer, gold);
+    widen_gold(m, a->answer, gold);
     extract_answer(&m->o, a->completion, pred);
     return judge(m, gold, pred);
 }

@@ -196,6 +196,10 @@ static inline int kid(const struct math *m, int i, int k)
 {
     return m->kids[m->nodes[i].first + k];
 }
+int matrix_product(struct math *m, int a, int b);      /* matrix.c; -1: not matrices of fitting shapes */
+int matrix_power(struct math *m, int a, int exponent); /* whole powers, -1 the inverse, T the transpose */
+/* x with the symbol s (its index) replaced */
+int substitute(struct math *m, int x, int s, int value);
 /* x with every a +- b taken as a + b (sign 0) or a - b (sign 1) */
 int pm_expand(struct math *m, int x, int sign);
 /* a NUM that is a whole number of at most 18 digits */
@@ -255,10 +259,15 @@ bool compare(struct math *m, int gold, int pred);
 enum truth compare_relations(struct math *m, int gold, int pred);
 bool relation_value(struct math *m, int x, int *lhs, int *value); /* x = v, an assignment or a chain that ends in a value */
 bool is_name(const struct math *m, int x);
+int relation_op(const struct math *m, int x, int i); /* enum rel between members i and i + 1 */
+/* Members from the least to the greatest, ops[i] 1 where the ends may meet; false: mixed directions or other relations. */
+bool relation_ascending(const struct math *m, int x, int *members, int *ops);
 /* Unions of intervals and finite sets; UNKNOWN: cannot be ordered. */
 enum truth compare_intervals(struct math *m, int a, int b);
 bool is_real_set(const struct math *m, int x);
-int relation_to_set(struct math *m, int x); /* an inequality in one symbol, as an interval; -1: none */
+int relation_to_set(struct math *m, int x); /* inequality.c: an inequality in one symbol, as an interval; -1: none */
+/* One inequality, or a list of them, all in the same symbol: that symbol's node; else -1. */
+int inequality_symbol(const struct math *m, int x);
 
 /* ---------------------------------------------------------------- row and output */
 

@@ -114,6 +114,8 @@ bool starts_factor(const struct parser *p)
     case T_BINOM:
     case T_SUM:
     case T_PROD:
+    case T_LIM:
+    case T_DET:
     case T_LPAREN:
     case T_LBRACK:
     case T_LBRACE:
@@ -249,7 +251,10 @@ static int between(struct parser *p, int close, enum func f)
     if (x < 0 || !(accept(p, close) || (bar && accept(p, T_RBAR)) || (close == T_RBAR && accept(p, T_BAR))))
         return parse_fail(p, "a bracket that is not closed");
     const struct node *a = at(p->m, x);
-    if (f == F_ABS && a->op == OP_MATRIX) return parse_fail(p, "a determinant");
+    if (f == F_ABS && a->op == OP_MATRIX) {
+        const int det = matrix_det(p->m, x);
+        return det < 0 ? parse_fail(p, "a determinant of no small square matrix") : det;
+    }
     return mk_func(p->m, f, x);
 }
 
@@ -289,77 +294,93 @@ static int parse_root(struct parser *p)
     return symbolic >= 0 ? mk_pow(p->m, x, mk_pow(p->m, symbolic, mk_int(p->m, -1))) : mk_root(p->m, x, index);
 }
 
-/* 137 \frac{1}{2}: a whole number beside a proper fraction of whole numbers; 137 1/2 as well */
-static int mixed_number(struct parser *p)
+/* The token k behind the cursor, past braces; *k: its place. */
+static const struct token *past_braces(const struct parser *p, int *k, int brace)
+{
+    while (ahead(p, *k)->kind == brace) ++*k;
+    return ahead(p, *k);
+}
+
+/* 137 \frac{1}{2}: a whole number beside a proper fraction of whole numbers, either in braces; 137 1/2 as well. -2: none. */
+static int mixed_number(struct parser *p, const struct token *t, int first)
 {
     struct math *m = p->m;
-    const struct token *t = peek(p), *u = ahead(p, 1);
-    int a = -1, b = -1, next;
+    int k = first, a, b, braces = 0;
+    const struct token *u = ahead(p, k);
+    while (u->kind == T_LBRACE) braces++, u = ahead(p, ++k);
     if (u->kind == T_FRAC) {
-        const struct token *v = ahead(p, 2);
-        if (v->kind == T_LBRACE && plain_integer(ahead(p, 3)) && ahead(p, 4)->kind == T_RBRACE && ahead(p, 5)->kind == T_LBRACE &&
-            plain_integer(ahead(p, 6)) && ahead(p, 7)->kind == T_RBRACE) {
-            a = number_of(p, ahead(p, 3)), b = number_of(p, ahead(p, 6));
-            next = 8;
+        const struct token *v = ahead(p, ++k);
+        if (v->kind == T_LBRACE) {
+            const struct token *num = past_braces(p, &k, T_LBRACE);
+            k++;
+            past_braces(p, &k, T_RBRACE);
+            const struct token *den = past_braces(p, &k, T_LBRACE);
+            if (!plain_integer(num) || !plain_integer(den) || ahead(p, ++k)->kind != T_RBRACE) return -2;
+            k++;
+            a = number_of(p, num), b = number_of(p, den);
         } else if (plain_integer(v) && v->n_text == 2) {
             a = mk_num(m, false, m->pool + v->text, 1, 0), b = mk_num(m, false, m->pool + v->text + 1, 1, 0);
-            next = 3;
+            k++;
         } else {
             return -2;
         }
-    } else if (plain_integer(u) && u->space && ahead(p, 2)->kind == T_DIV && plain_integer(ahead(p, 3))) {
-        a = number_of(p, u), b = number_of(p, ahead(p, 3));
-        next = 4;
+    } else if (plain_integer(u) && u->space && ahead(p, k + 1)->kind == T_DIV && plain_integer(ahead(p, k + 2))) {
+        a = number_of(p, u), b = number_of(p, ahead(p, k + 2));
+        k += 3;
     } else {
         return -2;
     }
+    for (; braces; braces--, k++)
+        if (ahead(p, k)->kind != T_RBRACE) return -2;
     int64_t x, y;
     if (a < 0 || b < 0 || !small_int(m, a, &x) || !small_int(m, b, &y) || x >= y) return -2;
     const int whole = number_of(p, t);
-    p->t += next;
+    p->t += k;
     return mk_add(m, whole, mk_div(m, a, b));
 }
 
-static int based(struct parser *p, const struct token *t)
+/* The numeral t in base b, its digits being what was written in decimal. */
+static int based(struct parser *p, const struct token *t, int b)
 {
     struct math *m = p->m;
-    p->t++;
-    const int base = parse_argument(p);
-    int64_t b;
-    if (base < 0 || !small_int(m, base, &b) || b < 2 || b > 36 || (t->aux & ~NUM_GROUPED) || t->n_text > 200)
-        return parse_fail(p, "a numeral's base");
+    if ((t->aux & ~NUM_GROUPED) || t->n_text > 200) return parse_fail(p, "a numeral's base");
     int x = mk_int(m, 0);
     const int radix = mk_int(m, b);
-    if (t->n_text > 11) { /* Horner in nodes stays small only for short numerals */
-        for (int i = 0; i < t->n_text && x >= 0; i++) x = mk_add(m, mk_mul(m, x, radix), mk_int(m, m->pool[t->text + i] - '0'));
-    } else {
-        int64_t v = 0;
-        for (int i = 0; i < t->n_text; i++) {
-            const int d = m->pool[t->text + i] - '0';
-            if (d >= b) return parse_fail(p, "a digit that the base does not have");
-            v = v * b + d;
-        }
-        x = mk_int(m, v);
+    int64_t v = 0;
+    for (int i = 0; i < t->n_text && x >= 0; i++) {
+        const int d = m->pool[t->text + i] - '0';
+        if (d >= b) return parse_fail(p, "a digit that the base does not have");
+        v = v * b + d;
+        if (t->n_text > 11)
+            x = mk_add(m, mk_mul(m, x, radix), mk_int(m, d)); /* Horner in nodes stays small only for short numerals */
     }
-    return x < 0 ? -1 : mk(m, OP_BASE, (int)b, &x, 1);
+    if (t->n_text <= 11) x = mk_int(m, v);
+    return x < 0 ? -1 : mk(m, OP_BASE, b, &x, 1);
 }
 
 static int parse_number(struct parser *p)
 {
     const struct token t = *peek(p);
     if (plain_integer(&t)) {
-        const int mixed = mixed_number(p);
+        const int mixed = mixed_number(p, &t, 1);
         if (mixed != -2) return mixed;
     }
     p->t++;
     int x = number_of(p, &t);
     if (t.aux & NUM_DECIMAL && x >= 0 && !t.rep) p->m->nodes[x].flags |= NODE_DECIMAL;
-    if (peek(p)->kind == T_UNDER && !p->limits) return based(p, &t);
+    if (peek(p)->kind == T_BASE) return p->t++, based(p, &t, ahead(p, -1)->aux);
     if (peek(p)->kind == T_SCALE) {
         x = mk_mul(p->m, x, mk_num(p->m, false, "1", 1, peek(p)->aux));
         p->t++;
     }
     return x;
+}
+
+static int parse_determinant(struct parser *p)
+{
+    p->t++;
+    const int a = parse_argument(p), x = a < 0 ? -1 : matrix_det(p->m, a);
+    return x < 0 ? parse_fail(p, "a determinant of no small square matrix") : x;
 }
 
 static int parse_atom(struct parser *p)
@@ -380,6 +401,13 @@ static int parse_atom(struct parser *p)
     case T_SUM:
     case T_PROD:
         return parse_big(p);
+    case T_LIM:
+        return parse_limit(p);
+    case T_DET:
+        return parse_determinant(p);
+    case T_CURRENCY:
+        p->currency = t.text, p->n_currency = t.n_text;
+        return p->t++, parse_atom(p);
     case T_INT:
         return parse_integral(p);
     case T_FRAC:
@@ -390,8 +418,17 @@ static int parse_atom(struct parser *p)
     case T_CBRT:
         return parse_root(p);
     case T_LPAREN:
-    case T_LBRACK:
+        if (ahead(p, 1)->kind == T_NUM && ahead(p, 2)->kind == T_RPAREN && ahead(p, 3)->kind == T_BASE)
+            return p->t += 4, based(p, ahead(p, -3), ahead(p, -1)->aux);
+        return parse_brackets(p);
     case T_LBRACE:
+        if (plain_integer(ahead(p, 1)) && ahead(p, 2)->kind == T_RBRACE && ahead(p, 3)->kind == T_FRAC) {
+            const struct token whole = *ahead(p, 1);
+            const int mixed = mixed_number(p, &whole, 3);
+            if (mixed != -2) return mixed;
+        }
+        return parse_brackets(p);
+    case T_LBRACK:
     case T_LSET:
     case T_LANGLE:
         return parse_brackets(p);
@@ -412,6 +449,16 @@ static int parse_atom(struct parser *p)
     }
 }
 
+/* 3^{+}, 0^-: a limit from one side; T_PLUS or T_MINUS, taken, or 0 */
+static int one_sided(struct parser *p)
+{
+    const bool brace = peek(p)->kind == T_LBRACE;
+    const int sign = ahead(p, brace)->kind, next = ahead(p, 1 + brace)->kind;
+    if ((sign != T_PLUS && sign != T_MINUS) || (next != T_RBRACE && (brace || next != T_END))) return 0;
+    p->t += brace ? 3 : 1;
+    return sign;
+}
+
 int parse_power(struct parser *p)
 {
     struct math *m = p->m;
@@ -422,7 +469,10 @@ int parse_power(struct parser *p)
             x = parse_fail(p, "too many marks behind a value");
         } else if (peek(p)->kind == T_CARET) {
             p->t++;
-            if (accept(p, T_DEGREE))
+            const int side = one_sided(p);
+            if (side)
+                x = mk_mul(m, x, mk_sym(m, side == T_PLUS ? "^+" : "^-", 2));
+            else if (accept(p, T_DEGREE))
                 x = mk(m, OP_DEG, 0, &x, 1);
             else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
                 p->t += 3, x = mk(m, OP_DEG, 0, &x, 1);

@@ -11,7 +11,11 @@ struct parser {
     bool limits, twin_bars;    /* inside a sum's limits: 3_ is no numeral's base; the bar that is open started with a second one */
     bool no_bar;               /* | separates (set builder) */
     bool determinant;          /* inside one: no second, as each copies its entries */
+    int joints;                /* of the list that was read last: enum joint */
+    int32_t currency, n_currency; /* in the pool: the sign in front of the value that is being read */
 };
+
+enum { TEXT_NAME = 1 }; /* aux of an OP_TEXT: the name of something */
 
 static inline const struct token *peek(const struct parser *p)
 {
@@ -42,5 +46,12 @@ bool starts_factor(const struct parser *p);   /* could a factor of a product wit
 int parse_unset(const struct math *m, int x); /* the member of a set of one: braces that only group */
 int parse_big(struct parser *p);              /* big.c: sums, products */
 int parse_integral(struct parser *p);         /* big.c */
+int parse_limit(struct parser *p);            /* big.c */
+/* label.c: the name in front of "=", or the application that ends a chain; taken; -2: there is none */
+int parse_label(struct parser *p, bool front);
+
+/* matrix.c: of nodes; -1: not matrices of fitting shapes, or too large */
+int matrix_determinant(struct math *m, const int *entries, int n);
+int matrix_det(struct math *m, int a);
 
 #endif

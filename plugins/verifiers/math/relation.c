@@ -2,11 +2,14 @@
  * sign of the factor. Chains compare member by member, read in either direction. */
 #include "math.h"
 
+#include <string.h>
+
 bool is_name(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     switch (a->op) {
     case OP_SYM:
+    case OP_TEXT:
         return true;
     case OP_FUNC:
         return a->aux == F_ABS && is_name(m, kid(m, x, 0));
@@ -25,9 +28,19 @@ bool is_name(const struct math *m, int x)
     }
 }
 
-static int op_at(const struct math *m, int x, int i)
+int relation_op(const struct math *m, int x, int i)
 {
     return m->pool[at(m, x)->digits + i];
+}
+
+/* x^2 - 4 = (x - 2)(x + 2): members 0 .. last that are equal for all values of their letters */
+static bool same_values(struct math *m, int x, int last)
+{
+    for (int i = 0; i <= last; i++)
+        if (at(m, kid(m, x, i))->op > OP_DEG || at(m, kid(m, x, i))->flags & (NODE_SHAPE | NODE_PM | NODE_INF)) return false;
+    for (int i = 0; i < last; i++)
+        if (kid(m, x, i) != kid(m, x, i + 1) && identity_equal(m, kid(m, x, i), kid(m, x, i + 1)) != YES) return false;
+    return true;
 }
 
 bool relation_value(struct math *m, int x, int *lhs, int *value)
@@ -35,12 +48,12 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
     const struct node *a = at(m, x);
     if (a->op != OP_REL) return false;
     int last = 0; /* members joined by = */
-    while (last < a->n - 1 && op_at(m, x, last) == R_EQ) last++;
+    while (last < a->n - 1 && relation_op(m, x, last) == R_EQ) last++;
     for (int i = last; i < a->n - 1; i++)
-        if (op_at(m, x, i) != R_APPROX && !(op_at(m, x, i) == R_IN && a->n == 2)) return false;
+        if (relation_op(m, x, i) != R_APPROX && !(relation_op(m, x, i) == R_IN && a->n == 2)) return false;
     const int first = kid(m, x, 0);
     *lhs = is_name(m, first) ? first : -1;
-    if (a->n == 2 && op_at(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
+    if (a->n == 2 && relation_op(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
     if (!last) { /* only approximations: the exact value in front, when what follows does approximate it */
         *value = first;
         *lhs = -1;
@@ -51,13 +64,18 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
         return true;
     }
     *value = kid(m, x, last);
+    if (last == 1 && at(m, *value)->op == OP_TEXT && at(m, *value)->aux && at(m, first)->op != OP_TEXT) { /* 2x = f(x) */
+        *lhs = *value, *value = first;
+        return true;
+    }
     if (*lhs >= 0) return true;
     const bool open = at(m, *value)->flags & NODE_VAR;
     if (last == 1 && !(at(m, first)->flags & NODE_VAR) && is_name(m, *value)) { /* 5 = x */
         *lhs = *value, *value = first;
         return true;
     }
-    return !(at(m, first)->flags & NODE_VAR) && !open; /* 55 + 55 = 110 */
+    if (!(at(m, first)->flags & NODE_VAR)) return !open; /* 55 + 55 = 110 */
+    return last == a->n - 1 && same_values(m, x, last);
 }
 
 static int scalar(struct math *m, int x)
@@ -77,7 +95,7 @@ static enum truth said(struct math *m, enum truth t, const char *yes, const char
 /* a op b of one relation each: the differences of the sides. */
 static enum truth compare_single(struct math *m, int gold, int pred)
 {
-    const int g = op_at(m, gold, 0), p = op_at(m, pred, 0);
+    const int g = relation_op(m, gold, 0), p = relation_op(m, pred, 0);
     const int a = scalar(m, kid(m, gold, 0)), b = scalar(m, kid(m, gold, 1)), c = scalar(m, kid(m, pred, 0)),
               d = scalar(m, kid(m, pred, 1));
     const bool ordered = g >= R_LT && g <= R_GE;
@@ -97,13 +115,13 @@ static enum truth compare_single(struct math *m, int gold, int pred)
 }
 
 /* Members from the least to the greatest; false: mixed directions or other relations. */
-static bool ascending(const struct math *m, int x, int *members, int *ops)
+bool relation_ascending(const struct math *m, int x, int *members, int *ops)
 {
     const int n = at(m, x)->n;
-    const int first = op_at(m, x, 0);
+    const int first = relation_op(m, x, 0);
     const bool down = first == R_GT || first == R_GE;
     for (int i = 0; i < n - 1; i++) {
-        const int o = op_at(m, x, i);
+        const int o = relation_op(m, x, i);
         if (down ? o != R_GT && o != R_GE : o != R_LT && o != R_LE) return false;
         ops[down ? n - 2 - i : i] = o == R_LE || o == R_GE;
     }
@@ -115,17 +133,38 @@ static enum truth compare_chains(struct math *m, int gold, int pred)
 {
     int a[32], b[32], oa[32], ob[32];
     const int n = at(m, gold)->n;
-    if (!ascending(m, gold, a, oa) || !ascending(m, pred, b, ob)) {
+    if (!relation_ascending(m, gold, a, oa) || !relation_ascending(m, pred, b, ob)) {
         if (n != at(m, pred)->n) return NO;
         for (int i = 0; i < n; i++)
-            if ((i < n - 1 && op_at(m, gold, i) != op_at(m, pred, i)) || !compare(m, kid(m, gold, i), kid(m, pred, i))) return NO;
+            if ((i < n - 1 && relation_op(m, gold, i) != relation_op(m, pred, i)) || !compare(m, kid(m, gold, i), kid(m, pred, i)))
+                return NO;
         return YES;
     }
     bool same = n == at(m, pred)->n;
     for (int i = 0; i < n && same; i++) same = (i == n - 1 || oa[i] == ob[i]) && compare(m, a[i], b[i]);
     if (same) return YES;
+    const int s = inequality_symbol(m, gold), t = inequality_symbol(m, pred);
+    if (m->o.strict && s != t) return NO;
     const int x = relation_to_set(m, gold), y = relation_to_set(m, pred);
     return x >= 0 && y >= 0 ? compare_intervals(m, x, y) : NO;
+}
+
+/* x_1 and x: one of several solutions, where the other side does not number them */
+static bool same_unknown(const struct math *m, int a, int b)
+{
+    if (at(m, a)->op != OP_SYM || at(m, b)->op != OP_SYM || a == b) return false;
+    const char *name[2];
+    int base[2], size[2];
+    for (int k = 0; k < 2; k++) {
+        const int s = at(m, k ? b : a)->aux;
+        name[k] = m->pool + m->symbol[s].name;
+        base[k] = size[k] = m->symbol[s].n_name;
+        for (int i = 0; i < size[k]; i++)
+            if (name[k][i] == '_') base[k] = i;
+        for (int i = base[k] + 1; i < size[k]; i++)
+            if (!text_is_digit(name[k][i]) && name[k][i] != ',') return false;
+    }
+    return base[0] == base[1] && (base[0] == size[0]) != (base[1] == size[1]) && !memcmp(name[0], name[1], (size_t)base[0]);
 }
 
 enum truth compare_relations(struct math *m, int gold, int pred)
@@ -133,7 +172,8 @@ enum truth compare_relations(struct math *m, int gold, int pred)
     int la, va, lb, vb;
     const bool a = relation_value(m, gold, &la, &va), b = relation_value(m, pred, &lb, &vb);
     if (a && b) {
-        if (la < 0 || lb < 0) return said(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
+        if (la < 0 || lb < 0 || same_unknown(m, la, lb))
+            return said(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
         if (la == lb || (at(m, la)->op <= OP_DEG && at(m, lb)->op <= OP_DEG && decide(m, la, lb)) ||
             (at(m, la)->op > OP_DEG && at(m, la)->op == at(m, lb)->op && compare(m, la, lb)))
             return said(m, compare(m, va, vb) ? YES : NO, "the same assignment", "different values assigned");
@@ -142,31 +182,4 @@ enum truth compare_relations(struct math *m, int gold, int pred)
     if (at(m, gold)->n == 2 && at(m, pred)->n == 2) t = compare_single(m, gold, pred);
     if (t == UNKNOWN) t = compare_chains(m, gold, pred);
     return said(m, t, "equivalent relations", "relations that are not equivalent");
-}
-
-/* ---------------------------------------------------------------- inequalities as intervals */
-
-int relation_to_set(struct math *m, int x)
-{
-    int a[32], ops[32];
-    const int n = at(m, x)->n, inf = mk_const(m, C_INF), minus_inf = mk_neg(m, inf);
-    if (n == 2 && op_at(m, x, 0) == R_NE) {
-        const bool first = at(m, kid(m, x, 0))->op == OP_SYM;
-        const int v = kid(m, x, first ? 1 : 0);
-        if (at(m, kid(m, x, first ? 0 : 1))->op != OP_SYM || at(m, v)->flags & (NODE_VAR | NODE_SHAPE)) return -1;
-        const int low = mk(m, OP_TUPLE, 0, (int[]){minus_inf, v}, 2), high = mk(m, OP_TUPLE, 0, (int[]){v, inf}, 2);
-        return low < 0 || high < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){low, high}, 2);
-    }
-    if (n > 3 || !ascending(m, x, a, ops)) return -1;
-    int low = minus_inf, high = inf, flags = 0, symbol;
-    if (n == 3) {
-        symbol = a[1], low = a[0], high = a[2];
-        flags = ops[0] | ops[1] << 1;
-    } else if (at(m, a[0])->op == OP_SYM) {
-        symbol = a[0], high = a[1], flags = ops[0] << 1;
-    } else {
-        symbol = a[1], low = a[0], flags = ops[0];
-    }
-    if (at(m, symbol)->op != OP_SYM || (at(m, low)->flags | at(m, high)->flags) & (NODE_VAR | NODE_SHAPE)) return -1;
-    return mk(m, OP_TUPLE, flags, (int[]){low, high}, 2);
 }

@@ -60,8 +60,14 @@ enum tok {
     T_CUP,
     T_CAP,
     T_SETMINUS,
-    T_TEXT, /* text: folded words */
-    T_UNIT, /* text: canonical unit */
+    T_TEXT,     /* text: folded words */
+    T_UNIT,     /* text: canonical unit */
+    T_CURRENCY, /* text: the same, in front of its value */
+    T_BASE,     /* behind a numeral; aux: its base */
+    T_IMPLIES,  /* what stands before it is not the answer */
+    T_LIM,      /* text: its name */
+    T_DET,
+    T_MARK, /* \angle, \triangle, \#: text; makes a name of what follows */
     T_PERCENT,
     T_DEGREE,
     T_SCALE,  /* aux: power of ten */
@@ -78,7 +84,8 @@ enum tok {
     T_BAD
 };
 enum num_flags { NUM_DECIMAL = 1, NUM_GROUPED = 2, NUM_ENOTATION = 4 };
-enum environment { ENV_MATRIX, ENV_DET, ENV_OTHER };
+enum environment { ENV_MATRIX, ENV_DET, ENV_CASES, ENV_LINES, ENV_OTHER };
+enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4 }; /* what stands between the members of a list */
 
 struct word {
     const char *name;

@@ -1,5 +1,6 @@
 /* What is made of scalars: lists, relation chains, ratios, brackets, sets, matrices, texts, values with units. */
 #include "parser.h"
+#include "units.h"
 
 #include <string.h>
 
@@ -21,8 +22,15 @@ static int set_builder(struct parser *p, const int *items, int n)
     const int k = parse_list(p, T_RSET, T_RSET, conditions, 16, &semicolons);
     p->no_bar = no_bar;
     if (k < 1 || n != 1) return parse_fail(p, "a set's condition");
-    if (k == 1 && at(p->m, items[0])->op == OP_SYM && at(p->m, conditions[0])->op == OP_REL) return conditions[0];
-    const int kids[2] = {items[0], mk(p->m, OP_LIST, 0, conditions, k)};
+    int element = items[0]; /* x \in R: x */
+    if (at(p->m, element)->op == OP_REL && at(p->m, element)->n == 2 && p->m->pool[at(p->m, element)->digits] == R_IN &&
+        at(p->m, kid(p->m, element, 1))->op == OP_CONST && at(p->m, kid(p->m, element, 1))->aux == C_REALS)
+        element = kid(p->m, element, 0);
+    const int list = k == 1 ? conditions[0] : mk(p->m, OP_LIST, p->joints, conditions, k);
+    if (list >= 0 && at(p->m, element)->op == OP_SYM &&
+        (inequality_symbol(p->m, list) == element || (k == 1 && at(p->m, list)->op == OP_REL)))
+        return list;
+    const int kids[2] = {element, k == 1 ? mk(p->m, OP_LIST, 0, conditions, 1) : list};
     return kids[1] < 0 ? -1 : mk_text(p->m, OP_TUPLE, 8, kids, 2, "builder", 7);
 }
 
@@ -67,27 +75,21 @@ int parse_brackets(struct parser *p)
     return x;
 }
 
-static int determinant(struct parser *p, const int *a, int n)
+/* Rows of one column of equations, or of a value and its condition: a list. */
+static int lines_of(struct parser *p, int *items, int n, int columns)
 {
-    struct math *m = p->m;
-    if (n == 1) return a[0];
-    if (n > 4) return parse_fail(p, "a large determinant");
-    int sum = mk_int(m, 0), minor[9];
-    for (int c = 0; c < n; c++) {
-        int k = 0;
-        for (int i = 1; i < n; i++)
-            for (int j = 0; j < n; j++)
-                if (j != c) minor[k++] = a[i * n + j];
-        const int term = mk_mul(m, a[c], determinant(p, minor, n - 1));
-        sum = mk_add(m, sum, c % 2 ? mk_neg(m, term) : term);
-    }
-    return sum;
+    int k = 0;
+    for (int i = 0; i < n; i += columns, k++) items[k] = columns == 1 ? items[i] : mk(p->m, OP_TUPLE, 8, items + i, columns);
+    for (int i = 0; i < k; i++)
+        if (items[i] < 0) return -1;
+    return k == 1 ? items[0] : mk(p->m, OP_LIST, JOINT_AND, items, k);
 }
 
 int parse_matrix(struct parser *p)
 {
     struct math *m = p->m;
-    const bool det = peek(p)->aux == ENV_DET;
+    const bool det = peek(p)->aux == ENV_DET, cases = peek(p)->aux == ENV_CASES;
+    bool relations = false;
     int items[256], n = 0, columns = 0, row = 0;
     if (!enter(p)) return -1;
     if (det && p->determinant) return parse_fail(p, "a determinant inside a determinant");
@@ -103,8 +105,10 @@ int parse_matrix(struct parser *p)
         }
         if (row && !accept(p, T_AMP)) return parse_fail(p, "a matrix without &");
         if (n == 256) return parse_fail(p, "a large matrix");
-        if ((items[n++] = parse_set_expr(p)) < 0) return -1;
+        if ((items[n++] = parse_element(p)) < 0) return -1;
+        relations |= at(p->m, items[n - 1])->op == OP_REL;
         row++;
+        while (peek(p)->kind == T_COMMA || peek(p)->kind == T_SEMI || peek(p)->kind == T_AND) p->t++;
     }
     p->t++;
     p->depth--;
@@ -112,8 +116,11 @@ int parse_matrix(struct parser *p)
     if (!columns) columns = row;
     if (!n) return parse_fail(p, "an empty matrix");
     if (det) p->determinant = false;
+    if (cases || (relations && !det)) return lines_of(p, items, n, columns);
     if (!det) return mk(m, OP_MATRIX, columns, items, n);
-    return n == columns * columns ? determinant(p, items, columns) : parse_fail(p, "a determinant that is not square");
+    if (n != columns * columns) return parse_fail(p, "a determinant that is not square");
+    const int x = matrix_determinant(m, items, columns);
+    return x < 0 ? parse_fail(p, "a large determinant") : x;
 }
 
 /* ---------------------------------------------------------------- values, chains, lists */
@@ -132,28 +139,55 @@ int parse_set_expr(struct parser *p)
     return x;
 }
 
+/* The units at the cursor as one: \text{m}^2 / \text{s}, kg \cdot m. Returns the length of its text, -1. */
+static int parse_unit(struct parser *p, char *text)
+{
+    const struct math *m = p->m;
+    struct unit u = {.n = 0};
+    int sign = 1;
+    const struct token first = *peek(p);
+    const bool known = m->pool[first.text] != '?';
+    while (peek(p)->kind == T_UNIT) {
+        struct unit more;
+        const struct token t = *peek(p);
+        int64_t power = 1;
+        p->t++;
+        if (accept(p, T_CARET)) {
+            const int e = parse_exponent(p);
+            if (e < 0) return -1;
+            if (!small_int(m, e, &power) || power < -9 || power > 9) power = 1;
+        }
+        if (unit_read(m->pool + t.text, t.n_text, true, &more))
+            for (int i = 0; i < more.n; i++) unit_multiply(&u, more.part[i].name, more.part[i].power * sign * (int)power);
+        sign = peek(p)->kind == T_DIV ? -1 : 1;
+        if ((peek(p)->kind == T_DIV || peek(p)->kind == T_TIMES) && ahead(p, 1)->kind == T_UNIT) p->t++;
+    }
+    if (known && u.n) return unit_print(&u, text);
+    const int n = first.n_text < UNIT_TEXT ? first.n_text : UNIT_TEXT;
+    memcpy(text, m->pool + first.text, (size_t)n);
+    return n;
+}
+
 /* A value, and the percent sign, unit or text behind it. */
 static int parse_value(struct parser *p)
 {
     struct math *m = p->m;
+    char unit[UNIT_TEXT];
     if (peek(p)->kind == T_TEXT) {
         const struct token t = *peek(p);
         p->t++;
         return mk_text(m, OP_TEXT, 0, NULL, 0, m->pool + t.text, t.n_text);
     }
+    p->n_currency = 0;
     int x = parse_set_expr(p);
     if (x < 0) return -1;
     if (accept(p, T_PERCENT)) x = mk(m, OP_PCT, 0, &x, 1);
-    if (peek(p)->kind == T_UNIT && !is_shape(p, x)) {
-        const struct token t = *peek(p);
-        x = mk_text(m, OP_UNIT, 0, &x, 1, m->pool + t.text, t.n_text);
-        while (x >= 0 && peek(p)->kind == T_UNIT) {
-            p->t++;
-            if (accept(p, T_CARET) && parse_exponent(p) < 0) return -1;
-            if (peek(p)->kind == T_DIV && ahead(p, 1)->kind == T_UNIT) p->t++;
-        }
+    if (x < 0 || is_shape(p, x)) return x;
+    if (peek(p)->kind == T_UNIT) {
+        const int n = parse_unit(p, unit);
+        return n < 0 ? -1 : n ? mk_text(m, OP_UNIT, 0, &x, 1, unit, n) : x;
     }
-    return x;
+    return p->n_currency ? mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency) : x;
 }
 
 /* values joined by relations; a : b : c */
@@ -168,7 +202,8 @@ int parse_element(struct parser *p)
         int ratio[16], k = 0;
         do {
             if (k == 16) return parse_fail(p, "a long ratio");
-            if ((ratio[k++] = parse_value(p)) < 0) return -1;
+            const int label = k ? -2 : parse_label(p, !n);
+            if ((ratio[k++] = label != -2 ? label : parse_value(p)) < 0) return -1;
         } while (!p->no_bar && accept(p, T_COLON));
         if (n == 32) return parse_fail(p, "a long chain");
         kids[n++] = k == 1 ? ratio[0] : mk(m, OP_RATIO, 0, ratio, k);
@@ -186,6 +221,7 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
 {
     int n = 0, group = 0; /* group: first item since the last semicolon */
     bool commas = false;
+    int joints = 0;
     *semicolons = false;
     for (;;) {
         if (n == max) return parse_fail(p, "a long list");
@@ -200,7 +236,7 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
         if (kind == T_SEMI)
             *semicolons = true;
         else if (kind == T_COMMA || kind == T_AND)
-            commas |= kind == T_COMMA;
+            commas |= kind == T_COMMA, joints |= kind == T_COMMA ? JOINT_COMMA : peek(p)->aux;
         else
             return parse_fail(p, "something that does not belong behind a value");
         if (kind == T_SEMI && n - group > 1) { /* 1,2;3,4 : pairs */
@@ -209,8 +245,11 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
         }
         p->t++;
         if (kind == T_SEMI) group = n;
-        while (peek(p)->kind == T_AND || peek(p)->kind == T_COMMA) p->t++; /* ", and" */
-        if (peek(p)->kind == stop1 || peek(p)->kind == stop2) {            /* a last comma */
+        while (peek(p)->kind == T_AND || peek(p)->kind == T_COMMA || (peek(p)->kind == T_SEMI && kind != T_SEMI)) { /* ", and" */
+            joints |= peek(p)->kind == T_AND ? peek(p)->aux : JOINT_COMMA;
+            p->t++;
+        }
+        if (peek(p)->kind == stop1 || peek(p)->kind == stop2) { /* a last comma */
             p->t++;
             break;
         }
@@ -221,7 +260,21 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     }
     for (int i = 0; i < n; i++)
         if (items[i] < 0) return -1;
+    p->joints = joints;
     return n;
+}
+
+/* What follows the last sign of consequence outside of brackets. */
+static void skip_premises(struct parser *p)
+{
+    int depth = 0, start = 0;
+    for (int i = 0; i < p->m->n_tokens; i++) {
+        const int kind = p->m->tokens[i].kind;
+        depth += kind == T_LPAREN || kind == T_LBRACK || kind == T_LBRACE || kind == T_LSET || kind == T_BEGIN;
+        depth -= kind == T_RPAREN || kind == T_RBRACK || kind == T_RBRACE || kind == T_RSET || kind == T_ENDENV;
+        if (kind == T_IMPLIES && depth <= 0 && i + 2 < p->m->n_tokens) start = i + 1;
+    }
+    p->t = start;
 }
 
 int parse_answer(struct math *m)
@@ -230,9 +283,10 @@ int parse_answer(struct math *m)
     int items[MAX_ITEMS];
     bool semicolons;
     if (peek(&p)->kind == T_END) return parse_fail(&p, "nothing is there");
+    skip_premises(&p);
     while (peek(&p)->kind == T_COMMA || peek(&p)->kind == T_AND) p.t++;
     const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
     if (n < 1) return parse_fail(&p, "nothing is there");
-    const int x = n == 1 ? items[0] : mk(m, OP_LIST, 0, items, n);
+    const int x = n == 1 ? items[0] : mk(m, OP_LIST, p.joints, items, n);
     return x < 0 ? parse_fail(&p, "too large to parse") : x;
 }

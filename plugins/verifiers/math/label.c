@@ -1,0 +1,99 @@
+/* Names in front of an equals sign that are no expressions: P(X = 3), f(13), \angle ABC, \text{Area}, \# S, E[X]. "Name = value" means the
+ * value; without this they would be read as products. */
+#include "parser.h"
+
+#include <string.h>
+
+static bool opens(int kind)
+{
+    return kind == T_LPAREN || kind == T_LBRACK || kind == T_LBRACE || kind == T_LSET;
+}
+
+static bool closes(int kind)
+{
+    return kind == T_RPAREN || kind == T_RBRACK || kind == T_RBRACE || kind == T_RSET;
+}
+
+/* Where the name at the cursor would end: at "=" when it is in front of one, else at the end of the chain; -1: at neither. */
+static int name_end(const struct parser *p, bool front)
+{
+    int depth = 0;
+    for (int i = p->t; i < p->m->n_tokens && i < p->t + 64; i++) {
+        const struct token *t = &p->m->tokens[i];
+        depth += opens(t->kind);
+        depth -= closes(t->kind);
+        if (depth < 0 || t->kind == T_ROW || t->kind == T_AMP) return -1;
+        if (depth) continue;
+        if (t->kind == T_REL) return front && t->aux == R_EQ ? i : -1;
+        if (t->kind == T_END || t->kind == T_COMMA || t->kind == T_SEMI || t->kind == T_AND || t->kind == T_COLON)
+            return front ? -1 : i;
+    }
+    return -1;
+}
+
+/* Is f(...) up to the token `end` an application? Its argument is a number, holds what no product has, or f is a function's usual name. A
+ * product like x(x + 1) or a(b + c) is not. */
+static bool is_application(const struct parser *p, int end)
+{
+    const struct token *t = p->m->tokens;
+    int open = p->t + 1, depth = 0;
+    while (open < end && t[open].kind == T_CARET) { /* f^{-1}(x) */
+        int level = 0;
+        do {
+            open++;
+            level += t[open].kind == T_LBRACE;
+            level -= t[open].kind == T_RBRACE;
+        } while (open < end && level > 0);
+        open++;
+    }
+    if (open >= end || (t[open].kind != T_LPAREN && t[open].kind != T_LBRACK)) return false;
+    int k = open;
+    for (; k < end; k++) {
+        depth += opens(t[k].kind);
+        depth -= closes(t[k].kind);
+        if (!depth) break;
+    }
+    if (k != end - 1 || k == open + 1) return false;
+    bool words = false, closed = true;
+    for (int i = open + 1; i < k; i++) {
+        words |= t[i].kind == T_REL || t[i].kind == T_TEXT || t[i].kind == T_CAP || t[i].kind == T_CUP || t[i].kind == T_COMMA ||
+                 t[i].kind == T_BAR;
+        closed &= t[i].kind != T_SYM;
+        if (t[i].kind == T_SYM && t[i].n_text == t[p->t].n_text &&
+            !memcmp(p->m->pool + t[i].text, p->m->pool + t[p->t].text, (size_t)t[i].n_text))
+            return words; /* x(x + 1) */
+    }
+    const char *name = p->m->pool + t[p->t].text;
+    return words || (closed && t[open].kind == T_LPAREN) || strchr("fghFGHPE", *name) || t[p->t].n_text > 3 ||
+           t[open].kind == T_LBRACK;
+}
+
+static bool is_label(const struct parser *p, int end, bool front)
+{
+    const struct token *t = p->m->tokens + p->t;
+    bool words = false;
+    for (int i = p->t; i < end; i++) words |= p->m->tokens[i].kind == T_TEXT || p->m->tokens[i].kind == T_MARK;
+    if (words) return front;
+    return t[0].kind == T_SYM && end - p->t >= 4 && is_application(p, end);
+}
+
+int parse_label(struct parser *p, bool front)
+{
+    struct math *m = p->m;
+    char text[512];
+    int n = 0;
+    if (peek(p)->kind != T_SYM && peek(p)->kind != T_TEXT && peek(p)->kind != T_MARK && peek(p)->kind != T_CONST) return -2;
+    const int end = name_end(p, front);
+    if (end <= p->t || !is_label(p, end, front)) return -2;
+    for (int i = p->t; i < end; i++) {
+        const struct token *t = &m->tokens[i];
+        if (n + t->n_text + 8 > (int)sizeof text) return parse_fail(p, "a long name");
+        if (i > p->t) text[n++] = ' ';
+        if (t->n_text)
+            memcpy(text + n, m->pool + t->text, (size_t)t->n_text), n += t->n_text;
+        else
+            text[n++] = '.', text[n++] = (char)('!' + t->kind), text[n++] = (char)('!' + t->aux % 64);
+    }
+    p->t = end;
+    return mk_text(m, OP_TEXT, TEXT_NAME, NULL, 0, text, n);
+}

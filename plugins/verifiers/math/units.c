@@ -1,0 +1,149 @@
+/* Units of measure as products of powers: m/s, kg \cdot m^2, meters per second, square feet, \frac{m}{s^2}. */
+#include "units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct reader {
+    const char *s;
+    int64_t n, i;
+    bool in_text;
+};
+
+static void skip_blanks(struct reader *r)
+{
+    for (; r->i < r->n; r->i++) {
+        const char c = r->s[r->i];
+        if (c == '\\' && r->i + 1 < r->n && strchr(",;:! ", r->s[r->i + 1]))
+            r->i++;
+        else if (!text_is_space(c) && c != '~' && c != '{' && c != '}')
+            return;
+    }
+}
+
+static bool word_here(const struct reader *r, const char *w)
+{
+    const int64_t n = (int64_t)strlen(w);
+    return r->i + n <= r->n && !memcmp(r->s + r->i, w, (size_t)n) && !(r->i + n < r->n && text_is_letter(r->s[r->i + n]));
+}
+
+static bool take_word(struct reader *r, const char *w)
+{
+    if (!word_here(r, w)) return false;
+    r->i += (int64_t)strlen(w);
+    return true;
+}
+
+bool unit_multiply(struct unit *u, const char *name, int power)
+{
+    int k = 0;
+    if (!power) return true;
+    while (k < u->n && strcmp(u->part[k].name, name)) k++;
+    if (k == UNIT_PARTS) return false;
+    if (k == u->n) u->part[u->n++].name = name, u->part[k].power = 0;
+    u->part[k].power += power;
+    return true;
+}
+
+/* ^2, ^{-1}, squared, cubed; 1 when there is none */
+static int read_power(struct reader *r)
+{
+    const int64_t start = r->i;
+    skip_blanks(r);
+    if (take_word(r, "squared")) return 2;
+    if (take_word(r, "cubed")) return 3;
+    bool minus = false;
+    int64_t k = r->i;
+    if (k >= r->n || r->s[k] != '^') return r->i = start, 1;
+    for (k++; k < r->n && strchr("{- ", r->s[k]); k++) minus |= r->s[k] == '-';
+    if (k >= r->n || !text_is_digit(r->s[k])) return r->i = start, 1;
+    const int power = r->s[k] - '0';
+    for (k++; k < r->n && (r->s[k] == '}' || r->s[k] == ' '); k++) continue;
+    r->i = k;
+    return minus ? -power : power;
+}
+
+/* One name with its power: cm^2, square feet. The unit's name is static; a name like km/h has two parts. */
+static bool read_factor(struct reader *r, struct unit *u, int sign)
+{
+    int power = 1;
+    skip_blanks(r);
+    if (take_word(r, "square") || take_word(r, "sq") || take_word(r, "sq.")) power = 2;
+    if (power == 1 && (take_word(r, "cubic") || take_word(r, "cu"))) power = 3;
+    skip_blanks(r);
+    for (bool more = true; more;) { /* \mathrm{kg}\cdot\mathrm{m} */
+        static const char *const fonts[] = {"\\mathrm", "\\text", "\\textrm", "\\rm", "\\mbox", "\\operatorname", NULL};
+        more = false;
+        for (const char *const *f = fonts; *f && !more; f++) more = take_word(r, *f);
+        skip_blanks(r);
+    }
+    const char *name = NULL;
+    if (take_word(r, "\\Omega")) {
+        name = "ohm";
+    } else {
+        int64_t n = 0;
+        if (r->i + 3 < r->n && !memcmp(r->s + r->i, "\\mu", 3)) n = 3;
+        int64_t end = r->i + n;
+        while (end < r->n && text_is_letter(r->s[end])) end++;
+        if (!n && end > r->i) name = find_unit(r->s + r->i, end - r->i, r->in_text);
+        if (!name) return false;
+        r->i = end;
+        if (r->i < r->n && r->s[r->i] == '.' && (r->i + 1 >= r->n || r->s[r->i + 1] == ' ')) r->i++; /* ft. */
+    }
+    power *= read_power(r) * sign;
+    if (!strcmp(name, "unit")) power = sign; /* of whatever dimension */
+    if (!strcmp(name, "km/h")) return unit_multiply(u, "km", power) && unit_multiply(u, "h", -power);
+    if (!strcmp(name, "mph")) return unit_multiply(u, "mi", power) && unit_multiply(u, "h", -power);
+    return unit_multiply(u, name, power);
+}
+
+int64_t unit_read(const char *s, int64_t n, bool in_text, struct unit *u)
+{
+    struct reader r = {s, n, 0, in_text};
+    int sign = 1, group = 1;
+    bool open = false;
+    u->n = 0;
+    if (!read_factor(&r, u, 1)) return 0;
+    int64_t used = r.i;
+    for (;;) {
+        skip_blanks(&r);
+        if (open && r.i < r.n && r.s[r.i] == ')') {
+            r.i++, open = false, group = 1, used = r.i;
+            continue;
+        }
+        sign = group;
+        if (r.i < r.n && r.s[r.i] == '/')
+            r.i++, sign = -1;
+        else if (take_word(&r, "per"))
+            sign = -1;
+        else if (r.i < r.n && strchr("*-", r.s[r.i]))
+            r.i++;
+        else if (!take_word(&r, "\\cdot"))
+            take_word(&r, "\\times");
+        skip_blanks(&r);
+        if (sign < 0 && !open && r.i < r.n && r.s[r.i] == '(') r.i++, open = true, group = -1;
+        struct unit more = *u;
+        if (!read_factor(&r, &more, sign)) break;
+        *u = more;
+        if (!open) used = r.i;
+    }
+    if (open) u->n = 0;
+    r.i = used;
+    skip_blanks(&r);
+    return open ? 0 : r.i;
+}
+
+int unit_print(const struct unit *u, char *out)
+{
+    const char *names[UNIT_PARTS];
+    int powers[UNIT_PARTS], n = 0, size = 0;
+    for (int i = 0; i < u->n; i++) { /* by name */
+        if (!u->part[i].power) continue;
+        int k = n++;
+        for (; k > 0 && strcmp(names[k - 1], u->part[i].name) > 0; k--) names[k] = names[k - 1], powers[k] = powers[k - 1];
+        names[k] = u->part[i].name, powers[k] = u->part[i].power;
+    }
+    for (int i = 0; i < n; i++)
+        size += snprintf(out + size, 32, powers[i] == 1 ? "%s%s" : "%s%s^%d", i ? " " : "", names[i], powers[i]);
+    return size;
+}
