@@ -7,8 +7,16 @@
 #include <math.h>
 #include <string.h>
 
+static const struct plugin_watch *WATCH;
+
+void plugin_watch(const struct plugin_watch *watch)
+{
+    WATCH = watch;
+}
+
 void plugin_enter(struct plugin_call *c)
 {
+    if (WATCH) WATCH->enter(WATCH->ctx);
     fegetenv(&c->fenv);
     c->error.struct_size = sizeof c->error;
     c->error.code = 0;
@@ -18,6 +26,7 @@ void plugin_enter(struct plugin_call *c)
 tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
                          tare_status status, struct err *e)
 {
+    if (WATCH) WATCH->leave(WATCH->ctx, i, phase);
     fesetenv(&c->fenv);
     if (!status) return TARE_OK;
     char when[48] = "";

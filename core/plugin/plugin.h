@@ -124,6 +124,14 @@ struct plugin_call {
     tare_error error;
 };
 void plugin_enter(struct plugin_call *c);
+/* For `tare plugin check`, which looks at what a call changes in the process: enter runs before each call into a plugin, leave after it, while
+ * the floating-point environment is as the plugin left it. NULL: nobody looks. Set while no other thread calls plugins. */
+struct plugin_watch {
+    void *ctx;
+    void (*enter)(void *ctx);
+    void (*leave)(void *ctx, const struct plugin_instance *i, const char *phase);
+};
+void plugin_watch(const struct plugin_watch *watch);
 tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
                          tare_status status, struct err *e);
 

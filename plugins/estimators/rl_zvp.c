@@ -16,7 +16,7 @@
 enum { P_ALPHA, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_ALPHA] = {"alpha", "0.1", "alpha, scale of the entropy-guided advantages", NULL, NULL, 0, 1e300, TARE_FLOAT,
+    [P_ALPHA] = {"alpha", "0.1", "alpha, scale of the entropy-guided advantages", NULL, NULL, 0, 1e6, TARE_FLOAT,
                  TARE_ABOVE_MIN | TARE_SWEEPABLE},
     [P_DELTA] = {"delta", "1e-6", "delta, added to sigma", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
 };

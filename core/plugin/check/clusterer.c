@@ -2,6 +2,7 @@
 #include "plugin/check/internal.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { N = 8 };
@@ -39,6 +40,151 @@ done:
     return status;
 }
 
+static void some_rows(tare_text rows[N])
+{
+    static const char *const ROWS[] = {"{\"question\":\"b\",\"answer\":\"2\"}",
+                                       "{\"question\":\"a\",\"answer\":\"1\",\"subject\":\"s\"}"};
+    for (int n = 0; n < N; n++) rows[n] = (tare_text){ROWS[n % 2], (int64_t)strlen(ROWS[n % 2])};
+}
+
+/* What an instance says of eight texts or rows, as bytes. */
+static tare_status answers(struct check *c, struct plugin_instance *i, struct str *out, struct err *e)
+{
+    tare_text rows[N];
+    int32_t cluster[N];
+    float *numbers, distance[N];
+    const int64_t D = plugin_dim(i);
+    TRY(arena_new(&c->arena, float, N *D + 1, &numbers, e));
+    if (i->plugin->desc.kind == TARE_ENCODER) {
+        TRY(plugin_encode(i, TEXTS, N, numbers, e));
+        return str_add(out, (const char *)numbers, N * D * (int64_t)sizeof *numbers, e);
+    }
+    some_rows(rows);
+    for (int64_t k = 0; k < N * D; k++) numbers[k] = (float)(k % 7) - 3;
+    TRY(plugin_assign(i, D ? numbers : NULL, rows, N, cluster, distance, e));
+    TRY(str_add(out, (const char *)cluster, sizeof cluster, e));
+    return str_add(out, (const char *)distance, sizeof distance, e);
+}
+
+/* fit, save, load into a new instance: the same answers and the same bytes; a damaged state is refused or taken, never a crash. */
+static tare_status fitted(struct check *c, struct err *e)
+{
+    struct plugin_instance *a = NULL, *b = NULL;
+    struct str saved = {0}, again = {0}, one = {0}, two = {0};
+    tare_text rows[N];
+    tare_status status;
+    const bool encoder = c->plugin->desc.kind == TARE_ENCODER;
+    if (!(encoder ? c->plugin->encoder->save : c->plugin->codebook->save)) return check_skip(c, e, "it has no state");
+    some_rows(rows);
+    TRY_TO(status, done, check_instance(c, &a, e));
+    TRY_TO(status, done, check_instance(c, &b, e));
+    TRY_TO(status, done, plugin_fit(a, encoder ? TEXTS : rows, N, e));
+    TRY_TO(status, done, plugin_save_raw(a, &saved, e));
+    TRY_TO(status, done, plugin_load_raw(b, saved.data, saved.size, "saved state", e));
+    TRY_TO(status, done, plugin_save_raw(b, &again, e));
+    TRY_TO(status, done, answers(c, a, &one, e));
+    TRY_TO(status, done, answers(c, b, &two, e));
+    if (saved.size != again.size || memcmp(saved.data, again.data, (size_t)saved.size))
+        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
+    if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
+        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load its answers are others");
+    for (int round = 0; round < 100; round++) {
+        struct err why = {0};
+        const int64_t n = (int64_t)check_below(c, (uint64_t)(saved.size + round % 2));
+        plugin_destroy(b);
+        b = NULL;
+        TRY_TO(status, done, check_instance(c, &b, e));
+        str_clear(&again);
+        TRY_TO(status, done, str_add(&again, saved.data, n, e));
+        for (int64_t k = 0; round % 2 && k < n; k++)
+            if (!check_below(c, 4)) again.data[k] = (char)check_below(c, 256);
+        const tare_status got = plugin_load_raw(b, again.data ? again.data : "", n, "damaged state", &why);
+        if (round % 2 == 0 && !got)
+            FAIL_TO(status, done, e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n,
+                    (long long)saved.size);
+    }
+done:
+    plugin_destroy(a);
+    plugin_destroy(b);
+    str_free(&saved);
+    str_free(&again);
+    str_free(&one);
+    str_free(&two);
+    return status;
+}
+
+/* Its identity is the same for two instances with the same parameters, and for one instance twice. */
+static tare_status identity(struct check *c, struct err *e)
+{
+    struct plugin_instance *i[2] = {NULL, NULL};
+    struct str text[3] = {{0}};
+    tare_status status;
+    TRY_TO(status, done, check_instance(c, &i[0], e));
+    TRY_TO(status, done, check_instance(c, &i[1], e));
+    for (int k = 0; k < 3; k++) TRY_TO(status, done, plugin_identity(i[k % 2], &text[k], e));
+    for (int k = 1; k < 3; k++)
+        if (strcmp(text[0].data, text[k].data))
+            FAIL_TO(status, done, e, TARE_E_PLUGIN, "its identity is '%.200s' and then '%.200s'", text[0].data, text[k].data);
+done:
+    for (int k = 0; k < 2; k++) plugin_destroy(i[k]);
+    for (int k = 0; k < 3; k++) str_free(&text[k]);
+    return status;
+}
+
+struct worker {
+    struct plugin_instance *instance;
+    struct str want;
+    struct err e;
+    tare_status status;
+    struct check check; /* its own arena */
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    for (int round = 0; round < 20 && !w->status; round++) {
+        struct str got = {0};
+        w->status = answers(&w->check, w->instance, &got, &w->e);
+        if (!w->status && (got.size != w->want.size || memcmp(got.data, w->want.data, (size_t)got.size)))
+            w->status = err_set(&w->e, TARE_E_PLUGIN, __FILE__, __LINE__, "on several threads its answers are others");
+        str_free(&got);
+    }
+    return NULL;
+}
+
+static tare_status threads(struct check *c, struct err *e)
+{
+    enum { THREADS = 4 };
+    struct worker w[THREADS];
+    pthread_t handles[THREADS];
+    struct plugin_instance *i = NULL;
+    struct str want = {0};
+    tare_text rows[N];
+    int started = 0;
+    tare_status status;
+    if (c->plugin->desc.threading != TARE_REENTRANT) return check_skip(c, e, "one instance is for one thread at a time");
+    some_rows(rows);
+    memset(w, 0, sizeof w);
+    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY_TO(status, done, plugin_fit(i, c->plugin->desc.kind == TARE_ENCODER ? TEXTS : rows, N, e));
+    TRY_TO(status, done, answers(c, i, &want, e));
+    check_watch(c, false); /* looks at the whole process */
+    for (; started < THREADS; started++) {
+        w[started] = (struct worker){.instance = i, .want = want};
+        arena_init(&w[started].check.arena, "check");
+        if (pthread_create(&handles[started], NULL, work, &w[started])) break;
+    }
+    for (int k = 0; k < started; k++) pthread_join(handles[k], NULL);
+    check_watch(c, true);
+    for (int k = 0; k < started && !status; k++)
+        if (w[k].status) *e = w[k].e, status = w[k].status;
+    for (int k = 0; k < started; k++) arena_free(&w[k].check.arena);
+done:
+    plugin_destroy(i);
+    str_free(&want);
+    return status;
+}
+
 static tare_status assigns(struct check *c, struct err *e)
 {
     struct plugin_instance *i = NULL;
@@ -47,9 +193,7 @@ static tare_status assigns(struct check *c, struct err *e)
     tare_text rows[N];
     tare_status status;
 
-    static const char *const ROWS[] = {"{\"question\":\"b\",\"answer\":\"2\"}",
-                                       "{\"question\":\"a\",\"answer\":\"1\",\"subject\":\"s\"}"};
-    for (int n = 0; n < N; n++) rows[n] = (tare_text){ROWS[n % 2], (int64_t)strlen(ROWS[n % 2])};
+    some_rows(rows);
     TRY_TO(status, done, check_instance(c, &i, e));
     TRY_TO(status, done, plugin_fit(i, rows, N, e));
     const int64_t D = plugin_dim(i);
@@ -60,6 +204,9 @@ static tare_status assigns(struct check *c, struct err *e)
         TRY_TO(status, done, plugin_assign(i, D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n], e));
         if (one != cluster[n])
             FAIL_TO(status, done, e, TARE_E_PLUGIN, "row %d alone is in cluster %d, among others in %d", n, one, cluster[n]);
+        if (again[n] != distance[n] && !(isnan(again[n]) && isnan(distance[n])))
+            FAIL_TO(status, done, e, TARE_E_PLUGIN, "row %d alone is at the distance %g, among others at %g", n, (double)again[n],
+                    (double)distance[n]);
     }
 done:
     plugin_destroy(i);
@@ -68,5 +215,11 @@ done:
 
 const struct check_test CHECK_CLUSTERER[] = {
     {"encode", "finite, the same alone and among others, odd texts included", TARE_ENCODER, encodes},
-    {"assign", "clusters in range, the same alone and among others", TARE_CODEBOOK, assigns},
+    {"assign", "clusters in range, they and distances the same alone and among others", TARE_CODEBOOK, assigns},
+    {"fit", "fit, save, load: the same answers; damaged states are refused", TARE_ENCODER, fitted},
+    {"fit", "fit, save, load: the same answers; damaged states are refused", TARE_CODEBOOK, fitted},
+    {"identity", "the same for the same parameters", TARE_ENCODER, identity},
+    {"identity", "the same for the same parameters", TARE_CODEBOOK, identity},
+    {"threads", "four threads get the same answers", TARE_ENCODER, threads},
+    {"threads", "four threads get the same answers", TARE_CODEBOOK, threads},
     {0}};

@@ -6,6 +6,18 @@
 #include "plugin/check/check.h"
 #include "plugin/internal.h"
 
+/* What loading or calling a plugin may not change. printed: bytes on standard output and error, where surroundings_catch_output caught them. */
+struct surroundings {
+    unsigned fp;
+    char locale[256], directory[1024];
+    uint64_t signals;
+    int64_t files, threads, printed[2];
+};
+struct surroundings surroundings_now(void);
+/* when: "create", ...: the subject of the message */
+tare_status surroundings_same(const struct surroundings *before, const struct surroundings *after, const char *when, struct err *e);
+void surroundings_catch_output(void);
+
 /* One test in its process. */
 struct check {
     const struct check_options *options;
@@ -17,6 +29,14 @@ struct check {
     struct str note;         /* told beside a pass */
     const tare_batch *batch; /* what tare.logprob/1 is asked about */
     tare_logprob_v1 extension;
+    bool skipped;    /* by check_skip */
+    bool untested;   /* a parameter is missing that has to be given */
+    bool binary;     /* an estimator that takes rewards of 0 and 1 only */
+    bool no_logprob; /* a host without logprobs, for an estimator that only wants them */
+    /* around every call (check_watch) */
+    struct plugin_watch watch;
+    struct surroundings before;
+    struct err violation; /* the first */
 };
 
 typedef tare_status (*check_function)(struct check *c, struct err *e);
@@ -25,6 +45,16 @@ struct check_test {
     int32_t kind; /* 0: of the file */
     check_function run;
 };
+
+/* The test has nothing to look at in this plugin: return check_skip(c, e, "it has no state"). The only way to a SKIP. */
+tare_status check_skip(struct check *c, struct err *e, const char *why);
+/* Looks around every call into a plugin from now on; off where calls are made from several threads. */
+void check_watch(struct check *c, bool on);
+/* file.c: calls each with the values of the test, one parameter after another at its ends, inside its range and at its choices. what: "key = value" */
+typedef tare_status (*check_values_function)(struct check *c, const tare_value *values, const char *what, struct err *e);
+tare_status check_values(struct check *c, check_values_function each, struct err *e);
+/* memory.c: "an allocation that fails is reported, and nothing leaks" */
+tare_status check_memory(struct check *c, struct err *e);
 
 extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[],
     CHECK_CLUSTERER[]; /* ended by name NULL */

@@ -33,9 +33,38 @@ static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_err
     return TARE_OK;
 }
 
+/* "tare.embed/1": a policy whose hidden states are a function of the text's bytes. */
+enum { EMBED_DIM = 8 };
+
+static int64_t embed_dim(void *ctx)
+{
+    (void)ctx;
+    return EMBED_DIM;
+}
+
+static tare_status embed_identity(void *ctx, char *text, int64_t capacity)
+{
+    (void)ctx;
+    snprintf(text, (size_t)capacity, "the policy of tare plugin check");
+    return TARE_OK;
+}
+
+static tare_status embed(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error)
+{
+    (void)ctx, (void)error;
+    for (int64_t i = 0; i < n; i++) {
+        memset(out + i * EMBED_DIM, 0, EMBED_DIM * sizeof *out);
+        for (int64_t k = 0; k < texts[i].size; k++) out[i * EMBED_DIM + k % EMBED_DIM] += (float)(unsigned char)texts[i].data[k];
+    }
+    return TARE_OK;
+}
+
 static const void *extension(void *ctx, const char *id)
 {
     struct check *c = ctx;
+    static const tare_embed_v1 POLICY = {
+        .struct_size = sizeof POLICY, .dim = embed_dim, .identity = embed_identity, .embed = embed};
+    if (!strcmp(id, "tare.embed/1")) return &POLICY;
     c->extension = (tare_logprob_v1){.struct_size = sizeof c->extension, .ctx = c, .logprob = new_logprobs};
     return strcmp(id, "tare.logprob/1") || (c->plugin && c->plugin->desc.kind != TARE_ESTIMATOR) ? NULL : &c->extension;
 }
@@ -51,9 +80,16 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
     return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
 }
 
+tare_status check_skip(struct check *c, struct err *e, const char *why)
+{
+    c->skipped = true;
+    FAIL(e, TARE_E_UNSUPPORTED, "%s", why);
+}
+
 /* What a child tells its parent. */
 struct report {
     int32_t outcome;
+    int32_t last; /* 1: nothing of the plugin can be tested, the other tests would say the same */
     char message[1000];
 };
 
@@ -71,6 +107,23 @@ static tare_status values_of(struct check *c, struct err *e)
     return plugin_params(p, settings, &c->arena, &c->values, e);
 }
 
+/* A test between two looks at the process; what a call changed is told rather than what came of it. */
+static tare_status run_watched(const struct check_test *t, struct check *c, struct err *e)
+{
+    const struct surroundings before = surroundings_now();
+    check_watch(c, true);
+    const tare_status status = t->run(c, e);
+    check_watch(c, false);
+    if (c->violation.code && (!status || c->skipped)) {
+        c->skipped = false;
+        *e = c->violation;
+        return TARE_E_PLUGIN;
+    }
+    if (status) return status;
+    const struct surroundings after = surroundings_now();
+    return surroundings_same(&before, &after, "it", e);
+}
+
 /* A test on every plugin of its kind in the file. */
 static tare_status run_on_each(const struct check_test *t, struct check *c, int64_t *tried, struct err *e)
 {
@@ -83,10 +136,14 @@ static tare_status run_on_each(const struct check_test *t, struct check *c, int6
         ++*tried;
         tare_status status = values_of(c, e);
         if (status == TARE_E_CONFIG) { /* a parameter that has to be given */
-            err_prefix(e, "give KEY=VALUE");
-            return TARE_E_UNSUPPORTED;
+            c->untested = true;
+            return err_prefix(e, "nothing was tested; give KEY=VALUE after the plugin's name");
         }
-        if (!status) status = t->run(c, e);
+        if (!status) status = run_watched(t, c, e);
+        if (status && c->skipped && i + 1 < f->n) { /* the file's other plugins may have it */
+            c->skipped = false;
+            continue;
+        }
         if (status) return f->n > 1 ? err_prefix(e, "%s %s", plugin_kind_name(kind), c->plugin->desc.name) : status;
     }
     return TARE_OK;
@@ -100,7 +157,8 @@ static void run_here(const struct check_test *t, const struct check_options *o, 
     arena_init(&c.arena, "check");
     for (const char *p = t->name; *p; p++) c.key = rng_derive(c.key, (uint64_t)*p);
     const tare_status status = t->kind == 0 ? t->run(&c, &e) : run_on_each(t, &c, &tried, &e);
-    r->outcome = status == TARE_E_UNSUPPORTED || !tried ? CHECK_SKIP : status ? CHECK_FAIL : CHECK_PASS;
+    r->outcome = c.skipped || !tried ? CHECK_SKIP : status ? CHECK_FAIL : CHECK_PASS;
+    r->last = c.untested;
     snprintf(r->message, sizeof r->message, "%.990s",
              !tried        ? "no plugin of that kind"
              : status      ? e.message
@@ -158,6 +216,7 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
         static const int DEADLY[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE};
         for (int i = 0; i < 6; i++) signal(DEADLY[i], SIG_DFL);
         log_set_level(LOG_NONE);
+        surroundings_catch_output();
         run_here(t, o, &mine);
         const bool told = write(ends[1], &mine, sizeof mine) == (ssize_t)sizeof mine;
         _exit(told ? 0 : 9);
@@ -192,6 +251,7 @@ tare_status check_run(const struct check_options *o, void (*each)(void *ctx, con
             *failed += result.outcome == CHECK_FAIL;
             if (l == 0 && result.outcome == CHECK_FAIL && !strcmp(t->name, "loads")) unusable = true;
             if (result.outcome != CHECK_SKIP || unusable || strcmp(r.message, "no plugin of that kind")) each(ctx, &result);
+            if (r.last) return TARE_OK;
         }
     }
     if (!found) FAIL(e, TARE_E_INVALID, "there is no test named '%s'", o->only);

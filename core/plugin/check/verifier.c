@@ -2,12 +2,15 @@
 #include "plugin/check/internal.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
 
-enum { TEXTS = 60, ROOM = 256 };
+enum { TEXTS = 60, ROOM = 256, BATCH = 8, GUARD = 32 };
+static const char GUARD_BYTE = '\x5a';
+static const char ROW[] = "{\"id\":\"row-1\",\"question\":\"What is 6 times 7?\",\"answer\":\"42\",\"extra\":{\"unit\":\"none\"}}";
 
 struct judged {
     int32_t code;
@@ -16,24 +19,50 @@ struct judged {
     char extracted[ROOM];
 };
 
+static tare_answer answer_of(tare_text completion, tare_text answer)
+{
+    return (tare_answer){.struct_size = sizeof(tare_answer),
+                         .prompt = {"What is 6 times 7?", 18},
+                         .completion = completion,
+                         .answer = answer,
+                         .row = {ROW, sizeof ROW - 1}};
+}
+
+/* n answers in one call, each verdict's buffer of `capacity` bytes between guards. */
+static tare_status judge_all(struct plugin_instance *i, const tare_answer *answers, int64_t n, int64_t capacity, struct judged *out,
+                             struct err *e)
+{
+    char room[BATCH][ROOM + 2 * GUARD];
+    tare_verdict verdict[BATCH];
+    const tare_answer *a[BATCH] = {NULL};
+    tare_verdict *v[BATCH] = {NULL};
+    memset(room, GUARD_BYTE, sizeof room);
+    for (int64_t k = 0; k < n; k++) {
+        verdict[k] = (tare_verdict){.struct_size = sizeof *verdict, .extracted = room[k] + GUARD, .capacity = capacity};
+        a[k] = &answers[k], v[k] = &verdict[k];
+    }
+    TRY(plugin_verify(i, a, v, n, e));
+    for (int64_t k = 0; k < n; k++) {
+        for (int64_t g = 0; g < GUARD; g++)
+            if (room[k][g] != GUARD_BYTE || room[k][GUARD + capacity + g] != GUARD_BYTE)
+                FAIL(e, TARE_E_PLUGIN, "it wrote outside of the %lld bytes of `extracted`", (long long)capacity);
+        out[k].code = verdict[k].code;
+        out[k].reward = verdict[k].reward;
+        out[k].size = verdict[k].size;
+        memcpy(out[k].extracted, room[k] + GUARD, (size_t)verdict[k].size);
+        if (str_utf8_error(out[k].extracted, verdict[k].size) &&
+            !str_utf8_error(answers[k].completion.data, answers[k].completion.size))
+            FAIL(e, TARE_E_PLUGIN, "what it extracted from a valid text into %lld bytes is no valid UTF-8", (long long)capacity);
+    }
+    return TARE_OK;
+}
+
 static tare_status judge(struct plugin_instance *i, tare_text completion, tare_text answer, int64_t deadline, struct judged *out,
                          struct err *e)
 {
-    const tare_answer a = {.struct_size = sizeof a,
-                           .prompt = {"What is 6 times 7?", 18},
-                           .completion = completion,
-                           .answer = answer,
-                           .deadline_ns = deadline};
-    tare_verdict v = {.struct_size = sizeof v, .extracted = out->extracted, .capacity = ROOM};
-    const tare_answer *answers = &a;
-    tare_verdict *verdicts = &v;
-    TRY(plugin_verify(i, &answers, &verdicts, 1, e));
-    out->code = v.code;
-    out->reward = v.reward;
-    out->size = v.size;
-    if (str_utf8_error(out->extracted, v.size) && !str_utf8_error(completion.data, completion.size))
-        FAIL(e, TARE_E_PLUGIN, "what it extracted from a valid text is no valid UTF-8");
-    return TARE_OK;
+    tare_answer a = answer_of(completion, answer);
+    a.deadline_ns = deadline;
+    return judge_all(i, &a, 1, ROOM, out, e);
 }
 
 static bool same(const struct judged *a, const struct judged *b)
@@ -93,6 +122,109 @@ done:
     plugin_destroy(i);
     str_free(&text);
     str_free(&answer);
+    return status;
+}
+
+/* Several answers in a call: each gets the verdict that it gets alone, wherever it stands. */
+static tare_status batches(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct str text[BATCH] = {{0}};
+    tare_answer a[BATCH];
+    struct judged alone[BATCH], together[BATCH];
+    tare_status status;
+    TRY_TO(status, done, check_instance(c, &i, e));
+    for (int round = 0; round < 30; round++) {
+        for (int k = 0; k < BATCH; k++)
+            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text[k]),
+                             check_below(c, 3) ? (tare_text){"42", 2} : (tare_text){"A", 1});
+        const int64_t n = 2 + (int64_t)check_below(c, BATCH - 1);
+        for (int64_t k = 0; k < n; k++) TRY_TO(status, done, judge_all(i, &a[k], 1, ROOM, &alone[k], e));
+        TRY_TO(status, done, judge_all(i, a, n, ROOM, together, e));
+        for (int64_t k = 0; k < n; k++)
+            if (!same(&alone[k], &together[k]))
+                FAIL_TO(status, done, e, TARE_E_PLUGIN,
+                        "answer %lld of %lld in a call: code %d, reward %g; alone: code %d, reward %g", (long long)k + 1,
+                        (long long)n, together[k].code, together[k].reward, alone[k].code, alone[k].reward);
+    }
+    status = judge_all(i, a, 0, ROOM, together, e); /* none */
+done:
+    plugin_destroy(i);
+    for (int k = 0; k < BATCH; k++) str_free(&text[k]);
+    return status;
+}
+
+/* `extracted` of any size, 0 included: nothing is written outside, characters are not cut, the verdict stays. */
+static tare_status capacities(struct check *c, struct err *e)
+{
+    static const char *const LONG[] = {"The answer is \\boxed{\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd}.",
+                                       "\\boxed{123456789012345678901234567890}", "The answer is \\boxed{42}."};
+    struct plugin_instance *i = NULL;
+    struct judged whole, cut;
+    tare_status status;
+    TRY_TO(status, done, check_instance(c, &i, e));
+    for (int k = 0; k < 3; k++) {
+        const tare_answer a = answer_of((tare_text){LONG[k], (int64_t)strlen(LONG[k])}, (tare_text){"42", 2});
+        TRY_TO(status, done, judge_all(i, &a, 1, ROOM, &whole, e));
+        for (int64_t capacity = 0; capacity <= whole.size; capacity++) {
+            TRY_TO(status, done, judge_all(i, &a, 1, capacity, &cut, e));
+            if (cut.code != whole.code || cut.reward != whole.reward)
+                FAIL_TO(status, done, e, TARE_E_PLUGIN, "with room for %lld bytes of what it extracts the verdict is another one",
+                        (long long)capacity);
+        }
+    }
+done:
+    plugin_destroy(i);
+    return status;
+}
+
+/* No row, an empty one, one that is no JSON: judged, or refused with a message. And explain gives one JSON object, of the same verdict. */
+static tare_status rows(struct check *c, struct err *e)
+{
+    static const char *const ROWS[] = {"", "{}", "[1]", "{\"answer\":null,\"question\":7}", "{\"a\":"};
+    struct plugin_instance *i = NULL;
+    struct judged verdict;
+    tare_status status;
+    TRY_TO(status, done, check_instance(c, &i, e));
+    for (int k = 0; k < 5; k++) {
+        tare_answer a = answer_of((tare_text){"The answer is 42.", 17}, (tare_text){"42", 2});
+        struct err why = {0};
+        a.row = (tare_text){ROWS[k], (int64_t)strlen(ROWS[k])};
+        if (judge_all(i, &a, 1, ROOM, &verdict, &why) && (why.code == TARE_E_PLUGIN || strstr(why.message, "and no message"))) {
+            *e = why;
+            status = err_prefix(e, "with the row '%s'", ROWS[k]);
+            goto done;
+        }
+    }
+done:
+    plugin_destroy(i);
+    return status;
+}
+
+static tare_status explains(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct str text = {0}, completion = {0};
+    tare_status status;
+    if (!c->plugin->verifier->explain) return check_skip(c, e, "it does not explain its verdicts");
+    TRY_TO(status, done, check_instance(c, &i, e));
+    for (int n = 0; n < TEXTS; n++) {
+        tare_answer a = answer_of(a_text(c, n, &completion), (tare_text){"42", 2});
+        json_t *j = NULL;
+        struct err why = {0};
+        str_clear(&text);
+        TRY_TO(status, done, plugin_explain(i, &a, &text, e));
+        if (json_parse(text.data ? text.data : "", text.size, "explain", &j, &why) || !json_is_object(j)) {
+            json_decref(j);
+            FAIL_TO(status, done, e, TARE_E_PLUGIN, "explain does not give one JSON object: %.200s",
+                    text.size ? text.data : "nothing");
+        }
+        json_decref(j);
+    }
+done:
+    plugin_destroy(i);
+    str_free(&text);
+    str_free(&completion);
     return status;
 }
 
@@ -157,7 +289,7 @@ static tare_status threads(struct check *c, struct err *e)
     char texts[TEXTS][64];
     struct str room = {0};
     tare_status status = TARE_OK;
-    if (c->plugin->desc.threading == TARE_SINGLE_THREAD) FAIL(e, TARE_E_UNSUPPORTED, "it is for one thread at a time");
+    if (c->plugin->desc.threading == TARE_SINGLE_THREAD) return check_skip(c, e, "it is for one thread at a time");
     memset(w, 0, sizeof w);
     memset(texts, 0, sizeof texts);
     for (int k = 0; k < THREADS && !status; k++) {
@@ -173,9 +305,11 @@ static tare_status threads(struct check *c, struct err *e)
         status = judge(w[0].instance, (tare_text){texts[n], (int64_t)strlen(texts[n])}, (tare_text){"42", 2}, 0, &want[n], e);
     }
     int started = 0;
+    check_watch(c, false); /* looks at the whole process */
     for (; started < THREADS && !status; started++)
         if (pthread_create(&handles[started], NULL, work, &w[started])) break;
     for (int k = 0; k < started; k++) pthread_join(handles[k], NULL);
+    check_watch(c, true);
     for (int k = 0; k < started && !status; k++)
         if (w[k].status) *e = w[k].e, status = w[k].status;
     for (int k = 0; k < THREADS; k++)
@@ -192,10 +326,12 @@ static tare_status cost(struct check *c, struct err *e)
     int64_t n = 0;
     tare_status status;
     TRY_TO(status, done, check_instance(c, &i, e));
+    check_watch(c, false);
     for (; clock_seconds() - start < 0.2; n++)
         TRY_TO(
             status, done,
             judge(i, (tare_text){"Six times seven is 42. The answer is \\boxed{42}.", 48}, (tare_text){"42", 2}, 0, &verdict, e));
+    check_watch(c, true);
     status = str_addf(&c->note, e, "%.2f us a verdict", 1e6 * (clock_seconds() - start) / (double)n);
 done:
     plugin_destroy(i);
@@ -204,6 +340,10 @@ done:
 
 const struct check_test CHECK_VERIFIER[] = {
     {"texts", "1000 texts, mutated, with NUL and broken UTF-8: judged, and the same again", TARE_VERIFIER, odd_texts},
+    {"batches", "several answers in a call are judged as each alone", TARE_VERIFIER, batches},
+    {"capacity", "room of any size for what it extracts, none included", TARE_VERIFIER, capacities},
+    {"rows", "no row, an empty one, one that is damaged", TARE_VERIFIER, rows},
+    {"explain", "one JSON object for every text", TARE_VERIFIER, explains},
     {"long", "1 MB of text with a deadline", TARE_VERIFIER, long_texts},
     {"threads", "four threads judge as one", TARE_VERIFIER, threads},
     {"speed", "time of a verdict", TARE_VERIFIER, cost},

@@ -4,10 +4,12 @@
 #include <fenv.h>
 #include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -80,7 +82,31 @@ enum cases {
     keeps_host,
     new_locked,
     other_locked,
-    tells_version
+    tells_version,
+    reads_undeclared,
+    loses_prompts,
+    weight_by_call,
+    baseline_by_call,
+    scale_by_call,
+    confidence_by_call,
+    tokens_by_call,
+    refill_by_call,
+    weight_by_rank,
+    baseline_by_rank,
+    tokens_by_rank,
+    records_by_call,
+    weight_by_order,
+    prints,
+    prints_error,
+    leaves_thread,
+    signals_in_compute,
+    changes_folder,
+    leaks_heap,
+    infinite_at_end,
+    past_tokens,
+    past_record,
+    past_sums,
+    state_changes
 };
 #define IS(X) (CASE == X)
 
@@ -89,12 +115,26 @@ extern int this_symbol_is_nowhere(void);
 int (*volatile use_it)(void) = this_symbol_is_nowhere;
 #endif
 
+enum { PROMPTS = 64 };
 struct self {
     const tare_host *host;
     double factor, sum;
+    double of_prompt[PROMPTS]; /* CASE loses_prompts */
 };
+void *volatile lost;
 
 static const tare_host *entry_host; /* CASE keeps_host: what the entry point was given */
+
+static void *sleeps(void *arg)
+{
+    for (;;) pause();
+    return arg;
+}
+
+static double prompt_value(const struct self *s, uint64_t uid)
+{
+    return IS(loses_prompts) ? s->of_prompt[uid % PROMPTS] : 0;
+}
 
 static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
 {
@@ -116,6 +156,11 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     if (IS(takes_signals)) signal(SIGUSR1, SIG_IGN);
     struct self *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return TARE_E_NOMEM;
+    if (IS(leaks_heap)) lost = malloc(100);
+    if (IS(leaves_thread)) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, sleeps, NULL)) return TARE_E_GENERIC;
+    }
     s->host = host;
     s->factor = values[0].f;
     *self = s;
@@ -141,7 +186,7 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     if (IS(tells_version)) return tare_fail(error, TARE_E_VERSION, "written by %s", TARE_HAS(in, version) ? in->version : "nobody");
     const tare_status status = in->read(in->ctx, two, IS(reads_too_much) ? 16 : 8);
     if (status && !IS(trusts_state)) return tare_fail(error, status, "the state is cut short");
-    ((struct self *)self)->sum = two[0];
+    ((struct self *)self)->sum = two[0] + IS(state_changes);
     return TARE_OK;
 }
 
@@ -149,6 +194,27 @@ static int64_t size(const void *self)
 {
     (void)self;
     return IS(negative_size) ? -1 : 2;
+}
+
+/* Columns that are not advantages: a fault in each that comes from the number of calls, of groups, or from where a group stands. */
+static void other_columns(const tare_batch *batch, tare_advantages *out, double calls)
+{
+    const double groups = (double)batch->n_groups;
+    for (int64_t i = 0; i < batch->n_rollouts; i++) {
+        if (IS(weight_by_call)) out->row_weight[i] = calls;
+        if (IS(weight_by_rank)) out->row_weight[i] = groups;
+        if (IS(weight_by_order)) out->row_weight[i] = (double)i;
+    }
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        if (IS(baseline_by_call)) out->baseline[m] = calls;
+        if (IS(baseline_by_rank)) out->baseline[m] = groups;
+        if (IS(scale_by_call)) out->scale[m] = calls;
+        if (IS(confidence_by_call)) out->confidence[m] = 1 / calls;
+    }
+    for (int64_t t = 0; out->token_advantage && t < batch->n_tokens; t++)
+        out->token_advantage[t] = (float)(IS(tokens_by_call) ? calls : IS(tokens_by_rank) ? groups : 1);
+    if (IS(past_tokens)) out->token_advantage[batch->n_tokens] = 1;
+    if (IS(refill_by_call)) out->refill_groups = (int64_t)calls;
 }
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -170,6 +236,16 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         out->confidence[m] = IS(bad_confidence) ? 1.5 : 0;
         if (IS(infinite_scale)) out->scale[m] = INFINITY;
     }
+    for (int64_t m = 0; m < batch->n_groups; m++)
+        for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++)
+            out->advantage[i] -= prompt_value(s, batch->prompt_uid[m]);
+    other_columns(batch, out, calls);
+    if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)batch->token_entropy[0];
+    if (IS(infinite_at_end) && s->factor >= 5 && batch->n_rollouts) out->advantage[0] = INFINITY;
+    if (IS(prints)) printf("advantages are done\n");
+    if (IS(prints_error)) fprintf(stderr, "advantages are done\n");
+    if (IS(signals_in_compute)) signal(SIGUSR2, SIG_IGN);
+    if (IS(changes_folder) && chdir("/")) return TARE_E_IO;
     if (IS(forgets_cluster) && batch->n_groups && batch->cluster[0] < 0) out->advantage[0] = NAN;
     if (IS(nan_advantage)) out->advantage[0] = sqrt(-1 - batch->reward[0] * batch->reward[0]);
     if (IS(unwritten)) memcpy(&out->advantage[batch->n_rollouts - 1], &out->scale[0], 8);
@@ -192,6 +268,7 @@ static tare_status collect(const void *self, const tare_batch *batch, int64_t gr
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++)
         sum[1] = (IS(overwrites_sums) ? 0 : sum[1]) + batch->reward[i];
     if (IS(nan_sums)) sum[0] = NAN;
+    if (IS(past_sums)) sum[2] = 1;
     return TARE_OK;
 }
 
@@ -211,17 +288,20 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
 static tare_status record(const void *self, const tare_batch *batch, int64_t group, double *out, tare_error *error)
 {
     (void)self, (void)error;
-    out[0] = batch->reward[batch->group_begin[group]];
+    static double calls;
+    out[0] = batch->reward[batch->group_begin[group]] + (IS(records_by_call) ? ++calls : 0);
+    if (IS(past_record)) out[2] = 1;
     return TARE_OK;
 }
 
 static tare_status apply_records(void *self, int64_t step, const double *collected, const uint64_t *uid, const double *records,
                                  int64_t n_groups, tare_error *error)
 {
-    (void)uid, (void)records, (void)n_groups;
+    for (int64_t m = 0; m < n_groups; m++) ((struct self *)self)->of_prompt[uid[m] % PROMPTS] += records[2 * m];
     return apply(self, step, collected, error);
 }
 
+#define HAS_RECORDS (IS(needless_records) || IS(loses_prompts) || IS(records_by_call) || IS(past_record))
 static const tare_estimator FUNCTIONS = {
     .struct_size = IS(short_table)  ? 16
                    : IS(huge_table) ? 1u << 30
@@ -235,9 +315,9 @@ static const tare_estimator FUNCTIONS = {
     .collect = collect,
     .apply = IS(collect_without_apply) ? NULL : apply,
     .describe = describe,
-    .record_size = IS(needless_records) ? size : NULL,
-    .record = IS(needless_records) ? record : NULL,
-    .apply_records = IS(needless_records) ? apply_records : NULL,
+    .record_size = HAS_RECORDS ? size : NULL,
+    .record = HAS_RECORDS ? record : NULL,
+    .apply_records = HAS_RECORDS ? apply_records : NULL,
 };
 
 static const char *const CHOICES[] = {"a", "b", NULL};
@@ -257,7 +337,10 @@ static const tare_param PARAMS[] = {
         .struct_size = IS(short_descriptor) ? 24 : sizeof(tare_descriptor), .kind = IS(bad_kind) ? 9 : TARE_ESTIMATOR,             \
         .name = IS(bad_name) ? "Bad Name" : NAME, .version = IS(bad_version) ? "one" : "1.2.3",                                    \
         .summary = IS(no_summary) ? NULL : "a fixture of the tests", .license = "Apache-2.0", .params = PARAMS, .n_params = 5,     \
-        .param_size = IS(param_stride) ? 8 : sizeof(tare_param), .needs = IS(unknown_needs) ? 1u << 20 : 0,                        \
+        .param_size = IS(param_stride) ? 8 : sizeof(tare_param),                                                                   \
+        .needs = IS(unknown_needs)                                             ? 1u << 20                                          \
+                 : IS(tokens_by_call) || IS(tokens_by_rank) || IS(past_tokens) ? TARE_GIVES_TOKENS                                 \
+                                                                               : 0,                                                \
         .functions = IS(no_table) ? NULL : (const void *)&FUNCTIONS                                                                \
     }
 /* Of a later minor version: a member more than today's. */
@@ -297,7 +380,9 @@ const tare_plugin *ENTRY(const tare_host *host, tare_error *error)
     static const tare_plugin plugin = {
         .struct_size = IS(short_plugin) ? 8 : sizeof plugin,
         .abi_minor_built = TARE_ABI_MINOR,
-        .abi_minor_needed = IS(newer_minor) ? TARE_ABI_MINOR + 1 : 0,
+        .abi_minor_needed = IS(newer_minor)                        ? TARE_ABI_MINOR + 1
+                            : HAS_RECORDS && !IS(needless_records) ? 1
+                                                                   : 0,
         .n_descriptors = IS(no_descriptors)                                                     ? 0
                          : IS(duplicate_names) || IS(two_estimators) || IS(unknown_kind_beside) ? 2
                                                                                                 : 1,

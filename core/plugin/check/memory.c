@@ -1,0 +1,152 @@
+/* Memory: allocations that fail, and pieces that stay. */
+#include "plugin/check/internal.h"
+
+#include "base/clock.h"
+
+#include <malloc.h>
+#include <string.h>
+
+/* A host whose nth allocation fails. */
+struct stingy {
+    tare_host host;
+    struct plugin_env env;
+    int64_t left, held;
+};
+
+static void *stingy_alloc(void *ctx, int64_t size, int64_t align)
+{
+    struct stingy *s = ctx;
+    if (s->left-- <= 0) return NULL;
+    void *p = s->host.alloc(s->host.ctx, size, align);
+    s->held += p != NULL;
+    return p;
+}
+
+static void stingy_release(void *ctx, void *memory)
+{
+    struct stingy *s = ctx;
+    s->held -= memory != NULL;
+    s->host.release(s->host.ctx, memory);
+}
+
+/* The other services do not know struct stingy. */
+static void stingy_log(void *ctx, int32_t level, const char *message)
+{
+    (void)ctx, (void)level, (void)message;
+}
+
+static tare_status stingy_random(void *ctx, uint64_t stream, uint64_t counter, uint32_t *out, int64_t n)
+{
+    const struct stingy *s = ctx;
+    return s->host.random(s->host.ctx, stream, counter, out, n);
+}
+
+static void stingy_metric(void *ctx, const char *name, double value)
+{
+    (void)ctx, (void)name, (void)value;
+}
+
+static int32_t stingy_cancelled(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static const void *stingy_extension(void *ctx, const char *id)
+{
+    const struct stingy *s = ctx;
+    return s->env.extension(s->env.ctx, id);
+}
+
+static tare_status create_raw(const struct plugin *p, const tare_host *host, const tare_value *v, void **self, tare_error *error)
+{
+    switch (p->desc.kind) {
+    case TARE_ESTIMATOR:
+        return p->estimator->create(host, v, CHECK_CLUSTERS, self, error);
+    case TARE_VERIFIER:
+        return p->verifier->create(host, v, self, error);
+    case TARE_ENCODER:
+        return p->encoder->create(host, v, self, error);
+    default:
+        return p->codebook->create(host, v, self, error);
+    }
+}
+
+static void destroy_raw(const struct plugin *p, void *self)
+{
+    switch (p->desc.kind) {
+    case TARE_ESTIMATOR:
+        p->estimator->destroy(self);
+        break;
+    case TARE_VERIFIER:
+        p->verifier->destroy(self);
+        break;
+    case TARE_ENCODER:
+        p->encoder->destroy(self);
+        break;
+    default:
+        p->codebook->destroy(self);
+        break;
+    }
+}
+
+/* Bytes that malloc has given out, of the whole process; -1: not known. */
+static int64_t heap(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return -1; /* their own allocators, which find what is lost */
+#else
+    return (int64_t)mallinfo2().uordblks;
+#endif
+}
+
+/* What plugins take from malloc itself, in any language: each of many rounds leaves nothing. The first ones may fill caches. */
+static tare_status same_heap(struct check *c, struct err *e)
+{
+    enum { WARM = 16, ROUNDS = 256, PIECE = 32 }; /* no piece of malloc's takes less; less than that is how it cuts pieces */
+    const double start = clock_seconds();
+    int64_t before = 0, rounds = 0;
+    for (; rounds < WARM + ROUNDS && (rounds < WARM + 8 || clock_seconds() - start < 2); rounds++) {
+        struct plugin_instance *i;
+        if (rounds == WARM) before = heap();
+        TRY(check_instance(c, &i, e));
+        plugin_destroy(i);
+    }
+    const int64_t left = heap() - before, each = left / (rounds - WARM);
+    if (before >= 0 && each >= PIECE) FAIL(e, TARE_E_PLUGIN, "create and destroy leave %lld bytes each time", (long long)each);
+    return TARE_OK;
+}
+
+static tare_status failing_allocations(struct check *c, struct err *e)
+{
+    for (int64_t n = 0; n < 64; n++) {
+        struct stingy s = {.host = plugin_host(NULL), .env = check_env(c), .left = n};
+        tare_host host = s.host;
+        tare_error error = {.struct_size = sizeof error};
+        void *self = NULL;
+        host.ctx = &s;
+        host.alloc = stingy_alloc;
+        host.release = stingy_release;
+        host.log = stingy_log;
+        host.random = stingy_random;
+        host.metric = stingy_metric;
+        host.cancelled = stingy_cancelled;
+        host.extension = stingy_extension;
+        const tare_status status = create_raw(c->plugin, &host, c->values, &self, &error);
+        if (status && s.held)
+            FAIL(e, TARE_E_PLUGIN, "create failed at its allocation %lld, and left %lld pieces of memory", (long long)n + 1,
+                 (long long)s.held);
+        if (status) continue;
+        if (s.left < 0) FAIL(e, TARE_E_PLUGIN, "create says it worked, though its allocation %lld failed", (long long)n + 1);
+        destroy_raw(c->plugin, self);
+        if (s.held) FAIL(e, TARE_E_PLUGIN, "destroy left %lld pieces of memory", (long long)s.held);
+        return TARE_OK;
+    }
+    FAIL(e, TARE_E_PLUGIN, "create fails even with 64 allocations granted");
+}
+
+tare_status check_memory(struct check *c, struct err *e)
+{
+    TRY(same_heap(c, e));
+    return failing_allocations(c, e);
+}

@@ -1,0 +1,379 @@
+#include "plugin/check/trial.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const TRIAL_NAMES[TRIAL_SHAPES] = {"mixed rewards", "groups of equal rewards", "groups of one", "no cluster",
+                                               "no groups at all"};
+
+enum { MOST = 8, COMPONENTS = 3, PROMPTS = 20, GUARD = 16 };
+
+/* ---------------------------------------------------------------- batches */
+
+/* The engine's arrays behind a tare_batch, to be written. */
+struct columns {
+    int64_t *group_begin, *token_begin;
+    uint64_t *uid;
+    int32_t *cluster, *verdict;
+    double *reward, *component;
+    float *entropy, *logprob, *ref_logprob;
+};
+
+static tare_status new_columns(struct check *c, int64_t groups, int64_t rollouts, struct columns *x, struct err *e)
+{
+    struct arena *a = &c->arena;
+    TRY(arena_new(a, int64_t, groups + 1, &x->group_begin, e));
+    TRY(arena_new(a, int64_t, rollouts + 1, &x->token_begin, e));
+    TRY(arena_new(a, uint64_t, groups + 1, &x->uid, e));
+    TRY(arena_new(a, int32_t, groups + 1, &x->cluster, e));
+    TRY(arena_new(a, int32_t, rollouts + 1, &x->verdict, e));
+    TRY(arena_new(a, double, rollouts + 1, &x->reward, e));
+    return arena_new(a, double, rollouts *COMPONENTS + 1, &x->component, e);
+}
+
+static tare_status new_tokens(struct check *c, int64_t tokens, struct columns *x, struct err *e)
+{
+    TRY(arena_new(&c->arena, float, tokens + 1, &x->entropy, e));
+    TRY(arena_new(&c->arena, float, tokens + 1, &x->logprob, e));
+    return arena_new(&c->arena, float, tokens + 1, &x->ref_logprob, e);
+}
+
+/* What the engine shows of the columns (core/estimate): those that the plugin declares. */
+static tare_batch view(const struct check *c, const struct columns *x, int64_t groups)
+{
+    const uint32_t needs = c->plugin->desc.needs;
+    const int64_t rollouts = x->group_begin[groups];
+    const bool logprob = (needs & TARE_NEED_LOGPROB) || ((needs & TARE_WANTS_LOGPROB) && !c->no_logprob);
+    return (tare_batch){.struct_size = sizeof(tare_batch),
+                        .step = 3,
+                        .n_groups = groups,
+                        .n_rollouts = rollouts,
+                        .n_tokens = x->token_begin[rollouts],
+                        .n_components = COMPONENTS,
+                        .n_clusters = CHECK_CLUSTERS,
+                        .group_begin = x->group_begin,
+                        .prompt_uid = x->uid,
+                        .cluster = x->cluster,
+                        .reward = x->reward,
+                        .component = needs & TARE_NEED_COMPONENTS ? x->component : NULL,
+                        .verdict = x->verdict,
+                        .token_begin = x->token_begin,
+                        .token_entropy = needs & TARE_NEED_ENTROPY ? x->entropy : NULL,
+                        .token_logprob = logprob ? x->logprob : NULL,
+                        .token_ref_logprob = needs & TARE_NEED_REF_LOGPROB ? x->ref_logprob : NULL};
+}
+
+static double a_reward(struct check *c, enum trial_shape shape, double of_group)
+{
+    if (shape == TRIAL_EQUAL) return of_group;
+    if (!c->binary && !check_below(c, 4)) return 2 * check_uniform(c) - 1;
+    return (double)check_below(c, 2);
+}
+
+/* One of a few prompts, so that they meet again; the numbers themselves are any. */
+static uint64_t a_prompt(struct check *c)
+{
+    return (check_below(c, PROMPTS) + 1) * 0x9e3779b97f4a7c15u;
+}
+
+tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups, tare_batch *out, struct err *e)
+{
+    struct columns x;
+    int64_t n = 0;
+    if (shape == TRIAL_EMPTY) groups = 0;
+    TRY(new_columns(c, groups, groups * MOST, &x, e));
+    for (int64_t m = 0; m < groups; m++) {
+        const int64_t size = shape == TRIAL_SINGLES ? 1 : MOST - (int64_t)(c->binary ? 0 : check_below(c, 5));
+        const double of_group = (double)check_below(c, 2);
+        x.cluster[m] = shape == TRIAL_UNCLUSTERED ? -1 : (int32_t)check_below(c, CHECK_CLUSTERS);
+        x.uid[m] = a_prompt(c);
+        for (int64_t i = 0; i < size; i++, n++) {
+            x.reward[n] = a_reward(c, shape, of_group);
+            x.verdict[n] = x.reward[n] > 0 ? TARE_CORRECT : TARE_WRONG;
+            x.token_begin[n + 1] = x.token_begin[n] + 1 + (int64_t)check_below(c, 9);
+            for (int64_t k = 0; k < COMPONENTS; k++) x.component[n * COMPONENTS + k] = x.reward[n] / COMPONENTS;
+        }
+        x.group_begin[m + 1] = n;
+    }
+    const int64_t tokens = x.token_begin[n];
+    TRY(new_tokens(c, tokens, &x, e));
+    for (int64_t t = 0; t < tokens; t++) {
+        x.entropy[t] = (float)(3 * check_uniform(c));
+        x.logprob[t] = (float)(-5 * check_uniform(c));
+        x.ref_logprob[t] = (float)(-5 * check_uniform(c));
+    }
+    *out = view(c, &x, groups);
+    return TARE_OK;
+}
+
+static void copy_tokens(float *to, const float *from, int64_t first, int64_t n)
+{
+    if (from) memcpy(to, from + first, (size_t)n * sizeof *to);
+}
+
+tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t *groups, int64_t n, tare_batch *out, struct err *e)
+{
+    struct columns x;
+    int64_t at = 0;
+    TRY(new_columns(c, n, from->n_rollouts, &x, e));
+    TRY(new_tokens(c, from->n_tokens, &x, e));
+    for (int64_t m = 0; m < n; m++) {
+        const int64_t g = groups[m];
+        x.cluster[m] = from->cluster[g];
+        x.uid[m] = from->prompt_uid[g];
+        for (int64_t i = from->group_begin[g]; i < from->group_begin[g + 1]; i++, at++) {
+            const int64_t first = from->token_begin[i], tokens = from->token_begin[i + 1] - first;
+            x.reward[at] = from->reward[i];
+            x.verdict[at] = from->verdict[i];
+            for (int64_t k = 0; from->component && k < COMPONENTS; k++)
+                x.component[at * COMPONENTS + k] = from->component[i * COMPONENTS + k];
+            copy_tokens(x.entropy + x.token_begin[at], from->token_entropy, first, tokens);
+            copy_tokens(x.logprob + x.token_begin[at], from->token_logprob, first, tokens);
+            copy_tokens(x.ref_logprob + x.token_begin[at], from->token_ref_logprob, first, tokens);
+            x.token_begin[at + 1] = x.token_begin[at] + tokens;
+        }
+        x.group_begin[m + 1] = at;
+    }
+    *out = view(c, &x, n);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- outputs */
+
+/* Between guards of NaN, all of them NaN but row_weight. */
+static tare_status new_out(struct check *c, const tare_batch *b, tare_advantages *out, struct err *e)
+{
+    double **const wide[] = {&out->advantage, &out->row_weight, &out->baseline, &out->scale, &out->confidence};
+    *out = (tare_advantages){.struct_size = sizeof *out};
+    for (int k = 0; k < 5; k++) {
+        const int64_t n = k < 2 ? b->n_rollouts : b->n_groups;
+        double *p;
+        TRY(arena_new(&c->arena, double, n + 2 * GUARD, &p, e));
+        for (int64_t i = 0; i < n + 2 * GUARD; i++) p[i] = (double)NAN;
+        for (int64_t i = 0; k == 1 && i < n; i++) p[GUARD + i] = 1;
+        *wide[k] = p + GUARD;
+    }
+    if (!(c->plugin->desc.needs & TARE_GIVES_TOKENS)) return TARE_OK;
+    TRY(arena_new(&c->arena, float, b->n_tokens + 2 * GUARD, &out->token_advantage, e));
+    for (int64_t i = 0; i < b->n_tokens + 2 * GUARD; i++) out->token_advantage[i] = NAN;
+    out->token_advantage += GUARD;
+    return TARE_OK;
+}
+
+static bool guarded(const double *p, int64_t n)
+{
+    for (int i = 1; i <= GUARD; i++)
+        if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
+    return true;
+}
+
+static bool guarded_tokens(const float *p, int64_t n)
+{
+    for (int i = 1; p && i <= GUARD; i++)
+        if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
+    return true;
+}
+
+static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o, struct err *e)
+{
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        if (!isfinite(o->advantage[i]))
+            FAIL(e, TARE_E_PLUGIN, "the advantage of rollout %lld of %lld is %g", (long long)i, (long long)b->n_rollouts,
+                 o->advantage[i]);
+        if (!(o->row_weight[i] >= 0) || isinf(o->row_weight[i]))
+            FAIL(e, TARE_E_PLUGIN, "the weight of rollout %lld is %g", (long long)i, o->row_weight[i]);
+    }
+    for (int64_t t = 0; o->token_advantage && t < b->n_tokens; t++)
+        if (!isfinite(o->token_advantage[t]))
+            FAIL(e, TARE_E_PLUGIN, "the advantage of token %lld is %g", (long long)t, (double)o->token_advantage[t]);
+    return TARE_OK;
+}
+
+static tare_status check_out(const tare_batch *b, const tare_advantages *o, struct err *e)
+{
+    if (!guarded(o->advantage, b->n_rollouts) || !guarded(o->row_weight, b->n_rollouts) || !guarded(o->baseline, b->n_groups) ||
+        !guarded(o->scale, b->n_groups) || !guarded(o->confidence, b->n_groups) || !guarded_tokens(o->token_advantage, b->n_tokens))
+        FAIL(e, TARE_E_PLUGIN, "compute wrote outside of an output buffer");
+    TRY(check_rollouts(b, o, e));
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        if (!isfinite(o->baseline[m])) FAIL(e, TARE_E_PLUGIN, "the baseline of group %lld is %g", (long long)m, o->baseline[m]);
+        if (isinf(o->scale[m]) || o->scale[m] < 0)
+            FAIL(e, TARE_E_PLUGIN, "the scale of group %lld is %g", (long long)m, o->scale[m]);
+        if (!(o->confidence[m] >= 0 && o->confidence[m] <= 1))
+            FAIL(e, TARE_E_PLUGIN, "the confidence of group %lld is %g", (long long)m, o->confidence[m]);
+    }
+    if (o->refill_groups < 0) FAIL(e, TARE_E_PLUGIN, "refill_groups is %lld", (long long)o->refill_groups);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- phases */
+
+static tare_status sizes(const struct plugin_instance *i, struct trial *t, struct check *c, struct err *e)
+{
+    const tare_estimator *f = i->plugin->estimator;
+    t->prepare_size = f->prepare_size ? f->prepare_size(i->self) : 0;
+    t->collect_size = f->collect_size ? f->collect_size(i->self) : 0;
+    t->record_size = f->record_size ? f->record_size(i->self) : 0;
+    if (t->prepare_size < 0 || t->collect_size < 0 || t->prepare_size > 1 << 26 || t->collect_size > 1 << 26)
+        FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size makes no sense");
+    if (t->record_size < 0 || t->record_size > 1 << 20) FAIL(e, TARE_E_PLUGIN, "record_size makes no sense");
+    TRY(arena_new(&c->arena, double, t->b.n_groups * t->record_size + 1, &t->records, e));
+    if (!t->prepared) TRY(arena_new(&c->arena, double, t->prepare_size + 1, &t->prepared, e));
+    return arena_new(&c->arena, double, t->collect_size + 1, &t->collected, e);
+}
+
+/* One group's vector or record, between guards, from zeros. */
+static tare_status of_group(const struct plugin_instance *i, const struct trial *t, struct trial_phase phase, int64_t group,
+                            double *one, struct err *e)
+{
+    struct plugin_call call;
+    for (int64_t k = 0; k < phase.size + 2 * GUARD; k++) one[k] = k >= GUARD && k < GUARD + phase.size ? 0 : (double)NAN;
+    plugin_enter(&call);
+    TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &t->b, group, one + GUARD, &call.error), e));
+    if (!guarded(one + GUARD, phase.size)) FAIL(e, TARE_E_PLUGIN, "%s wrote outside of its buffer", phase.name);
+    for (int64_t k = 0; k < phase.size; k++)
+        if (!isfinite(one[GUARD + k]))
+            FAIL(e, TARE_E_PLUGIN, "%s: number %lld of group %lld is %g", phase.name, (long long)k, (long long)group,
+                 one[GUARD + k]);
+    return TARE_OK;
+}
+
+tare_status trial_add(struct check *c, const struct plugin_instance *i, const struct trial *t, struct trial_phase phase,
+                      double *sum, struct err *e)
+{
+    double *one;
+    if (!phase.call) return TARE_OK;
+    c->batch = &t->b;
+    TRY(arena_new(&c->arena, double, phase.size + 2 * GUARD, &one, e));
+    for (int64_t m = 0; m < t->b.n_groups; m++) {
+        TRY(of_group(i, t, phase, m, one, e));
+        for (int64_t k = 0; k < phase.size; k++) sum[k] += one[GUARD + k];
+    }
+    return TARE_OK;
+}
+
+static tare_status take_records(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
+{
+    const struct trial_phase phase = {i->plugin->estimator->record, "record", t->record_size};
+    double *one;
+    if (!phase.call) return TARE_OK;
+    c->batch = &t->b;
+    TRY(arena_new(&c->arena, double, phase.size + 2 * GUARD, &one, e));
+    for (int64_t m = 0; m < t->b.n_groups; m++) {
+        TRY(of_group(i, t, phase, m, one, e));
+        memcpy(t->records + m * phase.size, one + GUARD, (size_t)phase.size * sizeof *one);
+    }
+    return TARE_OK;
+}
+
+tare_status trial_compute(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
+{
+    struct plugin_call call;
+    TRY(sizes(i, t, c, e));
+    TRY(new_out(c, &t->b, &t->out, e));
+    plugin_enter(&call);
+    TRY(plugin_leave(&call, i, "compute", t->b.step,
+                     i->plugin->estimator->compute(i->self, &t->b, t->prepared, &t->out, &call.error), e));
+    TRY(check_out(&t->b, &t->out, e));
+    return take_records(c, i, t, e);
+}
+
+tare_status trial_run(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
+{
+    const tare_estimator *f = i->plugin->estimator;
+    TRY(sizes(i, t, c, e));
+    TRY(trial_add(c, i, t, (struct trial_phase){f->prepare, "prepare", t->prepare_size}, t->prepared, e));
+    TRY(trial_compute(c, i, t, e));
+    return trial_add(c, i, t, (struct trial_phase){f->collect, "collect", t->collect_size}, t->collected, e);
+}
+
+tare_status trial_apply(const struct plugin_instance *i, const struct trial *t, struct err *e)
+{
+    struct plugin_call call;
+    const tare_estimator *f = i->plugin->estimator;
+    if (!f->apply_records && !f->apply) return TARE_OK;
+    plugin_enter(&call);
+    if (f->apply_records)
+        return plugin_leave(
+            &call, i, "apply_records", t->b.step,
+            f->apply_records(i->self, t->b.step, t->collected, t->b.prompt_uid, t->records, t->b.n_groups, &call.error), e);
+    return plugin_leave(&call, i, "apply", t->b.step, f->apply(i->self, t->b.step, t->collected, &call.error), e);
+}
+
+/* Some estimators are made for rewards of 0 and 1, and say so. */
+static bool binary_only(struct check *c)
+{
+    struct plugin_instance *i;
+    struct trial t = {0};
+    struct err e = {0};
+    if (check_instance(c, &i, &e)) return false;
+    tare_status status = trial_batch(c, TRIAL_MIXED, 6, &t.b, &e);
+    if (!status) status = trial_run(c, i, &t, &e);
+    plugin_destroy(i);
+    return status == TARE_E_RANGE || status == TARE_E_INVALID;
+}
+
+tare_status trial_instance(struct check *c, struct plugin_instance **out, struct err *e)
+{
+    if (!c->binary) c->binary = binary_only(c);
+    TRY(check_instance(c, out, e));
+    for (int step = 0; step < 3; step++) {
+        struct trial t = {0};
+        TRY(trial_batch(c, TRIAL_MIXED, 9, &t.b, e));
+        TRY(trial_run(c, *out, &t, e));
+        TRY(trial_apply(*out, &t, e));
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- comparison */
+
+tare_status trial_same_numbers(const double *was, const double *is, int64_t n, const char *what, struct err *e)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(&was[i], &is[i], sizeof *was))
+            FAIL(e, TARE_E_PLUGIN, "%s: number %lld is %.17g, and was %.17g", what, (long long)i, is[i], was[i]);
+    return TARE_OK;
+}
+
+static bool close_to(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * (1 + fabs(a));
+}
+
+tare_status trial_same_outputs(const struct trial *a, const struct trial *b, bool to_the_bit, const char *what, struct err *e)
+{
+    const struct {
+        const char *name;
+        const double *was, *is;
+        int64_t n;
+    } columns[] = {{"advantages", a->out.advantage, b->out.advantage, b->b.n_rollouts},
+                   {"weights of rollouts", a->out.row_weight, b->out.row_weight, b->b.n_rollouts},
+                   {"baselines", a->out.baseline, b->out.baseline, b->b.n_groups},
+                   {"scales", a->out.scale, b->out.scale, b->b.n_groups},
+                   {"confidences", a->out.confidence, b->out.confidence, b->b.n_groups}};
+    for (int k = 0; k < 5; k++)
+        for (int64_t i = 0; i < columns[k].n; i++) {
+            const double was = columns[k].was[i], is = columns[k].is[i];
+            if (to_the_bit ? memcmp(&was, &is, sizeof was) && !(isnan(was) && isnan(is)) : !close_to(was, is))
+                FAIL(e, TARE_E_PLUGIN, "%s: %s: number %lld is %.17g, and was %.17g", what, columns[k].name, (long long)i, is, was);
+        }
+    for (int64_t t = 0; b->out.token_advantage && t < b->b.n_tokens; t++) {
+        const float was = a->out.token_advantage[t], is = b->out.token_advantage[t];
+        if (to_the_bit ? memcmp(&was, &is, sizeof was) != 0 : fabsf(was - is) > 1e-5f * (1 + fabsf(was)))
+            FAIL(e, TARE_E_PLUGIN, "%s: token advantages: number %lld is %.9g, and was %.9g", what, (long long)t, (double)is,
+                 (double)was);
+    }
+    return TARE_OK;
+}
+
+tare_status trial_same(const struct trial *a, const struct trial *b, const char *what, struct err *e)
+{
+    TRY(trial_same_outputs(a, b, true, what, e));
+    if (a->out.refill_groups != b->out.refill_groups)
+        FAIL(e, TARE_E_PLUGIN, "%s: refill_groups is %lld, and was %lld", what, (long long)b->out.refill_groups,
+             (long long)a->out.refill_groups);
+    TRY(trial_same_numbers(a->prepared, b->prepared, a->prepare_size, "prepared sums", e));
+    TRY(trial_same_numbers(a->collected, b->collected, a->collect_size, "collected sums", e));
+    return trial_same_numbers(a->records, b->records, a->b.n_groups * a->record_size, "records", e);
+}

@@ -1,0 +1,110 @@
+/* Verifiers that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE good_verifier breaks
+ * nothing: it takes what stands in \\boxed{} or the whole text, and compares. */
+#include <tare/sdk.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum cases {
+    good_verifier,
+    first_verdict_only,
+    depends_on_neighbours,
+    writes_past_room,
+    cuts_characters,
+    verdict_by_capacity,
+    judges_by_call,
+    shares_buffer,
+    dies_of_row,
+    explains_nothing,
+    explains_half,
+    ignores_deadline
+};
+#define IS(X) (CASE == X)
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host, (void)values, (void)error;
+    *self = NULL;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static tare_text answer_in(tare_text t)
+{
+    static const char OPEN[] = "\\boxed{";
+    for (int64_t i = 0; i + (int64_t)sizeof OPEN <= t.size; i++) {
+        if (memcmp(t.data + i, OPEN, sizeof OPEN - 1)) continue;
+        const char *from = t.data + i + sizeof OPEN - 1, *end = memchr(from, '}', (size_t)(t.data + t.size - from));
+        return end ? (tare_text){from, end - from} : t;
+    }
+    return t;
+}
+
+/* Bytes of t that fit, without half a character at the end. */
+static int64_t fitting(tare_text t, int64_t room)
+{
+    int64_t n = t.size < room ? t.size : room;
+    while (n && n < t.size && !IS(cuts_characters) && ((unsigned char)t.data[n] & 0xc0) == 0x80) n--;
+    return n;
+}
+
+static void judge(const tare_answer *a, tare_verdict *v)
+{
+    static int calls;
+    static char shared[64];
+    const tare_text got = answer_in(a->completion);
+    int right = got.size == a->answer.size && !memcmp(got.data, a->answer.data, (size_t)got.size);
+    if (IS(shares_buffer)) { /* as an instance for several threads */
+        const size_t n = (size_t)(got.size < 63 ? got.size : 63);
+        memcpy(shared, got.data, n);
+        shared[n] = 0;
+        sched_yield();
+        right = strlen(shared) == (size_t)a->answer.size && !memcmp(shared, a->answer.data, (size_t)a->answer.size);
+    }
+    if (IS(judges_by_call)) right = ++calls % 7 != 0;
+    if (IS(verdict_by_capacity) && v->capacity < 2) right = 0;
+    if (IS(dies_of_row) && a->row.size > 1 && a->row.data[a->row.size - 1] != '}') abort();
+    v->code = right ? TARE_CORRECT : TARE_WRONG;
+    v->reward = right;
+    v->size = fitting(got, v->capacity);
+    if (v->size) memcpy(v->extracted, got.data, (size_t)v->size);
+    if (IS(writes_past_room)) v->extracted[v->capacity] = 0;
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    (void)self, (void)error;
+    for (int64_t i = 0; i < (IS(first_verdict_only) && n > 1 ? 1 : n); i++) {
+        judge(answers[i], verdicts[i]);
+        if (IS(depends_on_neighbours) && i) verdicts[i]->reward = verdicts[0]->reward;
+        if (IS(ignores_deadline) && answers[i]->completion.size > 1 << 16)
+            for (volatile int64_t k = 0; k < 4000000000; k++) continue;
+    }
+    return TARE_OK;
+}
+
+static tare_status explain(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error)
+{
+    (void)self, (void)error;
+    if (IS(explains_nothing)) return TARE_OK;
+    return IS(explains_half) ? tare_print(out, "{\"bytes\":")
+                             : tare_print(out, "{\"bytes\":%lld}", (long long)answer->completion.size);
+}
+
+static const tare_verifier FUNCTIONS = {sizeof FUNCTIONS, 0, create, destroy, verify, explain};
+static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
+                                           .kind = TARE_VERIFIER,
+                                           .name = "hostile",
+                                           .version = "1.0.0",
+                                           .summary = "a fixture of the tests",
+                                           .threading = TARE_REENTRANT,
+                                           .param_size = sizeof(tare_param),
+                                           .functions = &FUNCTIONS};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)
