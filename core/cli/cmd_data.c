@@ -17,7 +17,7 @@ const char data_usage[] =
     "  verifier=NAME            an answer that the verifier cannot read, or does not find equal to itself\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
     "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
-    "  write=OUT                writes the other rows to OUT, as they stand\n"
+    "  write=OUT                writes the other rows to OUT, unchanged\n"
     "Exit status 1 if there is such a row, 0 if there is none, or they are left out by write=.\n";
 
 enum { EXTRACT = 512 };

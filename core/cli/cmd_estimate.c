@@ -13,7 +13,7 @@ const char estimate_usage[] =
     "       tare estimate --replay RUN --step N                  a run's step again, compared with its dump bit for bit\n"
     "in:  {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}, one step a line; the state is carried over the lines\n"
     "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"weight\":[...],\"state\":{...}}\n"
-    "--load, --save: the state before the first step and behind the last, as in a checkpoint\n"
+    "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
     "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob.\n";
 
 struct filter {

@@ -16,13 +16,14 @@ const char eval_usage[] =
     "Samples eval.samples completions of every row of data.eval, judges them, and prints a Markdown table: pass@1 (avg@k), "
     "unbiased\n"
     "pass@k, 95 % intervals, lengths, and the same by level, subject and difficulty. The folder eval.out gets samples.jsonl,\n"
-    "questions.jsonl and results.json; the same command goes on where it was interrupted. docs/evaluation.md explains all of it.\n"
+    "questions.jsonl and results.json; the same command continues where it was interrupted. docs/evaluation.md explains all of "
+    "it.\n"
     "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n"
     "With --checkpoints: accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as a figure\n"
     "(difficulty.html); the buckets come from an estimate by the model before training, or from eval.difficulty.\n"
     "  --checkpoints RUN       the folder of a run; may be given for several runs\n"
     "  --steps LIST            which; 0 is the model that the run started from. All checkpoints when it is absent\n"
-    "  --estimate-samples N    answers of a question behind the estimate (16)\n"
+    "  --estimate-samples N    samples per question for the estimate (16)\n"
     "  --base MODEL            the model of step 0, when model.path of RUN/config.ini is not it\n";
 
 struct arguments {

@@ -23,7 +23,7 @@ const char generate_usage[] =
     "{\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, in input\n"
     "order; finish is stop or length. A completion depends on the model, the prompt, its id and the seed, "
     "not on the lines around it;\n"
-    "an id that comes again draws anew. MODEL is a Hugging Face folder.\n\n"
+    "a repeated id draws new ones. MODEL is a Hugging Face folder.\n\n"
     "Keys, the section may be left out: "
     "rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,\n"
     "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,rope_theta,max_position_embeddings},\n"

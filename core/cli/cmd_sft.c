@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-const char sft_usage[] =
-    "usage: tare sft CONFIG [--resume] [section.key=value ...]\n"
-    "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
-    "  --resume   go on from the last complete checkpoint, in SFT.OUT.training\n"
-    "Without model.path, model.init says the shape of a new model (`tare config docs`, sections model and sft).\n";
+const char sft_usage[] = "usage: tare sft CONFIG [--resume] [section.key=value ...]\n"
+                         "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
+                         "  --resume   continue from the last complete checkpoint, in SFT.OUT.training\n"
+                         "Without model.path, a new model is made as model.init and the keys after it say (`tare config docs`, "
+                         "sections model and sft).\n";
 
 int cmd_sft(int argc, char **argv)
 {

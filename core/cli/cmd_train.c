@@ -12,8 +12,8 @@
 const char train_usage[] =
     "usage: tare train CONFIG [--resume] [section.key=value ...]\n"
     "Reinforcement learning with verifiable rewards, as CONFIG says (`tare config docs` explains every key).\n"
-    "  --resume   go on from the last complete checkpoint of run.dir\n"
-    "A change of the estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n";
+    "  --resume   continue from the last complete checkpoint of run.dir\n"
+    "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n";
 
 int cmd_train(int argc, char **argv)
 {

@@ -14,7 +14,7 @@ const char verify_usage[] =
     "  reads   {\"id\",\"completion\",\"answer\"} a line (pred is taken for completion, gold for answer; other fields are the "
     "row)\n"
     "  writes  {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} a line, in the order of the input\n"
-    "  --explain      how each verdict comes about, in \"explain\"\n"
+    "  --explain      the steps to each verdict, in \"explain\"\n"
     "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1\n"
     "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end\n"
     "  --timeout S    seconds that one completion may take; default 10\n"

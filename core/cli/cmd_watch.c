@@ -15,7 +15,7 @@
 
 const char watch_usage[] =
     "usage: tare watch RUN\n"
-    "The signals of a run, redrawn every second on a terminal until Ctrl-C; once where standard output is none.\n";
+    "The signals of a run, redrawn every second on a terminal until Ctrl-C; once when standard output is not a terminal.\n";
 
 static bool can_unicode(void)
 {

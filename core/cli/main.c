@@ -1,4 +1,4 @@
-/* tare: the verb decides which cmd_VERB runs. Options in front of the verb (-v, -q) hold for all of them. */
+/* tare: the verb decides which cmd_VERB runs. Options before the verb (-v, -q) apply to all of them. */
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"

@@ -45,8 +45,8 @@ const struct config_section CONFIG_SECTIONS[] = {
 
 const struct config_key CONFIG_KEYS[] = {
     TEXT(run, dir, "runs/${run.name}",
-         "Folder of the run. One run, one folder: an existing run is gone on with only under --resume. The run database lies "
-         "beside it."),
+         "Folder of the run. One folder holds one run: a folder that has one is refused unless --resume is given. The run "
+         "database is next to it."),
     TEXT(run, name, "", "Name in tables and in the run database. Empty: the configuration file's name without .ini."),
     CHOICE(run, device, "cpu", "cpu cuda", "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
     CHOICE(
@@ -61,7 +61,7 @@ const struct config_key CONFIG_KEYS[] = {
            "bits of a row's "
            "logits in every batch, so what sampling and update compute agrees exactly; the CPU always has it, a GPU pays with "
            "time. false: a GPU "
-           "may use faster orders. Of training, sft, eval and generate alike."),
+           "may use faster orders. Applies to train, sft, eval and generate."),
 
     TEXT(model, path, "",
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),
@@ -100,7 +100,7 @@ const struct config_key CONFIG_KEYS[] = {
            "chat renders the question through the model's chat template; plain takes it as it is."),
     TEXT(data, chat_template, "", "File with a chat template (Jinja) in place of the model's own."),
     TEXT(data, system, "", "System message in front of every chat."),
-    TEXT(data, suffix, "", "Text behind every question, such as \"\\nPut the final answer in \\\\boxed{}.\""),
+    TEXT(data, suffix, "", "Text after every question, such as \"\\nPut the final answer in \\\\boxed{}.\""),
     BOOL(data, shuffle, "true", "Draw a new order of the rows in every epoch, from run.seed. false: the file's order."),
     BOOL(data, permute_choices, "true",
          "Put the options of every multiple-choice question in an order of its own, and remap the letter of its answer."),
@@ -131,7 +131,7 @@ const struct config_key CONFIG_KEYS[] = {
     BOOL(rollout, off_policy, "false",
          "Mix off-policy traces into the groups (LUFFY): the \"completion\" of a row takes the place of its group's last rollout."),
     BOOL(rollout, ignore_eos, "false",
-         "Let every completion run to rollout.max_new_tokens, through end-of-sequence tokens: equal work for measurements."),
+         "Let every completion continue to rollout.max_new_tokens, past end-of-sequence tokens: equal work, for measurements."),
     TEXT(rollout, stop_ids, "", "Token ids that end a completion besides the model's end-of-sequence tokens, separated by commas."),
 
     TEXT(verifier, plugins, "math",
@@ -230,10 +230,10 @@ const struct config_key CONFIG_KEYS[] = {
            "What carries data between ranks: mpi between processes; nccl between GPUs (with mpi for the rest). auto: nccl with "
            "run.device "
            "= cuda where this build has it, else mpi."),
-    REAL(
-        dist, timeout_s, "1800", 0, 1e6, 0,
-        "A rank that keeps the others waiting in a collective for more than so many seconds hangs: the job ends with an error that "
-        "names it. Longer than the slowest step's slowest rank is behind the fastest. 0: wait forever."),
+    REAL(dist, timeout_s, "1800", 0, 1e6, 0,
+         "Seconds that the others wait in a collective for a rank before the job ends with an error that names it. Must be longer "
+         "than "
+         "the slowest rank may lag in a stage. 0: wait forever."),
     CHOICE(dist, shard, "zero3", "zero3 zero1 none",
            "What a rank holds of weights in fp32, sums of gradients and moments. zero3: its 1/R of each. zero1: the weights whole, "
            "its 1/R "
@@ -243,7 +243,7 @@ const struct config_key CONFIG_KEYS[] = {
         "have the "
         "same bits on every number of ranks up to this one. More ranks are refused. Another number rounds differently."),
 
-    INT(eval, every, "0", 0, MANY, "Evaluate on data.eval every so many steps. 0: not in between."),
+    INT(eval, every, "0", 0, MANY, "Steps between evaluations on data.eval. 0: none during training."),
     INT(eval, samples, "1", 1, 100000, "Completions of a question (k of avg@k and pass@k)."),
     INT(eval, rows, "0", 0, MANY, "Use only the first rows of data.eval. 0: all."),
     INT(eval, max_new_tokens, "0", 0, MANY, "Longest completion. 0: rollout.max_new_tokens."),
@@ -259,7 +259,7 @@ const struct config_key CONFIG_KEYS[] = {
         "Questions that `tare eval` samples together and then writes: what a kill can cost. 0: as many as make 128 completions. "
         "Never "
         "changes the text."),
-    INT(eval, bootstrap, "2000", 0, 1000000, "Resamplings of the questions behind the 95 % confidence intervals. 0: no intervals."),
+    INT(eval, bootstrap, "2000", 0, 1000000, "Resamplings of the questions for the 95 % confidence intervals. 0: no intervals."),
     TEXT(eval, difficulty, "",
          "questions.jsonl of an earlier `tare eval` of the same questions: sorts them into Easy, Medium, Hard and Hardest by the "
          "pass rate "
@@ -272,7 +272,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(eval, complex_rules, "",
          "File with rules that tell complex from standard rows, in place of a field (docs/evaluation.md)."),
 
-    INT(checkpoint, every, "50", 0, MANY, "Save every so many steps. 0: only as checkpoint.last says, and when interrupted."),
+    INT(checkpoint, every, "50", 0, MANY, "Steps between checkpoints. 0: only as checkpoint.last says, and when interrupted."),
     INT(checkpoint, keep, "2", 0, MANY, "Complete checkpoints to keep, the newest. 0: all."),
     BOOL(checkpoint, optimizer, "true", "Save what --resume needs (optimizer, estimator, data order). false: weights only."),
     BOOL(checkpoint, last, "true", "Save after the last step."),
