@@ -102,11 +102,13 @@ struct ours {
 static void ours_run(const struct ours *o, enum kind kind)
 {
     if (kind == FORWARD)
-        o->k->matmul(o->c, o->y, o->n, o->x, o->packed, NULL, NULL, o->t, o->n, o->inner, o->dtype);
+        KERNEL(o->k, o->c, matmul, .y = o->y, .x = o->x, .packed = o->packed, .t = o->t, .n = o->n, .k = o->inner,
+               .dtype = o->dtype);
     else if (kind == DX)
-        o->k->matmul_dx(o->c, o->x, o->y, o->w, o->t, o->n, o->inner, 0, o->dtype);
+        KERNEL(o->k, o->c, matmul_dx, .dx = o->x, .dy = o->y, .w = o->w, .t = o->t, .n = o->n, .k = o->inner, .dtype = o->dtype);
     else
-        o->k->matmul_dw_apart(o->c, o->w, NULL, o->y, o->x, o->t, o->n, o->inner, o->dtype);
+        o->k->matmul_dw_apart(o->c, &(struct op_matmul_dw){
+                                        .dw = o->w, .dy = o->y, .x = o->x, .t = o->t, .n = o->n, .k = o->inner, .dtype = o->dtype});
 }
 
 static int less(const void *a, const void *b)
@@ -160,7 +162,7 @@ static void shape(const struct kernels *k, const struct kctx *c, enum dtype dtyp
     for (int64_t i = 0; i < t * inner; i++) o.x[i] = (float)(i % 17) * 0.1f - 0.8f;
     for (int64_t i = 0; i < n * inner; i++) o.w[i] = (float)(i % 13) * 0.1f - 0.6f;
     for (int64_t i = 0; i < t * n; i++) o.y[i] = (float)(i % 19) * 0.1f - 0.9f;
-    k->pack(c, o.packed, o.w, n, inner, dtype);
+    KERNEL(k, c, pack, .packed = o.packed, .w = o.w, .n = n, .k = inner, .dtype = dtype);
     for (int kind = FORWARD; kind <= DW; kind++)
         if (kind == FORWARD || t >= 128) {
             for (int64_t i = 0; i < t * n; i++) o.y[i] = (float)(i % 19) * 0.1f - 0.9f;

@@ -134,6 +134,242 @@ struct kernel_memory {
     int64_t device;              /* what the device has left beside the region */
 };
 
+/* ---- the operations, each with its arguments. Pointers are the backend's memory unless it says otherwise. */
+
+/* Products.  W [N,K] row-major as in a checkpoint; packed: the backend's own layout in compute precision (packed_bytes), made again after an update */
+struct op_pack {
+    void *packed;
+    const float *w;
+    int64_t n, k;
+    enum dtype dtype;
+};
+
+/* y[T,N] = x[T,K] W^T (+ bias[N]) (+ residual[T,N]). DTYPE_BF16: x is rounded to bf16 (nearest even) first, products and sums are in fp32; a
+ * chain on the CPU takes pairs of the inner index, the odd one first (ref/matmul.c). */
+struct op_matmul {
+    float *y;
+    const float *x;
+    const void *packed;
+    const float *bias, *residual; /* or NULL; residual may be y */
+    int64_t t, n, k;
+    enum dtype dtype;
+};
+
+/* dx[T,K] = dy[T,N] W[N,K] */
+struct op_matmul_dx {
+    float *dx;
+    const float *dy;
+    const float *w;     /* of matmul_dx */
+    const void *packed; /* of matmul_dx_packed */
+    int64_t t, n, k;
+    enum dtype dtype;
+};
+
+/* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy */
+struct op_matmul_dw {
+    float *dw, *dbias; /* dbias or NULL */
+    const float *dy, *x;
+    int64_t t, n, k;
+    enum dtype dtype;
+};
+
+/* Embedding.  x[t,:] = table[ids[t],:];  dtable[ids[t],:] += dx[t,:] */
+struct op_embed {
+    float *x;
+    const float *table;
+    const int32_t *ids;
+    int64_t t, width;
+};
+
+struct op_embed_grad {
+    float *dtable;
+    const float *dx;
+    const int32_t *ids;
+    int64_t t, width;
+};
+
+/* RMSNorm.  rms[t] = 1/sqrt(mean_c x^2 + eps);  y = x * rms * w. Row r of x and y starts at r*ld floats (for q/k norms inside qkv: t*heads rows
+ * are addressed as row (t, h) at t*ld + h*width). heads = 1 for a plain norm. y may be x. */
+struct op_rmsnorm {
+    float *y, *rms; /* rms: [t*heads] or NULL */
+    const float *x, *w;
+    int64_t ld, t, heads, width;
+    float eps;
+};
+
+/* dx (+)= ..., dw += ...; x is the norm's input. Rows of dx, dy and x alike are ld floats apart; dx may be dy. */
+struct op_rmsnorm_grad {
+    float *dx, *dw;
+    const float *dy, *x, *w, *rms;
+    int64_t ld, t, heads, width;
+    int accumulate; /* into dx */
+};
+
+/* Rotary embedding, half-split form, in place on n_heads heads at the start of each row of x (ld floats apart): pair (i, i + D/2) is turned by
+ * the angle whose cos and sin are table[pos[t]*D + i], table[pos[t]*D + D/2 + i]. */
+struct op_rope {
+    float *x;
+    const float *table;
+    const int32_t *pos;
+    int64_t ld, t, n_heads, head_dim;
+    int inverse; /* 1: the transpose (backward) */
+};
+
+/* Key/value cache. Token rows[i] of qkv goes to slot slots[i] = block*16 + lane; a row may be listed several times */
+struct op_kv_write {
+    struct kv_layer kv;
+    const float *qkv;
+    struct attn_shape shape;
+    const int64_t *rows, *slots;
+    int64_t n;
+};
+
+/* Block from[i] to block to[i], in order */
+struct op_kv_copy {
+    struct kv_layer kv;
+    struct attn_shape shape;
+    const int32_t *to, *from;
+    int64_t n;
+};
+
+/* Attention. For query row t and head h (key/value head h*J/H):  s_j = scale * (chain over d of q_d k_jd);  m = max_j s_j;
+ * p_j = exp(s_j - m);  l = sum_j p_j in 16 lanes (lane j%16);  out_d = (chain over j = 0, 1, ... of p_j v_jd) / l. */
+struct op_attention {
+    float *out, *stats; /* [T, H*D]; [T, H, 2] = m, l for the backward pass, or NULL */
+    const float *qkv;
+    struct kv_layer kv;
+    struct attn_shape shape;
+    const struct attn_seq *seqs; /* [n_seqs], host memory */
+    int64_t n_seqs;
+};
+
+/* dqkv[T, stride] = gradient for q, k, v of the rows of all segments (overwritten, zero where nothing arrives) */
+struct op_attention_grad {
+    float *dqkv;
+    const float *dout, *out, *stats, *qkv;
+    struct attn_shape shape;
+    const struct attn_seg *segs; /* [n_segs], host memory */
+    int64_t n_segs, t;
+};
+
+/* Gated MLP. gu[T,2F] = gate | up;  act = silu(gate) * up */
+struct op_swiglu {
+    float *act;
+    const float *gu;
+    int64_t t, f;
+};
+
+struct op_swiglu_grad {
+    float *dgu;
+    const float *dact, *gu;
+    int64_t t, f;
+};
+
+/* Head. logits [R,V]; p = softmax(logits / temperature).
+ * logprob[r] = log p[target[r]];  entropy[r] = -sum p log p;  lse[r] = m, log sum exp(z/temperature - m) as a pair [R,2] */
+struct op_head_stats {
+    float *logprob, *entropy, *lse; /* entropy or NULL */
+    const float *logits;
+    const int32_t *target;
+    float temperature;
+    int64_t r, v;
+};
+
+/* kl[r] = sum_v p (log p - log q), q the softmax of ref_logits at the same temperature; lse, ref_lse from head_stats */
+struct op_head_kl {
+    float *kl;
+    const float *logits, *lse, *ref_logits, *ref_lse;
+    float temperature;
+    int64_t r, v;
+};
+
+/* logits <- dL/dlogits in place. entropy, kl: [R] from above (kl, ref_logits, ref_lse NULL when no row has a kl coefficient) */
+struct op_head_grad {
+    float *logits;
+    const int32_t *target;
+    const float *lse, *entropy, *ref_logits, *ref_lse, *kl;
+    const struct head_grad_row *coef;
+    float temperature;
+    int64_t r, v;
+};
+
+/* token[r] drawn from row r; logprob[r], entropy[r] of the softmax at temperature before any truncation (greedy: at temperature 1) */
+struct op_sample {
+    int32_t *token;
+    float *logprob, *entropy; /* entropy or NULL */
+    const float *logits;
+    int64_t ld; /* floats from a row of logits to the next; 0: all rows draw from one */
+    const struct sample_row *rows;
+    int64_t r, v;
+};
+
+/* y += x */
+struct op_add {
+    float *y;
+    const float *x;
+    int64_t n;
+};
+
+/* y[i] = x[rows[i]] */
+struct op_gather_rows {
+    float *y;
+    const float *x;
+    const int64_t *rows;
+    int64_t n, width;
+};
+
+/* y[rows[i]] += x[i], in order */
+struct op_scatter_add_rows {
+    float *y;
+    const float *x;
+    const int64_t *rows;
+    int64_t n, width;
+};
+
+/* out[i] = sum of squares of x[i * block ..], ceil(n / block) of them, on the host. In double; the parts of 4096 elements of a block are added in order */
+struct op_sum_squares {
+    double *out; /* host memory */
+    const float *x;
+    int64_t n, block;
+};
+
+/* g' = g * grad_scale; p -= lr*decay*p; m = beta1 m + (1-beta1) g'; v = beta2 v + (1-beta2) g'^2; p -= lr * (m/correct1) / (sqrt(v/correct2) + eps)
+ * with correct1 = 1 - beta1^step, correct2 = 1 - beta2^step */
+struct op_adamw {
+    float *p, *m, *v;
+    const float *g;
+    int64_t n;
+    float grad_scale, lr, beta1, beta2, eps, decay;
+    double correct1, correct2;
+};
+
+/* X(NAME) of every operation that all backends have */
+#define KERNEL_OPERATIONS(X)                                                                                                       \
+    X(pack)                                                                                                                        \
+    X(matmul)                                                                                                                      \
+    X(matmul_dx)                                                                                                                   \
+    X(matmul_dw)                                                                                                                   \
+    X(embed)                                                                                                                       \
+    X(embed_grad)                                                                                                                  \
+    X(rmsnorm)                                                                                                                     \
+    X(rmsnorm_grad)                                                                                                                \
+    X(rope)                                                                                                                        \
+    X(kv_write)                                                                                                                    \
+    X(kv_copy)                                                                                                                     \
+    X(attention)                                                                                                                   \
+    X(attention_grad)                                                                                                              \
+    X(swiglu)                                                                                                                      \
+    X(swiglu_grad)                                                                                                                 \
+    X(head_stats)                                                                                                                  \
+    X(head_kl)                                                                                                                     \
+    X(head_grad)                                                                                                                   \
+    X(sample)                                                                                                                      \
+    X(add)                                                                                                                         \
+    X(gather_rows)                                                                                                                 \
+    X(scatter_add_rows)                                                                                                            \
+    X(sum_squares)                                                                                                                 \
+    X(adamw)
+
 struct kernels {
     const char *name; /* "ref", "avx2", "avx512", "cuda" */
     int device;       /* 1: the host must not touch alloc's memory, and operations run behind the host's back until finish */
@@ -155,80 +391,20 @@ struct kernels {
     /* The stream of the device that operations are issued to, for whoever orders transfers behind them; NULL: there is none */
     void *(*stream)(const struct kctx *c);
 
-    /* ---- products.  W [N,K] row-major as in a checkpoint; packed: the backend's own layout in compute precision, refreshed after an update */
-    int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype);
-    void (*pack)(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype);
-    /* y[T,N] = x[T,K] W^T (+ bias[N]) (+ residual[T,N]); bias, residual may be NULL; y may be residual. DTYPE_BF16: x is rounded to bf16
-     * (nearest even) first, products and sums are in fp32; a chain on the CPU takes pairs of the inner index, the odd one first (ref/matmul.c). y has ldy floats a row. */
-    void (*matmul)(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                   const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype);
-    /* dx[T,K] (+)= dy[T,N] W[N,K] */
-    void (*matmul_dx)(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                      int accumulate, enum dtype dtype);
-    /* The same from packed weights, which hold W already rounded; NULL: matmul_dx does */
-    void (*matmul_dx_packed)(const struct kctx *c, float *dx, const float *dy, const void *packed, int64_t t, int64_t n, int64_t k,
-                             int accumulate, enum dtype dtype);
-    /* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy (dbias may be NULL) */
-    void (*matmul_dw)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                      int64_t k, enum dtype dtype);
-    /* The same, but a sum over t is a chain of its own, from 0, which is then added to dw: the bits of matmul_dw into zeros and `add`. dbias as
-     * above. NULL: the caller does those two. */
-    void (*matmul_dw_apart)(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                            int64_t k, enum dtype dtype);
+    /* The operations of KERNEL_OPERATIONS: void NAME(const struct kctx *, const struct op_NAME *) */
+#define KERNEL_ENTRY(NAME) void (*NAME)(const struct kctx *c, const struct op_##NAME *o);
+    KERNEL_OPERATIONS(KERNEL_ENTRY)
+#undef KERNEL_ENTRY
 
-    /* ---- embedding.  x[t,:] = table[ids[t],:] */
-    void (*embed)(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width);
-    void (*embed_grad)(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width);
-
-    /* ---- RMSNorm.  rms[t] = 1/sqrt(mean_c x^2 + eps);  y = x * rms * w. Row r of x and y starts at r*ldx, r*ldy floats (for q/k norms inside qkv:
-     * t*heads rows are addressed as row (t, h) at t*ldx + h*width). heads = 1 for a plain norm. y may be x. rms: [t*heads] or NULL */
-    void (*rmsnorm)(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
-                    int64_t heads, int64_t width, float eps);
-    /* dx (+)= ..., dw += ...; x is the norm's input */
-    void (*rmsnorm_grad)(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
-                         int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate);
-
-    /* ---- rotary embedding, half-split form, in place on n_heads heads at the start of each row of x (stride ld): pair (i, i + D/2) is turned by
-     * the angle whose cos and sin are table[pos[t]*D + i], table[pos[t]*D + D/2 + i]. inverse 1: the transpose (backward) */
-    void (*rope)(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
-                 int64_t head_dim, int inverse);
-
-    /* ---- key/value cache. Bytes of k (v needs as many) for n_blocks blocks; NULL: fp32 in the layout of struct kv_layer. A backend that has this
-     * decides precision and layout, and only its own operations read k and v. */
+    int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype); /* of packed weights; 0: there are none of this dtype */
+    /* Bytes of k (v needs as many) for n_blocks blocks of the key/value cache; NULL: fp32 in the layout of struct kv_layer. A backend that has
+     * this decides precision and layout, and only its own operations read k and v. */
     int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);
-    /* Token rows[i] of qkv goes to slot slots[i] = block*16 + lane; a row may be listed several times */
-    void (*kv_write)(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                     const int64_t *slots, int64_t n);
-    void (*kv_copy)(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
-                    const int32_t *from_block, int64_t n);
-
-    /* ---- attention. For query row t and head h (key/value head h*J/H):  s_j = scale * (chain over d of q_d k_jd);  m = max_j s_j;
-     * p_j = exp(s_j - m);  l = sum_j p_j in 16 lanes (lane j%16);  out_d = (chain over j = 0, 1, ... of p_j v_jd) / l.
-     * out: [T, H*D]. stats: [T, H, 2] = m, l for the backward pass, or NULL */
-    void (*attention)(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
-                      const struct attn_seq *seqs, int64_t n_seqs);
-    /* dqkv[T, stride] = gradient for q, k, v of the rows of all segments (overwritten, zero where nothing arrives) */
-    void (*attention_grad)(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                           const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t);
-
-    /* ---- gated MLP. gu[T,2F] = gate | up;  act = silu(gate) * up */
-    void (*swiglu)(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f);
-    void (*swiglu_grad)(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f);
-
-    /* ---- head. logits [R,V] with stride ld floats; p = softmax(logits / temperature).
-     * logprob[r] = log p[target[r]];  entropy[r] = -sum p log p;  lse[r] = m, log sum exp(z/temperature - m) as a pair [R,2]. entropy may be NULL */
-    void (*head_stats)(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                       const int32_t *target, float temperature, int64_t r, int64_t v);
-    /* kl[r] = sum_v p (log p - log q), q the softmax of ref_logits at the same temperature; lse, ref_lse from head_stats */
-    void (*head_kl)(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                    const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v);
-    /* logits <- dL/dlogits in place. entropy, kl: [R] from above (kl, ref_logits, ref_lse NULL when no row has a kl coefficient) */
-    void (*head_grad)(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
-                      const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
-                      const struct head_grad_row *coef, float temperature, int64_t r, int64_t v);
-    /* token[r] drawn from row r; logprob[r], entropy[r] of the softmax at temperature before any truncation (greedy: at temperature 1). entropy may be NULL */
-    void (*sample)(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                   const struct sample_row *rows, int64_t r, int64_t v);
+    /* matmul_dx from packed weights, which hold W already rounded; NULL: matmul_dx does */
+    void (*matmul_dx_packed)(const struct kctx *c, const struct op_matmul_dx *o);
+    /* matmul_dw, but a sum over t is a chain of its own, from 0, which is then added to dw: the bits of matmul_dw into zeros and `add`. dbias as
+     * there. NULL: the caller does those two. */
+    void (*matmul_dw_apart)(const struct kctx *c, const struct op_matmul_dw *o);
 
     /* ---- decoding on the device; all NULL where the host issues every token. One session of a context at a time.
      *   decode_load(c, d, &load, &places);
@@ -241,23 +417,10 @@ struct kernels {
     int (*decode_begin)(const struct kctx *c, struct decode *d); /* 0: the token was replayed, there is nothing to issue */
     void (*decode_end)(const struct kctx *c, struct decode *d);
     void (*decode_read)(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy); /* waits */
-
-    /* ---- element-wise */
-    void (*add)(const struct kctx *c, float *y, const float *x, int64_t n); /* y += x */
-    void (*gather_rows)(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n,
-                        int64_t width); /* y[i] = x[rows[i]] */
-    void (*scatter_add_rows)(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n,
-                             int64_t width); /* y[rows[i]] += x[i], in order */
-
-    /* ---- optimizer. sum of squares in double, in blocks of 4096 elements added in order */
-    double (*sum_squares)(const struct kctx *c, const float *x, int64_t n);
-    /* The same for each block of x: out[i] of x[i * block .. ], ceil(n / block) of them, on the host. NULL: sum_squares does as well */
-    void (*block_squares)(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block);
-    /* g' = g * grad_scale; p -= lr*decay*p; m = b1 m + (1-b1) g'; v = b2 v + (1-b2) g'^2; p -= lr * (m/correct1) / (sqrt(v/correct2) + eps)
-     * with correct1 = 1 - b1^step, correct2 = 1 - b2^step */
-    void (*adamw)(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                  float beta1, float beta2, float eps, float decay, double correct1, double correct2);
 };
+
+/* An operation with its arguments by name, those that are left out 0 or NULL:  KERNEL(k, c, add, .y = y, .x = x, .n = n); */
+#define KERNEL(K, C, NAME, ...) (K)->NAME((C), &(struct op_##NAME){__VA_ARGS__})
 
 /* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512|avx512bf16 (or name, when not NULL) masks the choice. An unknown name, or one this CPU
  * cannot run, is an error. */

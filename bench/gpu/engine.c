@@ -87,19 +87,19 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     enum { FLOATS = 1 << 30 };
     struct kernel_fault fault = {.layer = -1};
     const struct kctx c = {.fault = &fault};
-    double took[ROUNDS], wrote[ROUNDS], both[ROUNDS];
+    double took[ROUNDS], wrote[ROUNDS], both[ROUNDS], sum;
     float *x = b->k->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->alloc(&c, (int64_t)FLOATS * 4);
     if (!x || !y) FAIL(e, TARE_E_NOMEM, "no 8 GiB of device memory");
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
         const double start = clock_seconds();
-        b->k->sum_squares(&c, x, FLOATS);
+        KERNEL(b->k, &c, sum_squares, .out = &sum, .x = x, .n = FLOATS, .block = FLOATS);
         TRY(kernels_finish(b->k, &c, e));
         const double middle = clock_seconds();
         b->k->zero(&c, x, (int64_t)FLOATS * 4);
         TRY(kernels_finish(b->k, &c, e));
         const double written = clock_seconds();
-        b->k->add(&c, y, x, FLOATS);
+        KERNEL(b->k, &c, add, .y = y, .x = x, .n = FLOATS);
         TRY(kernels_finish(b->k, &c, e));
         if (i >= 0) took[i] = middle - start, wrote[i] = written - middle, both[i] = clock_seconds() - written;
     }

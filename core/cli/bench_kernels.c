@@ -34,13 +34,13 @@ static int matmul_setup(struct bench_case *b)
     const int64_t t = b->shape[0], n = b->shape[1], k = b->shape[2];
     const enum dtype dtype = (enum dtype)b->shape[3];
     if (TAKE(b, t * n, t * k, n * k, (b->k->packed_bytes(n, k, dtype) + 3) / 4)) return 1;
-    b->k->pack(b->c, b->memory[3], b->memory[2], n, k, dtype);
+    KERNEL(b->k, b->c, pack, .packed = b->memory[3], .w = b->memory[2], .n = n, .k = k, .dtype = dtype);
     return 0;
 }
 static void matmul_run(struct bench_case *b)
 {
-    b->k->matmul(b->c, b->memory[0], b->shape[1], b->memory[1], b->memory[3], NULL, NULL, b->shape[0], b->shape[1], b->shape[2],
-                 (enum dtype)b->shape[3]);
+    KERNEL(b->k, b->c, matmul, .y = b->memory[0], .x = b->memory[1], .packed = b->memory[3], .t = b->shape[0], .n = b->shape[1],
+           .k = b->shape[2], .dtype = (enum dtype)b->shape[3]);
 }
 static int grad_setup(struct bench_case *b)
 {
@@ -49,11 +49,13 @@ static int grad_setup(struct bench_case *b)
 }
 static void dx_run(struct bench_case *b)
 {
-    b->k->matmul_dx(b->c, b->memory[0], b->memory[1], b->memory[2], b->shape[0], b->shape[1], b->shape[2], 0, DTYPE_F32);
+    KERNEL(b->k, b->c, matmul_dx, .dx = b->memory[0], .dy = b->memory[1], .w = b->memory[2], .t = b->shape[0], .n = b->shape[1],
+           .k = b->shape[2], .dtype = DTYPE_F32);
 }
 static void dw_run(struct bench_case *b)
 {
-    b->k->matmul_dw(b->c, b->memory[2], NULL, b->memory[1], b->memory[0], b->shape[0], b->shape[1], b->shape[2], DTYPE_F32);
+    KERNEL(b->k, b->c, matmul_dw, .dw = b->memory[2], .dy = b->memory[1], .x = b->memory[0], .t = b->shape[0], .n = b->shape[1],
+           .k = b->shape[2], .dtype = DTYPE_F32);
 }
 
 /* ---- attention: shape sequences, queries of each, shared keys, own keys before the queries, model */
@@ -81,8 +83,8 @@ static int attention_setup(struct bench_case *b)
 }
 static void attention_run(struct bench_case *b)
 {
-    b->k->attention(b->c, b->memory[0], NULL, b->memory[1], (struct kv_layer){b->memory[2], b->memory[3]},
-                    shape_of(&MODELS[b->shape[4]]), b->memory[5], b->shape[0]);
+    KERNEL(b->k, b->c, attention, .out = b->memory[0], .qkv = b->memory[1], .kv = (struct kv_layer){b->memory[2], b->memory[3]},
+           .shape = shape_of(&MODELS[b->shape[4]]), .seqs = b->memory[5], .n_seqs = b->shape[0]);
 }
 static int attention_grad_setup(struct bench_case *b) /* shape rollouts, their length, prompt length; model in [4] */
 {
@@ -101,8 +103,9 @@ static int attention_grad_setup(struct bench_case *b) /* shape rollouts, their l
 }
 static void attention_grad_run(struct bench_case *b)
 {
-    b->k->attention_grad(b->c, b->memory[0], b->memory[1], b->memory[2], b->memory[3], b->memory[4], shape_of(&MODELS[b->shape[4]]),
-                         b->memory[5], b->shape[0] + 1, b->shape[0] * b->shape[1] + b->shape[2]);
+    KERNEL(b->k, b->c, attention_grad, .dqkv = b->memory[0], .dout = b->memory[1], .out = b->memory[2], .stats = b->memory[3],
+           .qkv = b->memory[4], .shape = shape_of(&MODELS[b->shape[4]]), .segs = b->memory[5], .n_segs = b->shape[0] + 1,
+           .t = b->shape[0] * b->shape[1] + b->shape[2]);
 }
 
 /* ---- rows: shape T, width */
@@ -113,21 +116,23 @@ static int rows_setup(struct bench_case *b)
 }
 static void rmsnorm_run(struct bench_case *b)
 {
-    b->k->rmsnorm(b->c, b->memory[0], b->shape[1], b->memory[5], b->memory[1], b->shape[1], b->memory[4], b->shape[0], 1,
-                  b->shape[1], 1e-5f);
+    KERNEL(b->k, b->c, rmsnorm, .y = b->memory[0], .ld = b->shape[1], .rms = b->memory[5], .x = b->memory[1], .w = b->memory[4],
+           .t = b->shape[0], .heads = 1, .width = b->shape[1], .eps = 1e-5f);
 }
 static void rmsnorm_grad_run(struct bench_case *b)
 {
-    b->k->rmsnorm_grad(b->c, b->memory[0], b->shape[1], b->memory[4], b->memory[1], b->shape[1], b->memory[2], b->shape[1],
-                       b->memory[4], b->memory[5], b->shape[0], 1, b->shape[1], 1);
+    KERNEL(b->k, b->c, rmsnorm_grad, .dx = b->memory[0], .ld = b->shape[1], .dw = b->memory[4], .dy = b->memory[1],
+           .x = b->memory[2], .w = b->memory[4], .rms = b->memory[5], .t = b->shape[0], .heads = 1, .width = b->shape[1],
+           .accumulate = 1);
 }
 static void swiglu_run(struct bench_case *b)
 {
-    b->k->swiglu(b->c, b->memory[0], b->memory[2], b->shape[0], b->shape[1]);
+    KERNEL(b->k, b->c, swiglu, .act = b->memory[0], .gu = b->memory[2], .t = b->shape[0], .f = b->shape[1]);
 }
 static void swiglu_grad_run(struct bench_case *b)
 {
-    b->k->swiglu_grad(b->c, b->memory[3], b->memory[0], b->memory[2], b->shape[0], b->shape[1]);
+    KERNEL(b->k, b->c, swiglu_grad, .dgu = b->memory[3], .dact = b->memory[0], .gu = b->memory[2], .t = b->shape[0],
+           .f = b->shape[1]);
 }
 
 /* ---- head: shape R, V */
@@ -140,22 +145,24 @@ static int head_setup(struct bench_case *b)
     memset(b->memory[4], 0, (size_t)r * 4);
     for (int64_t i = 0; i < r; i++)
         rows[i] = (struct sample_row){{1, 2}, (uint64_t)i, 1, b->shape[2] ? 0.9f : 1, 0, b->shape[2] ? 50 : 0};
-    b->k->head_stats(b->c, b->memory[1], b->memory[2], b->memory[3], b->memory[0], v, b->memory[4], 1, r, v);
+    KERNEL(b->k, b->c, head_stats, .logprob = b->memory[1], .entropy = b->memory[2], .lse = b->memory[3], .logits = b->memory[0],
+           .target = b->memory[4], .temperature = 1, .r = r, .v = v);
     return 0;
 }
 static void head_stats_run(struct bench_case *b)
 {
-    b->k->head_stats(b->c, b->memory[1], b->memory[2], b->memory[3], b->memory[0], b->shape[1], b->memory[4], 1, b->shape[0],
-                     b->shape[1]);
+    KERNEL(b->k, b->c, head_stats, .logprob = b->memory[1], .entropy = b->memory[2], .lse = b->memory[3], .logits = b->memory[0],
+           .target = b->memory[4], .temperature = 1, .r = b->shape[0], .v = b->shape[1]);
 }
 static void head_grad_run(struct bench_case *b)
 {
-    b->k->head_grad(b->c, b->memory[0], b->shape[1], b->memory[4], b->memory[3], b->memory[2], NULL, NULL, NULL, b->memory[6], 1,
-                    b->shape[0], b->shape[1]);
+    KERNEL(b->k, b->c, head_grad, .logits = b->memory[0], .target = b->memory[4], .lse = b->memory[3], .entropy = b->memory[2],
+           .coef = b->memory[6], .temperature = 1, .r = b->shape[0], .v = b->shape[1]);
 }
 static void sample_run(struct bench_case *b)
 {
-    b->k->sample(b->c, b->memory[4], b->memory[1], b->memory[2], b->memory[0], b->shape[1], b->memory[5], b->shape[0], b->shape[1]);
+    KERNEL(b->k, b->c, sample, .token = b->memory[4], .logprob = b->memory[1], .entropy = b->memory[2], .logits = b->memory[0],
+           .ld = b->shape[1], .rows = b->memory[5], .r = b->shape[0], .v = b->shape[1]);
 }
 
 /* ---- optimizer: shape n */
@@ -167,12 +174,14 @@ static int adamw_setup(struct bench_case *b)
 }
 static void adamw_run(struct bench_case *b)
 {
-    b->k->adamw(b->c, b->memory[0], b->memory[1], b->memory[2], b->memory[3], b->shape[0], 1, 1e-6f, 0.9f, 0.999f, 1e-8f, 0, 0.1,
-                0.001);
+    KERNEL(b->k, b->c, adamw, .p = b->memory[0], .g = b->memory[1], .m = b->memory[2], .v = b->memory[3], .n = b->shape[0],
+           .grad_scale = 1, .lr = 1e-6f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 0, .correct1 = 0.1,
+           .correct2 = 0.001);
 }
 static void squares_run(struct bench_case *b)
 {
-    b->k->sum_squares(b->c, b->memory[0], b->shape[0]);
+    double sum;
+    KERNEL(b->k, b->c, sum_squares, .out = &sum, .x = b->memory[0], .n = b->shape[0], .block = b->shape[0]);
 }
 
 /* ---- the list */

@@ -64,53 +64,50 @@ static void count(int op, double start, double flops, double bytes)
     o->bytes += bytes;
     if (now >= profiled.next && profiled.vocab >= 0) sample_tile(now);
 }
-/* TIMED(op, flops, bytes, operation and its arguments) */
-#define TIMED(OP, FLOPS, BYTES, ...)                                                                                               \
+/* TIMED(op, flops, bytes, operation) of the arguments o */
+#define TIMED(OP, FLOPS, BYTES, NAME)                                                                                              \
     do {                                                                                                                           \
         const double start_ = bench_clock(profiled.pool);                                                                          \
-        profiled.k->__VA_ARGS__;                                                                                                   \
+        profiled.k->NAME(c, o);                                                                                                    \
         count((OP), start_, (double)(FLOPS), (double)(BYTES));                                                                     \
     } while (0)
 
-static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                   const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
-    TIMED(n == profiled.vocab ? MATMUL_HEAD : MATMUL, 2 * t * n * k, 4 * t * (n + k) + n * k * (dtype == DTYPE_BF16 ? 2 : 4),
-          matmul(c, y, ldy, x, packed, bias, residual, t, n, k, dtype));
+    TIMED(o->n == profiled.vocab ? MATMUL_HEAD : MATMUL, 2 * o->t * o->n * o->k,
+          4 * o->t * (o->n + o->k) + o->n * o->k * (o->dtype == DTYPE_BF16 ? 2 : 4), matmul);
 }
-static void matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                      int accumulate, enum dtype dtype)
+static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    TIMED(n == profiled.vocab ? DX_HEAD : DX, 2 * t * n * k, 4 * (t * n + t * k + n * k),
-          matmul_dx(c, dx, dy, w, t, n, k, accumulate, dtype));
+    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k), matmul_dx);
 }
-static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                      int64_t k, enum dtype dtype)
+static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    TIMED(n == profiled.vocab ? DW_HEAD : DW, 2 * t * n * k, 4 * (t * n + t * k + 2 * n * k),
-          matmul_dw(c, dw, dbias, dy, x, t, n, k, dtype));
+    TIMED(o->n == profiled.vocab ? DW_HEAD : DW, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k),
+          matmul_dw);
 }
-static void matmul_dw_apart(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                            int64_t k, enum dtype dtype)
+static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    TIMED(n == profiled.vocab ? DW_HEAD : DW, 2 * t * n * k, 4 * (t * n + t * k + 2 * n * k),
-          matmul_dw_apart(c, dw, dbias, dy, x, t, n, k, dtype));
+    TIMED(o->n == profiled.vocab ? DW_HEAD : DW, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k),
+          matmul_dw_apart);
 }
-static void pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+static void pack(const struct kctx *c, const struct op_pack *o)
 {
-    TIMED(PACK, 0, n * k * (dtype == DTYPE_BF16 ? 6 : 8), pack(c, packed, w, n, k, dtype));
+    TIMED(PACK, 0, o->n * o->k * (o->dtype == DTYPE_BF16 ? 6 : 8), pack);
 }
 static void zero(const struct kctx *c, void *p, int64_t bytes)
 {
-    TIMED(ZERO, 0, bytes, zero(c, p, bytes));
+    const double start = bench_clock(profiled.pool);
+    profiled.k->zero(c, p, bytes);
+    count(ZERO, start, 0, (double)bytes);
 }
 
-static void attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
-                      const struct attn_seq *seqs, int64_t n_seqs)
+static void attention(const struct kctx *c, const struct op_attention *o)
 {
+    const double width = (double)(o->shape.heads * o->shape.head_dim);
     double pairs = 0, keys = 0, rows = 0;
-    for (int64_t i = 0; i < n_seqs; i++) {
-        const struct attn_seq *q = &seqs[i];
+    for (int64_t i = 0; i < o->n_seqs; i++) {
+        const struct attn_seq *q = &o->seqs[i];
         int64_t shared = 0, blocks = (q->pos + q->q_len + KV_BLOCK - 1) / KV_BLOCK;
         while (i && shared < blocks && shared * KV_BLOCK < q[-1].pos + q[-1].q_len && q->blocks[shared] == q[-1].blocks[shared])
             shared++;
@@ -118,108 +115,87 @@ static void attention(const struct kctx *c, float *out, float *stats, const floa
         keys += (double)(blocks - shared) * KV_BLOCK;
         rows += (double)q->q_len;
     }
-    TIMED(ATTENTION, 4 * pairs * (double)(s.heads * s.head_dim),
-          8 * keys * (double)(s.kv_heads * s.head_dim) + 8 * rows * (double)(s.heads * s.head_dim),
-          attention(c, out, stats, qkv, kv, s, seqs, n_seqs));
+    TIMED(ATTENTION, 4 * pairs * width, 8 * keys * (double)(o->shape.kv_heads * o->shape.head_dim) + 8 * rows * width, attention);
 }
-static void attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                           const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
+    const int64_t width = o->shape.heads * o->shape.head_dim;
     double pairs = 0;
-    for (int64_t i = 0; i < n_segs; i++)
-        pairs += (double)segs[i].q_len * ((double)segs[i].prefix_len + 0.5 * (double)(segs[i].q_len + 1));
-    TIMED(ATTENTION_GRAD, 10 * pairs * (double)(s.heads * s.head_dim), 8 * t * (s.heads * s.head_dim + s.stride),
-          attention_grad(c, dqkv, dout, out, stats, qkv, s, segs, n_segs, t));
+    for (int64_t i = 0; i < o->n_segs; i++)
+        pairs += (double)o->segs[i].q_len * ((double)o->segs[i].prefix_len + 0.5 * (double)(o->segs[i].q_len + 1));
+    TIMED(ATTENTION_GRAD, 10 * pairs * (double)width, 8 * o->t * (width + o->shape.stride), attention_grad);
 }
-static void kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                     const int64_t *slots, int64_t n)
+static void kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
-    TIMED(KV_WRITE, 0, 16 * n * s.kv_heads * s.head_dim, kv_write(c, kv, qkv, s, rows, slots, n));
+    TIMED(KV_WRITE, 0, 16 * o->n * o->shape.kv_heads * o->shape.head_dim, kv_write);
 }
-static void kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to, const int32_t *from,
-                    int64_t n)
+static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
-    TIMED(KV_COPY, 0, 16 * n * KV_BLOCK * s.kv_heads * s.head_dim, kv_copy(c, kv, s, to, from, n));
+    TIMED(KV_COPY, 0, 16 * o->n * KV_BLOCK * o->shape.kv_heads * o->shape.head_dim, kv_copy);
 }
-
-static void rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
-                    int64_t heads, int64_t width, float eps)
+static void rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
-    TIMED(RMSNORM, 4 * t * heads * width, 8 * t * heads * width, rmsnorm(c, y, ldy, rms, x, ldx, w, t, heads, width, eps));
+    TIMED(RMSNORM, 4 * o->t * o->heads * o->width, 8 * o->t * o->heads * o->width, rmsnorm);
 }
-static void rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
-                         int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate)
+static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
 {
-    TIMED(RMSNORM_GRAD, 11 * t * heads * width, 16 * t * heads * width,
-          rmsnorm_grad(c, dx, lddx, dw, dy, lddy, x, ldx, w, rms, t, heads, width, accumulate));
+    TIMED(RMSNORM_GRAD, 11 * o->t * o->heads * o->width, 16 * o->t * o->heads * o->width, rmsnorm_grad);
 }
-static void rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
-                 int64_t head_dim, int inverse)
+static void rope(const struct kctx *c, const struct op_rope *o)
 {
-    TIMED(ROPE, 3 * t * n_heads * head_dim, 8 * t * n_heads * head_dim, rope(c, x, ld, table, pos, t, n_heads, head_dim, inverse));
+    TIMED(ROPE, 3 * o->t * o->n_heads * o->head_dim, 8 * o->t * o->n_heads * o->head_dim, rope);
 }
-static void swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+static void swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
-    TIMED(SWIGLU, 20 * t * f, 12 * t * f, swiglu(c, act, gu, t, f));
+    TIMED(SWIGLU, 20 * o->t * o->f, 12 * o->t * o->f, swiglu);
 }
-static void swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
-    TIMED(SWIGLU_GRAD, 26 * t * f, 20 * t * f, swiglu_grad(c, dgu, dact, gu, t, f));
+    TIMED(SWIGLU_GRAD, 26 * o->t * o->f, 20 * o->t * o->f, swiglu_grad);
 }
-
-static void head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                       const int32_t *target, float temperature, int64_t r, int64_t v)
+static void head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
-    TIMED(HEAD_STATS, 22 * r * v, 4 * r * v, head_stats(c, logprob, entropy, lse, logits, ld, target, temperature, r, v));
+    TIMED(HEAD_STATS, 22 * o->r * o->v, 4 * o->r * o->v, head_stats);
 }
-static void head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                    const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+static void head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
-    TIMED(HEAD_KL, 24 * r * v, 8 * r * v, head_kl(c, kl, logits, lse, ref_logits, ref_lse, ld, temperature, r, v));
+    TIMED(HEAD_KL, 24 * o->r * o->v, 8 * o->r * o->v, head_kl);
 }
-static void head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
-                      const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
-                      const struct head_grad_row *coef, float temperature, int64_t r, int64_t v)
+static void head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
-    TIMED(HEAD_GRAD, 22 * r * v, 8 * r * v,
-          head_grad(c, logits, ld, target, lse, entropy, ref_logits, ref_lse, kl, coef, temperature, r, v));
+    TIMED(HEAD_GRAD, 22 * o->r * o->v, 8 * o->r * o->v, head_grad);
 }
-static void sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                   const struct sample_row *rows, int64_t r, int64_t v)
+static void sample(const struct kctx *c, const struct op_sample *o)
 {
-    TIMED(SAMPLE, 24 * r * v, 4 * (ld ? r : 1) * v, sample(c, token, logprob, entropy, logits, ld, rows, r, v));
+    TIMED(SAMPLE, 24 * o->r * o->v, 4 * (o->ld ? o->r : 1) * o->v, sample);
 }
-
-static void embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+static void embed(const struct kctx *c, const struct op_embed *o)
 {
-    TIMED(EMBED, 0, 8 * t * width, embed(c, x, table, ids, t, width));
+    TIMED(EMBED, 0, 8 * o->t * o->width, embed);
 }
-static void embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+static void embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
-    TIMED(EMBED_GRAD, t * width, 12 * t * width, embed_grad(c, dtable, dx, ids, t, width));
+    TIMED(EMBED_GRAD, o->t * o->width, 12 * o->t * o->width, embed_grad);
 }
-static void gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+static void gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
-    TIMED(GATHER, 0, 8 * n * width, gather_rows(c, y, x, rows, n, width));
+    TIMED(GATHER, 0, 8 * o->n * o->width, gather_rows);
 }
-static void scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+static void scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
-    TIMED(GATHER, n * width, 12 * n * width, scatter_add_rows(c, y, x, rows, n, width));
+    TIMED(GATHER, o->n * o->width, 12 * o->n * o->width, scatter_add_rows);
 }
-static void add(const struct kctx *c, float *y, const float *x, int64_t n)
+static void add(const struct kctx *c, const struct op_add *o)
 {
-    TIMED(ADD, n, 12 * n, add(c, y, x, n));
+    TIMED(ADD, o->n, 12 * o->n, add);
 }
-static double sum_squares(const struct kctx *c, const float *x, int64_t n)
+static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
-    const double start = bench_clock(profiled.pool), sum = profiled.k->sum_squares(c, x, n);
-    count(SQUARES, start, 2.0 * (double)n, 4.0 * (double)n);
-    return sum;
+    TIMED(SQUARES, 2 * o->n, 4 * o->n, sum_squares);
 }
-static void adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                  float beta1, float beta2, float eps, float decay, double correct1, double correct2)
+static void adamw(const struct kctx *c, const struct op_adamw *o)
 {
-    TIMED(ADAMW, 14 * n, 28 * n, adamw(c, p, g, m, v, n, grad_scale, lr, beta1, beta2, eps, decay, correct1, correct2));
+    TIMED(ADAMW, 14 * o->n, 28 * o->n, adamw);
 }
 
 const struct kernels *bench_profile_wrap(const struct kernels *k)
@@ -227,17 +203,11 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     struct kernels *t = &profiled.table;
     profiled.k = k;
     *t = *k; /* memory operations stay as they are */
-    t->zero = zero, t->pack = pack;
-    t->matmul = matmul, t->matmul_dx = matmul_dx, t->matmul_dw = matmul_dw;
+    t->zero = zero;
+#define ENTRY(NAME) t->NAME = NAME;
+    KERNEL_OPERATIONS(ENTRY)
+#undef ENTRY
     if (t->matmul_dw_apart) t->matmul_dw_apart = matmul_dw_apart;
-    t->embed = embed, t->embed_grad = embed_grad;
-    t->rmsnorm = rmsnorm, t->rmsnorm_grad = rmsnorm_grad;
-    t->rope = rope, t->kv_write = kv_write, t->kv_copy = kv_copy;
-    t->attention = attention, t->attention_grad = attention_grad;
-    t->swiglu = swiglu, t->swiglu_grad = swiglu_grad;
-    t->head_stats = head_stats, t->head_kl = head_kl, t->head_grad = head_grad, t->sample = sample;
-    t->add = add, t->gather_rows = gather_rows, t->scatter_add_rows = scatter_add_rows;
-    t->sum_squares = sum_squares, t->adamw = adamw;
     return t;
 }
 

@@ -99,7 +99,8 @@ static tare_status head(struct score *s, const struct packed_batch *p, const flo
     for (int64_t at = 0; at < p->n_targets; at += piece) {
         const int64_t n = p->n_targets - at < piece ? p->n_targets - at : piece;
         model_logits(s->m, hidden + at * C, n, logits);
-        s->m->k->head_stats(&s->m->ctx, logprob + at, entropy + at, lse, logits, V, p->target + at, (float)s->temperature, n, V);
+        KERNEL(s->m->k, &s->m->ctx, head_stats, .logprob = logprob + at, .entropy = entropy + at, .lse = lse, .logits = logits,
+               .target = p->target + at, .temperature = (float)s->temperature, .r = n, .v = V);
     }
     return TARE_OK;
 }

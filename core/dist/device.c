@@ -195,7 +195,8 @@ static tare_status add_tree(struct comm *c, int64_t m, struct err *e)
 {
     struct device *d = c->self;
     for (int step = 1; step < c->size; step *= 2)
-        for (int q = 0; q + step < c->size; q += 2 * step) d->k->add(d->ctx, d->scratch + q * m, d->scratch + (q + step) * m, m);
+        for (int q = 0; q + step < c->size; q += 2 * step)
+            KERNEL(d->k, d->ctx, add, .y = d->scratch + q * m, .x = d->scratch + (q + step) * m, .n = m);
     return finish(d, e);
 }
 

@@ -51,11 +51,12 @@ tare_status model_train_forward(struct model *m, struct kv_cache *cache, const s
     TRY(batch_to_backend(m, b, acts, &p->batch, e));
     b = &p->batch;
     TRY(tensor_new_raw(acts, float, b->n_out *C, hidden, e));
-    m->k->embed(&m->ctx, p->x[0], m->table, b->ids, b->t, C);
+    KERNEL(m->k, &m->ctx, embed, .x = p->x[0], .table = m->table, .ids = b->ids, .t = b->t, .width = C);
     for (int64_t l = 0; l < L; l++) layer_forward(m, l, p->x[l], p->x[l + 1], &p->acts[l], cache->layers[0], b);
     kernels_at(&m->ctx, "forward pass", -1);
-    m->k->gather_rows(&m->ctx, p->last, p->x[L], b->out_rows, b->n_out, C);
-    m->k->rmsnorm(&m->ctx, *hidden, C, p->last_rms, p->last, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
+    KERNEL(m->k, &m->ctx, gather_rows, .y = p->last, .x = p->x[L], .rows = b->out_rows, .n = b->n_out, .width = C);
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = *hidden, .ld = C, .rms = p->last_rms, .x = p->last, .w = m->final_norm_vector,
+           .t = b->n_out, .heads = 1, .width = C, .eps = (float)m->shape.rms_eps);
     return TARE_OK;
 }
 
@@ -79,25 +80,34 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     return tensor_new_raw(a, float, t *larger(s->intermediate, s->qk_norm ? stride : q), &g->narrow, e);
 }
 
-/* dx[T,K] = dy[T,N] W[N,K] for packed product i: from the compute copy where the backend takes it, else from the weights w. */
-static void product_dx(const struct model *m, int64_t i, float *dx, const float *dy, const float *w, int64_t t, int64_t n,
-                       int64_t k)
+/* dx[T,K] = dy[T,N] W[N,K] for packed product i: from the compute copy where the backend takes it, else from the weights o.w. */
+static void product_dx(const struct model *m, int64_t i, struct op_matmul_dx o)
 {
-    if (m->k->matmul_dx_packed)
-        m->k->matmul_dx_packed(&m->ctx, dx, dy, m->packed[i], t, n, k, 0, m->dtype);
-    else
-        m->k->matmul_dx(&m->ctx, dx, dy, w, t, n, k, 0, m->dtype);
+    o.packed = m->packed[i], o.dtype = m->dtype;
+    (m->k->matmul_dx_packed ? m->k->matmul_dx_packed : m->k->matmul_dx)(&m->ctx, &o);
 }
 
-/* dW[N,K] at `offset` of a unit += dy[T,N]^T x[T,K], and its bias at `bias` (-1: none). */
-static void product_dw(const struct model *m, const struct unit_grads *to, int64_t offset, int64_t bias, const float *dy,
-                       const float *x, int64_t t, int64_t n, int64_t k)
+/* A product y = x W^T of a layer. */
+struct layer_product {
+    int64_t i, weights, bias; /* packed product; where its weights begin in the unit, and its bias, -1: none */
+    const float *x, *dy;
+    float *dx;
+    int64_t t, n, k;
+};
+
+/* dW[N,K] += dy[T,N]^T x[T,K], and its bias;  dx = dy W for the unit's weights w. */
+static void product_grad(const struct model *m, const struct unit_grads *to, const float *w, struct layer_product p)
 {
-    float *dbias = bias < 0 ? NULL : to->vector + bias;
-    if (to->apart)
-        m->k->matmul_dw_apart(&m->ctx, to->matrix + offset, dbias, dy, x, t, n, k, m->dtype);
-    else
-        m->k->matmul_dw(&m->ctx, to->matrix + offset, dbias, dy, x, t, n, k, m->dtype);
+    const struct op_matmul_dw o = {.dw = to->matrix + p.weights,
+                                   .dbias = p.bias < 0 ? NULL : to->vector + p.bias,
+                                   .dy = p.dy,
+                                   .x = p.x,
+                                   .t = p.t,
+                                   .n = p.n,
+                                   .k = p.k,
+                                   .dtype = m->dtype};
+    (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
+    product_dx(m, p.i, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy, .w = w + p.weights, .t = p.t, .n = p.n, .k = p.k});
 }
 
 /* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
@@ -109,12 +119,11 @@ static void mlp_backward(const struct model *m, int64_t l, const struct layer_ac
     const struct layer_offsets *o = &m->layers[l];
     const int64_t C = m->shape.hidden, F = m->shape.intermediate;
     float *dact = g->narrow, *dgu = g->wide, *dnorm = g->norm;
-    product_dw(m, dw, o->down, -1, g->dx, a->act, t, C, F);
-    product_dx(m, 4 * l + 3, dact, g->dx, w + o->down, t, C, F);
-    k->swiglu_grad(c, dgu, dact, a->gate_up, t, F);
-    product_dw(m, dw, o->gate_up, -1, dgu, a->norm2, t, 2 * F, C);
-    product_dx(m, 4 * l + 2, dnorm, dgu, w + o->gate_up, t, 2 * F, C);
-    k->rmsnorm_grad(c, g->dx, C, dw->vector + o->norm2, dnorm, C, a->mid, C, m->vectors[l].norm2, a->rms2, t, 1, C, 1);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 3, o->down, -1, a->act, g->dx, dact, t, C, F});
+    KERNEL(k, c, swiglu_grad, .dgu = dgu, .dact = dact, .gu = a->gate_up, .t = t, .f = F);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 2, o->gate_up, -1, a->norm2, dgu, dnorm, t, 2 * F, C});
+    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = dw->vector + o->norm2, .dy = dnorm, .x = a->mid,
+           .w = m->vectors[l].norm2, .rms = a->rms2, .t = t, .heads = 1, .width = C, .accumulate = 1);
 }
 
 /* Through the per-head norms of q and k; v passes. */
@@ -126,10 +135,11 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct laye
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, D = s->head_dim, at = s->heads * D;
     m->k->zero(&m->ctx, copy, t * stride * 4);
-    m->k->add(&m->ctx, copy, dqkv, t * stride);
-    m->k->rmsnorm_grad(&m->ctx, dqkv, stride, dw + o->q_norm, copy, stride, a->raw, stride, v->q_norm, a->rms_q, t, s->heads, D, 0);
-    m->k->rmsnorm_grad(&m->ctx, dqkv + at, stride, dw + o->k_norm, copy + at, stride, a->raw + at, stride, v->k_norm, a->rms_k, t,
-                       s->kv_heads, D, 0);
+    KERNEL(m->k, &m->ctx, add, .y = copy, .x = dqkv, .n = t * stride);
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv, .ld = stride, .dw = dw + o->q_norm, .dy = copy, .x = a->raw, .w = v->q_norm,
+           .rms = a->rms_q, .t = t, .heads = s->heads, .width = D, .accumulate = 0);
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv + at, .ld = stride, .dw = dw + o->k_norm, .dy = copy + at, .x = a->raw + at,
+           .w = v->k_norm, .rms = a->rms_k, .t = t, .heads = s->kv_heads, .width = D, .accumulate = 0);
 }
 
 /* x2 = x + attention(qkv) Wo^T,  qkv = rms(x) Wqkv^T + b, q and k normed (Qwen3) and turned */
@@ -143,14 +153,15 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     const struct attn_shape as = model_attn_shape(m);
     const int64_t t = p->batch.t, C = m->shape.hidden, q = as.heads * as.head_dim;
     float *datt = g->narrow, *dqkv = g->wide, *dnorm = g->norm;
-    product_dw(m, dw, o->o, -1, g->dx, a->att, t, C, q);
-    product_dx(m, 4 * l + 1, datt, g->dx, w + o->o, t, C, q);
-    k->attention_grad(c, dqkv, datt, a->att, a->stats, a->qkv, as, p->segs, p->n_segs, t);
-    k->rope(c, dqkv, as.stride, m->rope, p->batch.pos, t, as.heads + as.kv_heads, as.head_dim, 1);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 1, o->o, -1, a->att, g->dx, datt, t, C, q});
+    KERNEL(k, c, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
+           .segs = p->segs, .n_segs = p->n_segs, .t = t);
+    KERNEL(k, c, rope, .x = dqkv, .ld = as.stride, .table = m->rope, .pos = p->batch.pos, .t = t, .n_heads = as.heads + as.kv_heads,
+           .head_dim = as.head_dim, .inverse = 1);
     if (m->shape.qk_norm) qk_norm_backward(m, l, a, dqkv, g->narrow, t, dw->vector);
-    product_dw(m, dw, o->qkv, o->qkv_bias, dqkv, a->norm1, t, as.stride, C);
-    product_dx(m, 4 * l, dnorm, dqkv, w + o->qkv, t, as.stride, C);
-    k->rmsnorm_grad(c, g->dx, C, dw->vector + o->norm1, dnorm, C, p->x[l], C, m->vectors[l].norm1, a->rms1, t, 1, C, 1);
+    product_grad(m, dw, w, (struct layer_product){4 * l, o->qkv, o->qkv_bias, a->norm1, dqkv, dnorm, t, as.stride, C});
+    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = dw->vector + o->norm1, .dy = dnorm, .x = p->x[l],
+           .w = m->vectors[l].norm1, .rms = a->rms1, .t = t, .heads = 1, .width = C, .accumulate = 1);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
@@ -184,8 +195,9 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
     const float *w;
     TRY(backward_weights(m, u, &w, e)); /* model_backward_begin has brought it */
     kernels_at(&m->ctx, "the head's gradient", -1);
-    product_dx(m, 4 * m->shape.layers, dhidden, dlogits, w + at, n, V, C);
-    m->k->matmul_dw(&m->ctx, grads_head(g) + at, NULL, dlogits, hidden, n, V, C, m->dtype);
+    product_dx(m, 4 * m->shape.layers, (struct op_matmul_dx){.dx = dhidden, .dy = dlogits, .w = w + at, .t = n, .n = V, .k = C});
+    KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + at, .dy = dlogits, .x = hidden, .t = n, .n = V, .k = C,
+           .dtype = m->dtype);
     return TARE_OK;
 }
 
@@ -203,9 +215,9 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
     const int64_t C = m->shape.hidden, u = m->shape.layers + 1;
     float *dlast, *dw = m->shape.tied ? grads_begin(g, u).vector : grads_head(g);
     TRY(tensor_new_raw(p->arena, float, b->n_out *C, &dlast, e));
-    m->k->rmsnorm_grad(&m->ctx, dlast, C, dw + m->final_norm - m->unit_begin[u], dhidden, C, p->last, C, m->final_norm_vector,
-                       p->last_rms, b->n_out, 1, C, 0);
-    m->k->scatter_add_rows(&m->ctx, d->dx, dlast, b->out_rows, b->n_out, C);
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dlast, .ld = C, .dw = dw + m->final_norm - m->unit_begin[u], .dy = dhidden,
+           .x = p->last, .w = m->final_norm_vector, .rms = p->last_rms, .t = b->n_out, .heads = 1, .width = C, .accumulate = 0);
+    KERNEL(m->k, &m->ctx, scatter_add_rows, .y = d->dx, .x = dlast, .rows = b->out_rows, .n = b->n_out, .width = C);
     return grads_end(g, u, e);
 }
 
@@ -229,7 +241,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     }
     kernels_at(&m->ctx, "backward pass", -1);
     float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0).matrix;
-    m->k->embed_grad(&m->ctx, dtable + m->embed, d.dx, b->ids, b->t, C);
+    KERNEL(m->k, &m->ctx, embed_grad, .dtable = dtable + m->embed, .dx = d.dx, .ids = b->ids, .t = b->t, .width = C);
     return grads_end(g, 0, e);
 }
 

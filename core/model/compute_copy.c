@@ -132,7 +132,7 @@ static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, c
     for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
         const struct product p = product_of(m, i);
         if (p.unit != u) continue;
-        m->k->pack(&m->ctx, m->packed[i], whole + p.offset, p.n, p.k, m->dtype);
+        KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype);
         refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype));
     }
 }

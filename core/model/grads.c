@@ -88,7 +88,8 @@ float *grads_head(const struct grads *g)
 static void add(const struct grads *g, int64_t u, const float *from, int windows)
 {
     const int64_t piece = unit_piece(g->m, u);
-    for (int r = 0; r < windows; r++) g->m->k->add(&g->m->ctx, g->sum + unit_own(g->m, u), from + r * piece, piece);
+    for (int r = 0; r < windows; r++)
+        KERNEL(g->m->k, &g->m->ctx, add, .y = g->sum + unit_own(g->m, u), .x = from + r * piece, .n = piece);
 }
 
 static void add_vectors(const struct grads *g, int64_t u)
@@ -97,7 +98,8 @@ static void add_vectors(const struct grads *g, int64_t u)
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
         const int64_t at = t->offset - m->unit_begin[u];
-        if (t->unit == u && t->vector) m->k->add(&m->ctx, g->sum + unit_own(m, u) + at, window_of(g, u) + at, t->cols);
+        if (t->unit == u && t->vector)
+            KERNEL(m->k, &m->ctx, add, .y = g->sum + unit_own(m, u) + at, .x = window_of(g, u) + at, .n = t->cols);
     }
 }
 

@@ -82,10 +82,12 @@ static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, c
     float *k = a->qkv + s->heads * D;
     if (a->raw) {
         m->k->zero(&m->ctx, a->raw, t * stride * 4);
-        m->k->add(&m->ctx, a->raw, a->qkv, t * stride);
+        KERNEL(m->k, &m->ctx, add, .y = a->raw, .x = a->qkv, .n = t * stride);
     }
-    m->k->rmsnorm(&m->ctx, a->qkv, stride, a->rms_q, a->qkv, stride, v->q_norm, t, s->heads, D, (float)s->rms_eps);
-    m->k->rmsnorm(&m->ctx, k, stride, a->rms_k, k, stride, v->k_norm, t, s->kv_heads, D, (float)s->rms_eps);
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = a->qkv, .ld = stride, .rms = a->rms_q, .x = a->qkv, .w = v->q_norm, .t = t,
+           .heads = s->heads, .width = D, .eps = (float)s->rms_eps);
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = k, .ld = stride, .rms = a->rms_k, .x = k, .w = v->k_norm, .t = t, .heads = s->kv_heads,
+           .width = D, .eps = (float)s->rms_eps);
 }
 
 void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
@@ -101,17 +103,25 @@ void layer_forward(const struct model *m, int64_t l, const float *x, float *out,
     void *const *packed = m->packed + 4 * l;
 
     kernels_at(c, out ? "forward pass" : "forward pass again", l);
-    k->rmsnorm(c, a->norm1, C, a->rms1, x, C, v->norm1, T, 1, C, eps);
-    k->matmul(c, a->qkv, as.stride, a->norm1, packed[0], v->qkv_bias, NULL, T, as.stride, C, m->dtype);
+    KERNEL(k, c, rmsnorm, .y = a->norm1, .ld = C, .rms = a->rms1, .x = x, .w = v->norm1, .t = T, .heads = 1, .width = C,
+           .eps = eps);
+    KERNEL(k, c, matmul, .y = a->qkv, .x = a->norm1, .packed = packed[0], .bias = v->qkv_bias, .t = T, .n = as.stride, .k = C,
+           .dtype = m->dtype);
     if (s->qk_norm) norm_q_and_k(m, v, a, T);
-    k->rope(c, a->qkv, as.stride, m->rope, b->pos, T, s->heads + s->kv_heads, s->head_dim, 0);
-    k->kv_write(c, kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes);
-    k->attention(c, a->att, a->stats, a->qkv, kv, as, b->seqs, b->n_seqs);
-    k->matmul(c, a->mid, C, a->att, packed[1], NULL, x, T, C, s->heads * s->head_dim, m->dtype);
-    k->rmsnorm(c, a->norm2, C, a->rms2, a->mid, C, v->norm2, T, 1, C, eps);
-    k->matmul(c, a->gate_up, 2 * F, a->norm2, packed[2], NULL, NULL, T, 2 * F, C, m->dtype);
-    k->swiglu(c, a->act, a->gate_up, T, F);
-    if (out) k->matmul(c, out, C, a->act, packed[3], NULL, a->mid, T, C, F, m->dtype);
+    KERNEL(k, c, rope, .x = a->qkv, .ld = as.stride, .table = m->rope, .pos = b->pos, .t = T, .n_heads = s->heads + s->kv_heads,
+           .head_dim = s->head_dim, .inverse = 0);
+    KERNEL(k, c, kv_write, .kv = kv, .qkv = a->qkv, .shape = as, .rows = b->write_row, .slots = b->write_slot, .n = b->n_writes);
+    KERNEL(k, c, attention, .out = a->att, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as, .seqs = b->seqs,
+           .n_seqs = b->n_seqs);
+    KERNEL(k, c, matmul, .y = a->mid, .x = a->att, .packed = packed[1], .residual = x, .t = T, .n = C, .k = s->heads * s->head_dim,
+           .dtype = m->dtype);
+    KERNEL(k, c, rmsnorm, .y = a->norm2, .ld = C, .rms = a->rms2, .x = a->mid, .w = v->norm2, .t = T, .heads = 1, .width = C,
+           .eps = eps);
+    KERNEL(k, c, matmul, .y = a->gate_up, .x = a->norm2, .packed = packed[2], .t = T, .n = 2 * F, .k = C, .dtype = m->dtype);
+    KERNEL(k, c, swiglu, .act = a->act, .gu = a->gate_up, .t = T, .f = F);
+    if (out)
+        KERNEL(k, c, matmul, .y = out, .x = a->act, .packed = packed[3], .residual = a->mid, .t = T, .n = C, .k = F,
+               .dtype = m->dtype);
 }
 
 static tare_status check_blocks(const struct kv_cache *cache, const struct forward_batch *b, struct err *e)
@@ -182,11 +192,12 @@ void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_
                   float *hidden)
 {
     const int64_t C = m->shape.hidden;
-    m->k->embed(&m->ctx, x, m->table, b->ids, b->t, C);
+    KERNEL(m->k, &m->ctx, embed, .x = x, .table = m->table, .ids = b->ids, .t = b->t, .width = C);
     for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, acts, cache->layers[l], b);
     kernels_at(&m->ctx, "forward pass", -1);
-    m->k->gather_rows(&m->ctx, hidden, x, b->out_rows, b->n_out, C);
-    m->k->rmsnorm(&m->ctx, hidden, C, NULL, hidden, C, m->final_norm_vector, b->n_out, 1, C, (float)m->shape.rms_eps);
+    KERNEL(m->k, &m->ctx, gather_rows, .y = hidden, .x = x, .rows = b->out_rows, .n = b->n_out, .width = C);
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = hidden, .ld = C, .x = hidden, .w = m->final_norm_vector, .t = b->n_out, .heads = 1,
+           .width = C, .eps = (float)m->shape.rms_eps);
 }
 
 tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,
@@ -209,6 +220,6 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
 void model_logits(struct model *m, const float *hidden, int64_t n, float *logits)
 {
     kernels_at(&m->ctx, "the head", -1);
-    m->k->matmul(&m->ctx, logits, m->shape.vocab, hidden, m->packed[4 * m->shape.layers], NULL, NULL, n, m->shape.vocab,
-                 m->shape.hidden, m->dtype);
+    KERNEL(m->k, &m->ctx, matmul, .y = logits, .x = hidden, .packed = m->packed[4 * m->shape.layers], .t = n, .n = m->shape.vocab,
+           .k = m->shape.hidden, .dtype = m->dtype);
 }

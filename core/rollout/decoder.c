@@ -89,7 +89,8 @@ static void issue(struct decoder *d, struct kv_cache *cache, const struct decode
     forward_rows(m, cache, &b, &d->acts, d->x, d->hidden);
     model_logits(m, d->hidden, p->rows, d->logits);
     kernels_at(&m->ctx, "drawing tokens", -1);
-    m->k->sample(&m->ctx, p->token, p->logprob, p->entropy, d->logits, m->shape.vocab, p->draw, p->rows, m->shape.vocab);
+    KERNEL(m->k, &m->ctx, sample, .token = p->token, .logprob = p->logprob, .entropy = p->entropy, .logits = d->logits,
+           .ld = m->shape.vocab, .rows = p->draw, .r = p->rows, .v = m->shape.vocab);
 }
 
 tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decoder_batch *b, struct err *e)

@@ -232,8 +232,8 @@ static tare_status draw(struct sampler *s, const int64_t *seqs, int64_t n, const
         rows[i] = draw_of(s, q);
     }
     kernels_at(&m->ctx, "drawing tokens", -1);
-    m->k->sample(&m->ctx, to->token, to->logprob, to->entropy, logits, ld,
-                 to_backend(m, s->room ? s->room->rows : NULL, rows, n * (int64_t)sizeof *rows), n, m->shape.vocab);
+    KERNEL(m->k, &m->ctx, sample, .token = to->token, .logprob = to->logprob, .entropy = to->entropy, .logits = logits, .ld = ld,
+           .rows = to_backend(m, s->room ? s->room->rows : NULL, rows, n * (int64_t)sizeof *rows), .r = n, .v = m->shape.vocab);
     const struct drawn_rows *got = from_backend(m, &host, to, (int64_t)sizeof host);
     TRY(model_finish(m, e));
     for (int64_t i = 0; i < n; i++)
@@ -371,7 +371,8 @@ static tare_status copy_templates(struct sampler *s, struct err *e)
     if (m->k->device) TRY(tensor_new_raw(&s->scratch, int32_t, 2 * n, &room, e));
     const int32_t *to = to_backend(m, room, s->sched.copy_to, bytes);
     const int32_t *from = to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
-    for (int64_t l = 0; l < s->cache.n_layers; l++) m->k->kv_copy(&m->ctx, s->cache.layers[l], shape, to, from, n);
+    for (int64_t l = 0; l < s->cache.n_layers; l++)
+        KERNEL(m->k, &m->ctx, kv_copy, .kv = s->cache.layers[l], .shape = shape, .to = to, .from = from, .n = n);
     return TARE_OK;
 }
 

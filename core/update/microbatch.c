@@ -221,11 +221,14 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         const int32_t *target = to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
         struct scores s;
         model_logits(m, hidden + begin * width, n, c.logits);
-        k->head_stats(&m->ctx, c.logprob, c.entropy, c.lse, c.logits, vocab, target, temperature, n, vocab);
+        KERNEL(k, &m->ctx, head_stats, .logprob = c.logprob, .entropy = c.entropy, .lse = c.lse, .logits = c.logits,
+               .target = target, .temperature = temperature, .r = n, .v = vocab);
         if (ref_hidden) {
             model_logits(t->reference, ref_hidden + begin * width, n, c.ref_logits);
-            k->head_stats(&m->ctx, c.ref_logprob, NULL, c.ref_lse, c.ref_logits, vocab, target, temperature, n, vocab);
-            k->head_kl(&m->ctx, c.kl, c.logits, c.lse, c.ref_logits, c.ref_lse, vocab, temperature, n, vocab);
+            KERNEL(k, &m->ctx, head_stats, .logprob = c.ref_logprob, .lse = c.ref_lse, .logits = c.ref_logits, .target = target,
+                   .temperature = temperature, .r = n, .v = vocab);
+            KERNEL(k, &m->ctx, head_kl, .kl = c.kl, .logits = c.logits, .lse = c.lse, .ref_logits = c.ref_logits,
+                   .ref_lse = c.ref_lse, .temperature = temperature, .r = n, .v = vocab);
         }
         TRY(read_scores(m, &c, n, &s, e));
         for (int64_t i = 0; i < n; i++) {
@@ -234,8 +237,9 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         }
         if (!j->loss) continue;
         TRY(j->loss(j->ctx, p->token + begin, n, s.logprob, s.entropy, s.kl, c.coef, tally, e));
-        k->head_grad(&m->ctx, c.logits, vocab, target, c.lse, c.entropy, c.ref_logits, c.ref_lse, c.kl,
-                     to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), temperature, n, vocab);
+        KERNEL(k, &m->ctx, head_grad, .logits = c.logits, .target = target, .lse = c.lse, .entropy = c.entropy,
+               .ref_logits = c.ref_logits, .ref_lse = c.ref_lse, .kl = c.kl,
+               .coef = to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n, .v = vocab);
         TRY(model_logits_grad(m, c.logits, hidden + begin * width, n, dhidden + begin * width, &t->grads, e));
     }
     return TARE_OK;

@@ -17,15 +17,8 @@ static void own_squares(const struct trainer *t, double *out)
     const struct model *m = t->m;
     for (int64_t u = 0; u < unit_count(m); u++) {
         const int64_t piece = unit_piece(m, u), block = m->unit_block[u];
-        if (m->k->block_squares) {
-            m->k->block_squares(&m->ctx, out, t->grads.sum + unit_own(m, u), piece, block);
-            out += (piece + block - 1) / block;
-            continue;
-        }
-        for (int64_t at = 0; at < piece; at += block) {
-            const int64_t left = piece - at;
-            *out++ = m->k->sum_squares(&m->ctx, t->grads.sum + unit_own(m, u) + at, left < block ? left : block);
-        }
+        KERNEL(m->k, &m->ctx, sum_squares, .out = out, .x = t->grads.sum + unit_own(m, u), .n = piece, .block = block);
+        out += (piece + block - 1) / block;
     }
 }
 
@@ -75,10 +68,11 @@ static tare_status train_units(struct trainer *t, double scale, double lr, struc
         const int64_t piece = unit_piece(m, u), moments = all ? m->unit_begin[u] : unit_own(m, u);
         const float *g = t->grads.sum + unit_own(m, u);
         if (all) TRY(m->comm->all_gather(m->comm, g, piece * (int64_t)sizeof(float), t->grads.received, e));
-        m->k->adamw(&m->ctx, m->weights + (all ? m->unit_begin[u] : unit_own_weights(m, u)), all ? t->grads.received : g,
-                    t->moment1 + moments, t->moment2 + moments, all ? m->ranks * piece : piece, (float)scale, (float)lr,
-                    (float)c->beta1, (float)c->beta2, (float)c->eps, (float)c->weight_decay, 1 - pow(c->beta1, step),
-                    1 - pow(c->beta2, step));
+        KERNEL(m->k, &m->ctx, adamw, .p = m->weights + (all ? m->unit_begin[u] : unit_own_weights(m, u)),
+               .g = all ? t->grads.received : g, .m = t->moment1 + moments, .v = t->moment2 + moments,
+               .n = all ? m->ranks * piece : piece, .grad_scale = (float)scale, .lr = (float)lr, .beta1 = (float)c->beta1,
+               .beta2 = (float)c->beta2, .eps = (float)c->eps, .decay = (float)c->weight_decay, .correct1 = 1 - pow(c->beta1, step),
+               .correct2 = 1 - pow(c->beta2, step));
     }
     return TARE_OK;
 }

@@ -282,29 +282,34 @@ static void attn_task(void *arg, int64_t task, int thread)
     for (int i = 0; i < n; i++) attn_tile_end(&tiles[i], s);
 }
 
-static void attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
-                      const struct attn_seq *seqs, int64_t n_seqs)
+static void attention(const struct kctx *c, const struct op_attention *o)
 {
-    struct attn_args a = {.out = out, .stats = stats, .qkv = qkv, .kv = kv, .s = s, .seqs = seqs, .group = s.heads / s.kv_heads};
+    struct attn_args a = {.out = o->out,
+                          .stats = o->stats,
+                          .qkv = o->qkv,
+                          .kv = o->kv,
+                          .s = o->shape,
+                          .seqs = o->seqs,
+                          .group = o->shape.heads / o->shape.kv_heads};
     int64_t work = 0;
-    for (int64_t i = 0; i < n_seqs; i++) {
-        const int64_t keys = (seqs[i].pos + seqs[i].q_len + KV_BLOCK - 1) / KV_BLOCK * KV_BLOCK;
-        a.queries += seqs[i].q_len;
+    for (int64_t i = 0; i < o->n_seqs; i++) {
+        const int64_t keys = (o->seqs[i].pos + o->seqs[i].q_len + KV_BLOCK - 1) / KV_BLOCK * KV_BLOCK;
+        a.queries += o->seqs[i].q_len;
         a.keys = keys > a.keys ? keys : a.keys;
-        work += seqs[i].q_len * keys * s.heads * s.head_dim;
+        work += o->seqs[i].q_len * keys * o->shape.heads * o->shape.head_dim;
     }
     if (!a.queries) return;
     int32_t *query = scratch(c, 2 * a.queries), *at = query;
     if (!query) return;
-    for (int64_t i = 0; i < n_seqs; i++)
-        for (int64_t j = 0; j < seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
+    for (int64_t i = 0; i < o->n_seqs; i++)
+        for (int64_t j = 0; j < o->seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
     a.query = query;
     a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
-    a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * s.head_dim) + LANES;
+    a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * o->shape.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
     if (!a.scratch) return;
     a.chunks = (a.queries * a.group + ATTN_ROWS * ATTN_TILES - 1) / (ATTN_ROWS * ATTN_TILES);
-    pool_run(work < 65536 ? NULL : c->pool, a.chunks * s.kv_heads, attn_task, &a);
+    pool_run(work < 65536 ? NULL : c->pool, a.chunks * o->shape.kv_heads, attn_task, &a);
     arena_reset(c->scratch);
 }
 
@@ -333,11 +338,10 @@ static void kv_write_run(const void *arg, int64_t begin, int64_t end, int thread
     }
 }
 
-static void kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                     const int64_t *slots, int64_t n)
+static void kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
-    spans(c, n, 4 * s.kv_heads * s.head_dim, 1, kv_write_run,
-          &(struct kv_args){.kv = kv, .qkv = qkv, .s = s, .rows = rows, .slots = slots});
+    spans(c, o->n, 4 * o->shape.kv_heads * o->shape.head_dim, 1, kv_write_run,
+          &(struct kv_args){.kv = o->kv, .qkv = o->qkv, .s = o->shape, .rows = o->rows, .slots = o->slots});
 }
 
 static void kv_copy_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -351,11 +355,10 @@ static void kv_copy_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
-                    const int32_t *from_block, int64_t n)
+static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
     /* in the calling thread: a later copy may read what an earlier one wrote */
-    const struct kv_args a = {.kv = kv, .s = s, .to = to_block, .from = from_block};
+    const struct kv_args a = {.kv = o->kv, .s = o->shape, .to = o->to, .from = o->from};
     (void)c;
-    kv_copy_run(&a, 0, n, 0);
+    kv_copy_run(&a, 0, o->n, 0);
 }

@@ -186,23 +186,23 @@ static int64_t grad_groups(struct grad_group *out, const struct attn_seg *segs, 
     return groups;
 }
 
-static void attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                           const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
-    struct grad_args a = {.dqkv = dqkv, .dout = dout, .out = out, .stats = stats, .qkv = qkv, .s = s, .segs = segs};
-    struct grad_group *groups = scratch(c, n_segs * (int64_t)sizeof *groups / 4);
+    struct grad_args a = {
+        .dqkv = o->dqkv, .dout = o->dout, .out = o->out, .stats = o->stats, .qkv = o->qkv, .s = o->shape, .segs = o->segs};
+    struct grad_group *groups = scratch(c, o->n_segs * (int64_t)sizeof *groups / 4);
     if (!groups) return;
-    const int64_t n = grad_groups(groups, segs, n_segs);
+    const int64_t n = grad_groups(groups, o->segs, o->n_segs);
     a.groups = groups;
-    for (int64_t i = 0; i < n_segs; i++) {
-        const int64_t rows = grad_blocks(segs[i].prefix_len) + grad_blocks(segs[i].q_len);
+    for (int64_t i = 0; i < o->n_segs; i++) {
+        const int64_t rows = grad_blocks(o->segs[i].prefix_len) + grad_blocks(o->segs[i].q_len);
         a.rows = rows > a.rows ? rows : a.rows;
     }
-    a.scratch_size = (2 * a.rows + 3 * GRAD_ROWS) * s.head_dim + 2 * GRAD_ROWS * GRAD_KEYS;
+    a.scratch_size = (2 * a.rows + 3 * GRAD_ROWS) * o->shape.head_dim + 2 * GRAD_ROWS * GRAD_KEYS;
     a.scratch_size = (a.scratch_size + LANES - 1) / LANES * LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
     if (!a.scratch) return;
-    spans(c, t, s.stride, 1, grad_zero_run, &a);
-    pool_run(c->pool, n * s.kv_heads, grad_task, &a);
+    spans(c, o->t, o->shape.stride, 1, grad_zero_run, &a);
+    pool_run(c->pool, n * o->shape.kv_heads, grad_task, &a);
     arena_reset(c->scratch);
 }

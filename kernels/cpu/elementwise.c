@@ -35,24 +35,24 @@ static void rows_scatter(const void *arg, int64_t begin, int64_t end, int thread
         v_accumulate(s->to + rows_at(s, i) * s->width + begin, s->from + i * s->width + begin, end - begin);
 }
 
-static void embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+static void embed(const struct kctx *c, const struct op_embed *o)
 {
-    spans(c, t, width, 1, rows_gather, &(struct rows_args){x, table, ids, NULL, t, width});
+    spans(c, o->t, o->width, 1, rows_gather, &(struct rows_args){o->x, o->table, o->ids, NULL, o->t, o->width});
 }
 
-static void embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+static void embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
-    spans(c, width, t, LANES, rows_scatter, &(struct rows_args){dtable, dx, ids, NULL, t, width});
+    spans(c, o->width, o->t, LANES, rows_scatter, &(struct rows_args){o->dtable, o->dx, o->ids, NULL, o->t, o->width});
 }
 
-static void gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+static void gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
-    spans(c, n, width, 1, rows_gather, &(struct rows_args){y, x, NULL, rows, n, width});
+    spans(c, o->n, o->width, 1, rows_gather, &(struct rows_args){o->y, o->x, NULL, o->rows, o->n, o->width});
 }
 
-static void scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+static void scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
-    spans(c, width, n, LANES, rows_scatter, &(struct rows_args){y, x, NULL, rows, n, width});
+    spans(c, o->width, o->n, LANES, rows_scatter, &(struct rows_args){o->y, o->x, NULL, o->rows, o->n, o->width});
 }
 
 static void add_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -62,7 +62,7 @@ static void add_run(const void *arg, int64_t begin, int64_t end, int thread)
     v_accumulate(s->to + begin, s->from + begin, end - begin);
 }
 
-static void add(const struct kctx *c, float *y, const float *x, int64_t n)
+static void add(const struct kctx *c, const struct op_add *o)
 {
-    spans(c, n, 1, LANES, add_run, &(struct rows_args){.to = y, .from = x});
+    spans(c, o->n, 1, LANES, add_run, &(struct rows_args){.to = o->y, .from = o->x});
 }

@@ -69,18 +69,17 @@ static void head_stats_run(const void *arg, int64_t begin, int64_t end, int thre
     }
 }
 
-static void head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                       const int32_t *target, float temperature, int64_t r, int64_t v)
+static void head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
-    const struct head_args s = {.logprob = logprob,
-                                .entropy = entropy,
-                                .lse = lse,
-                                .logits = logits,
-                                .target = target,
-                                .scale = 1.0f / temperature,
-                                .ld = ld,
-                                .v = v};
-    spans(c, r, 4 * v, 1, head_stats_run, &s);
+    const struct head_args s = {.logprob = o->logprob,
+                                .entropy = o->entropy,
+                                .lse = o->lse,
+                                .logits = o->logits,
+                                .target = o->target,
+                                .scale = 1.0f / o->temperature,
+                                .ld = o->v,
+                                .v = o->v};
+    spans(c, o->r, 4 * o->v, 1, head_stats_run, &s);
 }
 
 static void head_kl_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -104,18 +103,17 @@ static void head_kl_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                    const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+static void head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
-    const struct head_args s = {.kl = kl,
-                                .logits = logits,
-                                .lse_in = lse,
-                                .ref_logits = ref_logits,
-                                .ref_lse = ref_lse,
-                                .scale = 1.0f / temperature,
-                                .ld = ld,
-                                .v = v};
-    spans(c, r, 4 * v, 1, head_kl_run, &s);
+    const struct head_args s = {.kl = o->kl,
+                                .logits = o->logits,
+                                .lse_in = o->lse,
+                                .ref_logits = o->ref_logits,
+                                .ref_lse = o->ref_lse,
+                                .scale = 1.0f / o->temperature,
+                                .ld = o->v,
+                                .v = o->v};
+    spans(c, o->r, 4 * o->v, 1, head_kl_run, &s);
 }
 
 static void head_grad_row(const struct head_args *s, int64_t i)
@@ -146,20 +144,18 @@ static void head_grad_run(const void *arg, int64_t begin, int64_t end, int threa
     for (int64_t i = begin; i < end; i++) head_grad_row(arg, i);
 }
 
-static void head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
-                      const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
-                      const struct head_grad_row *coef, float temperature, int64_t r, int64_t v)
+static void head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
-    const struct head_args s = {.grad = logits,
-                                .target = target,
-                                .lse_in = lse,
-                                .entropy_in = entropy,
-                                .ref_logits = ref_logits,
-                                .ref_lse = ref_lse,
-                                .kl_in = kl,
-                                .coef = coef,
-                                .scale = 1.0f / temperature,
-                                .ld = ld,
-                                .v = v};
-    spans(c, r, 4 * v, 1, head_grad_run, &s);
+    const struct head_args s = {.grad = o->logits,
+                                .target = o->target,
+                                .lse_in = o->lse,
+                                .entropy_in = o->entropy,
+                                .ref_logits = o->ref_logits,
+                                .ref_lse = o->ref_lse,
+                                .kl_in = o->kl,
+                                .coef = o->coef,
+                                .scale = 1.0f / o->temperature,
+                                .ld = o->v,
+                                .v = o->v};
+    spans(c, o->r, 4 * o->v, 1, head_grad_run, &s);
 }

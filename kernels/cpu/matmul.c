@@ -5,16 +5,10 @@ static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     return (n + NR - 1) / NR * NR * (dtype == DTYPE_BF16 ? (k + 1) / 2 : k) * 4;
 }
 
-struct pack_args {
-    void *packed;
-    const float *w;
-    int64_t n, k;
-};
-
 static void pack_pairs_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
-    const struct pack_args *s = arg;
+    const struct op_pack *s = arg;
     const int64_t words = (s->k + 1) / 2, columns = s->n - panel * NR < NR ? s->n - panel * NR : NR;
     uint16_t *to = (uint16_t *)s->packed + panel * NR * words * 2;
     enum { STEP = 8 }; /* words at a time: a cache line of every row */
@@ -29,7 +23,7 @@ static void pack_pairs_task(void *arg, int64_t panel, int thread)
 static void pack_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
-    const struct pack_args *s = arg;
+    const struct op_pack *s = arg;
     const int64_t at = panel * NR * s->k, columns = s->n - panel * NR < NR ? s->n - panel * NR : NR;
     enum { STEP = 16 }; /* inner indices at a time: a cache line of every row */
     for (int64_t k = 0; k < s->k; k += STEP) {
@@ -40,10 +34,10 @@ static void pack_task(void *arg, int64_t panel, int thread)
     }
 }
 
-static void matmul_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+static void pack(const struct kctx *c, const struct op_pack *o)
 {
-    struct pack_args s = {packed, w, n, k};
-    pool_run(c->pool, (n + NR - 1) / NR, dtype == DTYPE_BF16 ? pack_pairs_task : pack_task, &s);
+    struct op_pack s = *o;
+    pool_run(c->pool, (o->n + NR - 1) / NR, o->dtype == DTYPE_BF16 ? pack_pairs_task : pack_task, &s);
 }
 
 /* Row a, from a word on, as the chain takes it: as it is, in words of two, or the odd one of two first. */
@@ -86,23 +80,22 @@ static int matmul_few_rows(const struct kctx *c, struct gemm *g)
 /* So few rows that weights come from memory faster than a part of them is used again. */
 enum { FEW_ROWS = 2 * MR };
 
-static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                   const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
-    if (t <= 0 || n <= 0) return;
-    struct gemm g = {.m = t,
-                     .n = n,
-                     .k = k,
-                     .a = x,
-                     .a_row = k,
+    if (o->t <= 0 || o->n <= 0) return;
+    struct gemm g = {.m = o->t,
+                     .n = o->n,
+                     .k = o->k,
+                     .a = o->x,
+                     .a_row = o->k,
                      .a_col = 1,
-                     .bf16 = dtype == DTYPE_BF16,
-                     .panels = packed,
-                     .c = y,
-                     .c_row = ldy,
-                     .bias = bias,
-                     .residual = residual};
-    if (t > FEW_ROWS && k > 1)
+                     .bf16 = o->dtype == DTYPE_BF16,
+                     .panels = o->packed,
+                     .c = o->y,
+                     .c_row = o->n,
+                     .bias = o->bias,
+                     .residual = o->residual};
+    if (o->t > FEW_ROWS && o->k > 1)
         gemm_blocked(c, &g);
     else if (!g.bf16 || matmul_few_rows(c, &g))
         gemm_skinny(c, &g);
@@ -110,26 +103,24 @@ static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, 
 }
 
 /* dx[t,k] = sum_n dy[t,n] W[n,k]: the inner index is n. */
-static void matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                      int accumulate, enum dtype dtype)
+static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    if (t <= 0 || k <= 0) return;
-    if (n <= 0) {
-        if (!accumulate) memset(dx, 0, (size_t)(t * k) * sizeof *dx);
+    if (o->t <= 0 || o->k <= 0) return;
+    if (o->n <= 0) {
+        memset(o->dx, 0, (size_t)(o->t * o->k) * sizeof *o->dx);
         return;
     }
-    const struct gemm g = {.m = t,
-                           .n = k,
-                           .k = n,
-                           .a = dy,
-                           .a_row = n,
+    const struct gemm g = {.m = o->t,
+                           .n = o->k,
+                           .k = o->n,
+                           .a = o->dy,
+                           .a_row = o->n,
                            .a_col = 1,
-                           .bf16 = dtype == DTYPE_BF16,
-                           .b = w,
-                           .b_row = k,
-                           .c = dx,
-                           .c_row = k,
-                           .continues = accumulate};
+                           .bf16 = o->dtype == DTYPE_BF16,
+                           .b = o->w,
+                           .b_row = o->k,
+                           .c = o->dx,
+                           .c_row = o->k};
     gemm_blocked(c, &g);
     arena_reset(c->scratch);
 }
@@ -155,36 +146,35 @@ static void dbias_task(void *arg, int64_t task, int thread)
 }
 
 /* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. apart: the sum is added to dw when it is complete. */
-static void product_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                       int64_t k, int apart, enum dtype dtype)
+static void product_dw(const struct kctx *c, const struct op_matmul_dw *o, int apart)
 {
-    if (t <= 0) return;
-    const struct gemm g = {.m = n,
-                           .n = k,
-                           .k = t,
-                           .a = dy,
+    if (o->t <= 0) return;
+    const struct gemm g = {.m = o->n,
+                           .n = o->k,
+                           .k = o->t,
+                           .a = o->dy,
                            .a_row = 1,
-                           .a_col = n,
-                           .bf16 = dtype == DTYPE_BF16,
-                           .b = x,
-                           .b_row = k,
-                           .c = dw,
-                           .c_row = k,
+                           .a_col = o->n,
+                           .bf16 = o->dtype == DTYPE_BF16,
+                           .b = o->x,
+                           .b_row = o->k,
+                           .c = o->dw,
+                           .c_row = o->k,
                            .continues = !apart,
-                           .residual = apart ? dw : NULL};
-    if (n > 0 && k > 0) gemm_blocked(c, &g);
-    if (dbias) pool_run(t * n < 32768 ? NULL : c->pool, (n + 63) / 64, dbias_task, &(struct dbias_args){dbias, dy, t, n});
+                           .residual = apart ? o->dw : NULL};
+    if (o->n > 0 && o->k > 0) gemm_blocked(c, &g);
+    if (o->dbias)
+        pool_run(o->t * o->n < 32768 ? NULL : c->pool, (o->n + 63) / 64, dbias_task,
+                 &(struct dbias_args){o->dbias, o->dy, o->t, o->n});
     arena_reset(c->scratch);
 }
 
-static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                      int64_t k, enum dtype dtype)
+static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    product_dw(c, dw, dbias, dy, x, t, n, k, 0, dtype);
+    product_dw(c, o, 0);
 }
 
-static void matmul_dw_apart(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                            int64_t k, enum dtype dtype)
+static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    product_dw(c, dw, dbias, dy, x, t, n, k, 1, dtype);
+    product_dw(c, o, 1);
 }

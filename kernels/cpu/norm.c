@@ -37,12 +37,18 @@ static void norm_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
-                    int64_t heads, int64_t width, float eps)
+static void rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
-    const struct norm_args s = {
-        .y = y, .rms_out = rms, .x = x, .w = w, .ldy = ldy, .ldx = ldx, .heads = heads, .width = width, .eps = eps};
-    spans(c, t * heads, width, 1, norm_run, &s);
+    const struct norm_args s = {.y = o->y,
+                                .rms_out = o->rms,
+                                .x = o->x,
+                                .w = o->w,
+                                .ldy = o->ld,
+                                .ldx = o->ld,
+                                .heads = o->heads,
+                                .width = o->width,
+                                .eps = o->eps};
+    spans(c, o->t * o->heads, o->width, 1, norm_run, &s);
 }
 
 static void norm_weight_grad(const void *arg, int64_t begin, int64_t end, int thread)
@@ -83,22 +89,21 @@ static void norm_grad_run(const void *arg, int64_t begin, int64_t end, int threa
     }
 }
 
-static void rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
-                         int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate)
+static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
 {
-    const struct norm_args s = {.dx = dx,
-                                .dw = dw,
-                                .x = x,
-                                .dy = dy,
-                                .w = w,
-                                .rms = rms,
-                                .ldx = ldx,
-                                .lddx = lddx,
-                                .lddy = lddy,
-                                .rows = t * heads,
-                                .heads = heads,
-                                .width = width,
-                                .accumulate = accumulate};
-    spans(c, width, t * heads, LANES, norm_weight_grad, &s); /* before dx, which may be dy */
-    spans(c, t * heads, width, 1, norm_grad_run, &s);
+    const struct norm_args s = {.dx = o->dx,
+                                .dw = o->dw,
+                                .x = o->x,
+                                .dy = o->dy,
+                                .w = o->w,
+                                .rms = o->rms,
+                                .ldx = o->ld,
+                                .lddx = o->ld,
+                                .lddy = o->ld,
+                                .rows = o->t * o->heads,
+                                .heads = o->heads,
+                                .width = o->width,
+                                .accumulate = o->accumulate};
+    spans(c, o->width, o->t * o->heads, LANES, norm_weight_grad, &s); /* before dx, which may be dy */
+    spans(c, o->t * o->heads, o->width, 1, norm_grad_run, &s);
 }

@@ -34,7 +34,7 @@ static void squares_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static double sum_squares(const struct kctx *c, const float *x, int64_t n)
+static double squares(const struct kctx *c, const float *x, int64_t n)
 {
     const int64_t blocks = (n + SQUARES_BLOCK - 1) / SQUARES_BLOCK;
     const struct squares_args s = {x, scratch(c, 2 * blocks), n};
@@ -44,6 +44,12 @@ static double sum_squares(const struct kctx *c, const float *x, int64_t n)
     for (int64_t b = 0; b < blocks; b++) sum += s.sums[b];
     arena_reset(c->scratch);
     return sum;
+}
+
+static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
+{
+    for (int64_t at = 0, i = 0; at < o->n; at += o->block, i++)
+        o->out[i] = squares(c, o->x + at, o->n - at < o->block ? o->n - at : o->block);
 }
 
 struct adamw_args {
@@ -70,10 +76,19 @@ static void adamw_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                  float beta1, float beta2, float eps, float decay, double correct1, double correct2)
+static void adamw(const struct kctx *c, const struct op_adamw *o)
 {
-    const struct adamw_args s = {
-        p, m, v, g, grad_scale, lr, beta1, beta2, eps, lr * decay, (float)(1 / correct1), (float)(1 / correct2)};
-    spans(c, n, 4, LANES, adamw_run, &s);
+    const struct adamw_args s = {o->p,
+                                 o->m,
+                                 o->v,
+                                 o->g,
+                                 o->grad_scale,
+                                 o->lr,
+                                 o->beta1,
+                                 o->beta2,
+                                 o->eps,
+                                 o->lr * o->decay,
+                                 (float)(1 / o->correct1),
+                                 (float)(1 / o->correct2)};
+    spans(c, o->n, 4, LANES, adamw_run, &s);
 }

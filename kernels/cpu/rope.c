@@ -27,8 +27,8 @@ static void rope_run(const void *arg, int64_t begin, int64_t end, int thread)
         }
 }
 
-static void rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
-                 int64_t head_dim, int inverse)
+static void rope(const struct kctx *c, const struct op_rope *o)
 {
-    spans(c, t, n_heads * head_dim, 1, rope_run, &(struct rope_args){x, table, pos, ld, n_heads, head_dim, inverse});
+    spans(c, o->t, o->n_heads * o->head_dim, 1, rope_run,
+          &(struct rope_args){o->x, o->table, o->pos, o->ld, o->n_heads, o->head_dim, o->inverse});
 }

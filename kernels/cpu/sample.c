@@ -142,13 +142,13 @@ static void sample_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                   const struct sample_row *rows, int64_t r, int64_t v)
+static void sample(const struct kctx *c, const struct op_sample *o)
 {
-    struct sample_args s = {token, logprob, entropy, logits, rows, ld, v, (v + MASS_BLOCK - 1) / MASS_BLOCK, NULL, NULL};
+    struct sample_args s = {o->token, o->logprob, o->entropy, o->logits, o->rows, o->ld, o->v, (o->v + MASS_BLOCK - 1) / MASS_BLOCK,
+                            NULL,     NULL};
     s.mass = scratch(c, pool_threads(c->pool) * s.blocks * 2);
-    s.weights = scratch(c, pool_threads(c->pool) * ((v + LANES - 1) / LANES * LANES));
+    s.weights = scratch(c, pool_threads(c->pool) * ((o->v + LANES - 1) / LANES * LANES));
     if (!s.mass || !s.weights) return;
-    spans(c, r, 4 * v, 1, sample_run, &s);
+    spans(c, o->r, 4 * o->v, 1, sample_run, &s);
     arena_reset(c->scratch);
 }

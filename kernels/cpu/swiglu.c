@@ -24,9 +24,9 @@ static void swiglu_run(const void *arg, int64_t begin, int64_t end, int thread)
         }
 }
 
-static void swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+static void swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
-    spans(c, t, 4 * f, 1, swiglu_run, &(struct swiglu_args){.to = act, .gu = gu, .f = f});
+    spans(c, o->t, 4 * o->f, 1, swiglu_run, &(struct swiglu_args){.to = o->act, .gu = o->gu, .f = o->f});
 }
 
 static void swiglu_grad_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -45,7 +45,7 @@ static void swiglu_grad_run(const void *arg, int64_t begin, int64_t end, int thr
         }
 }
 
-static void swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
-    spans(c, t, 6 * f, 1, swiglu_grad_run, &(struct swiglu_args){dgu, gu, dact, f});
+    spans(c, o->t, 6 * o->f, 1, swiglu_grad_run, &(struct swiglu_args){o->dgu, o->gu, o->dact, o->f});
 }

@@ -183,27 +183,27 @@ static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape 
     if (parts) attention_combine_launch(c, a, parts, n_queries);
 }
 
-void cuda_attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
-                    const struct attn_seq *seqs, int64_t n_seqs)
+void cuda_attention(const struct kctx *c, const struct op_attention *o)
 {
-    CUDA_OP(c, "attention", "heads kv_heads head_dim sequences", s.heads, s.kv_heads, s.head_dim, n_seqs);
+    CUDA_OP(c, "attention", "heads kv_heads head_dim sequences", o->shape.heads, o->shape.kv_heads, o->shape.head_dim, o->n_seqs);
     attn_args a = {};
-    a.out = out, a.stats = stats, a.qkv = qkv, a.k = kv.k, a.v = kv.v, a.stride = s.stride, a.scale = s.scale;
-    a.heads = (int)s.heads, a.kv_heads = (int)s.kv_heads, a.dim = (int)s.head_dim;
-    const int64_t group = s.heads / s.kv_heads, mma_rows = 128;
+    a.out = o->out, a.stats = o->stats, a.qkv = o->qkv, a.k = o->kv.k, a.v = o->kv.v, a.stride = o->shape.stride,
+    a.scale = o->shape.scale;
+    a.heads = (int)o->shape.heads, a.kv_heads = (int)o->shape.kv_heads, a.dim = (int)o->shape.head_dim;
+    const int64_t group = o->shape.heads / o->shape.kv_heads, mma_rows = 128;
     if (const decode_view *d = decode_current()) {
         a.tiles = d->tiles, a.tables = d->tables, a.n_parts = d->n_parts;
-        attention_run(c, a, s, d->n_tiles, 64, d->parts, d->rows);
+        attention_run(c, a, o->shape, d->n_tiles, 64, d->parts, d->rows);
         return;
     }
-    if (n_seqs <= 0) return;
-    const bool split = attention_plan_decodes(seqs, n_seqs) && !c->batch_invariant;
+    if (o->n_seqs <= 0) return;
+    const bool split = attention_plan_decodes(o->seqs, o->n_seqs) && !c->batch_invariant;
     const int64_t rows = split ? 64 : mma_rows, queries = rows / group > 0 ? rows / group : 1;
-    if (!memo_holds(seqs, n_seqs, queries, split)) memo_make(c, seqs, n_seqs, queries, split);
+    if (!memo_holds(o->seqs, o->n_seqs, queries, split)) memo_make(c, o->seqs, o->n_seqs, queries, split);
     if (kernel_faulted(c) || !memo.n_tiles) return;
     a.tiles = reinterpret_cast<const attn_tile *>(memo.device);
     a.tables = reinterpret_cast<const int32_t *>(memo.device + memo.tables_at);
     a.n_parts = memo.n_parts;
-    attention_run(c, a, s, memo.n_tiles, (int)rows,
-                  split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr, n_seqs);
+    attention_run(c, a, o->shape, memo.n_tiles, (int)rows,
+                  split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr, o->n_seqs);
 }

@@ -91,32 +91,35 @@ static bool fits_mma(struct attn_shape s)
     return attention_mma_fits(s) && s.stride % 8 == 0;
 }
 
-void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                         const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+void cuda_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
-    CUDA_OP(c, "attention_grad", "heads kv_heads head_dim segments t", s.heads, s.kv_heads, s.head_dim, n_segs, t);
-    if (t <= 0) return;
-    const bool mma = fits_mma(s);
-    const int64_t group = s.heads / s.kv_heads, rows = mma ? GRAD_MMA_ROWS : GRAD_PLAIN_ROWS;
+    CUDA_OP(c, "attention_grad", "heads kv_heads head_dim segments t", o->shape.heads, o->shape.kv_heads, o->shape.head_dim,
+            o->n_segs, o->t);
+    if (o->t <= 0) return;
+    const bool mma = fits_mma(o->shape);
+    const int64_t group = o->shape.heads / o->shape.kv_heads, rows = mma ? GRAD_MMA_ROWS : GRAD_PLAIN_ROWS;
     grad_plan p;
-    plan_make(p, segs, n_segs, t, rows / group > 0 ? rows / group : 1, mma ? GRAD_MMA_KEYS : GRAD_PLAIN_KEYS);
-    if (p.rows < t && !CUDA_TRY(c, cudaMemsetAsync(dqkv, 0, (size_t)(t * s.stride) * sizeof(float), cuda_stream(c)))) return;
+    plan_make(p, o->segs, o->n_segs, o->t, rows / group > 0 ? rows / group : 1, mma ? GRAD_MMA_KEYS : GRAD_PLAIN_KEYS);
+    if (p.rows < o->t &&
+        !CUDA_TRY(c, cudaMemsetAsync(o->dqkv, 0, (size_t)(o->t * o->shape.stride) * sizeof(float), cuda_stream(c))))
+        return;
     if (p.queries.empty()) return;
     grad_args a = {};
-    a.dqkv = dqkv, a.qkv = qkv, a.dout = dout, a.stats = stats, a.stride = s.stride, a.scale = s.scale;
-    a.heads = (int)s.heads, a.kv_heads = (int)s.kv_heads, a.dim = (int)s.head_dim;
-    const int64_t width = s.heads * s.head_dim, n_delta = (t * s.heads + 127) / 128 * 128;
-    float *delta = static_cast<float *>(cuda_scratch(c, n_delta * 4 + (mma ? t * (s.stride + width) * 2 : 0)));
+    a.dqkv = o->dqkv, a.qkv = o->qkv, a.dout = o->dout, a.stats = o->stats, a.stride = o->shape.stride, a.scale = o->shape.scale;
+    a.heads = (int)o->shape.heads, a.kv_heads = (int)o->shape.kv_heads, a.dim = (int)o->shape.head_dim;
+    const int64_t width = o->shape.heads * o->shape.head_dim, n_delta = (o->t * o->shape.heads + 127) / 128 * 128;
+    float *delta = static_cast<float *>(cuda_scratch(c, n_delta * 4 + (mma ? o->t * (o->shape.stride + width) * 2 : 0)));
     if (!delta || !plan_upload(c, p, a)) return;
     a.delta = delta;
-    CUDA_LAUNCH(c, grad_delta, (unsigned)((t * s.heads + 3) / 4), 128, 0, delta, dout, out, t * s.heads, a.dim);
+    CUDA_LAUNCH(c, grad_delta, (unsigned)((o->t * o->shape.heads + 3) / 4), 128, 0, delta, o->dout, o->out, o->t * o->shape.heads,
+                a.dim);
     if (!mma) {
         attention_grad_plain_launch(c, a, (int64_t)p.queries.size(), (int64_t)p.keys.size());
         return;
     }
-    __nv_bfloat16 *qkv16 = reinterpret_cast<__nv_bfloat16 *>(delta + n_delta), *dout16 = qkv16 + t * s.stride;
-    to_bf16(c, qkv16, qkv, t * s.stride);
-    to_bf16(c, dout16, dout, t * width);
+    __nv_bfloat16 *qkv16 = reinterpret_cast<__nv_bfloat16 *>(delta + n_delta), *dout16 = qkv16 + o->t * o->shape.stride;
+    to_bf16(c, qkv16, o->qkv, o->t * o->shape.stride);
+    to_bf16(c, dout16, o->dout, o->t * width);
     a.qkv16 = qkv16, a.dout16 = dout16;
     attention_grad_mma_launch(c, a, (int64_t)p.queries.size(), (int64_t)p.keys.size());
 }

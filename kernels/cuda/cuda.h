@@ -2,10 +2,10 @@
  * table.cu fills the table. Compiled by nvcc, and, with TARE_CUDA_SHIM, for the host by a C++ compiler (shim/shim.h), where kernels without
  * tensor cores run as fibers in the tests.
  *
- *   void cuda_add(const struct kctx *c, float *y, const float *x, int64_t n)
+ *   void cuda_add(const struct kctx *c, const struct op_add *o)
  *   {
- *       CUDA_OP(c, "add", "n", n);
- *       if (n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(n, 256), 256, 0, y, x, n);
+ *       CUDA_OP(c, "add", "n", o->n);
+ *       if (o->n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(o->n, 256), 256, 0, o->y, o->x, o->n);
  *   }
  *
  * Numbers. Compiled with -fmad=false: a multiplication and an addition are fused only where fmaf stands, as on the CPU, so element-wise
@@ -95,61 +95,13 @@ int cuda_reserve(const struct kctx *c, int64_t bytes);
 void cuda_memory_use(const struct kctx *c, struct kernel_memory *out);
 void *cuda_own_stream(const struct kctx *c);
 void cuda_finish(const struct kctx *c);
-/* matmul.cu */
+/* the operations, each in the file of its family */
+#define CUDA_ENTRY(NAME) void cuda_##NAME(const struct kctx *c, const struct op_##NAME *o);
+KERNEL_OPERATIONS(CUDA_ENTRY)
+#undef CUDA_ENTRY
+void cuda_matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o);
 int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype);
-void cuda_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype);
-void cuda_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                 const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype);
-void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                    int accumulate, enum dtype dtype);
-void cuda_matmul_dx_packed(const struct kctx *c, float *dx, const float *dy, const void *packed, int64_t t, int64_t n, int64_t k,
-                           int accumulate, enum dtype dtype);
-void cuda_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n, int64_t k,
-                    enum dtype dtype);
-/* rows.cu */
-void cuda_embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width);
-void cuda_embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width);
-void cuda_add(const struct kctx *c, float *y, const float *x, int64_t n);
-void cuda_gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width);
-void cuda_scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width);
-/* norm.cu */
-void cuda_rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
-                  int64_t heads, int64_t width, float eps);
-void cuda_rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
-                       int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate);
-/* rope.cu */
-void cuda_rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
-               int64_t head_dim, int inverse);
-/* kv.cu */
 int64_t cuda_kv_bytes(struct attn_shape s, int64_t n_blocks);
-void cuda_kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                   const int64_t *slots, int64_t n);
-void cuda_kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block, const int32_t *from_block,
-                  int64_t n);
-/* attention.cu, attention_grad.cu */
-void cuda_attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
-                    const struct attn_seq *seqs, int64_t n_seqs);
-void cuda_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                         const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t);
-/* swiglu.cu */
-void cuda_swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f);
-void cuda_swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f);
-/* head.cu */
-void cuda_head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                     const int32_t *target, float temperature, int64_t r, int64_t v);
-void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                  const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v);
-void cuda_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse, const float *entropy,
-                    const float *ref_logits, const float *ref_lse, const float *kl, const struct head_grad_row *coef,
-                    float temperature, int64_t r, int64_t v);
-/* sample.cu */
-void cuda_sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                 const struct sample_row *rows, int64_t r, int64_t v);
-/* optimizer.cu */
-double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n);
-void cuda_block_squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block);
-void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                float beta1, float beta2, float eps, float decay, double correct1, double correct2);
 
 /* decode.cu */
 struct decode *cuda_decode_open(const struct kctx *c);

@@ -74,31 +74,27 @@ static __global__ void head_grad_kernel(float *__restrict__ logits, int64_t ld, 
     }
 }
 
-void cuda_head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                     const int32_t *target, float temperature, int64_t r, int64_t v)
+void cuda_head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
-    CUDA_OP(c, "head_stats", "rows vocab", r, v);
-    if (r > 0 && v > 0)
-        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)r, HEAD_THREADS, 0, logprob, entropy, lse, logits, ld, target,
-                    1.0f / temperature, v);
+    CUDA_OP(c, "head_stats", "rows vocab", o->r, o->v);
+    if (o->r > 0 && o->v > 0)
+        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)o->r, HEAD_THREADS, 0, o->logprob, o->entropy, o->lse, o->logits, o->v,
+                    o->target, 1.0f / o->temperature, o->v);
 }
 
-void cuda_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                  const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+void cuda_head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
-    CUDA_OP(c, "head_kl", "rows vocab", r, v);
-    if (r > 0 && v > 0)
-        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)r, HEAD_THREADS, 0, kl, logits, lse, ref_logits, ref_lse, ld, 1.0f / temperature,
-                    v);
+    CUDA_OP(c, "head_kl", "rows vocab", o->r, o->v);
+    if (o->r > 0 && o->v > 0)
+        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)o->r, HEAD_THREADS, 0, o->kl, o->logits, o->lse, o->ref_logits, o->ref_lse, o->v,
+                    1.0f / o->temperature, o->v);
 }
 
-void cuda_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse, const float *entropy,
-                    const float *ref_logits, const float *ref_lse, const float *kl, const struct head_grad_row *coef,
-                    float temperature, int64_t r, int64_t v)
+void cuda_head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
-    CUDA_OP(c, "head_grad", "rows vocab", r, v);
-    const unsigned pieces = cuda_blocks(v, GRAD_COLUMNS);
-    if (r > 0 && v > 0)
-        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)r * pieces, GRAD_THREADS, 0, logits, ld, target, lse, entropy, ref_logits,
-                    ref_lse, kl, coef, 1.0f / temperature, v, pieces);
+    CUDA_OP(c, "head_grad", "rows vocab", o->r, o->v);
+    const unsigned pieces = cuda_blocks(o->v, GRAD_COLUMNS);
+    if (o->r > 0 && o->v > 0)
+        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)o->r * pieces, GRAD_THREADS, 0, o->logits, o->v, o->target, o->lse, o->entropy,
+                    o->ref_logits, o->ref_lse, o->kl, o->coef, 1.0f / o->temperature, o->v, pieces);
 }

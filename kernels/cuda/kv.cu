@@ -50,26 +50,24 @@ int64_t cuda_kv_bytes(struct attn_shape s, int64_t n_blocks)
     return n_blocks * s.kv_heads * KV_BLOCK * s.head_dim * (s.dtype == DTYPE_BF16 ? 2 : 4);
 }
 
-void cuda_kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                   const int64_t *slots, int64_t n)
+void cuda_kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
-    CUDA_OP(c, "kv_write", "n kv_heads head_dim", n, s.kv_heads, s.head_dim);
-    if (n <= 0) return;
-    if (s.dtype == DTYPE_BF16)
-        CUDA_LAUNCH(c, kv_write_kernel<uint16_t>, (unsigned)n, KV_THREADS, 0, (uint16_t *)kv.k, (uint16_t *)kv.v, qkv, s.stride,
-                    (int)s.heads, (int)s.kv_heads, (int)s.head_dim, rows, slots);
+    CUDA_OP(c, "kv_write", "n kv_heads head_dim", o->n, o->shape.kv_heads, o->shape.head_dim);
+    if (o->n <= 0) return;
+    if (o->shape.dtype == DTYPE_BF16)
+        CUDA_LAUNCH(c, kv_write_kernel<uint16_t>, (unsigned)o->n, KV_THREADS, 0, (uint16_t *)o->kv.k, (uint16_t *)o->kv.v, o->qkv,
+                    o->shape.stride, (int)o->shape.heads, (int)o->shape.kv_heads, (int)o->shape.head_dim, o->rows, o->slots);
     else
-        CUDA_LAUNCH(c, kv_write_kernel<float>, (unsigned)n, KV_THREADS, 0, kv.k, kv.v, qkv, s.stride, (int)s.heads, (int)s.kv_heads,
-                    (int)s.head_dim, rows, slots);
+        CUDA_LAUNCH(c, kv_write_kernel<float>, (unsigned)o->n, KV_THREADS, 0, o->kv.k, o->kv.v, o->qkv, o->shape.stride,
+                    (int)o->shape.heads, (int)o->shape.kv_heads, (int)o->shape.head_dim, o->rows, o->slots);
 }
 
-void cuda_kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block, const int32_t *from_block,
-                  int64_t n)
+void cuda_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
-    CUDA_OP(c, "kv_copy", "n kv_heads head_dim", n, s.kv_heads, s.head_dim);
-    const int64_t words = s.kv_heads * s.head_dim * KV_BLOCK / (s.dtype == DTYPE_BF16 ? 2 : 1);
-    if (n <= 0 || words <= 0) return;
+    CUDA_OP(c, "kv_copy", "n kv_heads head_dim", o->n, o->shape.kv_heads, o->shape.head_dim);
+    const int64_t words = o->shape.kv_heads * o->shape.head_dim * KV_BLOCK / (o->shape.dtype == DTYPE_BF16 ? 2 : 1);
+    if (o->n <= 0 || words <= 0) return;
     const unsigned pieces = words > 16 * KV_THREADS ? 8 : 1;
-    CUDA_LAUNCH(c, kv_copy_kernel, dim3((unsigned)n, pieces), KV_THREADS, 0, (uint32_t *)kv.k, (uint32_t *)kv.v, words, to_block,
-                from_block);
+    CUDA_LAUNCH(c, kv_copy_kernel, dim3((unsigned)o->n, pieces), KV_THREADS, 0, (uint32_t *)o->kv.k, (uint32_t *)o->kv.v, words,
+                o->to, o->from);
 }

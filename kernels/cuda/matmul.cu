@@ -10,13 +10,14 @@ int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     return n * k * (dtype == DTYPE_BF16 ? 2 : 4);
 }
 
-void cuda_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+void cuda_pack(const struct kctx *c, const struct op_pack *o)
 {
-    CUDA_OP(c, "pack", "n k", n, k);
-    if (dtype == DTYPE_BF16)
-        to_bf16(c, static_cast<__nv_bfloat16 *>(packed), w, n * k);
-    else if (n * k > 0)
-        CUDA_TRY(c, cudaMemcpyAsync(packed, w, (size_t)(n * k) * sizeof *w, cudaMemcpyDeviceToDevice, cuda_stream(c)));
+    CUDA_OP(c, "pack", "n k", o->n, o->k);
+    if (o->dtype == DTYPE_BF16)
+        to_bf16(c, static_cast<__nv_bfloat16 *>(o->packed), o->w, o->n * o->k);
+    else if (o->n * o->k > 0)
+        CUDA_TRY(c,
+                 cudaMemcpyAsync(o->packed, o->w, (size_t)(o->n * o->k) * sizeof *o->w, cudaMemcpyDeviceToDevice, cuda_stream(c)));
 }
 
 /* The shim has no cuBLASLt, and takes the kernels of batch_invariant. */
@@ -91,17 +92,18 @@ static void matmul_bf16(const struct kctx *c, product p)
         matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
 }
 
-void cuda_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                 const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
 {
-    CUDA_OP(c, "matmul", "t n k", t, n, k);
-    if (t <= 0 || n <= 0) return;
-    if (dtype == DTYPE_BF16)
-        matmul_bf16(c, product{y, x, packed, bias, residual, ldy, t, n, k});
-    else if (c->batch_invariant || !has_lt(c) || k <= 0)
-        matmul_plain(c, plain_product{y, x, static_cast<const float *>(packed), bias, residual, t, n, k, k, 1, 1, k, ldy, 0, 0});
+    CUDA_OP(c, "matmul", "t n k", o->t, o->n, o->k);
+    if (o->t <= 0 || o->n <= 0) return;
+    if (o->dtype == DTYPE_BF16)
+        matmul_bf16(c, product{o->y, o->x, o->packed, o->bias, o->residual, o->n, o->t, o->n, o->k});
+    else if (c->batch_invariant || !has_lt(c) || o->k <= 0)
+        matmul_plain(c, plain_product{o->y, o->x, static_cast<const float *>(o->packed), o->bias, o->residual, o->t, o->n, o->k,
+                                      o->k, 1, 1, o->k, o->n, 0, 0});
     else
-        matmul_lt(c, lt_product{y, packed, x, bias, residual, n, t, k, k, k, ldy, ldy, 1, 0, DTYPE_F32});
+        matmul_lt(
+            c, lt_product{o->y, o->packed, o->x, o->bias, o->residual, o->n, o->t, o->k, o->k, o->k, o->n, o->n, 1, 0, DTYPE_F32});
 }
 
 /* ---- gradients */
@@ -130,46 +132,47 @@ static __global__ void widen(float *to, const __nv_bfloat16 *from, int64_t n)
         to[i] = __bfloat162float(from[i]);
 }
 
-void cuda_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                    int accumulate, enum dtype dtype)
+void cuda_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    CUDA_OP(c, "matmul_dx", "t n k", t, n, k);
-    if (t <= 0 || k <= 0) return;
-    const int round = dtype == DTYPE_BF16;
-    if (!has_lt(c) || n <= 0) {
-        matmul_plain(c, plain_product{dx, dy, w, nullptr, nullptr, t, k, n, n, 1, k, 1, k, accumulate, round});
+    CUDA_OP(c, "matmul_dx", "t n k", o->t, o->n, o->k);
+    if (o->t <= 0 || o->k <= 0) return;
+    const int round = o->dtype == DTYPE_BF16;
+    if (!has_lt(c) || o->n <= 0) {
+        matmul_plain(c, plain_product{o->dx, o->dy, o->w, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, round});
         return;
     }
-    const void *a = w, *b = dy;
+    const void *a = o->w, *b = o->dy;
     if (round) {
-        unsigned char *at = room(c, t * n, n * k);
+        unsigned char *at = room(c, o->t * o->n, o->n * o->k);
         if (!at) return;
-        b = rounded_dy(c, &at, dy, t * n);
-        a = rounded(c, &at, w, n * k);
+        b = rounded_dy(c, &at, o->dy, o->t * o->n);
+        a = rounded(c, &at, o->w, o->n * o->k);
     }
-    matmul_lt(c, lt_product{dx, a, b, nullptr, accumulate ? dx : nullptr, k, t, n, k, n, k, k, 0, 0, dtype});
+    matmul_lt(c, lt_product{o->dx, a, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
 }
 
 /* The same kernels; packed weights are W rounded. */
-void cuda_matmul_dx_packed(const struct kctx *c, float *dx, const float *dy, const void *packed, int64_t t, int64_t n, int64_t k,
-                           int accumulate, enum dtype dtype)
+void cuda_matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    if (dtype == DTYPE_F32) {
-        cuda_matmul_dx(c, dx, dy, static_cast<const float *>(packed), t, n, k, accumulate, dtype);
+    if (o->dtype == DTYPE_F32) {
+        op_matmul_dx same = *o;
+        same.w = static_cast<const float *>(o->packed);
+        cuda_matmul_dx(c, &same);
         return;
     }
-    CUDA_OP(c, "matmul_dx", "t n k", t, n, k);
-    if (t <= 0 || k <= 0 || n <= 0) return;
-    unsigned char *at = static_cast<unsigned char *>(cuda_scratch(c, (2 * t * n + 255) / 256 * 256 + (has_lt(c) ? 0 : 4 * n * k)));
+    CUDA_OP(c, "matmul_dx", "t n k", o->t, o->n, o->k);
+    if (o->t <= 0 || o->k <= 0 || o->n <= 0) return;
+    unsigned char *at =
+        static_cast<unsigned char *>(cuda_scratch(c, (2 * o->t * o->n + 255) / 256 * 256 + (has_lt(c) ? 0 : 4 * o->n * o->k)));
     if (!at) return;
-    const void *b = rounded_dy(c, &at, dy, t * n);
+    const void *b = rounded_dy(c, &at, o->dy, o->t * o->n);
     if (has_lt(c)) {
-        matmul_lt(c, lt_product{dx, packed, b, nullptr, accumulate ? dx : nullptr, k, t, n, k, n, k, k, 0, 0, dtype});
+        matmul_lt(c, lt_product{o->dx, o->packed, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
         return;
     }
     float *w = reinterpret_cast<float *>(at); /* the tests on the host, which have no cuBLASLt */
-    CUDA_LAUNCH(c, widen, cuda_blocks(n * k, 256), 256, 0, w, static_cast<const __nv_bfloat16 *>(packed), n * k);
-    matmul_plain(c, plain_product{dx, dy, w, nullptr, nullptr, t, k, n, n, 1, k, 1, k, accumulate, 1});
+    CUDA_LAUNCH(c, widen, cuda_blocks(o->n * o->k, 256), 256, 0, w, static_cast<const __nv_bfloat16 *>(o->packed), o->n * o->k);
+    matmul_plain(c, plain_product{o->dx, o->dy, w, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, 1});
 }
 
 /* dbias[n] += sum_t dy[t, n]: a block takes 32 columns, its warps every 8th row in order, then the warps' sums in order. */
@@ -187,24 +190,23 @@ static __global__ void product_dbias(float *dbias, const float *dy, int64_t t, i
     dbias[column] += sum;
 }
 
-void cuda_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n, int64_t k,
-                    enum dtype dtype)
+void cuda_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    CUDA_OP(c, "matmul_dw", "t n k", t, n, k);
-    if (t <= 0) return;
-    const int round = dtype == DTYPE_BF16;
-    if (dbias && n > 0) CUDA_LAUNCH(c, product_dbias, cuda_blocks(n, 32), 256, 0, dbias, dy, t, n);
-    if (n <= 0 || k <= 0) return;
+    CUDA_OP(c, "matmul_dw", "t n k", o->t, o->n, o->k);
+    if (o->t <= 0) return;
+    const int round = o->dtype == DTYPE_BF16;
+    if (o->dbias && o->n > 0) CUDA_LAUNCH(c, product_dbias, cuda_blocks(o->n, 32), 256, 0, o->dbias, o->dy, o->t, o->n);
+    if (o->n <= 0 || o->k <= 0) return;
     if (!has_lt(c)) {
-        matmul_plain(c, plain_product{dw, dy, x, nullptr, nullptr, n, k, t, 1, n, k, 1, k, 1, round});
+        matmul_plain(c, plain_product{o->dw, o->dy, o->x, nullptr, nullptr, o->n, o->k, o->t, 1, o->n, o->k, 1, o->k, 1, round});
         return;
     }
-    const void *a = x, *b = dy;
+    const void *a = o->x, *b = o->dy;
     if (round) {
-        unsigned char *at = room(c, t * n, t * k);
+        unsigned char *at = room(c, o->t * o->n, o->t * o->k);
         if (!at) return;
-        b = rounded_dy(c, &at, dy, t * n);
-        a = rounded(c, &at, x, t * k);
+        b = rounded_dy(c, &at, o->dy, o->t * o->n);
+        a = rounded(c, &at, o->x, o->t * o->k);
     }
-    matmul_lt(c, lt_product{dw, a, b, nullptr, dw, k, n, t, k, n, k, k, 0, 1, dtype});
+    matmul_lt(c, lt_product{o->dw, a, b, nullptr, o->dw, o->k, o->n, o->t, o->k, o->n, o->k, o->k, 0, 1, o->dtype});
 }

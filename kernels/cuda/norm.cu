@@ -82,38 +82,38 @@ static __global__ void add_parts_kernel(float *__restrict__ y, const float *__re
     y[j] += sum;
 }
 
-void cuda_rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w, int64_t t,
-                  int64_t heads, int64_t width, float eps)
+void cuda_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
-    CUDA_OP(c, "rmsnorm", "t heads width", t, heads, width);
-    const norm_rows r = {t * heads, heads, width};
-    if (r.rows <= 0 || width <= 0) return;
-    if (width <= WARP_WIDTH)
-        CUDA_LAUNCH(c, rmsnorm_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, y, ldy, rms, x, ldx, w, r, eps);
+    CUDA_OP(c, "rmsnorm", "t heads width", o->t, o->heads, o->width);
+    const norm_rows r = {o->t * o->heads, o->heads, o->width};
+    if (r.rows <= 0 || o->width <= 0) return;
+    if (o->width <= WARP_WIDTH)
+        CUDA_LAUNCH(c, rmsnorm_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, o->y, o->ld, o->rms, o->x, o->ld, o->w,
+                    r, o->eps);
     else
-        CUDA_LAUNCH(c, rmsnorm_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, y, ldy, rms, x, ldx, w, r, eps);
+        CUDA_LAUNCH(c, rmsnorm_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, o->y, o->ld, o->rms, o->x, o->ld, o->w, r,
+                    o->eps);
 }
 
-void cuda_rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy, const float *x,
-                       int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads, int64_t width, int accumulate)
+void cuda_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
 {
-    CUDA_OP(c, "rmsnorm_grad", "t heads width", t, heads, width);
-    const norm_rows r = {t * heads, heads, width};
-    if (r.rows <= 0 || width <= 0) return;
+    CUDA_OP(c, "rmsnorm_grad", "t heads width", o->t, o->heads, o->width);
+    const norm_rows r = {o->t * o->heads, o->heads, o->width};
+    if (r.rows <= 0 || o->width <= 0) return;
     int64_t parts = (r.rows + SUM_ROWS - 1) / SUM_ROWS;
     if (parts > SUM_PARTS) parts = SUM_PARTS;
     const int64_t rows_a_part = (r.rows + parts - 1) / parts;
     parts = (r.rows + rows_a_part - 1) / rows_a_part;
-    float *sums = (float *)cuda_scratch(c, parts * width * (int64_t)sizeof *sums);
+    float *sums = (float *)cuda_scratch(c, parts * o->width * (int64_t)sizeof *sums);
     if (!sums) return;
     /* before dx, which may be dy */
-    CUDA_LAUNCH(c, rmsnorm_dw_kernel, dim3((unsigned)((width + SUM_COLUMNS - 1) / SUM_COLUMNS), (unsigned)parts),
-                dim3(SUM_COLUMNS, SUM_LANES), 0, sums, dy, lddy, x, ldx, rms, r, rows_a_part);
-    CUDA_LAUNCH(c, add_parts_kernel, cuda_blocks(width, 256), 256, 0, dw, sums, parts, width);
-    if (width <= WARP_WIDTH)
-        CUDA_LAUNCH(c, rmsnorm_dx_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, dx, lddx, dy, lddy, x, ldx, w, rms, r,
-                    accumulate);
+    CUDA_LAUNCH(c, rmsnorm_dw_kernel, dim3((unsigned)((o->width + SUM_COLUMNS - 1) / SUM_COLUMNS), (unsigned)parts),
+                dim3(SUM_COLUMNS, SUM_LANES), 0, sums, o->dy, o->ld, o->x, o->ld, o->rms, r, rows_a_part);
+    CUDA_LAUNCH(c, add_parts_kernel, cuda_blocks(o->width, 256), 256, 0, o->dw, sums, parts, o->width);
+    if (o->width <= WARP_WIDTH)
+        CUDA_LAUNCH(c, rmsnorm_dx_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, o->dx, o->ld, o->dy, o->ld, o->x,
+                    o->ld, o->w, o->rms, r, o->accumulate);
     else
-        CUDA_LAUNCH(c, rmsnorm_dx_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, dx, lddx, dy, lddy, x, ldx, w, rms, r,
-                    accumulate);
+        CUDA_LAUNCH(c, rmsnorm_dx_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, o->dx, o->ld, o->dy, o->ld, o->x, o->ld,
+                    o->w, o->rms, r, o->accumulate);
 }

@@ -63,24 +63,16 @@ static void squares(const struct kctx *c, double *out, const float *x, int64_t n
     free(host);
 }
 
-double cuda_sum_squares(const struct kctx *c, const float *x, int64_t n)
+void cuda_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
-    CUDA_OP_OR(c, 0, "sum_squares", "n", n);
-    double sum = 0;
-    if (n > 0) squares(c, &sum, x, n, n);
-    return sum;
+    CUDA_OP(c, "sum_squares", "n block", o->n, o->block);
+    if (o->n > 0 && o->block > 0) squares(c, o->out, o->x, o->n, o->block);
 }
 
-void cuda_block_squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block)
+void cuda_adamw(const struct kctx *c, const struct op_adamw *o)
 {
-    CUDA_OP(c, "block_squares", "n block", n, block);
-    if (n > 0 && block > 0) squares(c, out, x, n, block);
-}
-
-void cuda_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                float beta1, float beta2, float eps, float decay, double correct1, double correct2)
-{
-    CUDA_OP(c, "adamw", "n", n);
-    const struct adamw_args a = {grad_scale, lr, beta1, beta2, eps, lr * decay, (float)(1 / correct1), (float)(1 / correct2)};
-    if (n > 0) CUDA_LAUNCH(c, adamw_kernel, cuda_blocks(n, ADAMW_THREADS), ADAMW_THREADS, 0, p, g, m, v, n, a);
+    CUDA_OP(c, "adamw", "n", o->n);
+    const struct adamw_args a = {
+        o->grad_scale, o->lr, o->beta1, o->beta2, o->eps, o->lr * o->decay, (float)(1 / o->correct1), (float)(1 / o->correct2)};
+    if (o->n > 0) CUDA_LAUNCH(c, adamw_kernel, cuda_blocks(o->n, ADAMW_THREADS), ADAMW_THREADS, 0, o->p, o->g, o->m, o->v, o->n, a);
 }

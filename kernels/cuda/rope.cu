@@ -20,12 +20,12 @@ static __global__ void rope_kernel(float *x, int64_t ld, const float *__restrict
     }
 }
 
-void cuda_rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
-               int64_t head_dim, int inverse)
+void cuda_rope(const struct kctx *c, const struct op_rope *o)
 {
-    CUDA_OP(c, "rope", "t heads head_dim", t, n_heads, head_dim);
-    const int64_t pairs = n_heads * (head_dim / 2);
-    if (t <= 0 || pairs <= 0) return;
+    CUDA_OP(c, "rope", "t heads head_dim", o->t, o->n_heads, o->head_dim);
+    const int64_t pairs = o->n_heads * (o->head_dim / 2);
+    if (o->t <= 0 || pairs <= 0) return;
     const int threads = pairs >= 256 ? 256 : (int)((pairs + 31) / 32 * 32);
-    CUDA_LAUNCH(c, rope_kernel, (unsigned)t, threads, 0, x, ld, table, pos, (int)n_heads, (int)head_dim, inverse);
+    CUDA_LAUNCH(c, rope_kernel, (unsigned)o->t, threads, 0, o->x, o->ld, o->table, o->pos, (int)o->n_heads, (int)o->head_dim,
+                o->inverse);
 }

@@ -68,32 +68,32 @@ template <class I> static void scatter(const struct kctx *c, float *y, const flo
     CUDA_LAUNCH(c, scatter_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, y, x, rows, next, next + n, n, width);
 }
 
-void cuda_embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+void cuda_embed(const struct kctx *c, const struct op_embed *o)
 {
-    CUDA_OP(c, "embed", "t width", t, width);
-    gather(c, x, table, ids, t, width);
+    CUDA_OP(c, "embed", "t width", o->t, o->width);
+    gather(c, o->x, o->table, o->ids, o->t, o->width);
 }
 
-void cuda_embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+void cuda_embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
-    CUDA_OP(c, "embed_grad", "t width", t, width);
-    scatter(c, dtable, dx, ids, t, width);
+    CUDA_OP(c, "embed_grad", "t width", o->t, o->width);
+    scatter(c, o->dtable, o->dx, o->ids, o->t, o->width);
 }
 
-void cuda_gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+void cuda_gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
-    CUDA_OP(c, "gather_rows", "n width", n, width);
-    gather(c, y, x, rows, n, width);
+    CUDA_OP(c, "gather_rows", "n width", o->n, o->width);
+    gather(c, o->y, o->x, o->rows, o->n, o->width);
 }
 
-void cuda_scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+void cuda_scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
-    CUDA_OP(c, "scatter_add_rows", "n width", n, width);
-    scatter(c, y, x, rows, n, width);
+    CUDA_OP(c, "scatter_add_rows", "n width", o->n, o->width);
+    scatter(c, o->y, o->x, o->rows, o->n, o->width);
 }
 
-void cuda_add(const struct kctx *c, float *y, const float *x, int64_t n)
+void cuda_add(const struct kctx *c, const struct op_add *o)
 {
-    CUDA_OP(c, "add", "n", n);
-    if (n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(n, ROW_THREADS), ROW_THREADS, 0, y, x, n);
+    CUDA_OP(c, "add", "n", o->n);
+    if (o->n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(o->n, ROW_THREADS), ROW_THREADS, 0, o->y, o->x, o->n);
 }

@@ -295,9 +295,10 @@ static __global__ void sample_kernel(int32_t *__restrict__ token, float *__restr
     if (entropy) entropy[blockIdx.x] = log_l - w / l;
 }
 
-void cuda_sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                 const struct sample_row *rows, int64_t r, int64_t v)
+void cuda_sample(const struct kctx *c, const struct op_sample *o)
 {
-    CUDA_OP(c, "sample", "rows vocab", r, v);
-    if (r > 0 && v > 0) CUDA_LAUNCH(c, sample_kernel, (unsigned)r, SAMPLE_THREADS, 0, token, logprob, entropy, logits, ld, rows, v);
+    CUDA_OP(c, "sample", "rows vocab", o->r, o->v);
+    if (o->r > 0 && o->v > 0)
+        CUDA_LAUNCH(c, sample_kernel, (unsigned)o->r, SAMPLE_THREADS, 0, o->token, o->logprob, o->entropy, o->logits, o->ld,
+                    o->rows, o->v);
 }

@@ -36,16 +36,18 @@ static __global__ void swiglu_grad_kernel(float *__restrict__ dgu, const float *
     }
 }
 
-void cuda_swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+void cuda_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
-    CUDA_OP(c, "swiglu", "t f", t, f);
-    const unsigned pieces = cuda_blocks(f, SWIGLU_COLUMNS);
-    if (t > 0 && f > 0) CUDA_LAUNCH(c, swiglu_kernel, (unsigned)t * pieces, SWIGLU_THREADS, 0, act, gu, f, pieces);
+    CUDA_OP(c, "swiglu", "t f", o->t, o->f);
+    const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS);
+    if (o->t > 0 && o->f > 0)
+        CUDA_LAUNCH(c, swiglu_kernel, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->act, o->gu, o->f, pieces);
 }
 
-void cuda_swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+void cuda_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
-    CUDA_OP(c, "swiglu_grad", "t f", t, f);
-    const unsigned pieces = cuda_blocks(f, SWIGLU_COLUMNS);
-    if (t > 0 && f > 0) CUDA_LAUNCH(c, swiglu_grad_kernel, (unsigned)t * pieces, SWIGLU_THREADS, 0, dgu, dact, gu, f, pieces);
+    CUDA_OP(c, "swiglu_grad", "t f", o->t, o->f);
+    const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS);
+    if (o->t > 0 && o->f > 0)
+        CUDA_LAUNCH(c, swiglu_grad_kernel, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->dgu, o->dact, o->gu, o->f, pieces);
 }

@@ -5,30 +5,28 @@
  *
  *   a_j = p_j / l      dv_j += a_j dout      ds_j = a_j (dout . v_j - dout . out)      dq = scale sum_j ds_j k_j      dk_j += scale ds_j q
  */
-static void kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                     const int64_t *slots, int64_t n)
+static void kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
     (void)c;
-    const int64_t dim = s.head_dim;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t block = slots[i] / KV_BLOCK, lane = slots[i] % KV_BLOCK;
-        const float *key = qkv + rows[i] * s.stride + s.heads * dim, *value = key + s.kv_heads * dim;
-        for (int64_t j = 0; j < s.kv_heads; j++)
+    const int64_t dim = o->shape.head_dim;
+    for (int64_t i = 0; i < o->n; i++) {
+        const int64_t block = o->slots[i] / KV_BLOCK, lane = o->slots[i] % KV_BLOCK;
+        const float *key = o->qkv + o->rows[i] * o->shape.stride + o->shape.heads * dim, *value = key + o->shape.kv_heads * dim;
+        for (int64_t j = 0; j < o->shape.kv_heads; j++)
             for (int64_t d = 0; d < dim; d++) {
-                kv.k[((block * s.kv_heads + j) * dim + d) * KV_BLOCK + lane] = key[j * dim + d];
-                kv.v[((block * s.kv_heads + j) * KV_BLOCK + lane) * dim + d] = value[j * dim + d];
+                o->kv.k[((block * o->shape.kv_heads + j) * dim + d) * KV_BLOCK + lane] = key[j * dim + d];
+                o->kv.v[((block * o->shape.kv_heads + j) * KV_BLOCK + lane) * dim + d] = value[j * dim + d];
             }
     }
 }
 
-static void kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
-                    const int32_t *from_block, int64_t n)
+static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
     (void)c;
-    const int64_t size = s.kv_heads * s.head_dim * KV_BLOCK;
-    for (int64_t i = 0; i < n; i++) {
-        memcpy(kv.k + to_block[i] * size, kv.k + from_block[i] * size, (size_t)size * sizeof *kv.k);
-        memcpy(kv.v + to_block[i] * size, kv.v + from_block[i] * size, (size_t)size * sizeof *kv.v);
+    const int64_t size = o->shape.kv_heads * o->shape.head_dim * KV_BLOCK;
+    for (int64_t i = 0; i < o->n; i++) {
+        memcpy(o->kv.k + o->to[i] * size, o->kv.k + o->from[i] * size, (size_t)size * sizeof *o->kv.k);
+        memcpy(o->kv.v + o->to[i] * size, o->kv.v + o->from[i] * size, (size_t)size * sizeof *o->kv.v);
     }
 }
 
@@ -63,17 +61,18 @@ static void attention_row(float *out, float stats[2], const float *q, struct kv_
     for (int64_t d = 0; d < dim; d++) out[d] /= stats[1];
 }
 
-static void attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv, struct attn_shape s,
-                      const struct attn_seq *seqs, int64_t n_seqs)
+static void attention(const struct kctx *c, const struct op_attention *o)
 {
     (void)c;
-    for (int64_t i = 0; i < n_seqs; i++)
-        for (int64_t q = 0; q < seqs[i].q_len; q++)
-            for (int64_t h = 0; h < s.heads; h++) {
-                const int64_t row = seqs[i].q_begin + q;
+    for (int64_t i = 0; i < o->n_seqs; i++)
+        for (int64_t q = 0; q < o->seqs[i].q_len; q++)
+            for (int64_t h = 0; h < o->shape.heads; h++) {
+                const int64_t row = o->seqs[i].q_begin + q;
                 float own[2];
-                attention_row(out + (row * s.heads + h) * s.head_dim, stats ? stats + (row * s.heads + h) * 2 : own,
-                              qkv + row * s.stride + h * s.head_dim, kv, seqs[i].blocks, h, s, seqs[i].pos + q + 1);
+                attention_row(o->out + (row * o->shape.heads + h) * o->shape.head_dim,
+                              o->stats ? o->stats + (row * o->shape.heads + h) * 2 : own,
+                              o->qkv + row * o->shape.stride + h * o->shape.head_dim, o->kv, o->seqs[i].blocks, h, o->shape,
+                              o->seqs[i].pos + q + 1);
             }
 }
 
@@ -104,24 +103,26 @@ static void attention_grad_key(float *dkey, float *dvalue, const float *key, con
     attention_axpy(dkey, ds, p->q, s.head_dim);
 }
 
-static void attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                           const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
     (void)c;
-    const int64_t dim = s.head_dim;
-    memset(dqkv, 0, (size_t)(t * s.stride) * sizeof *dqkv);
-    for (int64_t i = 0; i < n_segs; i++)
-        for (int64_t q = 0; q < segs[i].q_len; q++)
-            for (int64_t h = 0; h < s.heads; h++) {
-                const int64_t row = segs[i].q_begin + q, at = row * s.heads + h;
-                const int64_t k_at = (s.heads + h * s.kv_heads / s.heads) * dim, v_at = k_at + s.kv_heads * dim;
-                const struct attention_point p = {qkv + row * s.stride + h * dim, dout + at * dim, out + at * dim, stats + at * 2,
-                                                  dqkv + row * s.stride + h * dim};
+    const int64_t dim = o->shape.head_dim;
+    memset(o->dqkv, 0, (size_t)(o->t * o->shape.stride) * sizeof *o->dqkv);
+    for (int64_t i = 0; i < o->n_segs; i++)
+        for (int64_t q = 0; q < o->segs[i].q_len; q++)
+            for (int64_t h = 0; h < o->shape.heads; h++) {
+                const int64_t row = o->segs[i].q_begin + q, at = row * o->shape.heads + h;
+                const int64_t k_at = (o->shape.heads + h * o->shape.kv_heads / o->shape.heads) * dim,
+                              v_at = k_at + o->shape.kv_heads * dim;
+                const struct attention_point p = {o->qkv + row * o->shape.stride + h * dim, o->dout + at * dim, o->out + at * dim,
+                                                  o->stats + at * 2, o->dqkv + row * o->shape.stride + h * dim};
                 const float delta = attention_dot(p.dout, p.out, dim);
-                for (int64_t j = 0; j < segs[i].prefix_len + q + 1; j++) {
+                for (int64_t j = 0; j < o->segs[i].prefix_len + q + 1; j++) {
                     const int64_t key =
-                        (j < segs[i].prefix_len ? segs[i].prefix_begin + j : segs[i].q_begin + j - segs[i].prefix_len) * s.stride;
-                    attention_grad_key(dqkv + key + k_at, dqkv + key + v_at, qkv + key + k_at, qkv + key + v_at, &p, delta, s);
+                        (j < o->segs[i].prefix_len ? o->segs[i].prefix_begin + j : o->segs[i].q_begin + j - o->segs[i].prefix_len) *
+                        o->shape.stride;
+                    attention_grad_key(o->dqkv + key + k_at, o->dqkv + key + v_at, o->qkv + key + k_at, o->qkv + key + v_at, &p,
+                                       delta, o->shape);
                 }
             }
 }

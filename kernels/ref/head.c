@@ -35,54 +35,50 @@ static float head_row(float *lse, const float *z, float scale, int64_t v)
     return lse[1] - lanes_sum(w) / sum;
 }
 
-static void head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                       const int32_t *target, float temperature, int64_t r, int64_t v)
+static void head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
     (void)c;
-    const float scale = 1.0f / temperature;
-    for (int64_t i = 0; i < r; i++) {
-        const float *z = logits + i * ld;
-        const float h = head_row(lse + 2 * i, z, scale, v);
-        if (entropy) entropy[i] = h;
-        logprob[i] = head_shifted(z[target[i]], scale, lse[2 * i]) - lse[2 * i + 1];
+    const float scale = 1.0f / o->temperature;
+    for (int64_t i = 0; i < o->r; i++) {
+        const float *z = o->logits + i * o->v;
+        const float h = head_row(o->lse + 2 * i, z, scale, o->v);
+        if (o->entropy) o->entropy[i] = h;
+        o->logprob[i] = head_shifted(z[o->target[i]], scale, o->lse[2 * i]) - o->lse[2 * i + 1];
     }
 }
 
-static void head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                    const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+static void head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
     (void)c;
-    const float scale = 1.0f / temperature;
-    for (int64_t i = 0; i < r; i++) {
+    const float scale = 1.0f / o->temperature;
+    for (int64_t i = 0; i < o->r; i++) {
         float lane[16] = {0};
-        for (int64_t j = 0; j < v; j++) {
-            const float logp = head_shifted(logits[i * ld + j], scale, lse[2 * i]) - lse[2 * i + 1];
-            const float logq = head_shifted(ref_logits[i * ld + j], scale, ref_lse[2 * i]) - ref_lse[2 * i + 1];
+        for (int64_t j = 0; j < o->v; j++) {
+            const float logp = head_shifted(o->logits[i * o->v + j], scale, o->lse[2 * i]) - o->lse[2 * i + 1];
+            const float logq = head_shifted(o->ref_logits[i * o->v + j], scale, o->ref_lse[2 * i]) - o->ref_lse[2 * i + 1];
             lane[j % 16] = fmaf(exact_exp(logp), logp - logq, lane[j % 16]);
         }
-        kl[i] = lanes_sum(lane);
+        o->kl[i] = lanes_sum(lane);
     }
 }
 
-static void head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
-                      const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
-                      const struct head_grad_row *coef, float temperature, int64_t r, int64_t v)
+static void head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
     (void)c;
-    const float scale = 1.0f / temperature;
-    for (int64_t i = 0; i < r; i++) {
-        const struct head_grad_row g = coef[i];
-        float *z = logits + i * ld;
-        for (int64_t j = 0; j < v; j++) {
-            const float logp = head_shifted(z[j], scale, lse[2 * i]) - lse[2 * i + 1];
+    const float scale = 1.0f / o->temperature;
+    for (int64_t i = 0; i < o->r; i++) {
+        const struct head_grad_row g = o->coef[i];
+        float *z = o->logits + i * o->v;
+        for (int64_t j = 0; j < o->v; j++) {
+            const float logp = head_shifted(z[j], scale, o->lse[2 * i]) - o->lse[2 * i + 1];
             float s = -g.logprob;
-            if (entropy) s = fmaf(-g.entropy, logp + entropy[i], s);
-            if (kl) {
-                const float logq = head_shifted(ref_logits[i * ld + j], scale, ref_lse[2 * i]) - ref_lse[2 * i + 1];
-                s = fmaf(g.kl, logp - logq - kl[i], s);
+            if (o->entropy) s = fmaf(-g.entropy, logp + o->entropy[i], s);
+            if (o->kl) {
+                const float logq = head_shifted(o->ref_logits[i * o->v + j], scale, o->ref_lse[2 * i]) - o->ref_lse[2 * i + 1];
+                s = fmaf(g.kl, logp - logq - o->kl[i], s);
             }
             z[j] = exact_exp(logp) * s * scale;
         }
-        z[target[i]] += g.logprob * scale;
+        z[o->target[i]] += g.logprob * scale;
     }
 }

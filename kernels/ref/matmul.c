@@ -20,15 +20,15 @@ static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     }
 }
 
-static void matmul_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+static void pack(const struct kctx *c, const struct op_pack *o)
 {
     (void)c;
-    if (dtype == DTYPE_F32) {
-        memcpy(packed, w, (size_t)(n * k) * sizeof *w);
+    if (o->dtype == DTYPE_F32) {
+        memcpy(o->packed, o->w, (size_t)(o->n * o->k) * sizeof *o->w);
         return;
     }
-    uint16_t *h = packed;
-    for (int64_t i = 0; i < n * k; i++) h[i] = bf16_from_f32(w[i]);
+    uint16_t *h = o->packed;
+    for (int64_t i = 0; i < o->n * o->k; i++) h[i] = bf16_from_f32(o->w[i]);
 }
 
 static float matmul_value(float x, enum dtype dtype)
@@ -42,68 +42,66 @@ static int64_t matmul_place(int64_t i, int64_t n, enum dtype dtype)
     return dtype == DTYPE_BF16 ? bf16_place(i, n) : i;
 }
 
-static void matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                   const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
     (void)c;
-    const float *w = packed;
-    const uint16_t *h = packed;
-    for (int64_t i = 0; i < t; i++)
-        for (int64_t j = 0; j < n; j++) {
+    const float *w = o->packed;
+    const uint16_t *h = o->packed;
+    for (int64_t i = 0; i < o->t; i++)
+        for (int64_t j = 0; j < o->n; j++) {
             float acc = 0;
-            for (int64_t p = 0; p < k; p++) {
-                const int64_t q = matmul_place(p, k, dtype);
-                acc = fmaf(matmul_value(x[i * k + q], dtype), dtype == DTYPE_BF16 ? bf16_to_f32(h[j * k + q]) : w[j * k + q], acc);
+            for (int64_t p = 0; p < o->k; p++) {
+                const int64_t q = matmul_place(p, o->k, o->dtype);
+                acc = fmaf(matmul_value(o->x[i * o->k + q], o->dtype),
+                           o->dtype == DTYPE_BF16 ? bf16_to_f32(h[j * o->k + q]) : w[j * o->k + q], acc);
             }
-            if (bias) acc += bias[j];
-            if (residual) acc += residual[i * ldy + j];
-            y[i * ldy + j] = acc;
+            if (o->bias) acc += o->bias[j];
+            if (o->residual) acc += o->residual[i * o->n + j];
+            o->y[i * o->n + j] = acc;
         }
 }
 
-static void matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                      int accumulate, enum dtype dtype)
+static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
-    for (int64_t i = 0; i < t; i++) {
-        float *row = dx + i * k;
-        if (!accumulate) memset(row, 0, (size_t)k * sizeof *row);
-        for (int64_t p = 0; p < n; p++) {
-            const int64_t j = matmul_place(p, n, dtype);
-            const float g = matmul_value(dy[i * n + j], dtype);
-            for (int64_t q = 0; q < k; q++) row[q] = fmaf(g, matmul_value(w[j * k + q], dtype), row[q]);
-        }
-    }
-}
-
-static void matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                      int64_t k, enum dtype dtype)
-{
-    (void)c;
-    for (int64_t i = 0; dbias && i < t; i++)
-        for (int64_t j = 0; j < n; j++) dbias[j] += dy[i * n + j];
-    for (int64_t p = 0; p < t; p++) {
-        const int64_t i = matmul_place(p, t, dtype);
-        for (int64_t j = 0; j < n; j++) {
-            const float g = matmul_value(dy[i * n + j], dtype);
-            for (int64_t q = 0; q < k; q++) dw[j * k + q] = fmaf(g, matmul_value(x[i * k + q], dtype), dw[j * k + q]);
+    for (int64_t i = 0; i < o->t; i++) {
+        float *row = o->dx + i * o->k;
+        memset(row, 0, (size_t)o->k * sizeof *row);
+        for (int64_t p = 0; p < o->n; p++) {
+            const int64_t j = matmul_place(p, o->n, o->dtype);
+            const float g = matmul_value(o->dy[i * o->n + j], o->dtype);
+            for (int64_t q = 0; q < o->k; q++) row[q] = fmaf(g, matmul_value(o->w[j * o->k + q], o->dtype), row[q]);
         }
     }
 }
 
-static void matmul_dw_apart(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                            int64_t k, enum dtype dtype)
+static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
-    for (int64_t i = 0; dbias && i < t; i++)
-        for (int64_t j = 0; j < n; j++) dbias[j] += dy[i * n + j];
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t q = 0; q < k; q++) {
+    for (int64_t i = 0; o->dbias && i < o->t; i++)
+        for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
+    for (int64_t p = 0; p < o->t; p++) {
+        const int64_t i = matmul_place(p, o->t, o->dtype);
+        for (int64_t j = 0; j < o->n; j++) {
+            const float g = matmul_value(o->dy[i * o->n + j], o->dtype);
+            for (int64_t q = 0; q < o->k; q++)
+                o->dw[j * o->k + q] = fmaf(g, matmul_value(o->x[i * o->k + q], o->dtype), o->dw[j * o->k + q]);
+        }
+    }
+}
+
+static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
+{
+    (void)c;
+    for (int64_t i = 0; o->dbias && i < o->t; i++)
+        for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
+    for (int64_t j = 0; j < o->n; j++)
+        for (int64_t q = 0; q < o->k; q++) {
             float sum = 0;
-            for (int64_t p = 0; p < t; p++) {
-                const int64_t i = matmul_place(p, t, dtype);
-                sum = fmaf(matmul_value(dy[i * n + j], dtype), matmul_value(x[i * k + q], dtype), sum);
+            for (int64_t p = 0; p < o->t; p++) {
+                const int64_t i = matmul_place(p, o->t, o->dtype);
+                sum = fmaf(matmul_value(o->dy[i * o->n + j], o->dtype), matmul_value(o->x[i * o->k + q], o->dtype), sum);
             }
-            dw[j * k + q] += sum;
+            o->dw[j * o->k + q] += sum;
         }
 }

@@ -14,23 +14,26 @@ static double squares_block(const float *x, int64_t n)
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-static double sum_squares(const struct kctx *c, const float *x, int64_t n)
+static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     (void)c;
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += SQUARES_BLOCK) sum += squares_block(x + i, n - i < SQUARES_BLOCK ? n - i : SQUARES_BLOCK);
-    return sum;
+    for (int64_t at = 0, i = 0; at < o->n; at += o->block, i++) {
+        const float *x = o->x + at;
+        const int64_t n = o->n - at < o->block ? o->n - at : o->block;
+        o->out[i] = 0;
+        for (int64_t j = 0; j < n; j += SQUARES_BLOCK)
+            o->out[i] += squares_block(x + j, n - j < SQUARES_BLOCK ? n - j : SQUARES_BLOCK);
+    }
 }
 
-static void adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                  float beta1, float beta2, float eps, float decay, double correct1, double correct2)
+static void adamw(const struct kctx *c, const struct op_adamw *o)
 {
     (void)c;
-    const float shrink = lr * decay, r1 = (float)(1 / correct1), r2 = (float)(1 / correct2);
-    for (int64_t i = 0; i < n; i++) {
-        const float d = g[i] * grad_scale, w = fmaf(-shrink, p[i], p[i]);
-        m[i] = fmaf(beta1, m[i], (1.0f - beta1) * d);
-        v[i] = fmaf(beta2, v[i], (1.0f - beta2) * (d * d));
-        p[i] = w - lr * (m[i] * r1) / (sqrtf(v[i] * r2) + eps);
+    const float shrink = o->lr * o->decay, r1 = (float)(1 / o->correct1), r2 = (float)(1 / o->correct2);
+    for (int64_t i = 0; i < o->n; i++) {
+        const float d = o->g[i] * o->grad_scale, w = fmaf(-shrink, o->p[i], o->p[i]);
+        o->m[i] = fmaf(o->beta1, o->m[i], (1.0f - o->beta1) * d);
+        o->v[i] = fmaf(o->beta2, o->v[i], (1.0f - o->beta2) * (d * d));
+        o->p[i] = w - o->lr * (o->m[i] * r1) / (sqrtf(o->v[i] * r2) + o->eps);
     }
 }

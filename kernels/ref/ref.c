@@ -15,6 +15,7 @@
 #include "sample.c"
 #include "swiglu.c"
 
+#define ENTRY(NAME) .NAME = NAME,
 const struct kernels REF_TABLE = {
     .name = "ref",
     .alloc = memory_alloc,
@@ -23,29 +24,5 @@ const struct kernels REF_TABLE = {
     .download = memory_copy,
     .zero = memory_zero,
     .packed_bytes = matmul_packed_bytes,
-    .pack = matmul_pack,
-    .matmul = matmul,
-    .matmul_dx = matmul_dx,
-    .matmul_dw = matmul_dw,
-    .matmul_dw_apart = matmul_dw_apart,
-    .embed = embed,
-    .embed_grad = embed_grad,
-    .rmsnorm = rmsnorm,
-    .rmsnorm_grad = rmsnorm_grad,
-    .rope = rope,
-    .kv_write = kv_write,
-    .kv_copy = kv_copy,
-    .attention = attention,
-    .attention_grad = attention_grad,
-    .swiglu = swiglu,
-    .swiglu_grad = swiglu_grad,
-    .head_stats = head_stats,
-    .head_kl = head_kl,
-    .head_grad = head_grad,
-    .sample = sample,
-    .add = add,
-    .gather_rows = gather_rows,
-    .scatter_add_rows = scatter_add_rows,
-    .sum_squares = sum_squares,
-    .adamw = adamw,
+    KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
 };

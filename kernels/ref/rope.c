@@ -2,16 +2,15 @@
  *
  *   a' = a cos - b sin      b' = b cos + a sin      (inverse: sin -> -sin)
  */
-static void rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t, int64_t n_heads,
-                 int64_t head_dim, int inverse)
+static void rope(const struct kctx *c, const struct op_rope *o)
 {
     (void)c;
-    const int64_t half = head_dim / 2;
-    for (int64_t i = 0; i < t * n_heads; i++) {
-        float *row = x + i / n_heads * ld + i % n_heads * head_dim;
-        const float *turn = table + pos[i / n_heads] * head_dim;
+    const int64_t half = o->head_dim / 2;
+    for (int64_t i = 0; i < o->t * o->n_heads; i++) {
+        float *row = o->x + i / o->n_heads * o->ld + i % o->n_heads * o->head_dim;
+        const float *turn = o->table + o->pos[i / o->n_heads] * o->head_dim;
         for (int64_t j = 0; j < half; j++) {
-            const float a = row[j], b = row[j + half], cosine = turn[j], sine = inverse ? -turn[j + half] : turn[j + half];
+            const float a = row[j], b = row[j + half], cosine = turn[j], sine = o->inverse ? -turn[j + half] : turn[j + half];
             row[j] = fmaf(a, cosine, -(b * sine));
             row[j + half] = fmaf(b, cosine, a * sine);
         }

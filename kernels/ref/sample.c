@@ -100,16 +100,15 @@ static int32_t sample_draw(const float *z, const struct sample_row *row, float s
     return sample_greedy(z, v); /* nothing has mass: logits are not finite */
 }
 
-static void sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                   const struct sample_row *rows, int64_t r, int64_t v)
+static void sample(const struct kctx *c, const struct op_sample *o)
 {
     (void)c;
-    for (int64_t i = 0; i < r; i++) {
-        const float *z = logits + i * ld, scale = rows[i].temperature > 0 ? 1.0f / rows[i].temperature : 1.0f;
+    for (int64_t i = 0; i < o->r; i++) {
+        const float *z = o->logits + i * o->ld, scale = o->rows[i].temperature > 0 ? 1.0f / o->rows[i].temperature : 1.0f;
         float lse[2];
-        const float h = head_row(lse, z, scale, v);
-        if (entropy) entropy[i] = h;
-        token[i] = rows[i].temperature > 0 ? sample_draw(z, &rows[i], scale, lse[0], v) : sample_greedy(z, v);
-        logprob[i] = head_shifted(z[token[i]], scale, lse[0]) - lse[1];
+        const float h = head_row(lse, z, scale, o->v);
+        if (o->entropy) o->entropy[i] = h;
+        o->token[i] = o->rows[i].temperature > 0 ? sample_draw(z, &o->rows[i], scale, lse[0], o->v) : sample_greedy(z, o->v);
+        o->logprob[i] = head_shifted(z[o->token[i]], scale, lse[0]) - lse[1];
     }
 }

@@ -9,23 +9,24 @@ static float swiglu_sigmoid(float g)
     return (g < 0 ? e : 1.0f) / q;
 }
 
-static void swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+static void swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     (void)c;
-    for (int64_t i = 0; i < t; i++)
-        for (int64_t j = 0; j < f; j++) {
-            const float g = gu[i * 2 * f + j];
-            act[i * f + j] = g * swiglu_sigmoid(g) * gu[i * 2 * f + f + j];
+    for (int64_t i = 0; i < o->t; i++)
+        for (int64_t j = 0; j < o->f; j++) {
+            const float g = o->gu[i * 2 * o->f + j];
+            o->act[i * o->f + j] = g * swiglu_sigmoid(g) * o->gu[i * 2 * o->f + o->f + j];
         }
 }
 
-static void swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
     (void)c;
-    for (int64_t i = 0; i < t; i++)
-        for (int64_t j = 0; j < f; j++) {
-            const float g = gu[i * 2 * f + j], up = gu[i * 2 * f + f + j], d = dact[i * f + j], s = swiglu_sigmoid(g);
-            dgu[i * 2 * f + j] = d * up * (s * fmaf(g, 1.0f - s, 1.0f));
-            dgu[i * 2 * f + f + j] = d * (g * s);
+    for (int64_t i = 0; i < o->t; i++)
+        for (int64_t j = 0; j < o->f; j++) {
+            const float g = o->gu[i * 2 * o->f + j], up = o->gu[i * 2 * o->f + o->f + j], d = o->dact[i * o->f + j],
+                        s = swiglu_sigmoid(g);
+            o->dgu[i * 2 * o->f + j] = d * up * (s * fmaf(g, 1.0f - s, 1.0f));
+            o->dgu[i * 2 * o->f + o->f + j] = d * (g * s);
         }
 }

@@ -180,215 +180,266 @@ static int64_t fake_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     return fake.cpu->packed_bytes(n, k, dtype);
 }
 
-static void fake_pack(const struct kctx *c, void *packed, const float *w, int64_t n, int64_t k, enum dtype dtype)
+/* An operation of the CPU's on the working addresses of its pointers. */
+#define OPERATION(NAME)                                                                                                            \
+    RUN(c);                                                                                                                        \
+    struct op_##NAME work = *o
+
+static void fake_pack(const struct kctx *c, const struct op_pack *o)
 {
-    RUN(c);
-    fake.cpu->pack(&own, T(packed), T(w), n, k, dtype);
+    OPERATION(pack);
+    work.packed = T(o->packed);
+    work.w = T(o->w);
+    fake.cpu->pack(&own, &work);
 }
 
-static void fake_matmul(const struct kctx *c, float *y, int64_t ldy, const float *x, const void *packed, const float *bias,
-                        const float *residual, int64_t t, int64_t n, int64_t k, enum dtype dtype)
+static void fake_matmul(const struct kctx *c, const struct op_matmul *o)
 {
-    RUN(c);
-    fake.cpu->matmul(&own, T(y), ldy, T(x), T(packed), T(bias), T(residual), t, n, k, dtype);
+    OPERATION(matmul);
+    work.y = T(o->y);
+    work.x = T(o->x);
+    work.packed = T(o->packed);
+    work.bias = T(o->bias);
+    work.residual = T(o->residual);
+    fake.cpu->matmul(&own, &work);
 }
 
-static void fake_matmul_dx(const struct kctx *c, float *dx, const float *dy, const float *w, int64_t t, int64_t n, int64_t k,
-                           int accumulate, enum dtype dtype)
+static void fake_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    RUN(c);
-    fake.cpu->matmul_dx(&own, T(dx), T(dy), T(w), t, n, k, accumulate, dtype);
+    OPERATION(matmul_dx);
+    work.dx = T(o->dx);
+    work.dy = T(o->dy);
+    work.w = T(o->w);
+    fake.cpu->matmul_dx(&own, &work);
 }
 
-static void fake_matmul_dw(const struct kctx *c, float *dw, float *dbias, const float *dy, const float *x, int64_t t, int64_t n,
-                           int64_t k, enum dtype dtype)
+static void fake_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    RUN(c);
-    fake.cpu->matmul_dw(&own, T(dw), T(dbias), T(dy), T(x), t, n, k, dtype);
+    OPERATION(matmul_dw);
+    work.dw = T(o->dw);
+    work.dbias = T(o->dbias);
+    work.dy = T(o->dy);
+    work.x = T(o->x);
+    fake.cpu->matmul_dw(&own, &work);
 }
 
-static void fake_embed(const struct kctx *c, float *x, const float *table, const int32_t *ids, int64_t t, int64_t width)
+static void fake_embed(const struct kctx *c, const struct op_embed *o)
 {
-    RUN(c);
-    fake.cpu->embed(&own, T(x), T(table), T(ids), t, width);
+    OPERATION(embed);
+    work.x = T(o->x);
+    work.table = T(o->table);
+    work.ids = T(o->ids);
+    fake.cpu->embed(&own, &work);
 }
 
-static void fake_embed_grad(const struct kctx *c, float *dtable, const float *dx, const int32_t *ids, int64_t t, int64_t width)
+static void fake_embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
-    RUN(c);
-    fake.cpu->embed_grad(&own, T(dtable), T(dx), T(ids), t, width);
+    OPERATION(embed_grad);
+    work.dtable = T(o->dtable);
+    work.dx = T(o->dx);
+    work.ids = T(o->ids);
+    fake.cpu->embed_grad(&own, &work);
 }
 
-static void fake_rmsnorm(const struct kctx *c, float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *w,
-                         int64_t t, int64_t heads, int64_t width, float eps)
+static void fake_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
-    RUN(c);
-    fake.cpu->rmsnorm(&own, T(y), ldy, T(rms), T(x), ldx, T(w), t, heads, width, eps);
+    OPERATION(rmsnorm);
+    work.y = T(o->y);
+    work.rms = T(o->rms);
+    work.x = T(o->x);
+    work.w = T(o->w);
+    fake.cpu->rmsnorm(&own, &work);
 }
 
-static void fake_rmsnorm_grad(const struct kctx *c, float *dx, int64_t lddx, float *dw, const float *dy, int64_t lddy,
-                              const float *x, int64_t ldx, const float *w, const float *rms, int64_t t, int64_t heads,
-                              int64_t width, int accumulate)
+static void fake_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
 {
-    RUN(c);
-    fake.cpu->rmsnorm_grad(&own, T(dx), lddx, T(dw), T(dy), lddy, T(x), ldx, T(w), T(rms), t, heads, width, accumulate);
+    OPERATION(rmsnorm_grad);
+    work.dx = T(o->dx);
+    work.dw = T(o->dw);
+    work.dy = T(o->dy);
+    work.x = T(o->x);
+    work.w = T(o->w);
+    work.rms = T(o->rms);
+    fake.cpu->rmsnorm_grad(&own, &work);
 }
 
-static void fake_rope(const struct kctx *c, float *x, int64_t ld, const float *table, const int32_t *pos, int64_t t,
-                      int64_t n_heads, int64_t head_dim, int inverse)
+static void fake_rope(const struct kctx *c, const struct op_rope *o)
 {
-    RUN(c);
-    fake.cpu->rope(&own, T(x), ld, T(table), T(pos), t, n_heads, head_dim, inverse);
+    OPERATION(rope);
+    work.x = T(o->x);
+    work.table = T(o->table);
+    work.pos = T(o->pos);
+    fake.cpu->rope(&own, &work);
 }
 
-static void fake_kv_write(const struct kctx *c, struct kv_layer kv, const float *qkv, struct attn_shape s, const int64_t *rows,
-                          const int64_t *slots, int64_t n)
+static void fake_kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
-    RUN(c);
-    fake.cpu->kv_write(&own, (struct kv_layer){T(kv.k), T(kv.v)}, T(qkv), s, T(rows), T(slots), n);
+    OPERATION(kv_write);
+    work.kv.k = T(o->kv.k);
+    work.kv.v = T(o->kv.v);
+    work.qkv = T(o->qkv);
+    work.rows = T(o->rows);
+    work.slots = T(o->slots);
+    fake.cpu->kv_write(&own, &work);
 }
 
-static void fake_kv_copy(const struct kctx *c, struct kv_layer kv, struct attn_shape s, const int32_t *to_block,
-                         const int32_t *from_block, int64_t n)
+static void fake_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
-    RUN(c);
-    fake.cpu->kv_copy(&own, (struct kv_layer){T(kv.k), T(kv.v)}, s, T(to_block), T(from_block), n);
+    OPERATION(kv_copy);
+    work.kv.k = T(o->kv.k);
+    work.kv.v = T(o->kv.v);
+    work.to = T(o->to);
+    work.from = T(o->from);
+    fake.cpu->kv_copy(&own, &work);
 }
 
-static void fake_attention(const struct kctx *c, float *out, float *stats, const float *qkv, struct kv_layer kv,
-                           struct attn_shape s, const struct attn_seq *seqs, int64_t n_seqs)
+static void fake_attention(const struct kctx *c, const struct op_attention *o)
 {
-    RUN(c);
-    for (int64_t i = 0; i < n_seqs; i++) H(seqs[i].blocks);
-    fake.cpu->attention(&own, T(out), T(stats), T(qkv), (struct kv_layer){T(kv.k), T(kv.v)}, s, H(seqs), n_seqs);
+    OPERATION(attention);
+    for (int64_t i = 0; i < o->n_seqs; i++) H(o->seqs[i].blocks);
+    H(o->seqs);
+    work.out = T(o->out);
+    work.stats = T(o->stats);
+    work.qkv = T(o->qkv);
+    work.kv.k = T(o->kv.k);
+    work.kv.v = T(o->kv.v);
+    fake.cpu->attention(&own, &work);
 }
 
-static void fake_attention_grad(const struct kctx *c, float *dqkv, const float *dout, const float *out, const float *stats,
-                                const float *qkv, struct attn_shape s, const struct attn_seg *segs, int64_t n_segs, int64_t t)
+static void fake_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
-    RUN(c);
-    fake.cpu->attention_grad(&own, T(dqkv), T(dout), T(out), T(stats), T(qkv), s, H(segs), n_segs, t);
+    OPERATION(attention_grad);
+    H(o->segs);
+    work.dqkv = T(o->dqkv);
+    work.dout = T(o->dout);
+    work.out = T(o->out);
+    work.stats = T(o->stats);
+    work.qkv = T(o->qkv);
+    fake.cpu->attention_grad(&own, &work);
 }
 
-static void fake_swiglu(const struct kctx *c, float *act, const float *gu, int64_t t, int64_t f)
+static void fake_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
-    RUN(c);
-    fake.cpu->swiglu(&own, T(act), T(gu), t, f);
+    OPERATION(swiglu);
+    work.act = T(o->act);
+    work.gu = T(o->gu);
+    fake.cpu->swiglu(&own, &work);
 }
 
-static void fake_swiglu_grad(const struct kctx *c, float *dgu, const float *dact, const float *gu, int64_t t, int64_t f)
+static void fake_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
-    RUN(c);
-    fake.cpu->swiglu_grad(&own, T(dgu), T(dact), T(gu), t, f);
+    OPERATION(swiglu_grad);
+    work.dgu = T(o->dgu);
+    work.dact = T(o->dact);
+    work.gu = T(o->gu);
+    fake.cpu->swiglu_grad(&own, &work);
 }
 
-static void fake_head_stats(const struct kctx *c, float *logprob, float *entropy, float *lse, const float *logits, int64_t ld,
-                            const int32_t *target, float temperature, int64_t r, int64_t v)
+static void fake_head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
-    RUN(c);
-    fake.cpu->head_stats(&own, T(logprob), T(entropy), T(lse), T(logits), ld, T(target), temperature, r, v);
+    OPERATION(head_stats);
+    work.logprob = T(o->logprob);
+    work.entropy = T(o->entropy);
+    work.lse = T(o->lse);
+    work.logits = T(o->logits);
+    work.target = T(o->target);
+    fake.cpu->head_stats(&own, &work);
 }
 
-static void fake_head_kl(const struct kctx *c, float *kl, const float *logits, const float *lse, const float *ref_logits,
-                         const float *ref_lse, int64_t ld, float temperature, int64_t r, int64_t v)
+static void fake_head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
-    RUN(c);
-    fake.cpu->head_kl(&own, T(kl), T(logits), T(lse), T(ref_logits), T(ref_lse), ld, temperature, r, v);
+    OPERATION(head_kl);
+    work.kl = T(o->kl);
+    work.logits = T(o->logits);
+    work.lse = T(o->lse);
+    work.ref_logits = T(o->ref_logits);
+    work.ref_lse = T(o->ref_lse);
+    fake.cpu->head_kl(&own, &work);
 }
 
-static void fake_head_grad(const struct kctx *c, float *logits, int64_t ld, const int32_t *target, const float *lse,
-                           const float *entropy, const float *ref_logits, const float *ref_lse, const float *kl,
-                           const struct head_grad_row *coef, float temperature, int64_t r, int64_t v)
+static void fake_head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
-    RUN(c);
-    fake.cpu->head_grad(&own, T(logits), ld, T(target), T(lse), T(entropy), T(ref_logits), T(ref_lse), T(kl), T(coef), temperature,
-                        r, v);
+    OPERATION(head_grad);
+    work.logits = T(o->logits);
+    work.target = T(o->target);
+    work.lse = T(o->lse);
+    work.entropy = T(o->entropy);
+    work.ref_logits = T(o->ref_logits);
+    work.ref_lse = T(o->ref_lse);
+    work.kl = T(o->kl);
+    work.coef = T(o->coef);
+    fake.cpu->head_grad(&own, &work);
 }
 
-static void fake_sample(const struct kctx *c, int32_t *token, float *logprob, float *entropy, const float *logits, int64_t ld,
-                        const struct sample_row *rows, int64_t r, int64_t v)
+static void fake_sample(const struct kctx *c, const struct op_sample *o)
 {
-    RUN(c);
-    fake.cpu->sample(&own, T(token), T(logprob), T(entropy), T(logits), ld, T(rows), r, v);
+    OPERATION(sample);
+    work.token = T(o->token);
+    work.logprob = T(o->logprob);
+    work.entropy = T(o->entropy);
+    work.logits = T(o->logits);
+    work.rows = T(o->rows);
+    fake.cpu->sample(&own, &work);
 }
 
-static void fake_add(const struct kctx *c, float *y, const float *x, int64_t n)
+static void fake_add(const struct kctx *c, const struct op_add *o)
 {
-    RUN(c);
-    fake.cpu->add(&own, T(y), T(x), n);
+    OPERATION(add);
+    work.y = T(o->y);
+    work.x = T(o->x);
+    fake.cpu->add(&own, &work);
 }
 
-static void fake_gather_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+static void fake_gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
-    RUN(c);
-    fake.cpu->gather_rows(&own, T(y), T(x), T(rows), n, width);
+    OPERATION(gather_rows);
+    work.y = T(o->y);
+    work.x = T(o->x);
+    work.rows = T(o->rows);
+    fake.cpu->gather_rows(&own, &work);
 }
 
-static void fake_scatter_add_rows(const struct kctx *c, float *y, const float *x, const int64_t *rows, int64_t n, int64_t width)
+static void fake_scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
-    RUN(c);
-    fake.cpu->scatter_add_rows(&own, T(y), T(x), T(rows), n, width);
+    OPERATION(scatter_add_rows);
+    work.y = T(o->y);
+    work.x = T(o->x);
+    work.rows = T(o->rows);
+    fake.cpu->scatter_add_rows(&own, &work);
 }
 
-static double fake_sum_squares(const struct kctx *c, const float *x, int64_t n)
+static void fake_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
-    RUN(c) 0;
-    return fake.cpu->sum_squares(&own, T(x), n);
+    OPERATION(sum_squares);
+    H(o->out);
+    work.x = T(o->x);
+    fake.cpu->sum_squares(&own, &work);
 }
 
-static void fake_block_squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block)
+static void fake_adamw(const struct kctx *c, const struct op_adamw *o)
 {
-    RUN(c);
-    for (int64_t at = 0; at < n; at += block)
-        *(double *)(uintptr_t)H(out++) = fake.cpu->sum_squares(&own, T(x + at), n - at < block ? n - at : block);
+    OPERATION(adamw);
+    work.p = T(o->p);
+    work.m = T(o->m);
+    work.v = T(o->v);
+    work.g = T(o->g);
+    fake.cpu->adamw(&own, &work);
 }
 
-static void fake_adamw(const struct kctx *c, float *p, const float *g, float *m, float *v, int64_t n, float grad_scale, float lr,
-                       float beta1, float beta2, float eps, float decay, double correct1, double correct2)
-{
-    RUN(c);
-    fake.cpu->adamw(&own, T(p), T(g), T(m), T(v), n, grad_scale, lr, beta1, beta2, eps, decay, correct1, correct2);
-}
-
-static const struct kernels table = {
-    .name = "fake",
-    .device = 1,
-    .finish = fake_finish,
-    .alloc = fake_alloc,
-    .release = fake_release,
-    .upload = fake_upload,
-    .download = fake_download,
-    .zero = fake_zero,
-    .memory = fake_memory,
-    .reserve = fake_reserve,
-    .memory_use = fake_memory_use,
-    .packed_bytes = fake_packed_bytes,
-    .pack = fake_pack,
-    .matmul = fake_matmul,
-    .matmul_dx = fake_matmul_dx,
-    .matmul_dw = fake_matmul_dw,
-    .embed = fake_embed,
-    .embed_grad = fake_embed_grad,
-    .rmsnorm = fake_rmsnorm,
-    .rmsnorm_grad = fake_rmsnorm_grad,
-    .rope = fake_rope,
-    .kv_write = fake_kv_write,
-    .kv_copy = fake_kv_copy,
-    .attention = fake_attention,
-    .attention_grad = fake_attention_grad,
-    .swiglu = fake_swiglu,
-    .swiglu_grad = fake_swiglu_grad,
-    .head_stats = fake_head_stats,
-    .head_kl = fake_head_kl,
-    .head_grad = fake_head_grad,
-    .sample = fake_sample,
-    .add = fake_add,
-    .gather_rows = fake_gather_rows,
-    .scatter_add_rows = fake_scatter_add_rows,
-    .sum_squares = fake_sum_squares,
-    .block_squares = fake_block_squares,
-    .adamw = fake_adamw,
-};
+#define ENTRY(NAME) .NAME = fake_##NAME,
+static const struct kernels table = {.name = "fake",
+                                     .device = 1,
+                                     .finish = fake_finish,
+                                     .alloc = fake_alloc,
+                                     .release = fake_release,
+                                     .upload = fake_upload,
+                                     .download = fake_download,
+                                     .zero = fake_zero,
+                                     .memory = fake_memory,
+                                     .reserve = fake_reserve,
+                                     .memory_use = fake_memory_use,
+                                     .packed_bytes = fake_packed_bytes,
+                                     KERNEL_OPERATIONS(ENTRY)};
 
 TARE_EXPORT const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size);
 const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)

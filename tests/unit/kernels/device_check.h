@@ -5,8 +5,8 @@
  *   static void add(const struct kernels *k, const struct kctx *c)
  *   {
  *       float *y = randoms(n, 0, 1), *x = randoms(n, 0, 1), *dy = on_device(k, c, y, n * 4), *dx = on_device(k, c, x, n * 4);
- *       k->add(c, dy, dx, n);
- *       ref->add(&contexts[0], y, x, n);
+ *       KERNEL(k, c, add, .y = dy, .x = dx, .n = n);
+ *       KERNEL(ref, &contexts[0], add, .y = y, .x = x, .n = n);
  *       assert_bits("add", from_device(k, c, dy, n * 4), y, n);
  *       device_end(k, c);                                                the guards, the fault, everything freed
  *   }

@@ -132,4 +132,11 @@ static inline void each_backend(kernel_test test)
     }
 }
 
+static inline double sum_of_squares(const struct kernels *k, const struct kctx *c, const float *x, int64_t n)
+{
+    double sum = 0;
+    KERNEL(k, c, sum_squares, .out = &sum, .x = x, .n = n, .block = n);
+    return sum;
+}
+
 #endif

@@ -71,9 +71,10 @@ static void scene_make(struct scene *s, const int64_t shape[4], enum dtype dtype
     for (int i = 0; i < SEQS; i++) {
         for (int64_t j = 0; j < s->keys[i]; j++)
             rows[j] = s->begin[i] + j, slots[j] = s->blocks[i][j / KV_BLOCK] * KV_BLOCK + j % KV_BLOCK;
-        ref->kv_write(&contexts[0], s->kv, s->qkv, s->s, rows, slots, s->keys[i]);
-        dev->kv_write(ctx, s->device, s->qkv_device, s->s, to_device(rows, s->keys[i] * 8), to_device(slots, s->keys[i] * 8),
-                      s->keys[i]);
+        KERNEL(ref, &contexts[0], kv_write, .kv = s->kv, .qkv = s->qkv, .shape = s->s, .rows = rows, .slots = slots,
+               .n = s->keys[i]);
+        KERNEL(dev, ctx, kv_write, .kv = s->device, .qkv = s->qkv_device, .shape = s->s, .rows = to_device(rows, s->keys[i] * 8),
+               .slots = to_device(slots, s->keys[i] * 8), .n = s->keys[i]);
     }
 }
 
@@ -104,16 +105,18 @@ static void forward_shape(const int64_t shape[4], enum dtype dtype, double toler
     uint8_t computed[1000];
     memset(computed, 1, sizeof computed);
     for (int j = 0; j < SEQS; j++) seqs[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j]};
-    ref->attention(&contexts[0], out0, stats0, s.qkv, s.kv, s.s, seqs, SEQS);
-    dev->attention(ctx, out, stats, s.qkv_device, s.device, s.s, seqs, SEQS);
+    KERNEL(ref, &contexts[0], attention, .out = out0, .stats = stats0, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = seqs,
+           .n_seqs = SEQS);
+    KERNEL(dev, ctx, attention, .out = out, .stats = stats, .qkv = s.qkv_device, .kv = s.device, .shape = s.s, .seqs = seqs,
+           .n_seqs = SEQS);
     compare("whole sequences", &s, out, stats, out0, stats0, computed, tolerance);
     /* pieces, and the same bits as whole */
     float *cut = device_nan(n * 4);
     for (int j = 0; j < SEQS; j++)
         for (int64_t at = 0, step = 3; at < s.keys[j]; at += step, step = step * 2 + 1) {
             if (at + step > s.keys[j]) step = s.keys[j] - at;
-            dev->attention(ctx, cut, NULL, s.qkv_device, s.device, s.s, &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]},
-                           1);
+            KERNEL(dev, ctx, attention, .out = cut, .qkv = s.qkv_device, .kv = s.device, .shape = s.s,
+                   .seqs = &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]}, .n_seqs = 1);
         }
     if (s.keys[0] == 1) return;
     float *a = back(out, n * 4), *b = back(cut, n * 4);
@@ -141,8 +144,10 @@ static void decode_shape(const int64_t shape[4], enum dtype dtype, double tolera
             n++;
         }
         float *out = device_nan(SEQS * width * 4), *stats = device_nan(SEQS * s.s.heads * 8);
-        ref->attention(&contexts[0], out0, stats0, queries, s.kv, s.s, seqs, n);
-        dev->attention(ctx, out, stats, to_device(queries, SEQS * s.s.stride * 4), s.device, s.s, seqs, n);
+        KERNEL(ref, &contexts[0], attention, .out = out0, .stats = stats0, .qkv = queries, .kv = s.kv, .shape = s.s, .seqs = seqs,
+               .n_seqs = n);
+        KERNEL(dev, ctx, attention, .out = out, .stats = stats, .qkv = to_device(queries, SEQS * s.s.stride * 4), .kv = s.device,
+               .shape = s.s, .seqs = seqs, .n_seqs = n);
         float *got = back(out, SEQS * width * 4), *got_stats = back(stats, SEQS * s.s.heads * 8);
         assert_near("decoding", got, out0, n * width, tolerance);
         assert_near("decoding, statistics", got_stats, stats0, n * s.s.heads * 2, 1e-5);
@@ -198,14 +203,17 @@ static void backward_shape(const int64_t shape[4], enum dtype dtype, double tole
         const int64_t keys = g->prefix_len + g->q_len;
         for (int64_t j = 0; j < keys; j++)
             rows[j] = j < g->prefix_len ? g->prefix_begin + j : g->q_begin + j - g->prefix_len, slots[j] = j;
-        ref->kv_write(&contexts[0], (struct kv_layer){k, v}, qkv, s, rows, slots, keys);
-        ref->attention(&contexts[0], out, stats, qkv, (struct kv_layer){k, v}, s,
-                       &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, blocks}, 1);
+        KERNEL(ref, &contexts[0], kv_write, .kv = (struct kv_layer){k, v}, .qkv = qkv, .shape = s, .rows = rows, .slots = slots,
+               .n = keys);
+        KERNEL(ref, &contexts[0], attention, .out = out, .stats = stats, .qkv = qkv, .kv = (struct kv_layer){k, v}, .shape = s,
+               .seqs = &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, blocks}, .n_seqs = 1);
     }
-    ref->attention_grad(&contexts[0], d0, dout, out, stats, qkv, s, SEGS, N_SEGS, GRAD_T);
+    KERNEL(ref, &contexts[0], attention_grad, .dqkv = d0, .dout = dout, .out = out, .stats = stats, .qkv = qkv, .shape = s,
+           .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
     float *device = device_nan(n * 4);
-    dev->attention_grad(ctx, device, to_device(dout, GRAD_T * width * 4), to_device(out, GRAD_T * width * 4),
-                        to_device(stats, GRAD_T * heads * 8), to_device(qkv, n * 4), s, SEGS, N_SEGS, GRAD_T);
+    KERNEL(dev, ctx, attention_grad, .dqkv = device, .dout = to_device(dout, GRAD_T * width * 4),
+           .out = to_device(out, GRAD_T * width * 4), .stats = to_device(stats, GRAD_T * heads * 8), .qkv = to_device(qkv, n * 4),
+           .shape = s, .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
     assert_near("gradient", back(device, n * 4), d0, n, tolerance);
     device_end(dev, ctx);
 }

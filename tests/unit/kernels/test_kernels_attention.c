@@ -40,7 +40,7 @@ static void scene_write(const struct scene *s, const struct kernels *k, const st
     for (int i = 0; i < SEQS; i++) {
         for (int64_t j = 0; j < s->keys[i]; j++)
             rows[j] = s->begin[i] + j, slots[j] = s->blocks[i][j / KV_BLOCK] * KV_BLOCK + j % KV_BLOCK;
-        k->kv_write(c, s->kv, s->qkv, s->s, rows, slots, s->keys[i]);
+        KERNEL(k, c, kv_write, .kv = s->kv, .qkv = s->qkv, .shape = s->s, .rows = rows, .slots = slots, .n = s->keys[i]);
     }
 }
 
@@ -57,8 +57,9 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
               *stats0 = floats(s.rows * heads * 2, 0);
         struct attn_seq whole[SEQS];
         for (int j = 0; j < SEQS; j++) whole[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j]};
-        ref->attention(&contexts[0], out0, stats0, s.qkv, s.kv, s.s, whole, SEQS);
-        k->attention(c, out, stats, s.qkv, s.kv, s.s, whole, SEQS);
+        KERNEL(ref, &contexts[0], attention, .out = out0, .stats = stats0, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = whole,
+               .n_seqs = SEQS);
+        KERNEL(k, c, attention, .out = out, .stats = stats, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = whole, .n_seqs = SEQS);
         assert_bits(where, out, out0, n);
         assert_bits(where, stats, stats0, s.rows * heads * 2);
         /* decoding: the last rows of all sequences together, then uneven pieces of each */
@@ -69,12 +70,13 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
             for (int j = 0; j < SEQS; j++)
                 if (left < s.keys[j])
                     one[count++] = (struct attn_seq){s.begin[j] + s.keys[j] - 1 - left, 1, s.keys[j] - 1 - left, s.blocks[j]};
-            k->attention(c, out, NULL, s.qkv, s.kv, s.s, one, count);
+            KERNEL(k, c, attention, .out = out, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = one, .n_seqs = count);
         }
         for (int j = 0; j < SEQS; j++)
             for (int64_t at = 0, step = 3; at < s.keys[j] - 90; at += step, step = step * 2 + 1) {
                 if (at + step > s.keys[j] - 90) step = s.keys[j] - 90 - at;
-                k->attention(c, out, NULL, s.qkv, s.kv, s.s, &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]}, 1);
+                KERNEL(k, c, attention, .out = out, .qkv = s.qkv, .kv = s.kv, .shape = s.s,
+                       .seqs = &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]}, .n_seqs = 1);
             }
         assert_bits(where, out, out0, n);
         buffers_end();
@@ -92,8 +94,8 @@ static void cache(const struct kernels *k, const struct kctx *c, const char *whe
     assert_bits(where, key, s.kv.k, size);
     assert_bits(where, value, s.kv.v, size);
     const int32_t to[] = {0, 7}, from[] = {3, 0}; /* the second reads what the first wrote */
-    k->kv_copy(c, (struct kv_layer){key, value}, s.s, to, from, 2);
-    ref->kv_copy(&contexts[0], s.kv, s.s, to, from, 2);
+    KERNEL(k, c, kv_copy, .kv = (struct kv_layer){key, value}, .shape = s.s, .to = to, .from = from, .n = 2);
+    KERNEL(ref, &contexts[0], kv_copy, .kv = s.kv, .shape = s.s, .to = to, .from = from, .n = 2);
     assert_bits(where, key, s.kv.k, size);
     assert_bits(where, value, s.kv.v, size);
 }
@@ -125,9 +127,10 @@ static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_head
         const int64_t n = s->prefix_len + s->q_len;
         for (int64_t j = 0; j < n; j++)
             rows[j] = j < s->prefix_len ? s->prefix_begin + j : s->q_begin + j - s->prefix_len, slots[j] = j;
-        ref->kv_write(&contexts[0], (struct kv_layer){k, v}, g->qkv, g->s, rows, slots, n);
-        ref->attention(&contexts[0], g->out, g->stats, g->qkv, (struct kv_layer){k, v}, g->s,
-                       &(struct attn_seq){s->q_begin, s->q_len, s->prefix_len, blocks}, 1);
+        KERNEL(ref, &contexts[0], kv_write, .kv = (struct kv_layer){k, v}, .qkv = g->qkv, .shape = g->s, .rows = rows,
+               .slots = slots, .n = n);
+        KERNEL(ref, &contexts[0], attention, .out = g->out, .stats = g->stats, .qkv = g->qkv, .kv = (struct kv_layer){k, v},
+               .shape = g->s, .seqs = &(struct attn_seq){s->q_begin, s->q_len, s->prefix_len, blocks}, .n_seqs = 1);
     }
 }
 
@@ -138,9 +141,12 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
         grad_scene_make(&g, HEADS[i][0], HEADS[i][1], HEADS[i][2]);
         const int64_t n = GRAD_T * g.s.stride;
         float *d = floats(n, 1), *one = floats(n, 0), *d0 = floats(n, 0);
-        k->attention_grad(c, d, g.dout, g.out, g.stats, g.qkv, g.s, SEGS, N_SEGS, GRAD_T);
-        k->attention_grad(&contexts[0], one, g.dout, g.out, g.stats, g.qkv, g.s, SEGS, N_SEGS, GRAD_T);
-        ref->attention_grad(&contexts[0], d0, g.dout, g.out, g.stats, g.qkv, g.s, SEGS, N_SEGS, GRAD_T);
+        KERNEL(k, c, attention_grad, .dqkv = d, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,
+               .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
+        KERNEL(k, &contexts[0], attention_grad, .dqkv = one, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv,
+               .shape = g.s, .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
+        KERNEL(ref, &contexts[0], attention_grad, .dqkv = d0, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv,
+               .shape = g.s, .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
         assert_bits(where, d, one, n);
         /* sums of at most 290*H/J terms, each of a few roundings, in another order */
         assert_near(where, d, d0, n, 400 * 0x1p-24);

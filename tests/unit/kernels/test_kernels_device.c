@@ -18,22 +18,30 @@ static void norm(const struct kernels *k, const struct kctx *c)
             float *gx = on_device(k, c, x, 4 * n), *gw = on_device(k, c, w, 4 * width), *gy = on_device(k, c, y, 4 * n),
                   *grms = on_device(k, c, NULL, 4 * t * heads), *gdy = on_device(k, c, dy, 4 * n),
                   *gdw = on_device(k, c, dw, 4 * width);
-            k->rmsnorm(c, gy, ld, grms, gx, ld, gw, t, heads, width, 1e-5f);
-            ref->rmsnorm(&contexts[0], y, ld, rms, x, ld, w, t, heads, width, 1e-5f);
+            KERNEL(k, c, rmsnorm, .y = gy, .ld = ld, .rms = grms, .x = gx, .w = gw, .t = t, .heads = heads, .width = width,
+                   .eps = 1e-5f);
+            KERNEL(ref, &contexts[0], rmsnorm, .y = y, .ld = ld, .rms = rms, .x = x, .w = w, .t = t, .heads = heads, .width = width,
+                   .eps = 1e-5f);
             assert_near("rmsnorm", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
             assert_near("rms", from_device(k, c, grms, 4 * t * heads), rms, t * heads, ROW_TOLERANCE);
             for (int accumulate = 0; accumulate < 2; accumulate++) {
-                k->rmsnorm_grad(c, gy, ld, gdw, gdy, ld, gx, ld, gw, grms, t, heads, width, accumulate);
-                ref->rmsnorm_grad(&contexts[0], y, ld, dw, dy, ld, x, ld, w, rms, t, heads, width, accumulate);
+                KERNEL(k, c, rmsnorm_grad, .dx = gy, .ld = ld, .dw = gdw, .dy = gdy, .x = gx, .w = gw, .rms = grms, .t = t,
+                       .heads = heads, .width = width, .accumulate = accumulate);
+                KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = y, .ld = ld, .dw = dw, .dy = dy, .x = x, .w = w, .rms = rms, .t = t,
+                       .heads = heads, .width = width, .accumulate = accumulate);
                 assert_near("dx", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
                 assert_near("dw", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
             }
-            k->rmsnorm_grad(c, gdy, ld, gdw, gdy, ld, gx, ld, gw, grms, t, heads, width, 0); /* dx is dy */
-            ref->rmsnorm_grad(&contexts[0], dy, ld, dw, dy, ld, x, ld, w, rms, t, heads, width, 0);
+            KERNEL(k, c, rmsnorm_grad, .dx = gdy, .ld = ld, .dw = gdw, .dy = gdy, .x = gx, .w = gw, .rms = grms, .t = t,
+                   .heads = heads, .width = width, .accumulate = 0); /* dx is dy */
+            KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = dy, .ld = ld, .dw = dw, .dy = dy, .x = x, .w = w, .rms = rms, .t = t,
+                   .heads = heads, .width = width, .accumulate = 0);
             assert_near("dx in place", from_device(k, c, gdy, 4 * n), dy, n, ROW_TOLERANCE);
             assert_near("dw beside it", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
-            k->rmsnorm(c, gx, ld, NULL, gx, ld, gw, t, heads, width, 1e-5f); /* in place, no rms */
-            ref->rmsnorm(&contexts[0], x, ld, NULL, x, ld, w, t, heads, width, 1e-5f);
+            KERNEL(k, c, rmsnorm, .y = gx, .ld = ld, .x = gx, .w = gw, .t = t, .heads = heads, .width = width,
+                   .eps = 1e-5f); /* in place, no rms */
+            KERNEL(ref, &contexts[0], rmsnorm, .y = x, .ld = ld, .x = x, .w = w, .t = t, .heads = heads, .width = width,
+                   .eps = 1e-5f);
             assert_near("in place", from_device(k, c, gx, 4 * n), x, n, ROW_TOLERANCE);
             device_end(k, c);
         }
@@ -47,10 +55,10 @@ static void norm_alone(const struct kernels *k, const struct kctx *c)
     float *x = randoms(T * C, 0, 2), *w = randoms(C, 0, 1);
     float *gx = on_device(k, c, x, 4 * T * C), *gw = on_device(k, c, w, 4 * C), *gy = on_device(k, c, NULL, 4 * T * C),
           *one = on_device(k, c, NULL, 4 * C);
-    k->rmsnorm(c, gy, C, NULL, gx, C, gw, T, 1, C, 1e-6f);
+    KERNEL(k, c, rmsnorm, .y = gy, .ld = C, .x = gx, .w = gw, .t = T, .heads = 1, .width = C, .eps = 1e-6f);
     float *all = from_device(k, c, gy, 4 * T * C);
     for (int64_t i = 0; i < T; i++) {
-        k->rmsnorm(c, one, C, NULL, gx + i * C, C, gw, 1, 1, C, 1e-6f);
+        KERNEL(k, c, rmsnorm, .y = one, .ld = C, .x = gx + i * C, .w = gw, .t = 1, .heads = 1, .width = C, .eps = 1e-6f);
         assert_bits("a row alone", from_device(k, c, one, 4 * C), all + i * C, C);
     }
     device_end(k, c);
@@ -68,8 +76,10 @@ static void rope(const struct kernels *k, const struct kctx *c)
         float *gx = on_device(k, c, x, 4 * n), *gtable = on_device(k, c, table, 200 * dim);
         int32_t *gpos = on_device(k, c, pos, 4 * t);
         for (int inverse = 0; inverse < 2; inverse++) {
-            k->rope(c, gx, ld, gtable, gpos, t, heads, dim, inverse);
-            ref->rope(&contexts[0], x, ld, table, pos, t, heads, dim, inverse);
+            KERNEL(k, c, rope, .x = gx, .ld = ld, .table = gtable, .pos = gpos, .t = t, .n_heads = heads, .head_dim = dim,
+                   .inverse = inverse);
+            KERNEL(ref, &contexts[0], rope, .x = x, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads, .head_dim = dim,
+                   .inverse = inverse);
             assert_bits("rope", from_device(k, c, gx, 4 * n), x, n);
         }
         device_end(k, c);
@@ -87,11 +97,11 @@ static void swiglu(const struct kernels *k, const struct kctx *c)
             if (t > 1) gu[2 * f] = -300;
             float *ggu = on_device(k, c, gu, 8 * n), *gact = on_device(k, c, NULL, 4 * n), *gd = on_device(k, c, d, 4 * n),
                   *gdgu = on_device(k, c, NULL, 8 * n);
-            k->swiglu(c, gact, ggu, t, f);
-            ref->swiglu(&contexts[0], act, gu, t, f);
+            KERNEL(k, c, swiglu, .act = gact, .gu = ggu, .t = t, .f = f);
+            KERNEL(ref, &contexts[0], swiglu, .act = act, .gu = gu, .t = t, .f = f);
             assert_bits("swiglu", from_device(k, c, gact, 4 * n), act, n);
-            k->swiglu_grad(c, gdgu, gd, ggu, t, f);
-            ref->swiglu_grad(&contexts[0], dgu, d, gu, t, f);
+            KERNEL(k, c, swiglu_grad, .dgu = gdgu, .dact = gd, .gu = ggu, .t = t, .f = f);
+            KERNEL(ref, &contexts[0], swiglu_grad, .dgu = dgu, .dact = d, .gu = gu, .t = t, .f = f);
             assert_bits("swiglu_grad", from_device(k, c, gdgu, 8 * n), dgu, 2 * n);
             device_end(k, c);
         }
@@ -103,7 +113,7 @@ static void head(const struct kernels *k, const struct kctx *c)
     static const int64_t sizes[] = {1, 5, 33, 511, 513, 2049, 3000};
     for (int i = 0; i < 7; i++)
         for (int64_t r = 0; r < 12; r = r * 4 + 1) {
-            const int64_t v = sizes[i], ld = v + i % 3, n = r * ld;
+            const int64_t v = sizes[i], n = r * v;
             const float temperature = i % 2 ? 0.7f : 1.0f;
             float *z = randoms(n, 0, 15), *q = randoms(n, 0, 15), *lp = floats(r, 0), *h = floats(r, 0), *lse = floats(2 * r, 0),
                   *kl = floats(r, 0), *rl = floats(2 * r, 0);
@@ -117,15 +127,21 @@ static void head(const struct kernels *k, const struct kctx *c)
                   *grl = on_device(k, c, NULL, 8 * r);
             int32_t *gtarget = on_device(k, c, target, 4 * r);
             struct head_grad_row *gcoef = on_device(k, c, coef, (int64_t)sizeof *coef * r);
-            k->head_stats(c, glp, gh, glse, gz, ld, gtarget, temperature, r, v);
-            ref->head_stats(&contexts[0], lp, h, lse, z, ld, target, temperature, r, v);
+            KERNEL(k, c, head_stats, .logprob = glp, .entropy = gh, .lse = glse, .logits = gz, .target = gtarget,
+                   .temperature = temperature, .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_stats, .logprob = lp, .entropy = h, .lse = lse, .logits = z, .target = target,
+                   .temperature = temperature, .r = r, .v = v);
             assert_near("logprob", from_device(k, c, glp, 4 * r), lp, r, ROW_TOLERANCE);
             assert_near("lse", from_device(k, c, glse, 8 * r), lse, 2 * r, ROW_TOLERANCE);
             assert_near("entropy", from_device(k, c, gh, 4 * r), h, r, 1e-5);
-            k->head_stats(c, glp, NULL, grl, gq, ld, gtarget, temperature, r, v);
-            ref->head_stats(&contexts[0], lp, NULL, rl, q, ld, target, temperature, r, v);
-            k->head_kl(c, gkl, gz, glse, gq, grl, ld, temperature, r, v);
-            ref->head_kl(&contexts[0], kl, z, lse, q, rl, ld, temperature, r, v);
+            KERNEL(k, c, head_stats, .logprob = glp, .lse = grl, .logits = gq, .target = gtarget, .temperature = temperature,
+                   .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_stats, .logprob = lp, .lse = rl, .logits = q, .target = target,
+                   .temperature = temperature, .r = r, .v = v);
+            KERNEL(k, c, head_kl, .kl = gkl, .logits = gz, .lse = glse, .ref_logits = gq, .ref_lse = grl,
+                   .temperature = temperature, .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_kl, .kl = kl, .logits = z, .lse = lse, .ref_logits = q, .ref_lse = rl,
+                   .temperature = temperature, .r = r, .v = v);
             assert_near("kl", from_device(k, c, gkl, 4 * r), kl, r, 1e-5);
             /* given the same statistics, the gradient has ref's bits */
             k->upload(c, glse, lse, 8 * r);
@@ -133,10 +149,12 @@ static void head(const struct kernels *k, const struct kctx *c)
             k->upload(c, gh, h, 4 * r);
             k->upload(c, gkl, kl, 4 * r);
             const int exact_kl = i % 2, entropy = i % 3 > 0;
-            k->head_grad(c, gz, ld, gtarget, glse, entropy ? gh : NULL, exact_kl ? gq : NULL, exact_kl ? grl : NULL,
-                         exact_kl ? gkl : NULL, gcoef, temperature, r, v);
-            ref->head_grad(&contexts[0], z, ld, target, lse, entropy ? h : NULL, exact_kl ? q : NULL, exact_kl ? rl : NULL,
-                           exact_kl ? kl : NULL, coef, temperature, r, v);
+            KERNEL(k, c, head_grad, .logits = gz, .target = gtarget, .lse = glse, .entropy = entropy ? gh : NULL,
+                   .ref_logits = exact_kl ? gq : NULL, .ref_lse = exact_kl ? grl : NULL, .kl = exact_kl ? gkl : NULL, .coef = gcoef,
+                   .temperature = temperature, .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_grad, .logits = z, .target = target, .lse = lse, .entropy = entropy ? h : NULL,
+                   .ref_logits = exact_kl ? q : NULL, .ref_lse = exact_kl ? rl : NULL, .kl = exact_kl ? kl : NULL, .coef = coef,
+                   .temperature = temperature, .r = r, .v = v);
             assert_bits("head_grad", from_device(k, c, gz, 4 * n), z, n);
             device_end(k, c);
         }
@@ -157,19 +175,19 @@ static void rows(const struct kernels *k, const struct kctx *c)
                   *gy = on_device(k, c, NULL, 4 * n);
             int32_t *gids = on_device(k, c, ids, 4 * t);
             int64_t *gat = on_device(k, c, at, 8 * t);
-            k->embed(c, gx, gtable, gids, t, width);
-            ref->embed(&contexts[0], x, table, ids, t, width);
+            KERNEL(k, c, embed, .x = gx, .table = gtable, .ids = gids, .t = t, .width = width);
+            KERNEL(ref, &contexts[0], embed, .x = x, .table = table, .ids = ids, .t = t, .width = width);
             assert_bits("embed", from_device(k, c, gx, 4 * n), x, n);
-            k->gather_rows(c, gy, gtable, gat, t, width);
+            KERNEL(k, c, gather_rows, .y = gy, .x = gtable, .rows = gat, .n = t, .width = width);
             assert_bits("gather_rows", from_device(k, c, gy, 4 * n), x, n);
-            k->embed_grad(c, gtable, gx, gids, t, width);
-            ref->embed_grad(&contexts[0], table, x, ids, t, width);
+            KERNEL(k, c, embed_grad, .dtable = gtable, .dx = gx, .ids = gids, .t = t, .width = width);
+            KERNEL(ref, &contexts[0], embed_grad, .dtable = table, .dx = x, .ids = ids, .t = t, .width = width);
             assert_bits("embed_grad", from_device(k, c, gtable, 80 * width), table, 20 * width);
-            k->scatter_add_rows(c, gtable, gx, gat, t, width);
-            ref->scatter_add_rows(&contexts[0], table, x, at, t, width);
+            KERNEL(k, c, scatter_add_rows, .y = gtable, .x = gx, .rows = gat, .n = t, .width = width);
+            KERNEL(ref, &contexts[0], scatter_add_rows, .y = table, .x = x, .rows = at, .n = t, .width = width);
             assert_bits("scatter_add_rows", from_device(k, c, gtable, 80 * width), table, 20 * width);
-            k->add(c, gx, gy, n);
-            ref->add(&contexts[0], x, x, n);
+            KERNEL(k, c, add, .y = gx, .x = gy, .n = n);
+            KERNEL(ref, &contexts[0], add, .y = x, .x = x, .n = n);
             assert_bits("add", from_device(k, c, gx, 4 * n), x, n);
             k->zero(c, gx, 4 * n);
             memset(x, 0, (size_t)n * sizeof *x);
@@ -188,19 +206,21 @@ static void optimizer(const struct kernels *k, const struct kctx *c)
         for (int64_t j = 0; j < n; j++) v[j] = g[j] * g[j];
         float *gp = on_device(k, c, p, 4 * n), *gg = on_device(k, c, g, 4 * n), *gm = on_device(k, c, m, 4 * n),
               *gv = on_device(k, c, v, 4 * n);
-        const double sum = k->sum_squares(c, gg, n), expected = ref->sum_squares(&contexts[0], g, n);
+        const double sum = sum_of_squares(k, c, gg, n), expected = sum_of_squares(ref, &contexts[0], g, n);
         assert_memory_equal(&sum, &expected, sizeof sum);
-        for (int64_t block = 3; block < 2 * n && k->block_squares; block = block * 40 + 1) {
+        for (int64_t block = 3; block < 2 * n; block = block * 40 + 1) {
             static double sums[20003];
-            k->block_squares(c, sums, gg, n, block);
+            KERNEL(k, c, sum_squares, .out = sums, .x = gg, .n = n, .block = block);
             for (int64_t j = 0; j * block < n; j++) {
                 const int64_t left = n - j * block;
-                const double want = ref->sum_squares(&contexts[0], g + j * block, left < block ? left : block);
+                const double want = sum_of_squares(ref, &contexts[0], g + j * block, left < block ? left : block);
                 assert_memory_equal(&sums[j], &want, sizeof want);
             }
         }
-        k->adamw(c, gp, gg, gm, gv, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
-        ref->adamw(&contexts[0], p, g, m, v, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
+        KERNEL(k, c, adamw, .p = gp, .g = gg, .m = gm, .v = gv, .n = n, .grad_scale = 0.3f, .lr = 1e-3f, .beta1 = 0.9f,
+               .beta2 = 0.95f, .eps = 1e-8f, .decay = 0.1f, .correct1 = 0.271, .correct2 = 0.142625);
+        KERNEL(ref, &contexts[0], adamw, .p = p, .g = g, .m = m, .v = v, .n = n, .grad_scale = 0.3f, .lr = 1e-3f, .beta1 = 0.9f,
+               .beta2 = 0.95f, .eps = 1e-8f, .decay = 0.1f, .correct1 = 0.271, .correct2 = 0.142625);
         assert_bits("p", from_device(k, c, gp, 4 * n), p, n);
         assert_bits("m", from_device(k, c, gm, 4 * n), m, n);
         assert_bits("v", from_device(k, c, gv, 4 * n), v, n);
@@ -233,9 +253,10 @@ static void cache(const struct kernels *k, const struct kctx *c)
         assert_non_null(zero);
         const struct kv_layer kv = {.k = on_device(k, c, zero, bytes), .v = on_device(k, c, zero, bytes)};
         free(zero);
-        k->kv_write(c, kv, on_device(k, c, qkv, 4 * T * STRIDE), s, on_device(k, c, at, sizeof at),
-                    on_device(k, c, slots, sizeof slots), T);
-        k->kv_copy(c, kv, s, on_device(k, c, to, sizeof to), on_device(k, c, from, sizeof from), 2);
+        KERNEL(k, c, kv_write, .kv = kv, .qkv = on_device(k, c, qkv, 4 * T * STRIDE), .shape = s,
+               .rows = on_device(k, c, at, sizeof at), .slots = on_device(k, c, slots, sizeof slots), .n = T);
+        KERNEL(k, c, kv_copy, .kv = kv, .shape = s, .to = on_device(k, c, to, sizeof to),
+               .from = on_device(k, c, from, sizeof from), .n = 2);
         for (int v = 0; v < 2; v++) {
             const float *got = from_device(k, c, v ? kv.v : kv.k, bytes);
             const uint16_t *half = (const uint16_t *)(const void *)got;
@@ -277,8 +298,10 @@ static void sample(const struct kernels *k, const struct kctx *c)
         float *gz = on_device(k, c, z, 4 * n), *glp = on_device(k, c, NULL, 4 * ROWS), *gh = on_device(k, c, NULL, 4 * ROWS);
         int32_t *gtoken = on_device(k, c, NULL, 4 * ROWS);
         struct sample_row *grows = on_device(k, c, rows, sizeof rows);
-        k->sample(c, gtoken, glp, gh, gz, ld, grows, ROWS, v);
-        ref->sample(&contexts[0], token, lp, h, z, ld, rows, ROWS, v);
+        KERNEL(k, c, sample, .token = gtoken, .logprob = glp, .entropy = gh, .logits = gz, .ld = ld, .rows = grows, .r = ROWS,
+               .v = v);
+        KERNEL(ref, &contexts[0], sample, .token = token, .logprob = lp, .entropy = h, .logits = z, .ld = ld, .rows = rows,
+               .r = ROWS, .v = v);
         const float *got = from_device(k, c, gtoken, sizeof token);
         int32_t chosen[ROWS];
         memcpy(chosen, got, sizeof chosen);
@@ -294,8 +317,10 @@ static void sample(const struct kernels *k, const struct kctx *c)
                 fail_msg("vocabulary %lld, row %d: logprob %g, not %g; entropy %g, not %g", (long long)v, j, (double)glp_host[j],
                          (double)lp[j], (double)gh_host[j], (double)h[j]);
         }
-        k->sample(c, gtoken, glp, NULL, gz + 3 * ld, 0, grows, 5, v); /* several draws from one row of logits */
-        ref->sample(&contexts[0], token, lp, NULL, z + 3 * ld, 0, rows, 5, v);
+        KERNEL(k, c, sample, .token = gtoken, .logprob = glp, .logits = gz + 3 * ld, .ld = 0, .rows = grows, .r = 5,
+               .v = v); /* several draws from one row of logits */
+        KERNEL(ref, &contexts[0], sample, .token = token, .logprob = lp, .logits = z + 3 * ld, .ld = 0, .rows = rows, .r = 5,
+               .v = v);
         assert_memory_equal(from_device(k, c, gtoken, 20), token, 20);
         device_end(k, c);
     }

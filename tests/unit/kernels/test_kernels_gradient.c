@@ -40,7 +40,8 @@ struct product {
 static double product_loss(void *arg)
 {
     struct product *p = arg;
-    ref->matmul(C, p->y, N, p->x, p->w, p->bias, NULL, T, N, K, DTYPE_F32); /* ref packs nothing */
+    KERNEL(ref, C, matmul, .y = p->y, .x = p->x, .packed = p->w, .bias = p->bias, .t = T, .n = N, .k = K,
+           .dtype = DTYPE_F32); /* ref packs nothing */
     return dot(p->y, p->r, T * N);
 }
 
@@ -51,8 +52,8 @@ static void test_product(void **state)
     float *dx = floats(T * K, 0), *dw = floats(N * K, 0), *db = floats(N, 0);
     memset(dw, 0, N * K * sizeof *dw);
     memset(db, 0, N * sizeof *db);
-    ref->matmul_dx(C, dx, p.r, p.w, T, N, K, 0, DTYPE_F32);
-    ref->matmul_dw(C, dw, db, p.r, p.x, T, N, K, DTYPE_F32);
+    KERNEL(ref, C, matmul_dx, .dx = dx, .dy = p.r, .w = p.w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
+    KERNEL(ref, C, matmul_dw, .dw = dw, .dbias = db, .dy = p.r, .x = p.x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     assert_gradient("dx", product_loss, &p, p.x, dx, T * K, 1e-3);
     assert_gradient("dw", product_loss, &p, p.w, dw, N * K, 1e-3);
     assert_gradient("dbias", product_loss, &p, p.bias, db, N, 1e-3);
@@ -67,7 +68,8 @@ struct norm {
 static double norm_loss(void *arg)
 {
     struct norm *p = arg;
-    ref->rmsnorm(C, p->y, LD, p->rms, p->x, LD, p->w, T, HEADS, WIDTH, 1e-5f);
+    KERNEL(ref, C, rmsnorm, .y = p->y, .ld = LD, .rms = p->rms, .x = p->x, .w = p->w, .t = T, .heads = HEADS, .width = WIDTH,
+           .eps = 1e-5f);
     return dot(p->y, p->r, T * LD);
 }
 
@@ -78,7 +80,8 @@ static void test_norm(void **state)
     float *dx = floats(T * LD, 0), *dw = floats(WIDTH, 0);
     memset(dw, 0, WIDTH * sizeof *dw);
     norm_loss(&p);
-    ref->rmsnorm_grad(C, dx, LD, dw, p.r, LD, p.x, LD, p.w, p.rms, T, HEADS, WIDTH, 0);
+    KERNEL(ref, C, rmsnorm_grad, .dx = dx, .ld = LD, .dw = dw, .dy = p.r, .x = p.x, .w = p.w, .rms = p.rms, .t = T, .heads = HEADS,
+           .width = WIDTH, .accumulate = 0);
     assert_gradient("dx", norm_loss, &p, p.x, dx, T * LD, 1e-3);
     assert_gradient("dw", norm_loss, &p, p.w, dw, WIDTH, 1e-3);
     buffers_end();
@@ -92,7 +95,7 @@ struct gated {
 static double gated_loss(void *arg)
 {
     struct gated *p = arg;
-    ref->swiglu(C, p->act, p->gu, T, F);
+    KERNEL(ref, C, swiglu, .act = p->act, .gu = p->gu, .t = T, .f = F);
     return dot(p->act, p->r, T * F);
 }
 
@@ -101,7 +104,7 @@ static void test_gated(void **state)
     (void)state;
     struct gated p = {randoms(T * 2 * F, 0, 4), floats(T * F, 0), randoms(T * F, 0, 1)};
     float *d = floats(T * 2 * F, 0);
-    ref->swiglu_grad(C, d, p.r, p.gu, T, F);
+    KERNEL(ref, C, swiglu_grad, .dgu = d, .dact = p.r, .gu = p.gu, .t = T, .f = F);
     assert_gradient("dgu", gated_loss, &p, p.gu, d, T * 2 * F, 1e-3);
     buffers_end();
 }
@@ -114,8 +117,8 @@ static void test_rope(void **state)
     float *x = randoms(T * RLD, 0, 1), *y = randoms(T * RLD, 0, 1), *rx = copied(x, T * RLD, 0), *ry = copied(y, T * RLD, 0),
           *table = randoms(10 * D, 0, 1);
     const int32_t pos[T] = {0, 3, 9, 4};
-    ref->rope(C, rx, RLD, table, pos, T, NH, D, 0);
-    ref->rope(C, ry, RLD, table, pos, T, NH, D, 1);
+    KERNEL(ref, C, rope, .x = rx, .ld = RLD, .table = table, .pos = pos, .t = T, .n_heads = NH, .head_dim = D, .inverse = 0);
+    KERNEL(ref, C, rope, .x = ry, .ld = RLD, .table = table, .pos = pos, .t = T, .n_heads = NH, .head_dim = D, .inverse = 1);
     assert_true(fabs(dot(rx, y, T * RLD) - dot(x, ry, T * RLD)) < 1e-5);
     buffers_end();
 }
@@ -131,9 +134,12 @@ static double head_loss(void *arg)
 {
     struct head *p = arg;
     double sum = 0;
-    ref->head_stats(C, p->lp, p->h, p->lse, p->z, V, p->target, 0.7f, R, V);
-    ref->head_stats(C, p->rlp, NULL, p->rlse, p->q, V, p->target, 0.7f, R, V);
-    ref->head_kl(C, p->kl, p->z, p->lse, p->q, p->rlse, V, 0.7f, R, V);
+    KERNEL(ref, C, head_stats, .logprob = p->lp, .entropy = p->h, .lse = p->lse, .logits = p->z, .target = p->target,
+           .temperature = 0.7f, .r = R, .v = V);
+    KERNEL(ref, C, head_stats, .logprob = p->rlp, .lse = p->rlse, .logits = p->q, .target = p->target, .temperature = 0.7f, .r = R,
+           .v = V);
+    KERNEL(ref, C, head_kl, .kl = p->kl, .logits = p->z, .lse = p->lse, .ref_logits = p->q, .ref_lse = p->rlse, .temperature = 0.7f,
+           .r = R, .v = V);
     for (int i = 0; i < R; i++)
         sum += (double)p->coef[i].logprob * (double)p->lp[i] + (double)p->coef[i].entropy * (double)p->h[i] +
                (double)p->coef[i].kl * (double)p->kl[i];
@@ -155,7 +161,8 @@ static void test_head(void **state)
                      {4, 20, 0}};
     head_loss(&p);
     float *d = copied(p.z, R * V, 0);
-    ref->head_grad(C, d, V, p.target, p.lse, p.h, p.q, p.rlse, p.kl, p.coef, 0.7f, R, V);
+    KERNEL(ref, C, head_grad, .logits = d, .target = p.target, .lse = p.lse, .entropy = p.h, .ref_logits = p.q, .ref_lse = p.rlse,
+           .kl = p.kl, .coef = p.coef, .temperature = 0.7f, .r = R, .v = V);
     assert_gradient("dlogits", head_loss, &p, p.z, d, R * V, 2e-3);
     buffers_end();
 }
@@ -176,9 +183,10 @@ static double attn_loss(void *arg)
         int64_t rows[ROWS], slots[ROWS];
         for (int64_t j = 0; j < g->prefix_len + g->q_len; j++)
             rows[j] = j < g->prefix_len ? j : g->q_begin + j - g->prefix_len, slots[j] = j;
-        ref->kv_write(C, (struct kv_layer){p->k, p->v}, p->qkv, p->s, rows, slots, g->prefix_len + g->q_len);
-        ref->attention(C, p->out, p->stats, p->qkv, (struct kv_layer){p->k, p->v}, p->s,
-                       &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, &block}, 1);
+        KERNEL(ref, C, kv_write, .kv = (struct kv_layer){p->k, p->v}, .qkv = p->qkv, .shape = p->s, .rows = rows, .slots = slots,
+               .n = g->prefix_len + g->q_len);
+        KERNEL(ref, C, attention, .out = p->out, .stats = p->stats, .qkv = p->qkv, .kv = (struct kv_layer){p->k, p->v},
+               .shape = p->s, .seqs = &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, &block}, .n_seqs = 1);
     }
     return dot(p->out, p->r, ROWS * AH * D);
 }
@@ -191,7 +199,8 @@ static void test_attention(void **state)
         randoms(ROWS * AH * D, 0, 1),         floats(AJ * D * KV_BLOCK, 0), floats(AJ * D * KV_BLOCK, 0)};
     float *d = floats(ROWS * STRIDE, 0);
     attn_loss(&p);
-    ref->attention_grad(C, d, p.r, p.out, p.stats, p.qkv, p.s, SEGS, 4, ROWS);
+    KERNEL(ref, C, attention_grad, .dqkv = d, .dout = p.r, .out = p.out, .stats = p.stats, .qkv = p.qkv, .shape = p.s, .segs = SEGS,
+           .n_segs = 4, .t = ROWS);
     assert_gradient("dqkv", attn_loss, &p, p.qkv, d, ROWS * STRIDE, 1e-3);
     buffers_end();
 }

@@ -13,26 +13,29 @@ static void *packed(const struct kernels *k, const struct kctx *c, const float *
     const int64_t bytes = k->packed_bytes(n, inner, dtype);
     assert_true(bytes >= 0 && bytes % 2 == 0);
     float *p = floats((bytes + 3) / 4, 0);
-    k->pack(c, p, w, n, inner, dtype);
+    KERNEL(k, c, pack, .packed = p, .w = w, .n = n, .k = inner, .dtype = dtype);
     return p;
 }
 
-static void forward(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype,
-                    int64_t pad)
+static void forward(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype)
 {
-    const int64_t t = shape[0], n = shape[1], inner = shape[2], ldy = n + pad;
-    float *x = randoms(t * inner, 1, 1), *w = randoms(n * inner, 0, 1), *bias = randoms(n, 3, 1), *start = randoms(t * ldy, 0, 1);
+    const int64_t t = shape[0], n = shape[1], inner = shape[2];
+    float *x = randoms(t * inner, 1, 1), *w = randoms(n * inner, 0, 1), *bias = randoms(n, 3, 1), *start = randoms(t * n, 0, 1);
     void *p = packed(k, c, w, n, inner, dtype), *expected_p = packed(ref, &contexts[0], w, n, inner, dtype);
     for (int mode = 0; mode < 4; mode++) { /* bias, residual, residual in place */
-        float *y = copied(start, t * ldy, 1), *expected = copied(start, t * ldy, 0);
+        float *y = copied(start, t * n, 1), *expected = copied(start, t * n, 0);
         const float *b = mode & 1 ? bias : NULL;
-        k->matmul(c, y, ldy, x, p, b, mode == 2 ? start : mode == 3 ? y : NULL, t, n, inner, dtype);
-        ref->matmul(&contexts[0], expected, ldy, x, expected_p, b,
-                    mode == 2   ? start
-                    : mode == 3 ? expected
-                                : NULL,
-                    t, n, inner, dtype);
-        assert_bits(where, y, expected, t * ldy); /* the padding between rows stays too */
+        KERNEL(k, c, matmul, .y = y, .x = x, .packed = p, .bias = b,
+               .residual = mode == 2   ? start
+                           : mode == 3 ? y
+                                       : NULL,
+               .t = t, .n = n, .k = inner, .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul, .y = expected, .x = x, .packed = expected_p, .bias = b,
+               .residual = mode == 2   ? start
+                           : mode == 3 ? expected
+                                       : NULL,
+               .t = t, .n = n, .k = inner, .dtype = dtype);
+        assert_bits(where, y, expected, t * n);
     }
     buffers_end();
 }
@@ -43,23 +46,30 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
     float *x = randoms(t * inner, 1, 1), *w = randoms(n * inner, 2, 1), *dy = randoms(t * n, 3, 1);
     float *dx = randoms(t * inner, 0, 1), *dw = randoms(n * inner, 1, 1), *db = randoms(n, 1, 1);
     float *dx0 = copied(dx, t * inner, 0), *dw0 = copied(dw, n * inner, 0), *db0 = copied(db, n, 0);
-    for (int accumulate = 1; accumulate >= 0; accumulate--) {
-        k->matmul_dx(c, dx, dy, w, t, n, inner, accumulate, dtype);
-        ref->matmul_dx(&contexts[0], dx0, dy, w, t, n, inner, accumulate, dtype);
+    for (int with_bias = 1; with_bias >= 0; with_bias--) {
+        KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype);
         assert_bits(where, dx, dx0, t * inner);
-        k->matmul_dw(c, dw, accumulate ? db : NULL, dy, x, t, n, inner, dtype);
-        ref->matmul_dw(&contexts[0], dw0, accumulate ? db0 : NULL, dy, x, t, n, inner, dtype);
+        KERNEL(k, c, matmul_dw, .dw = dw, .dbias = with_bias ? db : NULL, .dy = dy, .x = x, .t = t, .n = n, .k = inner,
+               .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul_dw, .dw = dw0, .dbias = with_bias ? db0 : NULL, .dy = dy, .x = x, .t = t, .n = n,
+               .k = inner, .dtype = dtype);
         assert_bits(where, dw, dw0, n * inner);
         assert_bits(where, db, db0, n);
         if (!k->matmul_dw_apart) continue;
         float *alone = floats(n * inner, 0);
         memset(alone, 0, (size_t)(n * inner) * sizeof *alone);
-        k->matmul_dw(c, alone, NULL, dy, x, t, n, inner, dtype);
-        k->add(c, dw0, alone, n * inner);
-        k->matmul_dw_apart(c, dw, accumulate ? db : NULL, dy, x, t, n, inner, dtype);
+        KERNEL(k, c, matmul_dw, .dw = alone, .dy = dy, .x = x, .t = t, .n = n, .k = inner, .dtype = dtype);
+        KERNEL(k, c, add, .y = dw0, .x = alone, .n = n * inner);
+        k->matmul_dw_apart(
+            c, &(struct op_matmul_dw){
+                   .dw = dw, .dbias = with_bias ? db : NULL, .dy = dy, .x = x, .t = t, .n = n, .k = inner, .dtype = dtype});
         assert_bits(where, dw, dw0, n * inner);
-        ref->matmul_dw_apart(&contexts[0], dw0, accumulate ? db0 : NULL, dy, x, t, n, inner, dtype);
-        k->matmul_dw_apart(c, dw, NULL, dy, x, t, n, inner, dtype);
+        ref->matmul_dw_apart(
+            &contexts[0],
+            &(struct op_matmul_dw){
+                .dw = dw0, .dbias = with_bias ? db0 : NULL, .dy = dy, .x = x, .t = t, .n = n, .k = inner, .dtype = dtype});
+        k->matmul_dw_apart(c, &(struct op_matmul_dw){.dw = dw, .dy = dy, .x = x, .t = t, .n = n, .k = inner, .dtype = dtype});
         assert_bits(where, dw, dw0, n * inner);
         assert_bits(where, db, db0, n);
     }
@@ -70,7 +80,7 @@ static void products(const struct kernels *k, const struct kctx *c, const char *
 {
     for (int i = 0; i < N_SHAPES; i++)
         for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
-            forward(k, c, where, SHAPES[i], (enum dtype)dtype, i % 3 * 5);
+            forward(k, c, where, SHAPES[i], (enum dtype)dtype);
             backward(k, c, where, SHAPES[i], (enum dtype)dtype);
         }
 }
@@ -90,7 +100,7 @@ static void blocks(const struct kernels *k, const struct kctx *c, const char *wh
         caches_pretend(&sizes[i]);
         for (int j = 0; j < 3; j++)
             for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
-                forward(k, c, where, shapes[j], (enum dtype)dtype, 3);
+                forward(k, c, where, shapes[j], (enum dtype)dtype);
                 backward(k, c, where, shapes[j], (enum dtype)dtype);
             }
     }
@@ -118,10 +128,11 @@ static void invariance(const struct kernels *k, const struct kctx *c, const char
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
         float *x = randoms(MOST * K, 0, 1), *w = randoms(N * K, 0, 1), *all = floats(MOST * N, 0), *some = floats(MOST * N, 0);
         void *p = packed(k, c, w, N, K, (enum dtype)dtype);
-        k->matmul(c, all, N, x, p, NULL, NULL, MOST, N, K, (enum dtype)dtype);
+        KERNEL(k, c, matmul, .y = all, .x = x, .packed = p, .t = MOST, .n = N, .k = K, .dtype = (enum dtype)dtype);
         for (int i = 0; i < 8; i++) {
             const int64_t first = (MOST - rows[i]) / 2;
-            k->matmul(c, some, N, x + first * K, p, NULL, NULL, rows[i], N, K, (enum dtype)dtype);
+            KERNEL(k, c, matmul, .y = some, .x = x + first * K, .packed = p, .t = rows[i], .n = N, .k = K,
+                   .dtype = (enum dtype)dtype);
             assert_bits(where, some, all + first * N, rows[i] * N);
         }
         buffers_end();
@@ -142,15 +153,16 @@ static void large(const struct kernels *k, const struct kctx *c, const char *whe
     float *w = randoms((int64_t)N * K, 0, 1), *dy = randoms((int64_t)T * N, 0, 1), *x = randoms(T * K, 0, 1);
     float *dx = floats(T * K, 0), *dx0 = floats(T * K, 0), *dw = randoms((int64_t)N * K, 0, 1),
           *dw0 = copied(dw, (int64_t)N * K, 0);
-    k->matmul_dx(c, dx, dy, w, T, N, K, 0, DTYPE_F32);
-    ref->matmul_dx(&contexts[0], dx0, dy, w, T, N, K, 0, DTYPE_F32);
+    KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
+    KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     assert_bits(where, dx, dx0, T * K);
-    k->matmul_dw(c, dw, NULL, dy, x, T, N, K, DTYPE_F32);
-    ref->matmul_dw(&contexts[0], dw0, NULL, dy, x, T, N, K, DTYPE_F32);
+    KERNEL(k, c, matmul_dw, .dw = dw, .dy = dy, .x = x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
+    KERNEL(ref, &contexts[0], matmul_dw, .dw = dw0, .dy = dy, .x = x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     assert_bits(where, dw, dw0, (int64_t)N * K);
     float *wide = randoms((int64_t)K * N, 0, 1), *wide0 = copied(wide, (int64_t)K * N, 0);
-    k->matmul_dw_apart(c, wide, NULL, x, dy, T, K, N, DTYPE_F32);
-    ref->matmul_dw_apart(&contexts[0], wide0, NULL, x, dy, T, K, N, DTYPE_F32);
+    k->matmul_dw_apart(c, &(struct op_matmul_dw){.dw = wide, .dy = x, .x = dy, .t = T, .n = K, .k = N, .dtype = DTYPE_F32});
+    ref->matmul_dw_apart(&contexts[0],
+                         &(struct op_matmul_dw){.dw = wide0, .dy = x, .x = dy, .t = T, .n = K, .k = N, .dtype = DTYPE_F32});
     assert_bits(where, wide, wide0, (int64_t)K * N);
 }
 
@@ -167,7 +179,7 @@ static void test_ref_product_is_right(void **state)
     enum { T = 3, N = 5, K = 400 };
     float *x = randoms(T * K, 0, 1), *w = randoms(N * K, 0, 1), *y = floats(T * N, 0);
     void *p = packed(ref, &contexts[0], w, N, K, DTYPE_F32);
-    ref->matmul(&contexts[0], y, N, x, p, NULL, NULL, T, N, K, DTYPE_F32);
+    KERNEL(ref, &contexts[0], matmul, .y = y, .x = x, .packed = p, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     for (int i = 0; i < T; i++)
         for (int j = 0; j < N; j++) {
             double sum = 0, size = 0;
@@ -187,9 +199,10 @@ static void test_no_growth(void **state)
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     float *x = randoms(T * K, 0, 1), *w = randoms(N * K, 0, 1), *y = floats(T * N, 0);
     void *p = packed(k, &contexts[1], w, N, K, DTYPE_F32);
-    k->matmul(&contexts[1], y, N, x, p, NULL, y, T, N, K, DTYPE_F32);
+    KERNEL(k, &contexts[1], matmul, .y = y, .x = x, .packed = p, .residual = y, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     const int64_t grown = arenas[1].grown;
-    for (int i = 0; i < 10; i++) k->matmul(&contexts[1], y, N, x, p, NULL, y, T, N, K, DTYPE_F32);
+    for (int i = 0; i < 10; i++)
+        KERNEL(k, &contexts[1], matmul, .y = y, .x = x, .packed = p, .residual = y, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     assert_int_equal(arenas[1].grown, grown);
     assert_int_equal(arenas[1].used, 0);
     buffers_end();

@@ -12,17 +12,22 @@ static void norm(const struct kernels *k, const struct kctx *c, const char *wher
             float *x = randoms(n, 1, 3), *w = randoms(width, 2, 1), *y = randoms(n, 3, 1), *y0 = copied(y, n, 0),
                   *rms = floats(t * heads, 1), *rms0 = floats(t * heads, 0), *dy = randoms(n, 0, 1), *dw = randoms(width, 0, 1),
                   *dw0 = copied(dw, width, 0);
-            k->rmsnorm(c, y, ld, rms, x, ld, w, t, heads, width, 1e-5f);
-            ref->rmsnorm(&contexts[0], y0, ld, rms0, x, ld, w, t, heads, width, 1e-5f);
+            KERNEL(k, c, rmsnorm, .y = y, .ld = ld, .rms = rms, .x = x, .w = w, .t = t, .heads = heads, .width = width,
+                   .eps = 1e-5f);
+            KERNEL(ref, &contexts[0], rmsnorm, .y = y0, .ld = ld, .rms = rms0, .x = x, .w = w, .t = t, .heads = heads,
+                   .width = width, .eps = 1e-5f);
             assert_bits(where, y, y0, n);
             assert_bits(where, rms, rms0, t * heads);
             for (int accumulate = 0; accumulate < 2; accumulate++) {
-                k->rmsnorm_grad(c, y, ld, dw, dy, ld, x, ld, w, rms, t, heads, width, accumulate);
-                ref->rmsnorm_grad(&contexts[0], y0, ld, dw0, dy, ld, x, ld, w, rms0, t, heads, width, accumulate);
+                KERNEL(k, c, rmsnorm_grad, .dx = y, .ld = ld, .dw = dw, .dy = dy, .x = x, .w = w, .rms = rms, .t = t,
+                       .heads = heads, .width = width, .accumulate = accumulate);
+                KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = y0, .ld = ld, .dw = dw0, .dy = dy, .x = x, .w = w, .rms = rms0,
+                       .t = t, .heads = heads, .width = width, .accumulate = accumulate);
                 assert_bits(where, y, y0, n);
                 assert_bits(where, dw, dw0, width);
             }
-            k->rmsnorm(c, x, ld, NULL, x, ld, w, t, heads, width, 1e-5f); /* in place, no rms */
+            KERNEL(k, c, rmsnorm, .y = x, .ld = ld, .x = x, .w = w, .t = t, .heads = heads, .width = width,
+                   .eps = 1e-5f); /* in place, no rms */
             buffers_end();
         }
 }
@@ -36,8 +41,10 @@ static void rope(const struct kernels *k, const struct kctx *c, const char *wher
         int32_t pos[64];
         for (int64_t j = 0; j < t; j++) pos[j] = (int32_t)(j * 7 % 50);
         for (int inverse = 0; inverse < 2; inverse++) {
-            k->rope(c, x, ld, table, pos, t, heads, dim, inverse);
-            ref->rope(&contexts[0], x0, ld, table, pos, t, heads, dim, inverse);
+            KERNEL(k, c, rope, .x = x, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads, .head_dim = dim,
+                   .inverse = inverse);
+            KERNEL(ref, &contexts[0], rope, .x = x0, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads,
+                   .head_dim = dim, .inverse = inverse);
             assert_bits(where, x, x0, t * ld);
         }
         buffers_end();
@@ -53,11 +60,11 @@ static void swiglu(const struct kernels *k, const struct kctx *c, const char *wh
                   *dgu = floats(t * 2 * f, 1), *dgu0 = floats(t * 2 * f, 0);
             if (t) gu[0] = -0.0f, gu[t * 2 * f - 1] = 300;
             if (t > 1) gu[2 * f] = -300;
-            k->swiglu(c, act, gu, t, f);
-            ref->swiglu(&contexts[0], act0, gu, t, f);
+            KERNEL(k, c, swiglu, .act = act, .gu = gu, .t = t, .f = f);
+            KERNEL(ref, &contexts[0], swiglu, .act = act0, .gu = gu, .t = t, .f = f);
             assert_bits(where, act, act0, t * f);
-            k->swiglu_grad(c, dgu, d, gu, t, f);
-            ref->swiglu_grad(&contexts[0], dgu0, d, gu, t, f);
+            KERNEL(k, c, swiglu_grad, .dgu = dgu, .dact = d, .gu = gu, .t = t, .f = f);
+            KERNEL(ref, &contexts[0], swiglu_grad, .dgu = dgu0, .dact = d, .gu = gu, .t = t, .f = f);
             assert_bits(where, dgu, dgu0, t * 2 * f);
             buffers_end();
         }
@@ -68,9 +75,9 @@ static void head(const struct kernels *k, const struct kctx *c, const char *wher
     static const int64_t sizes[] = {1, 5, 16, 17, 63, 64, 65, 1023, 1024, 1025, 3000};
     for (int i = 0; i < 11; i++)
         for (int64_t r = 0; r < 20; r = r * 4 + 1) {
-            const int64_t v = sizes[i], ld = v + i % 3;
+            const int64_t v = sizes[i];
             const float temperature = i % 2 ? 0.7f : 1.0f;
-            float *z = randoms(r * ld, 1, 15), *q = randoms(r * ld, 0, 15), *lp = floats(r, 1), *h = floats(r, 2),
+            float *z = randoms(r * v, 1, 15), *q = randoms(r * v, 0, 15), *lp = floats(r, 1), *h = floats(r, 2),
                   *lse = floats(2 * r, 0), *kl = floats(r, 1);
             float *lp0 = floats(r, 0), *h0 = floats(r, 0), *lse0 = floats(2 * r, 0), *kl0 = floats(r, 0), *rl = floats(2 * r, 0),
                   *z0;
@@ -79,20 +86,27 @@ static void head(const struct kernels *k, const struct kctx *c, const char *wher
             for (int64_t j = 0; j < r; j++)
                 target[j] = (int32_t)(j * 13 % v), coef[j] = (struct head_grad_row){0.5f - (float)j, 0.01f, 0.3f};
             if (r && v > 4) z[2] = -INFINITY, z[3] = -500;
-            k->head_stats(c, lp, h, lse, z, ld, target, temperature, r, v);
-            ref->head_stats(&contexts[0], lp0, h0, lse0, z, ld, target, temperature, r, v);
+            KERNEL(k, c, head_stats, .logprob = lp, .entropy = h, .lse = lse, .logits = z, .target = target,
+                   .temperature = temperature, .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_stats, .logprob = lp0, .entropy = h0, .lse = lse0, .logits = z, .target = target,
+                   .temperature = temperature, .r = r, .v = v);
             assert_bits(where, lp, lp0, r);
             assert_bits(where, h, h0, r);
             assert_bits(where, lse, lse0, 2 * r);
-            k->head_stats(c, lp, NULL, rl, q, ld, target, temperature, r, v);
-            k->head_kl(c, kl, z, lse, q, rl, ld, temperature, r, v);
-            ref->head_kl(&contexts[0], kl0, z, lse, q, rl, ld, temperature, r, v);
+            KERNEL(k, c, head_stats, .logprob = lp, .lse = rl, .logits = q, .target = target, .temperature = temperature, .r = r,
+                   .v = v);
+            KERNEL(k, c, head_kl, .kl = kl, .logits = z, .lse = lse, .ref_logits = q, .ref_lse = rl, .temperature = temperature,
+                   .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_kl, .kl = kl0, .logits = z, .lse = lse, .ref_logits = q, .ref_lse = rl,
+                   .temperature = temperature, .r = r, .v = v);
             assert_bits(where, kl, kl0, r);
-            z0 = copied(z, r * ld, 0);
-            k->head_grad(c, z, ld, target, lse, h, i % 2 ? q : NULL, i % 2 ? rl : NULL, i % 2 ? kl : NULL, coef, temperature, r, v);
-            ref->head_grad(&contexts[0], z0, ld, target, lse, h, i % 2 ? q : NULL, i % 2 ? rl : NULL, i % 2 ? kl : NULL, coef,
-                           temperature, r, v);
-            assert_bits(where, z, z0, r * ld);
+            z0 = copied(z, r * v, 0);
+            KERNEL(k, c, head_grad, .logits = z, .target = target, .lse = lse, .entropy = h, .ref_logits = i % 2 ? q : NULL,
+                   .ref_lse = i % 2 ? rl : NULL, .kl = i % 2 ? kl : NULL, .coef = coef, .temperature = temperature, .r = r, .v = v);
+            KERNEL(ref, &contexts[0], head_grad, .logits = z0, .target = target, .lse = lse, .entropy = h,
+                   .ref_logits = i % 2 ? q : NULL, .ref_lse = i % 2 ? rl : NULL, .kl = i % 2 ? kl : NULL, .coef = coef,
+                   .temperature = temperature, .r = r, .v = v);
+            assert_bits(where, z, z0, r * v);
             buffers_end();
         }
 }
@@ -107,18 +121,18 @@ static void rows(const struct kernels *k, const struct kctx *c, const char *wher
             int32_t ids[400];
             int64_t at[400];
             for (int64_t j = 0; j < t; j++) at[j] = j * j % 20, ids[j] = (int32_t)at[j];
-            k->embed(c, x, table, ids, t, width);
-            ref->embed(&contexts[0], x0, table, ids, t, width);
+            KERNEL(k, c, embed, .x = x, .table = table, .ids = ids, .t = t, .width = width);
+            KERNEL(ref, &contexts[0], embed, .x = x0, .table = table, .ids = ids, .t = t, .width = width);
             assert_bits(where, x, x0, t * width);
-            k->gather_rows(c, x, table, at, t, width);
+            KERNEL(k, c, gather_rows, .y = x, .x = table, .rows = at, .n = t, .width = width);
             assert_bits(where, x, x0, t * width);
-            k->embed_grad(c, table, x, ids, t, width);
-            ref->embed_grad(&contexts[0], table0, x, ids, t, width);
-            k->scatter_add_rows(c, table, x, at, t, width);
-            ref->scatter_add_rows(&contexts[0], table0, x, at, t, width);
+            KERNEL(k, c, embed_grad, .dtable = table, .dx = x, .ids = ids, .t = t, .width = width);
+            KERNEL(ref, &contexts[0], embed_grad, .dtable = table0, .dx = x, .ids = ids, .t = t, .width = width);
+            KERNEL(k, c, scatter_add_rows, .y = table, .x = x, .rows = at, .n = t, .width = width);
+            KERNEL(ref, &contexts[0], scatter_add_rows, .y = table0, .x = x, .rows = at, .n = t, .width = width);
             assert_bits(where, table, table0, 20 * width);
-            k->add(c, x, x0, t * width);
-            ref->add(&contexts[0], x0, x0, t * width);
+            KERNEL(k, c, add, .y = x, .x = x0, .n = t * width);
+            KERNEL(ref, &contexts[0], add, .y = x0, .x = x0, .n = t * width);
             assert_bits(where, x, x0, t * width);
             buffers_end();
         }
@@ -132,10 +146,12 @@ static void optimizer(const struct kernels *k, const struct kctx *c, const char 
         float *p = randoms(n, 1, 1), *g = randoms(n, 2, 1), *m = randoms(n, 3, 1), *v = floats(n, 1);
         for (int64_t j = 0; j < n; j++) v[j] = g[j] * g[j];
         float *p0 = copied(p, n, 0), *m0 = copied(m, n, 0), *v0 = copied(v, n, 0);
-        const double sum = k->sum_squares(c, g, n), sum0 = ref->sum_squares(&contexts[0], g, n);
+        const double sum = sum_of_squares(k, c, g, n), sum0 = sum_of_squares(ref, &contexts[0], g, n);
         assert_memory_equal(&sum, &sum0, sizeof sum);
-        k->adamw(c, p, g, m, v, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
-        ref->adamw(&contexts[0], p0, g, m0, v0, n, 0.3f, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.271, 0.142625);
+        KERNEL(k, c, adamw, .p = p, .g = g, .m = m, .v = v, .n = n, .grad_scale = 0.3f, .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.95f,
+               .eps = 1e-8f, .decay = 0.1f, .correct1 = 0.271, .correct2 = 0.142625);
+        KERNEL(ref, &contexts[0], adamw, .p = p0, .g = g, .m = m0, .v = v0, .n = n, .grad_scale = 0.3f, .lr = 1e-3f, .beta1 = 0.9f,
+               .beta2 = 0.95f, .eps = 1e-8f, .decay = 0.1f, .correct1 = 0.271, .correct2 = 0.142625);
         assert_bits(where, p, p0, n);
         assert_bits(where, m, m0, n);
         assert_bits(where, v, v0, n);
@@ -162,7 +178,8 @@ static void test_adamw_is_right(void **state)
     (void)state;
     float p = 0.5f, g = 2, m = 0.1f, v = 0.3f;
     const double d = 2 * 0.25, m1 = 0.9 * 0.1f + 0.1 * d, v1 = 0.99 * 0.3f + 0.01 * d * d;
-    ref->adamw(&contexts[0], &p, &g, &m, &v, 1, 0.25f, 0.01f, 0.9f, 0.99f, 1e-8f, 0.1f, 1 - pow(0.9, 3), 1 - pow(0.99, 3));
+    KERNEL(ref, &contexts[0], adamw, .p = &p, .g = &g, .m = &m, .v = &v, .n = 1, .grad_scale = 0.25f, .lr = 0.01f, .beta1 = 0.9f,
+           .beta2 = 0.99f, .eps = 1e-8f, .decay = 0.1f, .correct1 = 1 - pow(0.9, 3), .correct2 = 1 - pow(0.99, 3));
     const double expected = 0.5 * (1 - 0.01 * 0.1) - 0.01 * (m1 / (1 - pow(0.9, 3))) / (sqrt(v1 / (1 - pow(0.99, 3))) + 1e-8);
     assert_true(fabs((double)m - m1) < 1e-7 && fabs((double)v - v1) < 1e-7 && fabs((double)p - expected) < 1e-7);
 }

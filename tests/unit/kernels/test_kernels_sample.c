@@ -17,7 +17,8 @@ static void tally(int64_t *counts, const float *z, int64_t v, int64_t n, struct 
         int32_t token;
         float logprob, entropy;
         like.position = (uint64_t)i;
-        ref->sample(&contexts[0], &token, &logprob, &entropy, z, v, &like, 1, v);
+        KERNEL(ref, &contexts[0], sample, .token = &token, .logprob = &logprob, .entropy = &entropy, .logits = z, .ld = v,
+               .rows = &like, .r = 1, .v = v);
         assert_in_range(token, 0, v - 1);
         assert_true(fabs((double)logprob - ((double)z[token] / scale - log(sum))) < 1e-5 && fabs((double)entropy - h) < 1e-5);
         counts[token]++;
@@ -93,7 +94,8 @@ static void test_edges(void **state)
     struct sample_row one = row(0, 1, 2, 0.5f, 0.1f);
     int32_t token = -1;
     float logprob;
-    ref->sample(&contexts[0], &token, &logprob, NULL, broken, 3, &one, 1, 3);
+    KERNEL(ref, &contexts[0], sample, .token = &token, .logprob = &logprob, .logits = broken, .ld = 3, .rows = &one, .r = 1,
+           .v = 3);
     assert_true(token >= 0 && token < 3 && isnan(logprob));
 }
 
@@ -114,13 +116,15 @@ static void same(const struct kernels *k, const struct kctx *c, const char *wher
         for (int j = 0; j < ROWS; j++)
             rows[j] = row((uint64_t)(100 * i + j), j % 5 ? 0.5f + 0.1f * (float)j : 0, j % 3 == 1 ? 1 + j * 7 : 0,
                           j % 4 == 2 ? 0.03f * (float)j : 1, j % 7 == 3 ? 0.05f : 0);
-        k->sample(c, token, lp, h, z, ld, rows, ROWS, v);
-        ref->sample(&contexts[0], token0, lp0, h0, z, ld, rows, ROWS, v);
+        KERNEL(k, c, sample, .token = token, .logprob = lp, .entropy = h, .logits = z, .ld = ld, .rows = rows, .r = ROWS, .v = v);
+        KERNEL(ref, &contexts[0], sample, .token = token0, .logprob = lp0, .entropy = h0, .logits = z, .ld = ld, .rows = rows,
+               .r = ROWS, .v = v);
         assert_memory_equal(token, token0, sizeof token);
         for (int j = v > 100; j < ROWS; j++) { /* NaN has many bits: row 0 then */
             assert_bits(where, lp + j, lp0 + j, 1);
             assert_bits(where, h + j, h0 + j, 1);
-            k->sample(c, &alone, &alone_lp, NULL, z + j * ld, ld, rows + j, 1, v);
+            KERNEL(k, c, sample, .token = &alone, .logprob = &alone_lp, .logits = z + j * ld, .ld = ld, .rows = rows + j, .r = 1,
+                   .v = v);
             assert_int_equal(alone, token[j]);
             assert_bits(where, &alone_lp, &lp[j], 1);
         }
@@ -143,8 +147,9 @@ static void agrees(const struct kernels *k, const struct kctx *c, const char *wh
     struct sample_row rows[R];
     int32_t token[R];
     for (int j = 0; j < R; j++) rows[j] = row((uint64_t)j, 0.8f, 0, j % 2 ? 0.9f : 1, 0);
-    k->sample(c, token, lp, h, z, V, rows, R, V);
-    k->head_stats(c, lp1, h1, lse, z, V, token, 0.8f, R, V);
+    KERNEL(k, c, sample, .token = token, .logprob = lp, .entropy = h, .logits = z, .ld = V, .rows = rows, .r = R, .v = V);
+    KERNEL(k, c, head_stats, .logprob = lp1, .entropy = h1, .lse = lse, .logits = z, .target = token, .temperature = 0.8f, .r = R,
+           .v = V);
     assert_bits(where, lp1, lp, R);
     assert_bits(where, h1, h, R);
 }
@@ -168,7 +173,7 @@ static void test_no_memory(void **state)
     int32_t token = -7;
     float logprob;
     if (kernels_cpu("avx2", &k, &e)) skip();
-    k->sample(&c, &token, &logprob, NULL, z, 0, &one, 1, INT64_C(1) << 50);
+    KERNEL(k, &c, sample, .token = &token, .logprob = &logprob, .logits = z, .ld = 0, .rows = &one, .r = 1, .v = INT64_C(1) << 50);
     assert_int_equal(token, -7);
     assert_int_equal(kernels_finish(k, &c, &e), TARE_E_NOMEM);
     assert_non_null(strstr(e.message, "a test, layer 2: kernel scratch: no memory for"));

@@ -57,7 +57,7 @@ static void working_memory(const struct kernels *k, const struct kctx *c)
     assert_true(k->reserve(c, 128 << 20));
     float *x = k->alloc(c, sizeof host);
     k->upload(c, x, host, sizeof host);
-    assert_true(k->sum_squares(c, x, N) == want);
+    assert_true(sum_of_squares(k, c, x, N) == want);
     assert_no_fault(k, c);
     const struct kernel_memory m = use(k, c);
     assert_true(m.taken == 1 && !m.beyond_stage && m.held > 16 << 20); /* working memory comes in pieces of 16 MiB */

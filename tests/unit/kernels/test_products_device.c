@@ -24,8 +24,8 @@ static void make(struct host *h, const struct kernels *k, const struct kctx *c, 
     h->gbias = on_device(k, c, h->bias, 4 * s.n), h->gy = on_device(k, c, h->y, 4 * s.t * s.n);
     h->gdx = on_device(k, c, h->dx, 4 * s.t * s.k), h->gdw = on_device(k, c, h->dw, 4 * s.n * s.k);
     h->packed = floats(ref_bytes / 4 + 1, 0), h->gpacked = on_device(k, c, NULL, bytes);
-    ref->pack(&contexts[0], h->packed, h->w, s.n, s.k, dtype);
-    k->pack(c, h->gpacked, h->gw, s.n, s.k, dtype);
+    KERNEL(ref, &contexts[0], pack, .packed = h->packed, .w = h->w, .n = s.n, .k = s.k, .dtype = dtype);
+    KERNEL(k, c, pack, .packed = h->gpacked, .w = h->gw, .n = s.n, .k = s.k, .dtype = dtype);
 }
 
 static void close_to(const char *what, enum dtype dtype, int same_bits, const float *got, const float *expected, int64_t n,
@@ -44,25 +44,27 @@ static void products(const struct kernels *k, const struct kctx *c, enum dtype d
         const struct shape s = SHAPES[i];
         struct host h;
         make(&h, k, c, s, dtype);
-        k->matmul(c, h.gy, s.n, h.gx, h.gpacked, h.gbias, h.gy, s.t, s.n, s.k, dtype); /* residual: y itself */
-        ref->matmul(&contexts[0], h.y, s.n, h.x, h.packed, h.bias, h.y, s.t, s.n, s.k, dtype);
+        KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .bias = h.gbias, .residual = h.gy, .t = s.t, .n = s.n,
+               .k = s.k, .dtype = dtype); /* residual: y itself */
+        KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .bias = h.bias, .residual = h.y, .t = s.t,
+               .n = s.n, .k = s.k, .dtype = dtype);
         close_to("y", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
-        k->matmul(c, h.gy, s.n, h.gx, h.gpacked, NULL, NULL, s.t, s.n, s.k, dtype);
-        ref->matmul(&contexts[0], h.y, s.n, h.x, h.packed, NULL, NULL, s.t, s.n, s.k, dtype);
+        KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         close_to("y alone", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
         k->upload(c, h.gy, h.y, 4 * s.t * s.n); /* the same dy */
-        for (int accumulate = 1; accumulate >= 0; accumulate--) {
-            k->matmul_dx(c, h.gdx, h.gy, h.gw, s.t, s.n, s.k, accumulate, dtype);
-            ref->matmul_dx(&contexts[0], h.dx, h.y, h.w, s.t, s.n, s.k, accumulate, dtype);
-            close_to("dx", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
-        }
+        KERNEL(k, c, matmul_dx, .dx = h.gdx, .dy = h.gy, .w = h.gw, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul_dx, .dx = h.dx, .dy = h.y, .w = h.w, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
+        close_to("dx", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
         if (k->matmul_dx_packed) {
-            k->matmul_dx_packed(c, h.gdx, h.gy, h.gpacked, s.t, s.n, s.k, 0, dtype);
+            k->matmul_dx_packed(c, &(struct op_matmul_dx){
+                                       .dx = h.gdx, .dy = h.gy, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
             close_to("dx from packed", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
         }
         float *db = randoms(s.n, 0, 1), *gdb = on_device(k, c, db, 4 * s.n);
-        k->matmul_dw(c, h.gdw, gdb, h.gy, h.gx, s.t, s.n, s.k, dtype);
-        ref->matmul_dw(&contexts[0], h.dw, db, h.y, h.x, s.t, s.n, s.k, dtype);
+        KERNEL(k, c, matmul_dw, .dw = h.gdw, .dbias = gdb, .dy = h.gy, .x = h.gx, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul_dw, .dw = h.dw, .dbias = db, .dy = h.y, .x = h.x, .t = s.t, .n = s.n, .k = s.k,
+               .dtype = dtype);
         close_to("dw", dtype, same_bits, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, s.t);
         assert_near("dbias", from_device(k, c, gdb, 4 * s.n), db, s.n, (double)(s.t + 2) * 0x1p-23);
         device_end(k, c);
@@ -109,11 +111,13 @@ static void invariant(const struct kernels *k, const struct kctx *c)
     for (enum dtype dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
         struct host h;
         make(&h, k, &fixed, (struct shape){T, N, K}, dtype);
-        k->matmul(&fixed, h.gy, N, h.gx, h.gpacked, h.gbias, NULL, T, N, K, dtype);
+        KERNEL(k, &fixed, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .bias = h.gbias, .t = T, .n = N, .k = K,
+               .dtype = dtype);
         const float *all = from_device(k, &fixed, h.gy, 4 * T * N);
         static const int64_t counts[] = {1, 8, 17, 40, 129};
         for (int i = 0; i < 5; i++) {
-            k->matmul(&fixed, h.gy, N, h.gx + 3 * K, h.gpacked, h.gbias, NULL, counts[i], N, K, dtype);
+            KERNEL(k, &fixed, matmul, .y = h.gy, .x = h.gx + 3 * K, .packed = h.gpacked, .bias = h.gbias, .t = counts[i], .n = N,
+                   .k = K, .dtype = dtype);
             assert_bits("rows among others", from_device(k, &fixed, h.gy, 4 * counts[i] * N), all + 3 * N, counts[i] * N);
         }
         device_end(k, &fixed);
@@ -127,10 +131,10 @@ static void few_rows(const struct kernels *k, const struct kctx *c)
     enum { T = 32, N = 40, K = 256 };
     struct host h;
     make(&h, k, c, (struct shape){T, N, K}, DTYPE_BF16);
-    k->matmul(c, h.gy, N, h.gx, h.gpacked, NULL, NULL, T, N, K, DTYPE_BF16);
+    KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = T, .n = N, .k = K, .dtype = DTYPE_BF16);
     const float *all = from_device(k, c, h.gy, 4 * T * N);
     for (int64_t t = 1; t < T; t = 2 * t + 1) {
-        k->matmul(c, h.gy, N, h.gx, h.gpacked, NULL, NULL, t, N, K, DTYPE_BF16);
+        KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = t, .n = N, .k = K, .dtype = DTYPE_BF16);
         assert_bits("few rows", from_device(k, c, h.gy, 4 * t * N), all, t * N);
     }
     device_end(k, c);

@@ -52,13 +52,15 @@ static double loss(struct problem *q, struct grads *grads)
               &e);
     assert_ok(arena_new(&q->acts, float, n *VOCAB, &logits, &e), &e);
     model_logits(m, hidden, n, logits);
-    m->k->head_stats(&m->ctx, logprob, entropy, lse, logits, VOCAB, q->p.target, 0.8f, n, VOCAB);
+    KERNEL(m->k, &m->ctx, head_stats, .logprob = logprob, .entropy = entropy, .lse = lse, .logits = logits, .target = q->p.target,
+           .temperature = 0.8f, .r = n, .v = VOCAB);
     for (int64_t i = 0; i < n; i++) {
         coef[i] = (struct head_grad_row){.logprob = (float)cos((double)i), .entropy = (float)sin(2.0 * (double)i)};
         sum += (double)coef[i].logprob * (double)logprob[i] + (double)coef[i].entropy * (double)entropy[i];
     }
     if (!grads) return sum;
-    m->k->head_grad(&m->ctx, logits, VOCAB, q->p.target, lse, entropy, NULL, NULL, NULL, coef, 0.8f, n, VOCAB);
+    KERNEL(m->k, &m->ctx, head_grad, .logits = logits, .target = q->p.target, .lse = lse, .entropy = entropy, .coef = coef,
+           .temperature = 0.8f, .r = n, .v = VOCAB);
     assert_ok(arena_new(&q->acts, float, n * m->shape.hidden, &dhidden, &e), &e);
     assert_ok(model_backward_begin(m, grads, &e), &e);
     assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, grads, &e), &e);

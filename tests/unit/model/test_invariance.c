@@ -53,8 +53,8 @@ static void start_followers(struct model *m, struct kv_cache *cache, struct stat
     for (int64_t i = first; i < first + n; i++) {
         if (i % GROUP == 0 || s->done[i] || s->done[i - i % GROUP] < PREFIX) continue;
         for (int64_t l = 0; l < h->layers; l++)
-            m->k->kv_copy(&m->ctx, cache->layers[l], as, &s->blocks[i][PREFIX / KV_BLOCK],
-                          &s->blocks[i - i % GROUP][PREFIX / KV_BLOCK], 1);
+            KERNEL(m->k, &m->ctx, kv_copy, .kv = cache->layers[l], .shape = as, .to = &s->blocks[i][PREFIX / KV_BLOCK],
+                   .from = &s->blocks[i - i % GROUP][PREFIX / KV_BLOCK], .n = 1);
         s->done[i] = PREFIX;
     }
 }

@@ -56,10 +56,12 @@ static void check_logprobs(struct model *m, const struct goldens *g)
         assert_ok(arena_new(&a, float, 2 * n, &lse, &e), &e);
         for (int64_t i = 0; i < n * V; i++)
             worst[3] = worse(worst[3], fabs((double)logits[i] - (double)st_f32(z, b * g->T * V + i)));
-        m->k->head_stats(&m->ctx, logprob, entropy, lse, logits, V, g->rows[b] + 1, 0.6f, n, V);
+        KERNEL(m->k, &m->ctx, head_stats, .logprob = logprob, .entropy = entropy, .lse = lse, .logits = logits,
+               .target = g->rows[b] + 1, .temperature = 0.6f, .r = n, .v = V);
         for (int64_t i = 0; i < n; i++)
             worst[1] = worse(worst[1], fabs((double)logprob[i] - (double)st_f32(lp6, b * g->T + i + 1)));
-        m->k->head_stats(&m->ctx, logprob, entropy, lse, logits, V, g->rows[b] + 1, 1, n, V);
+        KERNEL(m->k, &m->ctx, head_stats, .logprob = logprob, .entropy = entropy, .lse = lse, .logits = logits,
+               .target = g->rows[b] + 1, .temperature = 1, .r = n, .v = V);
         for (int64_t i = 0; i < n; i++) {
             worst[0] = worse(worst[0], fabs((double)logprob[i] - (double)st_f32(lp, b * g->T + i + 1)));
             worst[2] = worse(worst[2], fabs((double)entropy[i] - (double)st_f32(ent, b * g->T + i + 1)));
@@ -167,16 +169,21 @@ static double run_loss(struct run *r, char which, float *grads)
             model_train_forward(r->ref, &r->cache, &p->forward, p->segs, p->n_segs, true, &r->acts, &ref_pass, &ref_hidden, &e),
             &e);
         model_logits(r->ref, ref_hidden, n, h.ref_logits);
-        m->k->head_stats(&m->ctx, h.ref_logprob, NULL, h.ref_lse, h.ref_logits, V, p->target, 1, n, V);
+        KERNEL(m->k, &m->ctx, head_stats, .logprob = h.ref_logprob, .lse = h.ref_lse, .logits = h.ref_logits, .target = p->target,
+               .temperature = 1, .r = n, .v = V);
     }
     assert_ok(model_train_forward(m, &r->cache, &p->forward, p->segs, p->n_segs, r->recompute, &r->acts, &pass, &hidden, &e), &e);
     model_logits(m, hidden, n, h.logits);
-    m->k->head_stats(&m->ctx, h.logprob, h.entropy, h.lse, h.logits, V, p->target, 1, n, V);
-    if (kl) m->k->head_kl(&m->ctx, h.kl, h.logits, h.lse, h.ref_logits, h.ref_lse, V, 1, n, V);
+    KERNEL(m->k, &m->ctx, head_stats, .logprob = h.logprob, .entropy = h.entropy, .lse = h.lse, .logits = h.logits,
+           .target = p->target, .temperature = 1, .r = n, .v = V);
+    if (kl)
+        KERNEL(m->k, &m->ctx, head_kl, .kl = h.kl, .logits = h.logits, .lse = h.lse, .ref_logits = h.ref_logits,
+               .ref_lse = h.ref_lse, .temperature = 1, .r = n, .v = V);
     const double loss = loss_of(r->g, which, &h);
     if (!grads) return loss;
-    m->k->head_grad(&m->ctx, h.logits, V, p->target, h.lse, h.entropy, kl ? h.ref_logits : NULL, kl ? h.ref_lse : NULL,
-                    kl ? h.kl : NULL, h.coef, 1, n, V);
+    KERNEL(m->k, &m->ctx, head_grad, .logits = h.logits, .target = p->target, .lse = h.lse, .entropy = h.entropy,
+           .ref_logits = kl ? h.ref_logits : NULL, .ref_lse = kl ? h.ref_lse : NULL, .kl = kl ? h.kl : NULL, .coef = h.coef,
+           .temperature = 1, .r = n, .v = V);
     assert_ok(arena_new(&r->acts, float, n * m->shape.hidden, &dhidden, &e), &e);
     struct grads sums;
     assert_ok(grads_new(m, &sums, &e), &e);
@@ -294,8 +301,9 @@ static void check_adamw(const struct goldens *g, struct model *m)
         memset(grads, 0, bytes);
         const double loss = run_loss(&r, 'A', grads), norm = norm_of(grads, m->n_params);
         worst_loss = worse(worst_loss, fabs(loss - json_number_value(json_array_get(losses, (size_t)step - 1))));
-        m->k->adamw(&m->ctx, m->weights, grads, m1, m2, m->n_params, (float)fmin(1, 1 / (norm + 1e-6)), 1e-3f, 0.9f, 0.999f, 1e-8f,
-                    0.01f, 1 - pow(0.9, step), 1 - pow(0.999, step));
+        KERNEL(m->k, &m->ctx, adamw, .p = m->weights, .g = grads, .m = m1, .v = m2, .n = m->n_params,
+               .grad_scale = (float)fmin(1, 1 / (norm + 1e-6)), .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f,
+               .decay = 0.01f, .correct1 = 1 - pow(0.9, step), .correct2 = 1 - pow(0.999, step));
         model_refresh(m, NULL);
     }
     worst_loss = worse(worst_loss, fabs(run_loss(&r, 'A', NULL) - goldens_number(g, "adamw", "loss_after_3")));

@@ -81,11 +81,12 @@ static void run(struct model *m, struct result *r)
           *dhidden = there(m, &acts, NULL, n * m->shape.hidden * 4);
     const int32_t *target = there(m, &acts, p.target, n * 4);
     model_logits(m, hidden, n, logits);
-    m->k->head_stats(&m->ctx, logprob, entropy, lse, logits, VOCAB, target, 0.8f, n, VOCAB);
+    KERNEL(m->k, &m->ctx, head_stats, .logprob = logprob, .entropy = entropy, .lse = lse, .logits = logits, .target = target,
+           .temperature = 0.8f, .r = n, .v = VOCAB);
     for (int64_t i = 0; i < n; i++)
         coef[i] = (struct head_grad_row){.logprob = (float)cos((double)i), .entropy = (float)sin(2.0 * (double)i)};
-    m->k->head_grad(&m->ctx, logits, VOCAB, target, lse, entropy, NULL, NULL, NULL,
-                    there(m, &acts, coef, n * (int64_t)sizeof *coef), 0.8f, n, VOCAB);
+    KERNEL(m->k, &m->ctx, head_grad, .logits = logits, .target = target, .lse = lse, .entropy = entropy,
+           .coef = there(m, &acts, coef, n * (int64_t)sizeof *coef), .temperature = 0.8f, .r = n, .v = VOCAB);
     assert_ok(model_backward_begin(m, &grads, &e), &e);
     assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, &grads, &e), &e);
     assert_ok(model_backward(m, pass, dhidden, &grads, &e), &e);

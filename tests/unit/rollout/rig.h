@@ -106,7 +106,8 @@ static inline void rig_score(struct rig *r, const struct sample_request *q, int6
     assert_ok(arena_new(&r->arena, float, p.n_targets, entropy, &e), &e);
     assert_ok(arena_new(&r->arena, float, p.n_targets * 2, &lse, &e), &e);
     model_logits(r->m, hidden, p.n_targets, logits);
-    r->m->k->head_stats(&r->m->ctx, *logprob, *entropy, lse, logits, V, p.target, temperature, p.n_targets, V);
+    KERNEL(r->m->k, &r->m->ctx, head_stats, .logprob = *logprob, .entropy = *entropy, .lse = lse, .logits = logits,
+           .target = p.target, .temperature = temperature, .r = p.n_targets, .v = V);
     kv_cache_free(r->m, &cache);
 }
 
