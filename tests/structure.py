@@ -1,9 +1,11 @@
-"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes
+"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture
 
 edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
         it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
 sizes   No file above 600 lines, no function above 60, none with more than 6 parameters. What is above today stands in structure.allow, one
         "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
+
+picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
 
 Exit status 1 and a line for each breach."""
 import pathlib
@@ -119,11 +121,34 @@ def check_sizes(source):
     return wrong
 
 
+def draw(source):
+    """A line for each floor: rooms that use only the floors below it; then for each room what it includes from, base left out."""
+    links = modules(source)
+    rooms = ["base", "kernels"] + [r for r in links if r != "base"]
+    uses = {r: [u for u in rooms if u in (includes(source, r) if r != "kernels" else {"base": ""}) and u != "base"] for r in rooms}
+    floor = {}
+    for r in rooms:
+        floor[r] = 0 if r == "base" else 1 + max((floor[u] for u in uses[r]), default=0)
+    lines = [f"floor {n:2}   " + "  ".join(r for r in rooms if floor[r] == n) for n in range(max(floor.values()), -1, -1)]
+    return "\n".join(lines + [""] + [f"{r:11}{' '.join(uses[r])}".rstrip() for r in rooms]) + "\n"
+
+
+def check_picture(source):
+    text = (source / "docs" / "dev" / "architecture.md").read_text()
+    wrong = [f"docs/dev/architecture.md has no paragraph on core/{r}" for r in modules(source) if f"**`{r}/`**" not in text]
+    if f"```text\n{draw(source)}```" not in text:
+        wrong.append("docs/dev/architecture.md: the picture is not that of the tree; put in its place what `python3 tests/structure.py . draw` prints")
+    return wrong
+
+
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
     if sys.argv[2:] == ["allow"]:  # prints what the list would be
         print("\n".join(f"{' '.join(k)} {v}" for k, v in sorted(breaches(source).items())))
         sys.exit()
-    wrong = {"edges": check_edges, "sizes": check_sizes}[sys.argv[2]](source)
+    if sys.argv[2:] == ["draw"]:
+        print(draw(source), end="")
+        sys.exit()
+    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture}[sys.argv[2]](source)
     print("\n".join(wrong) or "ok")
     sys.exit(bool(wrong))

@@ -15,10 +15,10 @@
  */
 #include "common/blend.h"
 #include "common/state.h"
+#include "common/stateless.h"
 
 #include <math.h>
 #include <string.h>
-#include <tare/sdk.h>
 
 enum { P_CLUSTERS, P_DDOF, P_DELTA, P_RHO, P_PRIOR_A, P_PRIOR_B, P_TEMPERATURE, P_COUNT };
 
@@ -27,8 +27,8 @@ static const tare_param PARAMS[P_COUNT] = {
                     TARE_INT, TARE_LOCKED_ON_RESUME},
     [P_DDOF] = BLEND_DDOF,
     [P_DELTA] = BLEND_DELTA,
-    [P_RHO] = {"rho", "0.9", "share of the counts that is kept from batch to batch; 1 forgets nothing", NULL, NULL, 0, 1,
-               TARE_FLOAT, TARE_SWEEPABLE},
+    [P_RHO] =
+        PARAM_FLOAT("rho", "0.9", "share of the counts that is kept from batch to batch; 1 forgets nothing", 0, 1, TARE_SWEEPABLE),
     [P_PRIOR_A] = {"prior_a", "0.5", "a_0, successes of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
                    TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
     [P_PRIOR_B] = {"prior_b", "0.5", "b_0, failures of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,

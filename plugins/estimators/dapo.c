@@ -8,30 +8,17 @@
  * refill = false: dropped and not replaced.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_DELTA, P_DDOF, P_REFILL, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = {"delta", "1e-8", "delta, added to sigma", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
-    [P_DDOF] = {"ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", NULL, NULL, 0, 1,
-                TARE_INT, 0},
-    [P_REFILL] = {"refill", "true", "ask for as many groups as were dropped", NULL, NULL, 0, 0, TARE_BOOL, 0},
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_DDOF] = PARAM_INT("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1),
+    [P_REFILL] = PARAM_BOOL("refill", "true", "ask for as many groups as were dropped"),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -54,21 +41,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "dapo",
-    .version = "1.0.0",
-    .summary = "grpo with groups of equal rewards dropped and sampled again",
-    .license = "Apache-2.0",
-    .source = "arXiv 2503.14476",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("dapo", "grpo with groups of equal rewards dropped and sampled again", "arXiv 2503.14476", .compute = compute)

@@ -9,32 +9,19 @@
  * convention verl (SkyRL): a group of one has its reward.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_DELTA, P_CONVENTION, P_COUNT };
 enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = {"delta", "1e-8", "accepted so that a configuration can be swapped in one line; nothing is divided by", NULL, NULL,
-                 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
-    [P_CONVENTION] = {"convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", NULL, CONVENTIONS, 0, 0,
-                      TARE_CHOICE, 0},
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "accepted so that a configuration can be swapped in one line; nothing is divided by",
+                            0, 1e300, TARE_ABOVE_MIN),
+    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -53,21 +40,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "dr_grpo",
-    .version = "1.0.0",
-    .summary = "rewards minus their group's mean",
-    .license = "Apache-2.0",
-    .source = "arXiv 2503.20783, section 3.2",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("dr_grpo", "rewards minus their group's mean", "arXiv 2503.20783, section 3.2", .compute = compute)

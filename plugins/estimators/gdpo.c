@@ -10,12 +10,12 @@
  * weights: one number for each component, separated by commas; empty: all 1. The components come as the verifiers give them.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <tare/sdk.h>
 
 enum { P_WEIGHTS, P_CONVENTION, P_COUNT };
 
@@ -24,7 +24,7 @@ static const char *const CONVENTIONS[] = {"trl", "nemo", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_WEIGHTS] = {"weights", "", "weight of each component, separated by commas; empty: all 1", NULL, NULL, 0, 0, TARE_STRING, 0},
-    [P_CONVENTION] = {"convention", "trl", "how deviations are taken", NULL, CONVENTIONS, 0, 0, TARE_CHOICE, 0},
+    [P_CONVENTION] = PARAM_CHOICE("convention", "trl", "how deviations are taken", CONVENTIONS),
 };
 
 enum { MAX_COMPONENTS = 64 };

@@ -8,9 +8,9 @@
  * The two counts are sums over the batch of all ranks: prepare. A group of one: 0 (convention paper), or alpha R / F (convention verl).
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_F_NORM, P_CONVENTION, P_COUNT };
 
@@ -18,22 +18,9 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_F_NORM] = {"f_norm", "1", "F, divides the advantages", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
-    [P_CONVENTION] = {"convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", NULL, CONVENTIONS, 0, 0,
-                      TARE_CHOICE, 0},
+    [P_F_NORM] = PARAM_FLOAT("f_norm", "1", "F, divides the advantages", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 enum { ALL, REWARDED, SUMS };
 
@@ -71,26 +58,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .prepare_size = prepare_size,
-                                         .prepare = prepare,
-                                         .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "gpg",
-    .version = "1.0.0",
-    .summary = "rewards minus their group's mean, scaled by the share of rewarded rollouts",
-    .license = "Apache-2.0",
-    .source = "arXiv 2504.02546",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("gpg", "rewards minus their group's mean, scaled by the share of rewarded rollouts", "arXiv 2504.02546",
+               .prepare_size = prepare_size, .prepare = prepare, .compute = compute)

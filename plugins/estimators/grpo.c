@@ -21,11 +21,11 @@
  * scale_rewards = batch).
  */
 #include "common/group.h"
+#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
 #include <stdbool.h>
-#include <tare/sdk.h>
 
 enum { P_CONVENTION, P_DDOF, P_DELTA, P_SCALE, P_COUNT };
 enum { PAPER, VERL, SKYRL, TRL, OPENRLHF, OAT, OPEN_INSTRUCT, NEMO };
@@ -36,14 +36,13 @@ static const double DELTA[] = {1e-8, 1e-6, 1e-6, 1e-4, 1e-9, 1e-8, 1e-8, 1e-6};
 static const char *const SCALES[] = {"group", "batch", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] = {"convention", "paper", "whose numbers: ddof, delta and what a group of one gets", NULL, CONVENTIONS, 0, 0,
-                      TARE_CHOICE, 0},
-    [P_DDOF] = {"ddof", "-1",
-                "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as the convention (paper: 1)",
-                NULL, NULL, -1, 1, TARE_INT, 0},
-    [P_DELTA] = {"delta", "0", "delta, added to sigma (eq. 3); 0: as the convention (paper: 1e-8)", NULL, NULL, 0, 1e300,
-                 TARE_FLOAT, TARE_LOG_SCALE},
-    [P_SCALE] = {"scale", "group", "sigma of the group, or of all rewards of the batch", NULL, SCALES, 0, 0, TARE_CHOICE, 0},
+    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "whose numbers: ddof, delta and what a group of one gets", CONVENTIONS),
+    [P_DDOF] = PARAM_INT(
+        "ddof", "-1",
+        "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as the convention (paper: 1)", -1, 1),
+    [P_DELTA] =
+        PARAM_FLOAT("delta", "0", "delta, added to sigma (eq. 3); 0: as the convention (paper: 1e-8)", 0, 1e300, TARE_LOG_SCALE),
+    [P_SCALE] = PARAM_CHOICE("scale", "group", "sigma of the group, or of all rewards of the batch", SCALES),
 };
 
 static int64_t ddof_of(const tare_value *v)
@@ -54,18 +53,6 @@ static int64_t ddof_of(const tare_value *v)
 static double delta_of(const tare_value *v)
 {
     return v[P_DELTA].f > 0 ? v[P_DELTA].f : DELTA[v[P_CONVENTION].i];
-}
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
 }
 
 /* convention nemo: rollout i against the n-1 others. */
@@ -128,26 +115,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .prepare_size = prepare_size,
-                                         .prepare = prepare,
-                                         .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "grpo",
-    .version = "1.0.0",
-    .summary = "rewards standardised within their group",
-    .license = "Apache-2.0",
-    .source = "arXiv 2402.03300, section 4.1.2",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("grpo", "rewards standardised within their group", "arXiv 2402.03300, section 4.1.2", .prepare_size = prepare_size,
+               .prepare = prepare, .compute = compute)

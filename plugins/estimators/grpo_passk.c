@@ -7,28 +7,16 @@
  * so does a group of one. normalise = false: not divided.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_NORMALISE, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_NORMALISE] = {"normalise", "true", "divide by sigma + delta", NULL, NULL, 0, 0, TARE_BOOL, 0},
-    [P_DELTA] = {"delta", "1e-6", "delta, added to sigma", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_NORMALISE] = PARAM_BOOL("normalise", "true", "divide by sigma + delta"),
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -54,21 +42,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "grpo_passk",
-    .version = "1.0.0",
-    .summary = "the lead of a group's best rollout over its second best",
-    .license = "Apache-2.0",
-    .source = "arXiv 2503.19595, as in verl",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("grpo_passk", "the lead of a group's best rollout over its second best", "arXiv 2503.19595, as in verl",
+               .compute = compute)

@@ -13,10 +13,10 @@
  * from the state before the step; z is the mean reward of the cluster's rollouts of the step. The order of rollouts does not matter.
  */
 #include "common/state.h"
+#include "common/stateless.h"
 
 #include <math.h>
 #include <string.h>
-#include <tare/sdk.h>
 
 enum { P_ORDER, P_PROCESS_VAR, P_MEAS_VAR, P_INIT_MEAN, P_INIT_VAR, P_DELTA, P_COUNT };
 
@@ -24,17 +24,16 @@ enum { TIME, RELEASED };
 static const char *const ORDERS[] = {"time", "released", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_ORDER] = {"order", "time",
-                 "time: the filter runs over training steps; released: over the rollouts of a group, as the released code", NULL,
-                 ORDERS, 0, 0, TARE_CHOICE, 0},
-    [P_PROCESS_VAR] = {"process_var", "1e-5", "Q, how much the mean may move between two observations", NULL, NULL, 0, 1e300,
-                       TARE_FLOAT, TARE_LOG_SCALE | TARE_SWEEPABLE},
-    [P_MEAS_VAR] = {"meas_var", "0.01", "V, variance of an observation", NULL, NULL, 0, 1e300, TARE_FLOAT,
-                    TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_ORDER] = PARAM_CHOICE(
+        "order", "time", "time: the filter runs over training steps; released: over the rollouts of a group, as the released code",
+        ORDERS),
+    [P_PROCESS_VAR] = PARAM_FLOAT("process_var", "1e-5", "Q, how much the mean may move between two observations", 0, 1e300,
+                                  TARE_LOG_SCALE | TARE_SWEEPABLE),
+    [P_MEAS_VAR] = PARAM_FLOAT("meas_var", "0.01", "V, variance of an observation", 0, 1e300,
+                               TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE),
     [P_INIT_MEAN] = {"init_mean", "0", "x before the first observation", "reward", NULL, 0, 0, TARE_FLOAT, 0},
-    [P_INIT_VAR] = {"init_var", "1", "P before the first observation", NULL, NULL, 0, 1e300, TARE_FLOAT,
-                    TARE_ABOVE_MIN | TARE_LOG_SCALE},
-    [P_DELTA] = {"delta", "1e-8", "delta, added to the scale", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_INIT_VAR] = PARAM_FLOAT("init_var", "1", "P before the first observation", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to the scale", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
 struct filter {

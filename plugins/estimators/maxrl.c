@@ -8,10 +8,10 @@
  * its reward; a negative mean turns the sign of the advantages round. Made for rewards that are not negative.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
-#include <tare/sdk.h>
 
 enum { P_CONVENTION, P_COUNT };
 
@@ -19,22 +19,10 @@ enum { PAPER, PRIME_RL, SKYRL };
 static const char *const CONVENTIONS[] = {"paper", "prime-rl", "skyrl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] = {"convention", "paper",
-                      "paper, prime-rl: 0 where the mean is not above 0; skyrl: divides by mean + 1e-6 in every case", NULL,
-                      CONVENTIONS, 0, 0, TARE_CHOICE, 0},
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "paper",
+                     "paper, prime-rl: 0 where the mean is not above 0; skyrl: divides by mean + 1e-6 in every case", CONVENTIONS),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -56,21 +44,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "maxrl",
-    .version = "1.0.0",
-    .summary = "rewards relative to their group's mean",
-    .license = "Apache-2.0",
-    .source = "MaxRL, as in prime-rl",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("maxrl", "rewards relative to their group's mean", "MaxRL, as in prime-rl", .compute = compute)

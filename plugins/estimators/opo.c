@@ -8,9 +8,9 @@
  * its reward (convention verl). There is no scale.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_CONVENTION, P_COUNT };
 
@@ -18,21 +18,8 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] = {"convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", NULL, CONVENTIONS, 0, 0,
-                      TARE_CHOICE, 0},
+    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -55,21 +42,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "opo",
-    .version = "1.0.0",
-    .summary = "rewards minus their group's length-weighted mean",
-    .license = "Apache-2.0",
-    .source = "arXiv 2505.23585",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("opo", "rewards minus their group's length-weighted mean", "arXiv 2505.23585", .compute = compute)

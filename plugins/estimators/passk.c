@@ -10,28 +10,16 @@
  * Rewards have to be 0 or 1. Where every set of k succeeds (n-c < k) the whole group has A = 0, as in the released code.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_K, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_K] = {"k", "4", "k of pass@k", NULL, NULL, 1, 1e6, TARE_INT, TARE_SWEEPABLE},
-    [P_DELTA] = {"delta", "1e-6", "delta, added to sigma", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 /* C(a, k) / C(b, k) for a <= b, without large numbers; 0 where a < k. */
 static double share(int64_t a, int64_t b, int64_t k)
@@ -72,21 +60,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "passk",
-    .version = "1.0.0",
-    .summary = "what a rollout adds to pass@k of its group",
-    .license = "Apache-2.0",
-    .source = "arXiv 2508.10751",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("passk", "what a rollout adds to pass@k of its group", "arXiv 2508.10751", .compute = compute)

@@ -8,10 +8,10 @@
  * The trainers differ in how the variance is taken: convention. A KL penalty inside the reward is not part of it; use loss.kl_coef. With
  * gamma 1 all tokens of a rollout have the same advantage; the advantage of a rollout that is reported is that of its last token.
  */
+#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_GAMMA, P_CONVENTION, P_COUNT };
 
@@ -19,22 +19,9 @@ enum { VERL, SKYRL, NEMO, OPENRLHF };
 static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_GAMMA] = {"gamma", "1", "gamma, discount for each token between here and the end", NULL, NULL, 0, 1, TARE_FLOAT,
-                 TARE_ABOVE_MIN},
-    [P_CONVENTION] = {"convention", "verl", "how mean and variance are taken", NULL, CONVENTIONS, 0, 0, TARE_CHOICE, 0},
+    [P_GAMMA] = PARAM_FLOAT("gamma", "1", "gamma, discount for each token between here and the end", 0, 1, TARE_ABOVE_MIN),
+    [P_CONVENTION] = PARAM_CHOICE("convention", "verl", "how mean and variance are taken", CONVENTIONS),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static int64_t prepare_size(const void *self)
 {
@@ -77,27 +64,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .prepare_size = prepare_size,
-                                         .prepare = prepare,
-                                         .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "reinforce_pp",
-    .version = "1.0.0",
-    .summary = "discounted rewards, whitened over the batch's tokens",
-    .license = "Apache-2.0",
-    .source = "arXiv 2501.03262",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_GIVES_TOKENS,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS_NEEDS("reinforce_pp", "discounted rewards, whitened over the batch's tokens", "arXiv 2501.03262", TARE_GIVES_TOKENS,
+                     .prepare_size = prepare_size, .prepare = prepare, .compute = compute)

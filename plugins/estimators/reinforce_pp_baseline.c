@@ -9,10 +9,10 @@
  * A group of one: x = 0 (conventions nemo, openrlhf), or its reward (conventions verl, skyrl).
  */
 #include "common/group.h"
+#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_CONVENTION, P_COUNT };
 
@@ -20,21 +20,9 @@ enum { VERL, SKYRL, NEMO, OPENRLHF };
 static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] = {"convention", "verl", "how mean and variance are taken, and what a group of one has", NULL, CONVENTIONS, 0, 0,
-                      TARE_CHOICE, 0},
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "verl", "how mean and variance are taken, and what a group of one has", CONVENTIONS),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 /* What is subtracted from the rewards of a group. */
 static double baseline_of(const tare_value *v, const double *R, int64_t n)
@@ -80,26 +68,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .prepare_size = prepare_size,
-                                         .prepare = prepare,
-                                         .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "reinforce_pp_baseline",
-    .version = "1.0.0",
-    .summary = "rewards minus their group's mean, whitened over the batch's tokens",
-    .license = "Apache-2.0",
-    .source = "arXiv 2501.03262",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS("reinforce_pp_baseline", "rewards minus their group's mean, whitened over the batch's tokens", "arXiv 2501.03262",
+               .prepare_size = prepare_size, .prepare = prepare, .compute = compute)

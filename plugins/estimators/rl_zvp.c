@@ -9,29 +9,17 @@
  * the mean over its tokens. A group of one has no variance.
  */
 #include "common/group.h"
+#include "common/stateless.h"
 
 #include <math.h>
-#include <tare/sdk.h>
 
 enum { P_ALPHA, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_ALPHA] = {"alpha", "0.1", "alpha, scale of the entropy-guided advantages", NULL, NULL, 0, 1e6, TARE_FLOAT,
-                 TARE_ABOVE_MIN | TARE_SWEEPABLE},
-    [P_DELTA] = {"delta", "1e-6", "delta, added to sigma", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_ALPHA] =
+        PARAM_FLOAT("alpha", "0.1", "alpha, scale of the entropy-guided advantages", 0, 1e6, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
-
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
-{
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
-    return TARE_OK;
-}
-
-static void destroy(void *self)
-{
-    (void)self;
-}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -62,22 +50,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "rl_zvp",
-    .version = "1.0.0",
-    .summary = "grpo, with entropy-guided advantages where all rewards of a group are equal",
-    .license = "Apache-2.0",
-    .source = "arXiv 2509.21880, equation 5",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_NEED_ENTROPY | TARE_GIVES_TOKENS,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATELESS_NEEDS("rl_zvp", "grpo, with entropy-guided advantages where all rewards of a group are equal",
+                     "arXiv 2509.21880, equation 5", TARE_NEED_ENTROPY | TARE_GIVES_TOKENS, .compute = compute)

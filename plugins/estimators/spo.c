@@ -21,6 +21,7 @@
  * mass 1 / (1 - rho_min), or start at 0.5 with mass 1. Which prompts are sampled more often is the data's business, not an estimator's.
  */
 #include "common/state.h"
+#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -35,17 +36,16 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_DECAY] = {"decay", "fixed",
                  "fixed: rho is a constant; kl: rho falls with the policy's movement since the prompt was last met", NULL, DECAYS,
                  0, 0, TARE_CHOICE, TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    [P_RHO] = {"rho", "0.9", "rho of decay fixed, what is kept of a prompt's history when it is met again", NULL, NULL, 0, 1,
-               TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
-    [P_RHO_MIN] = {"rho_min", "0.875", "decay kl: the least rho", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
-    [P_RHO_MAX] = {"rho_max", "0.96", "decay kl: the largest rho", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho of decay fixed, what is kept of a prompt's history when it is met again", 0, 1,
+                          TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_RHO_MIN] = PARAM_FLOAT("rho_min", "0.875", "decay kl: the least rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_RHO_MAX] = PARAM_FLOAT("rho_max", "0.96", "decay kl: the largest rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
     [P_D_HALF] = {"d_half", "0.06", "decay kl: the movement after which half of the history is kept", "nats a token", NULL, 0,
                   1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
     [P_VALUE] = {"value", "0.5", "v of a prompt before it is met", "reward", NULL, 0, 1, TARE_FLOAT, 0},
     [P_MASS] = {"mass", "1", "alpha + beta of a prompt before it is met", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
                 TARE_ABOVE_MIN | TARE_LOG_SCALE},
-    [P_DELTA] = {"delta", "1e-8", "delta, added to the deviation", NULL, NULL, 0, 1e300, TARE_FLOAT,
-                 TARE_ABOVE_MIN | TARE_LOG_SCALE},
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to the deviation", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
 /* ---------------------------------------------------------------- the table of prompts */
