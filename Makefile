@@ -11,7 +11,7 @@ ARGS  ?=
 PREFIX ?= /usr/local
 LIBDIR ?=
 
-.PHONY: all build cuda quickstart test bench install uninstall deb clean
+.PHONY: all build cuda quickstart test bench bench-report install uninstall deb clean
 all: build cuda
 
 build:
@@ -43,6 +43,10 @@ test:
 bench: build
 	$(BUILD)/tare bench
 	$(if $(PEERS),$(PEERS) bench/peers/run.py --peers $(PEERS) --tare $(BUILD)/tare $(if $(MODEL),--model $(MODEL)) $(if $(TINY),--tiny $(TINY)))
+
+# Every table of docs/dev/performance.md, with date, machine and commit: MODEL, PEERS and what else bench/report.py takes in ARGS
+bench-report: build
+	bench/report.py --tare $(BUILD)/tare $(if $(MODEL),--model $(MODEL)) $(if $(PEERS),--peers $(PEERS)) $(if $(TINY),--tiny $(TINY)) $(ARGS)
 
 # does not build again, so that `sudo make install` compiles nothing as root
 $(BUILD)/tare:

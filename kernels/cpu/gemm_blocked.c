@@ -3,7 +3,7 @@
  * A task is a block of rows against a group of panels. Its part of A is laid into tiles, [step][MR], where it stays for all panels of the group, and for
  * the next task of the same thread when that has the same rows; a panel is used by all tiles of the block before the next.
  *
- * How large these are follows from the caches (caches.h) by a model whose shares were measured (docs/performance.md):
+ * How large these are follows from the caches (caches.h) by a model whose shares were measured (docs/dev/performance.md):
  *   steps of a chunk    A tile of A is read once for every panel, B's panel once for every tile, both in sequence; the panel may come from the second cache.
  *                       So a tile of 14 rows takes up to seven eighths of the first cache, one of 6 rows, beside which B's stream is wider, half of that.
  *   tiles of a block    The block of A in a third of the second cache. The rest is left to panels on their way and to C, and half may be a neighbour's.
