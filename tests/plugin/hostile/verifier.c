@@ -84,7 +84,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
         judge(answers[i], verdicts[i]);
         if (IS(depends_on_neighbours) && i) verdicts[i]->reward = verdicts[0]->reward;
         if (IS(ignores_deadline) && answers[i]->completion.size > 1 << 16)
-            for (volatile int64_t k = 0; k < 4000000000; k++) continue;
+            for (volatile int64_t k = 0; k < 40000000000; k++) continue; /* longer than the checker waits, on any processor */
     }
     return TARE_OK;
 }
