@@ -13,27 +13,6 @@
 
 /* ---------------------------------------------------------------- opening plugins */
 
-/* The settings of a plugin: those of [clusterer.NAME] under its own section's name, before those that stand there already. */
-static tare_status settings_of(const struct config *config, const struct plugin *p, struct arena *a,
-                               const struct config_param **out, struct err *e)
-{
-    char from[160], to[160], *section;
-    snprintf(from, sizeof from, "clusterer.%s", p->desc.name);
-    snprintf(to, sizeof to, "%s.%s", plugin_kind_name(p->desc.kind), p->desc.name);
-    TRY(arena_strdup(a, to, -1, &section, e));
-    struct config_param *list = NULL, **tail = &list;
-    for (const struct config_param *c = config->params; c; c = c->next) {
-        if (strcmp(c->section, from) && strcmp(c->section, to)) continue;
-        TRY(arena_new(a, struct config_param, 1, tail, e));
-        **tail = *c;
-        (*tail)->section = section;
-        (*tail)->next = NULL;
-        tail = &(*tail)->next;
-    }
-    *out = list;
-    return TARE_OK;
-}
-
 static bool has_path(const struct plugin *p)
 {
     for (uint32_t i = 0; i < p->desc.n_params; i++)
@@ -46,9 +25,10 @@ static tare_status default_path(const struct config *config, const struct plugin
                                 const struct config_param **settings, struct err *e)
 {
     if (!has_path(p)) return TARE_OK;
+    char path[FS_PATH], assignment[FS_PATH + 8], section[128];
+    snprintf(section, sizeof section, "%s.%s", plugin_section_kind(p->desc.kind), p->desc.name);
     for (const struct config_param *c = *settings; c; c = c->next)
-        if (!strcmp(c->key, "path")) return TARE_OK;
-    char path[FS_PATH], assignment[FS_PATH + 8];
+        if (!strcmp(c->section, section) && !strcmp(c->key, "path")) return TARE_OK;
     TRY(fs_join(path, config->run.dir, "codebook.safetensors", e));
     snprintf(assignment, sizeof assignment, "path=%s", path);
     const char *const one = assignment;
@@ -66,11 +46,9 @@ static tare_status open_encoder(const struct config *config, const struct plugin
                                 struct cluster *c, struct err *e)
 {
     const struct plugin *p;
-    const struct config_param *settings;
     const tare_value *values;
     TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, search, &p, e));
-    TRY(settings_of(config, p, &c->arena, &settings, e));
-    TRY(plugin_params(p, settings, &c->arena, &values, e));
+    TRY(plugin_params(p, config->params, &c->arena, &values, e));
     return plugin_create(p, values, 0, env, &c->encoder, e);
 }
 
@@ -129,10 +107,9 @@ static tare_status open_codebook(const struct config *config, const struct plugi
                                  struct comm *comm, struct cluster *c, struct err *e)
 {
     const struct plugin *p;
-    const struct config_param *settings;
+    const struct config_param *settings = config->params;
     const tare_value *values;
     TRY(plugin_open(config->clusterer.codebook, TARE_CODEBOOK, search, &p, e));
-    TRY(settings_of(config, p, &c->arena, &settings, e));
     TRY(default_path(config, p, &c->arena, &settings, e));
     TRY(plugin_params(p, settings, &c->arena, &values, e));
     const char *path = path_in(p, values);

@@ -6,8 +6,8 @@
  * A codebook whose file does not exist yet is trained from clusterer.corpus (or the data set) when clusterer.clusters > 0; with
  * clusterer.clusters = 0 its absence is an error. A codebook of another encoder is refused with both identities and hashes.
  *
- * Parameters of plugins are taken from [clusterer.NAME], and from [encoder.NAME] and [codebook.NAME]. A codebook with a parameter `path` that
- * is not set gets run.dir/codebook.safetensors.
+ * Parameters of plugins are taken from [clusterer.NAME]. A codebook with a parameter `path` that is not set gets
+ * run.dir/codebook.safetensors.
  * Ownership: struct cluster owns plugins and tables; the data set has to live as long. Threads: cluster_assign from one thread at a time. */
 #ifndef TARE_CORE_CLUSTER_H
 #define TARE_CORE_CLUSTER_H

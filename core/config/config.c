@@ -94,10 +94,20 @@ static tare_status set_param(struct config *c, const char *section, const char *
     return arena_strdup(&c->arena, where, -1, (char **)(uintptr_t) & (*at)->where, e);
 }
 
+/* Encoders and codebooks have one section, [clusterer.NAME]; [encoder.NAME] and [codebook.NAME] mean the same. */
+static const char *one_name(const char *section, char *room, size_t n)
+{
+    const char *dot = strchr(section, '.');
+    if (strncmp(section, "encoder.", 8) && strncmp(section, "codebook.", 9)) return section;
+    snprintf(room, n, "clusterer%s", dot);
+    return room;
+}
+
 static tare_status assign(struct config *c, const char *section, const char *key, const char *value, const char *where,
                           struct err *e)
 {
-    if (is_free_section(section)) return set_param(c, section, key, value, where, e);
+    char room[256];
+    if (is_free_section(section)) return set_param(c, one_name(section, room, sizeof room), key, value, where, e);
     const struct config_key *k = find_key(section, key);
     if (!k) return unknown_key(section, key, where, e);
     TRY(value_set(c, k, value, where, e));

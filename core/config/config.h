@@ -172,6 +172,18 @@ const char *config_where(const struct config *c, const char *section, const char
 tare_status config_dump(const struct config *c, struct str *out, struct err *e);
 /* The reference of every key, Markdown or plain text. */
 tare_status config_docs(struct str *out, bool markdown, struct err *e);
+/* A commented configuration to begin with: the keys a first run sets, the others by their reference. */
+tare_status config_starter(struct str *out, struct err *e);
+/* What differs, in the order of the table, then the plugins' parameters ([sweep] is left out). The texts live until visit returns. */
+struct config_difference {
+    const char *section, *key, *before, *after;
+    bool changes_training; /* false: it changes no weight (paths, what is recorded, how the work is spread) */
+};
+typedef tare_status (*config_difference_visit)(void *ctx, const struct config_difference *d, struct err *e);
+tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
+                           struct err *e);
+/* Whether [KIND.NAME] belongs to a plugin that the configuration chooses. */
+bool config_uses(const struct config *c, const char *section);
 /* Applies the text form of one key of a section to the struct (as the command line does). */
 tare_status config_set(struct config *c, const char *section, const char *key, const char *value, const char *where, struct err *e);
 

@@ -88,7 +88,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(model, intermediate_size, "384", 1, MANY, "Inner width of the feed-forward part of a new model."),
     INT(model, context, "1024", 2, MANY, "Longest context of a new model, in tokens."),
     BOOL(model, tie_embeddings, "true", "Whether a new model's output head is its embedding."),
-    REAL(model, init_std, "0.02", 0, 10, TARE_ABOVE_MIN,
+    REAL(model, init_std, "0.02", 0, 10, KEY_ABOVE_MIN,
          "Deviation of a new model's normal weights; what ends in the residual stream gets 1/sqrt(2 L) of it. Narrow models learn "
          "faster with more: "
          "about 1/sqrt(hidden_size)."),
@@ -115,7 +115,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(rollout, max_prompt_tokens, "1024", 1, MANY,
         "Longest prompt, in tokens. A row with a longer one is refused by name before training starts."),
     INT(rollout, batch, "0", 0, MANY,
-        "Sequences that are sampled at the same time. 0: chosen from memory. Never changes the text."),
+        "Sequences that are sampled at the same time, at most. 0: 256. Never changes the text."),
     INT(rollout, refill_rounds, "10", 0, 1000,
         "How often in a step groups that the estimator dropped are replaced by newly sampled ones (dynamic sampling, DAPO). 0: "
         "never. Estimators that "
@@ -193,7 +193,8 @@ const struct config_key CONFIG_KEYS[] = {
         "rollout.group_size."),
     INT(train, epochs, "1", 1, 1000, "Passes over a step's rollouts. The paper does not say; ours is 1."),
     INT(train, micro_tokens, "16384", 1, MANY,
-        "Tokens in one forward and backward pass; sets the memory of activations. A group is never split."),
+        "Most tokens in one forward and backward pass; sets the memory of activations. A longer group is split between rollouts, and its "
+        "prompt is computed in each part; a single rollout is never split."),
     REAL(train, lr, "1e-6", 0, 10, 0, "Peak learning rate (the paper's 1e-6)."),
     REAL(train, lr_floor, "0", 0, 1, 0, "Where the schedule ends, as a share of the peak. The paper does not say; ours is 0."),
     REAL(train, warmup_ratio, "0.03", 0, 1, 0,
@@ -206,7 +207,7 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(train, beta2, "0.999", 0, 0.999999999, 0, "AdamW's beta2. The paper does not say."),
     REAL(train, eps, "1e-8", 0, 1, KEY_ABOVE_MIN, "AdamW's epsilon. The paper does not say."),
     REAL(train, weight_decay, "0", 0, 10, 0,
-         "AdamW's decoupled weight decay, on matrices only. The paper does not say; ours is 0."),
+         "AdamW's decoupled weight decay, on every parameter, norms and biases included. The paper does not say; ours is 0."),
     REAL(train, max_grad_norm, "1", 0, BIG, 0,
          "Gradients are scaled down to this global norm. 0: off. The paper does not say; ours is 1."),
     CHOICE(train, recompute, "none", "none layer",

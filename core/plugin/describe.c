@@ -41,7 +41,7 @@ static tare_status describe_text(const struct plugin *p, struct str *out, struct
 
 static tare_status describe_ini(const struct plugin *p, struct str *out, struct str *range, struct err *e)
 {
-    TRY(str_addf(out, e, "; %s\n[%s.%s]\n", p->desc.summary, plugin_kind_name(p->desc.kind), p->desc.name));
+    TRY(str_addf(out, e, "; %s\n[%s.%s]\n", p->desc.summary, plugin_section_kind(p->desc.kind), p->desc.name));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *q = &p->params[i];
         TRY(allowed(q, range, e));
@@ -65,7 +65,7 @@ static tare_status describe_markdown(const struct plugin *p, struct str *out, st
     TRY(str_add(out, "\n", -1, e));
     if (!p->desc.n_params) return str_add(out, "\nNo parameters.\n", -1, e);
     TRY(str_addf(out, e, "\n| `[%s.%s]` | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
-                 plugin_kind_name(p->desc.kind), p->desc.name));
+                 plugin_section_kind(p->desc.kind), p->desc.name));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *q = &p->params[i];
         TRY(allowed(q, range, e));

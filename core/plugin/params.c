@@ -116,7 +116,7 @@ static tare_status unknown_key(const struct plugin *p, const struct config_param
 
 static void section_name(const struct plugin *p, char section[128])
 {
-    snprintf(section, 128, "%s.%s", plugin_kind_name(p->desc.kind), p->desc.name);
+    snprintf(section, 128, "%s.%s", plugin_section_kind(p->desc.kind), p->desc.name);
 }
 
 tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,

@@ -67,11 +67,13 @@ typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct pl
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
-const char *plugin_kind_name(int32_t kind); /* "estimator", ...: also the first half of its section, [estimator.NAME] */
+const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
+/* The first half of its section: [estimator.NAME], [verifier.NAME], and [clusterer.NAME] for encoders and codebooks. */
+const char *plugin_section_kind(int32_t kind);
 
 /* ---------------------------------------------------------------- parameters */
 
-/* Checks the settings of section "KIND.NAME" against the plugin's table: values in table order, defaults filled in, strings in the
+/* Checks the settings of section [KIND.NAME] (plugin_section_kind) against the plugin's table: values in table order, defaults filled in, strings in the
  * arena. settings: config.params (other sections are passed over), or what plugin_settings made; NULL: none.
  * Errors: TARE_E_CONFIG "file:line: [estimator.bv_blend] gama: unknown; did you mean gamma?" */
 tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,

@@ -25,6 +25,11 @@ const char *plugin_kind_name(int32_t kind)
     }
 }
 
+const char *plugin_section_kind(int32_t kind)
+{
+    return kind == TARE_ENCODER || kind == TARE_CODEBOOK ? "clusterer" : plugin_kind_name(kind);
+}
+
 bool plugin_name_ok(const char *name)
 {
     if (!name || name[0] < 'a' || name[0] > 'z') return false;

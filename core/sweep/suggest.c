@@ -56,9 +56,8 @@ static tare_status suggest(const struct plugin *p, const tare_param *q, struct s
     double d = 0;
     struct err ignored;
     if (q->fallback) str_to_double(q->fallback, &d, &ignored);
-    const bool clusterer = p->desc.kind == TARE_ENCODER || p->desc.kind == TARE_CODEBOOK;
     TRY(str_addf(out, e, "; %s%s%s\n%s.%s.%s = ", q->doc, q->fallback ? "; default " : "", q->fallback ? q->fallback : "",
-                 clusterer ? "clusterer" : plugin_kind_name(p->desc.kind), p->desc.name, q->key));
+                 plugin_section_kind(p->desc.kind), p->desc.name, q->key));
     switch (q->type) {
     case TARE_BOOL:
         TRY(str_add(out, "false, true", -1, e));

@@ -114,6 +114,18 @@ static void plugin_parameters_from_the_command_line(void **state)
     config_free(&c);
 }
 
+static void encoders_and_codebooks_share_a_section(void **state)
+{
+    (void)state;
+    struct config c;
+    loads(&c, "[codebook.field]\nfield = level\n[encoder.hashed]\ndim = 64\n", "clusterer.field.field=subject");
+    assert_string_equal(c.params->section, "clusterer.field");
+    assert_string_equal(c.params->value, "subject");
+    assert_string_equal(c.params->next->section, "clusterer.hashed");
+    assert_null(c.params->next->next);
+    config_free(&c);
+}
+
 static void includes(void **state)
 {
     (void)state;
@@ -151,6 +163,7 @@ static void wrong_input_is_refused(void **state)
     refused("[train]\nlr = nan\n", NULL, 2, "is not a finite number");
     refused("[train]\nlr = 1e-4x\n", NULL, 2, "is not a number");
     refused("[rollout]\ntop_p = 0\n", NULL, 2, "allowed: above 0, at most 1");
+    refused("[model]\ninit_std = 0\n", NULL, 2, "allowed: above 0, at most 10");
     refused("[train]\nschedule = cosin\n", NULL, 2, "allowed: cosine, constant, linear");
     refused("[data]\nshuffle = maybe\n", NULL, 2, "allowed: true or false");
     refused(NULL, "train.lr=x", 0, "train.lr = 'x' is not a number");
@@ -333,6 +346,7 @@ int main(void)
         cmocka_unit_test(defaults_are_the_papers),
         cmocka_unit_test(file_then_command_line),
         cmocka_unit_test(plugin_parameters_from_the_command_line),
+        cmocka_unit_test(encoders_and_codebooks_share_a_section),
         cmocka_unit_test(includes),
         cmocka_unit_test(wrong_input_is_refused),
         cmocka_unit_test(lines_are_never_bent),

@@ -1,0 +1,97 @@
+#include "config/config.h"
+#include "config/ini_file.h"
+#include "config/keys.h"
+#include "config/value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Keys that change no weight: where things lie, what is recorded, how the work is spread. "section." stands for a whole section. */
+static const char *const FREE[] = {
+    "run.dir",         "run.name",        "run.threads",   "run.kernels",      "model.path",           "model.warm_start",
+    "model.reference", "data.train",      "data.eval",     "rollout.batch",    "rollout.kv_tokens",    "verifier.workers",
+    "verifier.isolate", "train.recompute", "dist.ranks",   "dist.communicator", "dist.timeout_s",      "dist.shard",
+    "sft.",            "eval.",           "checkpoint.",   "log."};
+
+static bool changes_training(const char *section, const char *key)
+{
+    char name[300];
+    snprintf(name, sizeof name, "%s.%s", section, key);
+    for (size_t i = 0; i < sizeof FREE / sizeof *FREE; i++) {
+        const size_t n = strlen(FREE[i]);
+        if (FREE[i][n - 1] == '.' ? !strncmp(name, FREE[i], n) : !strcmp(name, FREE[i])) return false;
+    }
+    return true;
+}
+
+/* Whether a plugin is chosen by a key that lists names, files or name:weight. A file may hold a plugin of any name. */
+static bool names(const char *list, const char *plugin)
+{
+    const size_t n = strlen(plugin);
+    if (strchr(list, '/') || strstr(list, ".so")) return true;
+    for (const char *p = list; *p;) {
+        const size_t m = strcspn(p, " ,\t:");
+        if (m == n && !memcmp(p, plugin, n)) return true;
+        p += strcspn(p, " ,\t");
+        p += strspn(p, " ,\t");
+    }
+    return false;
+}
+
+bool config_uses(const struct config *c, const char *section)
+{
+    if (!strncmp(section, "estimator.", 10)) return names(c->estimator.plugin, section + 10);
+    if (!strncmp(section, "verifier.", 9)) return names(c->verifier.plugins, section + 9);
+    if (strncmp(section, "clusterer.", 10)) return false;
+    return names(c->clusterer.encoder, section + 10) || names(c->clusterer.codebook, section + 10);
+}
+
+static const char *param_of(const struct config *c, const char *section, const char *key)
+{
+    for (const struct config_param *p = c->params; p; p = p->next)
+        if (!strcmp(p->section, section) && !strcmp(p->key, key)) return p->value;
+    return NULL;
+}
+
+static tare_status compare_params(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
+                                  struct err *e)
+{
+    for (int turn = 0; turn < 2; turn++) { /* those of before, then those that only after has */
+        for (const struct config_param *p = turn ? after->params : before->params; p; p = p->next) {
+            const char *a = param_of(before, p->section, p->key), *b = param_of(after, p->section, p->key);
+            if (!strcmp(p->section, "sweep") || (turn && a) || (a && b && !strcmp(a, b))) continue;
+            const struct config_difference d = {p->section, p->key, a ? a : "(not set)", b ? b : "(not set)",
+                                                config_uses(before, p->section) || config_uses(after, p->section)};
+            TRY(visit(ctx, &d, e));
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status compare_key(const struct config *before, const struct config *after, const struct config_key *k, struct str text[2],
+                               config_difference_visit visit, void *ctx, struct err *e)
+{
+    for (int i = 0; i < 2; i++) {
+        str_clear(&text[i]);
+        TRY(value_print(i ? after : before, k, &text[i], e));
+        TRY(str_add(&text[i], "", 0, e));
+    }
+    const char *a = text[0].size ? text[0].data : "", *b = text[1].size ? text[1].data : "";
+    if (!strcmp(a, b)) return TARE_OK;
+    const struct config_difference d = {k->section, k->key, *a ? a : "(empty)", *b ? b : "(empty)",
+                                        changes_training(k->section, k->key)};
+    return visit(ctx, &d, e);
+}
+
+tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
+                           struct err *e)
+{
+    struct str text[2] = {{0}, {0}};
+    tare_status status = TARE_OK;
+    for (const struct config_key *k = CONFIG_KEYS; !status && k->section; k++)
+        status = compare_key(before, after, k, text, visit, ctx, e);
+    if (!status) status = compare_params(before, after, visit, ctx, e);
+    str_free(&text[0]);
+    str_free(&text[1]);
+    return status;
+}
