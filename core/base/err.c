@@ -88,3 +88,16 @@ int err_exit_code(tare_status code)
 {
     return code == TARE_OK ? 0 : code == TARE_E_CONFIG ? 3 : code == TARE_E_CANCELLED ? 130 : 1;
 }
+
+tare_status err_as_config(tare_status status, struct err *e)
+{
+    switch (status) {
+    case TARE_E_NOT_FOUND:
+    case TARE_E_UNSUPPORTED:
+    case TARE_E_INVALID:
+    case TARE_E_RANGE:
+        return e->code = TARE_E_CONFIG;
+    default:
+        return status;
+    }
+}

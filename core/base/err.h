@@ -30,6 +30,9 @@ tare_status err_frame(struct err *e, tare_status code, const char *file, int lin
 const char *err_name(tare_status code); /* "out of range", ... */
 int err_exit_code(tare_status code);    /* 1 failed, 3 configuration, 130 cancelled */
 
+/* What a configuration names (a file, a model, a plugin) cannot be used: whatever kind of error that was, it is one of the configuration. */
+tare_status err_as_config(tare_status status, struct err *e);
+
 #define FAIL(E, CODE, ...) return err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__)
 #define TRY(X)                                                                                                                     \
     do {                                                                                                                           \

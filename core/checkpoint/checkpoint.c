@@ -245,6 +245,15 @@ static tare_status list_steps(const char *run_dir, struct steps *out, struct err
     return TARE_OK;
 }
 
+tare_status checkpoint_count(const char *run_dir, int64_t *n, struct err *e)
+{
+    struct steps all;
+    TRY(list_steps(run_dir, &all, e));
+    *n = all.n;
+    free(all.step);
+    return TARE_OK;
+}
+
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e)
 {
     struct steps all;

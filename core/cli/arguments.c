@@ -1,6 +1,39 @@
 #include "cli/arguments.h"
 
+#include "base/fs.h"
+#include "base/log.h"
+
+#include <stdio.h>
 #include <string.h>
+
+enum { MOST = sizeof((struct arguments){0}.overrides) / sizeof(char *) - 1 }; /* one is kept for run.dir */
+
+static bool refuse(const char *argument, const char *what)
+{
+    log_message(LOG_ERROR, "'%s': %s", argument, what);
+    return false;
+}
+
+/* "--steps 3" is a key elsewhere. */
+static bool refuse_option(const char *argument)
+{
+    char text[400];
+    snprintf(text, sizeof text, "no such option; keys are set as section.key=value (train.%s=...), and --help lists the options",
+             argument + strspn(argument, "-"));
+    return refuse(argument, text);
+}
+
+/* Last but one word: the command line's own run.dir comes later. */
+static void use_run(struct arguments *out)
+{
+    snprintf(out->run_config, sizeof out->run_config, "%.4000s/config.ini", out->file);
+    if (!fs_is_dir(out->file) || !fs_exists(out->run_config)) return;
+    snprintf(out->run_dir, sizeof out->run_dir, "run.dir=%.4000s", out->file);
+    memmove(out->overrides + 1, out->overrides, (size_t)out->n * sizeof *out->overrides);
+    out->overrides[0] = out->run_dir;
+    out->n++;
+    out->file = out->run_config;
+}
 
 bool arguments_read(int argc, char **argv, struct arguments *out)
 {
@@ -9,12 +42,19 @@ bool arguments_read(int argc, char **argv, struct arguments *out)
         if (!strcmp(argv[i], "--help")) return out->help = true;
         if (!strcmp(argv[i], "--resume"))
             out->resume = true;
-        else if (!out->file && !strchr(argv[i], '='))
+        else if (!strcmp(argv[i], "--allow-change"))
+            out->allow_change = true;
+        else if (argv[i][0] == '-')
+            return refuse_option(argv[i]);
+        else if (!strchr(argv[i], '=')) {
+            if (out->file) return refuse(argv[i], "is not section.key=value, and the configuration is named already");
             out->file = argv[i];
-        else if (argv[i][0] != '-' && strchr(argv[i], '=') && out->n < 256)
+        } else if (out->n < MOST)
             out->overrides[out->n++] = argv[i];
         else
-            return false;
+            return refuse(argv[i], "too many arguments");
     }
-    return out->file != NULL;
+    if (!out->file) return out->n ? refuse(out->overrides[0], "no configuration is named before it") : false;
+    use_run(out);
+    return true;
 }

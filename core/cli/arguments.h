@@ -1,4 +1,4 @@
-/* CONFIG [--resume] [section.key=value ...] */
+/* CONFIG | RUN [--resume] [--allow-change] [section.key=value ...] */
 #ifndef TARE_CORE_ARGUMENTS_H
 #define TARE_CORE_ARGUMENTS_H
 
@@ -7,10 +7,12 @@
 struct arguments {
     const char *file, *overrides[256]; /* point into argv */
     int n;
-    bool resume, help;
+    bool resume, allow_change, help;
+    char run_config[4200], run_dir[4200]; /* of a run's folder in CONFIG's place */
 };
 
-/* false: they are not of this form. */
+/* false: they are not of this form; which one and what was expected has been said. A run's folder stands for its config.ini, and run.dir for the
+ * folder. */
 bool arguments_read(int argc, char **argv, struct arguments *out);
 
 #endif

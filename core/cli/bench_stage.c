@@ -316,7 +316,8 @@ static tare_status settings(struct stage *s, int argc, char **argv, struct err *
         else
             overrides[n++] = argv[i];
     }
-    return config_load(&s->config, NULL, overrides, n, e);
+    TRY(config_load(&s->config, NULL, overrides, n, e));
+    return s->config.rollout.max_new_tokens ? TARE_OK : config_set(&s->config, "rollout", "max_new_tokens", "256", "default", e);
 }
 
 static tare_status run(struct stage *s, int argc, char **argv, struct err *e)

@@ -1,6 +1,7 @@
 /* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
 #include "base/log.h"
 #include "cli/cli.h"
+#include "settle/settle.h"
 #include "template/chat.h"
 
 #include <errno.h>
@@ -47,7 +48,9 @@ int cmd_chat(int argc, char **argv)
         return cli_usage(chat_usage);
     struct err e = {0};
     struct chatting k = {0};
-    tare_status status = chat_load(argv[1], argc == 3 ? argv[2] + 9 : NULL, &k.chat, &e);
+    char folder[FS_PATH];
+    tare_status status = settle_model(argv[1], folder, &e);
+    if (!status) status = chat_load(folder, argc == 3 ? argv[2] + 9 : NULL, &k.chat, &e);
     if (!status) status = json_each_line(stdin, "standard input", chat_line, &k, &e);
     if (status) log_error(&e);
     str_free(&k.text);

@@ -1,14 +1,25 @@
+#include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "preflight/preflight.h"
+#include "settle/settle.h"
+#include "sweep/sweep.h"
 
 #include <stdio.h>
 #include <string.h>
 
 const char config_usage[] =
-    "usage: tare config check CONFIG [section.key=value ...]   read and check; nothing is printed but errors\n"
+    "usage: tare config init [FILE]                            write a commented configuration to begin with (tare.ini)\n"
+    "       tare config check CONFIG [section.key=value ...]   whether it can be trained: keys, plugins and their parameters, "
+    "paths,\n"
+    "                                                          data, the model's configuration, prompts; or what is wrong\n"
     "       tare config dump CONFIG [section.key=value ...]    print every key with the value it would have\n"
-    "       tare config docs [--md]                            explain every key, as plain text or Markdown\n";
+    "       tare config diff RUN [CONFIG] [section.key=value ...]\n"
+    "                                                          what a run's configuration has otherwise than CONFIG (a file or\n"
+    "                                                          another run; without one: the defaults)\n"
+    "       tare config docs [--md]                            explain every key, as plain text or Markdown\n"
+    "Where a configuration is wanted the folder of a run will do.\n";
 
 static tare_status print(const struct str *text, struct err *e)
 {
@@ -17,20 +28,75 @@ static tare_status print(const struct str *text, struct err *e)
     return TARE_OK;
 }
 
-static tare_status check_or_dump(bool dump, const char *file, const char *const *overrides, int n, struct err *e)
+/* A file, or a run's config.ini. */
+static tare_status load(const char *name, const char *const *overrides, int64_t n, struct config *c, struct err *e)
+{
+    char path[FS_PATH];
+    if (!fs_is_dir(name)) return config_load(c, name, overrides, n, e);
+    TRY(fs_join(path, name, "config.ini", e));
+    if (!fs_exists(path)) FAIL(e, TARE_E_CONFIG, "%s: a folder without a config.ini, so not that of a run", name);
+    return config_load(c, path, overrides, n, e);
+}
+
+/* A sweep's file is checked cell by cell; what the cells have in common, as a run. */
+static tare_status check_sweep(const char *file, const char *const *overrides, int n, struct err *e)
+{
+    struct sweep s;
+    const tare_status status = sweep_open(&s, file, overrides, n, e);
+    sweep_close(&s);
+    return status;
+}
+
+static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)
+{
+    struct config c;
+    TRY(load(file, overrides, n, &c, e));
+    tare_status status = err_as_config(settle(&c, true, e), e);
+    if (!status) preflight_warn(&c);
+    if (!status) status = preflight(&c, e);
+    for (const struct config_param *p = c.params; p && !status; p = p->next) {
+        if (strcmp(p->section, "sweep")) continue;
+        status = check_sweep(file, overrides, n, e);
+        break;
+    }
+    if (!status) log_info("%s: no errors", file);
+    config_free(&c);
+    return status;
+}
+
+static tare_status dump(const char *file, const char *const *overrides, int n, struct err *e)
 {
     struct config c;
     struct str out = {0};
-    TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = TARE_OK;
-    if (dump) {
-        status = config_dump(&c, &out, e);
-        if (!status) status = print(&out, e);
-    } else {
-        log_info("%s: no errors", file);
-    }
+    TRY(load(file, overrides, n, &c, e));
+    tare_status status = config_dump(&c, &out, e);
+    if (!status) status = print(&out, e);
     str_free(&out);
     config_free(&c);
+    return status;
+}
+
+static tare_status print_difference(void *ctx, const struct config_difference *d, struct err *e)
+{
+    struct str *out = ctx;
+    return str_addf(out, e, "%s.%s: %s -> %s%s\n", d->section, d->key, d->before, d->after,
+                    d->changes_training ? "" : "   (changes no weight)");
+}
+
+static tare_status diff(const char *run, const char *with, const char *const *overrides, int n, struct err *e)
+{
+    struct config a, b;
+    struct str out = {0};
+    TRY(load(run, NULL, 0, &a, e));
+    tare_status status = with ? load(with, overrides, n, &b, e) : config_load(&b, NULL, overrides, n, e);
+    if (!status) {
+        status = with ? config_compare(&a, &b, print_difference, &out, e) : config_compare(&b, &a, print_difference, &out, e);
+        config_free(&b);
+    }
+    if (!status && out.size) status = print(&out, e);
+    if (!status && !out.size) log_info("no differences");
+    str_free(&out);
+    config_free(&a);
     return status;
 }
 
@@ -43,17 +109,38 @@ static tare_status docs(bool markdown, struct err *e)
     return status;
 }
 
+static tare_status init(const char *file, struct err *e)
+{
+    struct str out = {0};
+    if (fs_exists(file)) FAIL(e, TARE_E_STATE, "%s is there already; name another file: tare config init FILE", file);
+    tare_status status = config_starter(&out, e);
+    if (!status) status = fs_write_atomic(file, out.data, out.size, e);
+    if (!status) log_info("%s written: set model.path and data.train, then `tare config check %s`", file, file);
+    str_free(&out);
+    return status;
+}
+
+/* -1: not of this form */
+static int run(int argc, char **argv, struct err *e)
+{
+    const char *const verb = argv[1], *const *rest = (const char *const *)argv + 3;
+    if (!strcmp(verb, "docs") && (argc == 2 || (argc == 3 && !strcmp(argv[2], "--md")))) return docs(argc == 3, e);
+    if (!strcmp(verb, "init") && argc <= 3 && (argc == 2 || argv[2][0] != '-')) return init(argc == 3 ? argv[2] : "tare.ini", e);
+    if (argc < 3 || argv[2][0] == '-') return -1;
+    if (!strcmp(verb, "check")) return check(argv[2], rest, argc - 3, e);
+    if (!strcmp(verb, "dump")) return dump(argv[2], rest, argc - 3, e);
+    if (strcmp(verb, "diff")) return -1;
+    const int with = argc > 3 && !strchr(argv[3], '=');
+    return diff(argv[2], with ? argv[3] : NULL, rest + with, argc - 3 - with, e);
+}
+
 int cmd_config(int argc, char **argv)
 {
     struct err e = {0};
-    tare_status status;
-    if (argc > 2 && (!strcmp(argv[1], "check") || !strcmp(argv[1], "dump"))) {
-        status = check_or_dump(argv[1][0] == 'd', argv[2], (const char *const *)argv + 3, argc - 3, &e);
-    } else if (argc > 1 && !strcmp(argv[1], "docs") && (argc == 2 || (argc == 3 && !strcmp(argv[2], "--md")))) {
-        status = docs(argc == 3, &e);
-    } else {
+    const int status = argc > 1 ? run(argc, argv, &e) : -1;
+    if (status < 0) {
         return cli_usage(config_usage);
     }
     if (status) log_error(&e);
-    return err_exit_code(status);
+    return err_exit_code((tare_status)status);
 }

@@ -1,9 +1,11 @@
 /* tare eval CONFIG: accuracy on a task. */
+#include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "eval/checkpoints.h"
 #include "eval/eval.h"
 #include "report/report.h"
+#include "settle/settle.h"
 #include "sft/sft.h"
 
 #include <stdio.h>
@@ -86,6 +88,12 @@ int cmd_eval(int argc, char **argv)
     const int stop = parse(&a, argc, argv);
     if (stop) return stop - 1;
     tare_status s = config_load(&c, a.file, a.overrides, a.n, &e);
+    if (!s) {
+        /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
+        if (a.steps.n_runs && !fs_is_dir(c.model.path)) s = config_set(&c, "model", "path", a.steps.runs[0], "--checkpoints", &e);
+        if (!s) s = settle(&c, true, &e);
+        if (s) config_free(&c);
+    }
     if (!s) {
         s = a.steps.n_runs ? eval_steps_run(&c, &a.steps, &table, &e) : eval_run(&c, warm_start, &table, &e);
         config_free(&c);

@@ -8,6 +8,7 @@
 #include "data/hash_set.h"
 #include "engine/engine.h"
 #include "engine/text.h"
+#include "settle/settle.h"
 
 #include <string.h>
 
@@ -271,10 +272,12 @@ static tare_status set_key(struct config *c, const char *argument, struct err *e
     FAIL(e, TARE_E_CONFIG, "tare generate has no key '%s'; the nearest is '%s', `tare generate --help` lists them", given, near);
 }
 
-static tare_status open_engine(struct generator *g, const char *folder, struct err *e)
+static tare_status open_engine(struct generator *g, const char *given, struct err *e)
 {
-    char path[FS_PATH];
+    char path[FS_PATH], folder[FS_PATH];
+    TRY(settle_model(given, folder, e));
     TRY(config_set(&g->config, "model", "path", folder, "command line", e));
+    TRY(settle_tokens(&g->config, false, e));
     engine_init(&g->engine, &g->config, NULL);
     TRY(fs_join(path, folder, "tokenizer.json", e));
     return engine_open(&g->engine, ENGINE_SAMPLING | ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e);

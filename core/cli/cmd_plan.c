@@ -5,6 +5,7 @@
 #include "cli/plan_measure.h"
 #include "observe/manifest.h"
 #include "plan/plan.h"
+#include "settle/settle.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -142,7 +143,8 @@ static tare_status run(const struct request *r, const char *file, const char *co
     struct config c;
     struct str out = {0};
     TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = answer(r, &c, &out, fits, e);
+    tare_status status = settle(&c, true, e);
+    if (!status) status = answer(r, &c, &out, fits, e);
     if (!status && (fwrite(out.data, 1, (size_t)out.size, stdout) != (size_t)out.size || fflush(stdout)))
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
     str_free(&out);

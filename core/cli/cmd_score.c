@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "engine/engine.h"
 #include "model/pack.h"
+#include "settle/settle.h"
 
 #include <math.h>
 #include <string.h>
@@ -229,8 +230,10 @@ static tare_status parse_options(int argc, char **argv, struct options *o, struc
 
 static tare_status run(const struct options *o, struct score *s, struct err *e)
 {
+    char folder[FS_PATH];
+    TRY(settle_model(o->model, folder, e));
     TRY(config_load(&s->config, NULL, NULL, 0, e));
-    TRY(config_set(&s->config, "model", "path", o->model, "command line", e));
+    TRY(config_set(&s->config, "model", "path", folder, "command line", e));
     TRY(config_set(&s->config, "model", "dtype", o->dtype, "command line", e));
     s->config.run.threads = o->threads;
     engine_init(&s->engine, &s->config, NULL);

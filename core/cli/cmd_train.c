@@ -4,16 +4,30 @@
 #include "cli/cli.h"
 #include "dist/ranks.h"
 #include "loop/run.h"
+#include "preflight/preflight.h"
 #include "sft/sft.h"
 
 #include <stdio.h>
 #include <string.h>
 
 const char train_usage[] =
-    "usage: tare train CONFIG [--resume] [section.key=value ...]\n"
+    "usage: tare train CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
+    "       tare train RUN --resume\n"
     "Reinforcement learning with verifiable rewards, as CONFIG says (`tare config docs` explains every key).\n"
-    "  --resume   continue from the last complete checkpoint of run.dir\n"
+    "  --resume         continue from the last complete checkpoint of run.dir, or of the folder RUN, with the configuration it "
+    "was\n"
+    "                   started with\n"
+    "  --allow-change   with --resume: another configuration may change the training from here on; RUN/config.ini keeps what it "
+    "was\n"
     "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n";
+
+/* What a warm start of minutes would end in is found before it. */
+static tare_status make_ready(const struct config *c, struct err *e)
+{
+    preflight_warn(c);
+    if (warm_start_due(c)) TRY(preflight(c, e));
+    return warm_start(c, e);
+}
 
 int cmd_train(int argc, char **argv)
 {
@@ -31,7 +45,7 @@ int cmd_train(int argc, char **argv)
                                                  .library = loaded ? c.dist.communicator : "auto",
                                                  .device_memory = loaded && !strcmp(c.run.device, "cuda")},
                          status, &done, &e);
-    if (!status && !done) status = train_run(&c, a.resume, warm_start, &e);
+    if (!status && !done) status = train_run(&c, &(struct train_start){a.resume, a.allow_change, make_ready}, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

@@ -222,6 +222,45 @@ tare_status cluster_open(const struct config *config, const struct dataset *data
     return TARE_OK;
 }
 
+static tare_status check_codebook(const struct config *config, const struct plugin_env *env, struct cluster *c, struct err *e)
+{
+    const struct plugin_search search = {.config_dir = config->dir};
+    const struct plugin *p, *encoder;
+    const struct config_param *settings = config->params;
+    const tare_value *values;
+    TRY(plugin_open(config->clusterer.codebook, TARE_CODEBOOK, &search, &p, e));
+    TRY(default_path(config, p, &c->arena, &settings, e));
+    TRY(plugin_params(p, settings, &c->arena, &values, e));
+    const char *path = path_in(p, values);
+    if (path) {
+        TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, &search, &encoder, e));
+        TRY(plugin_params(encoder, config->params, &c->arena, &values, e));
+        c->n_clusters = config->clusterer.clusters;
+        if (config->clusterer.corpus[0] && !fs_exists(config->clusterer.corpus))
+            FAIL(e, TARE_E_CONFIG, "%s: clusterer.corpus = %s is not there", config_where(config, "clusterer", "corpus"),
+                 config->clusterer.corpus);
+        if (!fs_exists(path)) return TARE_OK;
+        TRY(plugin_params(p, settings, &c->arena, &values, e));
+    }
+    TRY(plugin_create(p, values, 0, env, &c->codebook, e));
+    TRY(fit_rows(c, e));
+    c->n_clusters = plugin_size(c->codebook);
+    return TARE_OK;
+}
+
+tare_status cluster_check(const struct config *config, const struct dataset *data, const struct plugin_env *env,
+                          int64_t *n_clusters, struct err *e)
+{
+    struct cluster c = {.data = data};
+    *n_clusters = 0;
+    if (!strcmp(config->clusterer.codebook, "none")) return TARE_OK;
+    arena_init(&c.arena, "clusters");
+    const tare_status status = check_codebook(config, env, &c, e);
+    *n_clusters = c.n_clusters;
+    cluster_close(&c);
+    return status;
+}
+
 tare_status cluster_assign(struct cluster *c, struct batch *b, struct arena *arena, struct err *e)
 {
     b->n_clusters = c->n_clusters;

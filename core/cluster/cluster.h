@@ -36,6 +36,10 @@ struct cluster {
 /* env: for the plugins (seed, embed service); comm: rank 0 trains a missing codebook while the others wait; NULL: one rank. */
 tare_status cluster_open(const struct config *config, const struct dataset *data, const struct plugin_env *env, struct comm *comm,
                          struct pool *pool, struct cluster *out, struct err *e);
+/* Whether the plugins and their parameters can be used; nothing is trained, encoded or written. *n_clusters: K, or clusterer.clusters where the
+ * codebook would be trained first. */
+tare_status cluster_check(const struct config *config, const struct dataset *data, const struct plugin_env *env,
+                          int64_t *n_clusters, struct err *e);
 /* Fills batch->cluster (from the arena) and batch->n_clusters. Rows outside the data set are encoded on the spot. */
 tare_status cluster_assign(struct cluster *c, struct batch *batch, struct arena *arena, struct err *e);
 /* Cluster k for people: a field's value, or empty. */

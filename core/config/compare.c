@@ -7,11 +7,29 @@
 #include <string.h>
 
 /* Keys that change no weight: where things lie, what is recorded, how the work is spread. "section." stands for a whole section. */
-static const char *const FREE[] = {
-    "run.dir",         "run.name",        "run.threads",   "run.kernels",      "model.path",           "model.warm_start",
-    "model.reference", "data.train",      "data.eval",     "rollout.batch",    "rollout.kv_tokens",    "verifier.workers",
-    "verifier.isolate", "train.recompute", "dist.ranks",   "dist.communicator", "dist.timeout_s",      "dist.shard",
-    "sft.",            "eval.",           "checkpoint.",   "log."};
+static const char *const FREE[] = {"run.dir",
+                                   "run.name",
+                                   "run.threads",
+                                   "run.kernels",
+                                   "model.path",
+                                   "model.save_dtype",
+                                   "model.warm_start",
+                                   "model.reference",
+                                   "data.train",
+                                   "data.eval",
+                                   "rollout.batch",
+                                   "rollout.kv_tokens",
+                                   "verifier.workers",
+                                   "verifier.isolate",
+                                   "train.recompute",
+                                   "dist.ranks",
+                                   "dist.communicator",
+                                   "dist.timeout_s",
+                                   "dist.shard",
+                                   "sft.",
+                                   "eval.",
+                                   "checkpoint.",
+                                   "log."};
 
 static bool changes_training(const char *section, const char *key)
 {
@@ -43,7 +61,8 @@ bool config_uses(const struct config *c, const char *section)
     if (!strncmp(section, "estimator.", 10)) return names(c->estimator.plugin, section + 10);
     if (!strncmp(section, "verifier.", 9)) return names(c->verifier.plugins, section + 9);
     if (strncmp(section, "clusterer.", 10)) return false;
-    return names(c->clusterer.encoder, section + 10) || names(c->clusterer.codebook, section + 10);
+    return names(c->clusterer.encoder, section + 10) || names(c->clusterer.codebook, section + 10) ||
+           (!strcmp(c->clusterer.codebook, "auto") && !strcmp(section + 10, "kmeans"));
 }
 
 static const char *param_of(const struct config *c, const char *section, const char *key)
@@ -68,8 +87,8 @@ static tare_status compare_params(const struct config *before, const struct conf
     return TARE_OK;
 }
 
-static tare_status compare_key(const struct config *before, const struct config *after, const struct config_key *k, struct str text[2],
-                               config_difference_visit visit, void *ctx, struct err *e)
+static tare_status compare_key(const struct config *before, const struct config *after, const struct config_key *k,
+                               struct str text[2], config_difference_visit visit, void *ctx, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
         str_clear(&text[i]);

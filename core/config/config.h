@@ -172,6 +172,8 @@ const char *config_where(const struct config *c, const char *section, const char
 tare_status config_dump(const struct config *c, struct str *out, struct err *e);
 /* The reference of every key, Markdown or plain text. */
 tare_status config_docs(struct str *out, bool markdown, struct err *e);
+/* TARE_E_CONFIG: model.path is not there, and what a user may have meant; otherwise: what to do. */
+tare_status config_no_model(const struct config *c, const char *otherwise, struct err *e);
 /* A commented configuration to begin with: the keys a first run sets, the others by their reference. */
 tare_status config_starter(struct str *out, struct err *e);
 /* What differs, in the order of the table, then the plugins' parameters ([sweep] is left out). The texts live until visit returns. */

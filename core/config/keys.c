@@ -111,11 +111,12 @@ const struct config_key CONFIG_KEYS[] = {
     INT(rollout, prompts, "16", 1, MANY, "Prompts M of a step (the paper's 16)."),
     INT(rollout, group_size, "8", 1, MANY,
         "Rollouts G of a prompt (the paper's 8). A group of one has no spread: group-relative estimators give it advantage 0."),
-    INT(rollout, max_new_tokens, "8192", 1, MANY, "Longest completion, in tokens; one that reaches it ends with finish = length."),
+    INT(rollout, max_new_tokens, "0", 0, MANY,
+        "Longest completion, in tokens; one that reaches it ends with finish = length. 0: half of the model's context, at most "
+        "512."),
     INT(rollout, max_prompt_tokens, "1024", 1, MANY,
         "Longest prompt, in tokens. A row with a longer one is refused by name before training starts."),
-    INT(rollout, batch, "0", 0, MANY,
-        "Sequences that are sampled at the same time, at most. 0: 256. Never changes the text."),
+    INT(rollout, batch, "0", 0, MANY, "Sequences that are sampled at the same time, at most. 0: 256. Never changes the text."),
     INT(rollout, refill_rounds, "10", 0, 1000,
         "How often in a step groups that the estimator dropped are replaced by newly sampled ones (dynamic sampling, DAPO). 0: "
         "never. Estimators that "
@@ -150,8 +151,9 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(verifier, max_crash_share, "0.05", 0, 1, 0, "Stop the run when a larger share of a step's verdicts are crashes."),
 
     TEXT(clusterer, encoder, "hashed", "Encoder plugin E. It sees the row's question, never the rendered chat."),
-    TEXT(clusterer, codebook, "none",
-         "Codebook plugin, or none: no clusters. The paper gives neither the encoder nor K; both are recorded with the run."),
+    TEXT(clusterer, codebook, "auto",
+         "Codebook plugin; none: no clusters; auto: kmeans when the estimator works by cluster, else none. The paper gives neither "
+         "the encoder nor K; both are recorded with the run."),
     TEXT(clusterer, corpus, "", "JSONL file whose questions train the codebook when its file is absent. Empty: data.train."),
     INT(clusterer, clusters, "8", 1, 1000000, "Clusters K of that training."),
     INT(clusterer, seed, "0", 0, MANY, "Seed of that training (k-means++)."),
@@ -173,7 +175,10 @@ const struct config_key CONFIG_KEYS[] = {
          "Bound on the loss of tokens with a negative advantage, as a multiple of it; above 1. 0: off."),
     REAL(loss, kl_coef, "0", 0, BIG, 0,
          "Coefficient beta of the KL to the reference policy (the paper's 0). 0: no reference policy is loaded."),
-    REAL(loss, entropy_coef, "0.01", 0, BIG, 0, "Coefficient of the entropy bonus (the paper's 0.01)."),
+    REAL(loss, entropy_coef, "0", 0, BIG, 0,
+         "Coefficient of the entropy bonus. The paper and its recipes have 0.01. In steps without any reward signal the bonus "
+         "alone moves the "
+         "weights. 0: off."),
     CHOICE(loss, kl, "exact", "exact k1 k2 k3",
            "The KL term. exact sums over the vocabulary (the paper's form); k1, k2, k3 are Schulman's estimates from the sampled "
            "token."),
@@ -193,7 +198,8 @@ const struct config_key CONFIG_KEYS[] = {
         "rollout.group_size."),
     INT(train, epochs, "1", 1, 1000, "Passes over a step's rollouts. The paper does not say; ours is 1."),
     INT(train, micro_tokens, "16384", 1, MANY,
-        "Most tokens in one forward and backward pass; sets the memory of activations. A longer group is split between rollouts, and its "
+        "Most tokens in one forward and backward pass; sets the memory of activations. A longer group is split between rollouts, "
+        "and its "
         "prompt is computed in each part; a single rollout is never split."),
     REAL(train, lr, "1e-6", 0, 10, 0, "Peak learning rate (the paper's 1e-6)."),
     REAL(train, lr_floor, "0", 0, 1, 0, "Where the schedule ends, as a share of the peak. The paper does not say; ours is 0."),

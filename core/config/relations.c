@@ -1,5 +1,6 @@
 #include "config/relations.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* "train.minibatch = 60 (x.ini:3) and rollout.group_size = 8 (default): what; what to do" */
@@ -53,7 +54,7 @@ static tare_status check_verifier(const struct config *c, struct err *e)
     if (v->overlong_buffer < 1)
         APART(c, verifier, overlong, verifier, overlong_buffer, "%s", v->overlong, "0",
               "a linear penalty needs the length of its ramp, 1 or more");
-    if (v->overlong_buffer > c->rollout.max_new_tokens)
+    if (c->rollout.max_new_tokens && v->overlong_buffer > c->rollout.max_new_tokens)
         APART(c, verifier, overlong_buffer, rollout, max_new_tokens, "%lld", LL(v->overlong_buffer), LL(c->rollout.max_new_tokens),
               "the ramp is longer than the longest completion");
     return TARE_OK;
@@ -99,4 +100,25 @@ tare_status config_check_relations(const struct config *c, struct err *e)
     TRY(check_verifier(c, e));
     TRY(check_eval(c, e));
     return check_new_model(c, e);
+}
+
+/* "Qwen/Qwen2.5-0.5B": one slash, and no character that a hub's names do not have. */
+static bool is_hub_name(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    if (!slash || slash == path || !slash[1] || strchr(slash + 1, '/') || *path == '.') return false;
+    for (const char *p = path; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("/._-", *p)) return false;
+    return true;
+}
+
+tare_status config_no_model(const struct config *c, const char *otherwise, struct err *e)
+{
+    const char *where = config_where(c, "model", "path"), *path = c->model.path;
+    if (is_hub_name(path))
+        FAIL(e, TARE_E_CONFIG,
+             "%s: model.path = %s is not there; %s. Is it a name on the Hugging Face hub? Nothing is downloaded here: "
+             "`hf download %s --local-dir %s` makes that folder",
+             where, path, otherwise, path, path);
+    FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; %s", where, path, otherwise);
 }

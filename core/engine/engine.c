@@ -68,9 +68,7 @@ static tare_status load_model(const struct engine *g, const char *folder, struct
 static tare_status check_folder(const struct config *c, struct err *e)
 {
     if (!c->file || fs_is_dir(c->model.path)) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "%s: model.path = %s is not there; give a Hugging Face folder or a checkpoint, or model.warm_start to make one",
-         config_where(c, "model", "path"), c->model.path);
+    return config_no_model(c, "give a Hugging Face folder, a checkpoint or a run, or model.warm_start to make one", e);
 }
 
 tare_status engine_open_reference(struct engine *g, struct err *e)

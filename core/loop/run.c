@@ -122,7 +122,8 @@ static tare_status check_ranks(const struct run *r, struct err *e)
 /* The last complete checkpoint, as rank 0 finds it: *step -1 when there is none. folder: FS_PATH bytes */
 static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, struct err *e)
 {
-    const tare_status status = r->comm.rank ? TARE_OK : checkpoint_latest(r->config->run.dir, folder, step, e);
+    tare_status status = r->comm.rank ? TARE_OK : checkpoint_latest(r->config->run.dir, folder, step, e);
+    if (!status && !r->comm.rank && *step < 0) status = resume_lost(r->config->run.dir, e);
     TRY(comm_agree(&r->comm, status, e));
     TRY(r->comm.broadcast(&r->comm, folder, FS_PATH, 0, e));
     return r->comm.broadcast(&r->comm, step, sizeof *step, 0, e);
@@ -146,14 +147,12 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, bo
     engine_init(&r->engine, c, &r->comm);
     TRY(hello_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
+    if (resume) TRY(find_checkpoint(r, folder, &step, e));
+    if (step > c->train.steps)
+        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and %s has done %lld already; nothing is left to do",
+             config_where(c, "train", "steps"), (long long)c->train.steps, c->run.dir, (long long)step);
     TRY(open_parts(r, e));
-    if (resume) {
-        TRY(find_checkpoint(r, folder, &step, e));
-        if (step >= 0)
-            TRY(run_restore(r, folder, e));
-        else
-            log_warn("%s has no complete checkpoint: starting from the beginning", c->run.dir);
-    }
+    if (step >= 0) TRY(run_restore(r, folder, e));
     TRY(hello_parts(r, step, e));
     return comm_agree(&r->comm, open_folder(r, resume, step, e), e);
 }

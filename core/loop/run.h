@@ -67,14 +67,24 @@ void run_close(struct run *r);
 
 /* step.c: one iteration. */
 tare_status step_run(struct run *r, struct err *e);
-/* train.c: `tare train` as a function: the model by make (NULL: none) if it is not there, all steps, evaluation before and after, checkpoints. */
-tare_status train_run(const struct config *c, bool resume, make_model make, struct err *e);
+/* train.c: `tare train` as a function: the model if it is not there, all steps, evaluation before and after, checkpoints. */
+struct train_start {
+    bool resume, allow_change; /* allow_change: a resumed run may be trained with another configuration from here on */
+    make_model make; /* called on rank 0 before anything is opened; makes model.path when it is not there. NULL: nothing */
+};
+/* c is settled (settle/settle.h) first. */
+tare_status train_run(struct config *c, const struct train_start *start, struct err *e);
 
 /* evaluate.c */
 tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);
 /* Before the first step, every eval.every steps, after the last one, as the configuration wants; sets the metrics of `step`. */
 tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e);
 
+/* resume_check.c: before a run is resumed, on rank 0. Every difference to RUN/config.ini is told; one that changes the training is refused
+ * unless it is allowed. */
+tare_status resume_check(const struct config *c, bool allow_change, struct err *e);
+/* No checkpoint can be used: fine when there never was one, else TARE_E_CORRUPT with what starting over would delete. */
+tare_status resume_lost(const char *run_dir, struct err *e);
 /* resume.c: the parts of a checkpoint that the loop knows. */
 tare_status run_save(struct run *r, struct err *e);
 tare_status run_restore(struct run *r, const char *folder, struct err *e);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "loop/run.h"
+#include "settle/settle.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,8 +32,8 @@ static tare_status interrupted(struct run *r, int64_t cursor, int64_t saved, str
 {
     r->cursor = cursor;
     if (saved != r->step) TRY(save(r, e));
-    FAIL(e, TARE_E_CANCELLED, "interrupted behind step %lld; go on with: tare train %s --resume", (long long)r->step,
-         r->config->file ? r->config->file : "CONFIG");
+    FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld; go on with: tare train %s --resume", (long long)r->step,
+         r->config->run.dir);
 }
 
 static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
@@ -101,21 +102,28 @@ static tare_status run_all(struct run *r, struct err *e)
 }
 
 /* What rank 0 does alone before the run is opened. */
-static tare_status prepare(const struct config *c, bool resume, make_model make, struct err *e)
+static tare_status prepare(const struct config *c, const struct train_start *start, struct err *e)
 {
-    TRY(run_lock_check(c->run.dir, resume, e));
-    return make ? make(c, e) : TARE_OK;
+    TRY(run_lock_check(c->run.dir, start->resume, e));
+    if (start->resume) TRY(resume_check(c, start->allow_change, e));
+    return start->make ? start->make(c, e) : TARE_OK;
 }
 
-tare_status train_run(const struct config *c, bool resume, make_model make, struct err *e)
+tare_status train_run(struct config *c, const struct train_start *start, struct err *e)
 {
     struct run r;
     struct comm comm;
     signals_catch();
     TRY(comm_open(c->dist.ranks, &comm, e));
-    TRY(comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, resume, make, e), e));
-    tare_status status = run_open(&r, c, comm, resume, e);
+    tare_status status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, e), e), e);
+    if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
+    TRY(status);
+    status = err_as_config(run_open(&r, c, comm, start->resume, e), e);
     if (!status) status = run_all(&r, e);
+    if (status == TARE_E_CANCELLED) {
+        observe_close(r.observe, "interrupted", NULL);
+        r.observe = NULL;
+    }
     run_close(&r);
     return status;
 }

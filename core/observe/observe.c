@@ -2,9 +2,11 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "config/ini_file.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct observe {
     char dir[FS_PATH];
@@ -15,14 +17,73 @@ struct observe {
     struct progress *progress;
 };
 
+/* ---- the history of config.ini: a resumed run whose configuration differs keeps what earlier steps ran with, as comments at the top */
+
+static const char HISTORY[] = "# after step ";
+
+struct history {
+    struct str *out;
+    int64_t step;
+    char when[40];
+};
+
+static tare_status add_change(void *ctx, const struct config_difference *d, struct err *e)
+{
+    const struct history *h = ctx;
+    if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
+    TRY(str_addf(h->out, e, "%s%lld (%s): %s.%s: ", HISTORY, (long long)h->step, h->when, d->section, d->key));
+    TRY(ini_quote(h->out, d->before, e));
+    TRY(str_add(h->out, " -> ", -1, e));
+    TRY(ini_quote(h->out, d->after, e));
+    return str_add(h->out, "\n", 1, e);
+}
+
+/* The old file's own history, then what changes now. */
+static tare_status add_history(const char *path, const struct config *c, int64_t step, struct str *out, struct err *e)
+{
+    struct str old = {0};
+    struct config before;
+    struct history h = {.out = out, .step = step > 0 ? step : 0};
+    const time_t now = time(NULL);
+    struct tm t;
+    tare_status status = fs_read_all(path, &old, e);
+    for (char *rest = old.data, *line; !status && old.size && (line = strtok_r(rest, "\n", &rest));)
+        if (!strncmp(line, HISTORY, strlen(HISTORY))) status = str_addf(out, e, "%s\n", line);
+    str_free(&old);
+    TRY(status);
+    gmtime_r(&now, &t);
+    strftime(h.when, sizeof h.when, "%Y-%m-%dT%H:%M:%SZ", &t);
+    if (config_load(&before, path, NULL, 0, NULL))
+        return str_addf(out, e, "%s%lld (%s): the file could not be read\n", HISTORY, (long long)h.step, h.when);
+    status = config_compare(&before, c, add_change, &h, e);
+    config_free(&before);
+    return status;
+}
+
+static tare_status describe_config(const char *path, const struct config *c, bool resume, int64_t step, struct str *out,
+                                   struct err *e)
+{
+    struct str history = {0}, text = {0};
+    tare_status status = resume && fs_exists(path) ? add_history(path, c, step, &history, e) : TARE_OK;
+    if (!status && history.size)
+        status = str_addf(&text, e,
+                          "# Changed when the run was resumed; up to the step named, the value before the arrow was used:\n%s\n",
+                          history.data);
+    if (!status) status = config_dump(c, out, e);
+    if (!status) status = str_add(&text, out->data, out->size, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&history);
+    str_free(&text);
+    return status;
+}
+
 /* config.ini and manifest.json: written before the first step, replaced when the run goes on. */
 static tare_status describe(const char *dir, const struct config *c, const struct manifest *m, bool resume, int64_t step,
                             struct str *config, struct str *manifest, struct err *e)
 {
     char path[FS_PATH];
-    TRY(config_dump(c, config, e));
     TRY(fs_join(path, dir, "config.ini", e));
-    TRY(fs_write_atomic(path, config->data, config->size, e));
+    TRY(describe_config(path, c, resume, step, config, e));
     TRY(manifest_write(dir, m, resume, step, e));
     TRY(fs_join(path, dir, "manifest.json", e));
     return fs_read_all(path, manifest, e);

@@ -139,10 +139,15 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
                     "%s %s was left out of this build, because what it needs was missing; apt-get install %s, then build again",
                     plugin_kind_name(kind), name, missing->needs);
     } else if (!h.found) {
-        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                         "no %s named '%s'%s%s%s; looked for %s.so in %s; set TARE_PLUGIN_PATH or give a file",
-                         plugin_kind_name(kind), name, h.near[0] ? "; did you mean " : "", h.near, h.near[0] ? "?" : "", name,
-                         h.looked.size ? h.looked.data : "no folder at all");
+        if (h.near[0])
+            status =
+                err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+                        "no %s named '%s'; did you mean %s? `tare plugin list` has them all", plugin_kind_name(kind), name, h.near);
+        else
+            status =
+                err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+                        "no %s named '%s' in %s; `tare plugin list` has them all, a file is named with a slash (./%s.so)",
+                        plugin_kind_name(kind), name, h.looked.size ? h.looked.data : "no folder at all: TARE_PLUGIN_PATH", name);
     }
     str_free(&h.looked);
     return status;

@@ -110,8 +110,16 @@ tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
         TRY(saved_read(folder, &t, &state, e));
         s->saved = step;
         log_info("going on behind step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
-    } else if (start == SFT_RESUME) {
-        log_warn("%s has no complete checkpoint: starting from the beginning", s->folder);
+    } else {
+        int64_t damaged;
+        TRY(checkpoint_count(s->folder, &damaged, e));
+        if (damaged)
+            FAIL(e, TARE_E_CORRUPT,
+                 "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged "
+                 "files "
+                 "back, or remove the folder to start over",
+                 s->folder, (long long)damaged);
+        if (start == SFT_RESUME) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
     }
     return checkpoint_clean(s->folder, step, e);
 }

@@ -66,9 +66,7 @@ static tare_status new_model(struct sft *s, struct err *e)
     const struct config *c = s->config;
     struct engine *g = &s->engine;
     char folder[FS_PATH + 16];
-    if (!c->model.init[0])
-        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; give a Hugging Face folder, or set model.init for a new model",
-             config_where(c, "model", "path"), c->model.path);
+    if (!c->model.init[0]) return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
     snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
     tare_status status = tokenizer_write_bytes(folder, e);
     if (!status) status = tokenizer_load(folder, &g->tokenizer, e);

@@ -6,6 +6,9 @@
 
 /* warm_start.c: makes model.path by `tare sft` of model.warm_start when the folder is absent. */
 tare_status warm_start(const struct config *c, struct err *e);
+bool warm_start_due(const struct config *c);
+/* The configuration that makes it, to be freed by the caller; file: FS_PATH bytes, where it was read from. */
+tare_status warm_start_config(const struct config *c, char *file, struct config *child, struct err *e);
 /* sft.c: `tare sft`. The checkpoints lie in SFT.OUT.training until the model is written. */
 enum sft_start {
     SFT_NEW,    /* refused where there are checkpoints */

@@ -6,25 +6,38 @@
 
 #include <string.h>
 
-tare_status warm_start(const struct config *c, struct err *e)
+/* The configuration that makes c's model, with what goes along from c. file: FS_PATH bytes, its name. */
+tare_status warm_start_config(const struct config *c, char *file, struct config *child, struct err *e)
 {
-    if (fs_is_dir(c->model.path) || !c->model.warm_start[0]) return TARE_OK;
-    char file[FS_PATH], seed[64], threads[64], device[64], deterministic[64];
+    char seed[64], threads[64], device[64], deterministic[64];
     TRY(fs_join(file, c->dir ? c->dir : ".", c->model.warm_start, e));
     snprintf(seed, sizeof seed, "run.seed=%lld", (long long)c->run.seed);
     snprintf(threads, sizeof threads, "run.threads=%lld", (long long)c->run.threads);
     snprintf(device, sizeof device, "run.device=%s", c->run.device);
     snprintf(deterministic, sizeof deterministic, "run.deterministic=%s", c->run.deterministic);
     const char *overrides[] = {seed, threads, device, deterministic};
+    TRY(config_load(child, file, overrides, 4, e));
+    if (!strcmp(child->sft.out, c->model.path)) return TARE_OK;
+    const tare_status status =
+        err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them the same", file,
+                child->sft.out, c->file ? c->file : "the command line", c->model.path);
+    config_free(child);
+    return status;
+}
+
+bool warm_start_due(const struct config *c)
+{
+    return c->model.warm_start[0] && !fs_is_dir(c->model.path);
+}
+
+tare_status warm_start(const struct config *c, struct err *e)
+{
+    char file[FS_PATH];
     struct config child;
+    if (!warm_start_due(c)) return TARE_OK;
+    TRY(warm_start_config(c, file, &child, e));
     log_info("%s is not there: making it by %s", c->model.path, file);
-    TRY(config_load(&child, file, overrides, 4, e));
-    tare_status status = TARE_OK;
-    if (strcmp(child.sft.out, c->model.path))
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them the same",
-                         file, child.sft.out, c->file ? c->file : "the command line", c->model.path);
-    else
-        status = sft_run(&child, SFT_GO_ON, e);
+    const tare_status status = sft_run(&child, SFT_GO_ON, e);
     config_free(&child);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "observe/run_lock.h"
 #include "plugin/plugin.h"
+#include "settle/settle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +146,8 @@ static tare_status make_job(struct sweep *s, int64_t i, struct err *e)
     TRY(make_arguments(s, cell, job, e));
     while (job->argv[3 + n]) n++;
     if (config_load(&c, s->file, job->argv + 3, n, e)) return err_prefix(e, "cell %s", cell->name);
-    const tare_status status = take_config(s, job, &c, e);
+    tare_status status = settle(&c, false, e);
+    if (!status) status = take_config(s, job, &c, e);
     config_free(&c);
     return status ? err_prefix(e, "cell %s", cell->name) : TARE_OK;
 }

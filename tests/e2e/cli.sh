@@ -32,8 +32,10 @@ expect 0 '^| `lr` |' "$TARE" config docs --md
 expect 3 'none.ini: no such configuration file' "$TARE" config check none.ini
 printf '[train]\nlr = 3e-4\n\n[estimator.grpo]\nddof = 1\n' >good.ini
 printf '[train]\nlearning_rte = 1\n' >bad.ini
-expect 0 'good.ini: no errors' "$TARE" config check good.ini
-"$TARE" -q config check good.ini >out 2>&1 && [ ! -s out ] || { echo "FAILED: -q prints: $(cat out)" && fails=$((fails + 1)); }
+expect 3 'model.path is not set' "$TARE" config check good.ini
+quickstart=$SOURCE/configs/quickstart.ini
+expect 0 'quickstart.ini: no errors' "$TARE" config check "$quickstart"
+"$TARE" -q config check "$quickstart" >out 2>&1 && [ ! -s out ] || { echo "FAILED: -q prints: $(cat out)" && fails=$((fails + 1)); }
 expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
 expect 3 'command line: train.lr' "$TARE" config check good.ini train.lr=x
 expect 3 'config.c:' "$TARE" -v config check bad.ini

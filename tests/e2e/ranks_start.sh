@@ -55,7 +55,7 @@ kill -INT $pid
 status=0
 wait $pid || status=$?
 [ $status = 130 ] && ok || { bad "interrupted: exit status $status, not 130"; cat err.txt; }
-[ "$(messages err.txt)" = 1 ] && grep -q 'interrupted behind step' err.txt && ok || { bad "interrupted: not one message"; cat err.txt; }
+[ "$(messages err.txt)" = 1 ] && grep -q 'interrupted after step' err.txt && ok || { bad "interrupted: not one message"; cat err.txt; }
 done_steps=$(wc -l < stop/metrics.jsonl)
-train run.dir=stop --resume train.steps=$((done_steps + 1)) dist.ranks=1 > out.txt 2> err.txt && ok || { bad "the interrupted run does not go on"; cat err.txt; }
+train run.dir=stop --resume --allow-change train.steps=$((done_steps + 1)) dist.ranks=1 > out.txt 2> err.txt && ok || { bad "the interrupted run does not go on"; cat err.txt; }
 done_

@@ -56,7 +56,7 @@ static void refused(const char *text, const char *override, int line, const char
     if (!strstr(e.message, what)) fail_msg("expected '%s' in: %s", what, e.message);
 }
 
-static void defaults_are_the_papers(void **state)
+static void defaults_are_for_a_first_run(void **state)
 {
     (void)state;
     struct config c;
@@ -65,8 +65,9 @@ static void defaults_are_the_papers(void **state)
     assert_int_equal(c.rollout.group_size, 8);
     assert_int_equal(c.train.minibatch, 64);
     assert_int_equal(c.train.steps, 500);
-    assert_int_equal(c.rollout.max_new_tokens, 8192);
-    assert_true(c.rollout.temperature == 1.0 && c.loss.clip == 0.2 && c.loss.kl_coef == 0 && c.loss.entropy_coef == 0.01);
+    assert_int_equal(c.rollout.max_new_tokens, 0);
+    assert_string_equal(c.clusterer.codebook, "auto");
+    assert_true(c.rollout.temperature == 1.0 && c.loss.clip == 0.2 && c.loss.kl_coef == 0 && c.loss.entropy_coef == 0);
     assert_true(c.train.lr == 1e-6 && c.train.beta1 == 0.9 && c.train.beta2 == 0.999 && c.train.eps == 1e-8);
     assert_true(c.train.weight_decay == 0 && c.train.max_grad_norm == 1 && c.train.lr_floor == 0 && c.train.prompt_sharing);
     assert_string_equal(c.train.schedule, "cosine");
@@ -126,6 +127,54 @@ static void encoders_and_codebooks_share_a_section(void **state)
     config_free(&c);
 }
 
+struct seen {
+    char text[600];
+};
+
+static tare_status see(void *ctx, const struct config_difference *d, struct err *e)
+{
+    struct seen *s = ctx;
+    (void)e;
+    const size_t n = strlen(s->text);
+    snprintf(s->text + n, sizeof s->text - n, "%s.%s %s %s %d;", d->section, d->key, d->before, d->after, d->changes_training);
+    return TARE_OK;
+}
+
+static void differences_are_told(void **state)
+{
+    (void)state;
+    struct config a, b;
+    struct seen s = {""};
+    struct err e = {0};
+    loads(&a, "[train]\nlr = 1e-4\n[estimator.bv_blend]\ngamma = 0.1\n[sweep]\nrun.seed = 1..3\n", NULL);
+    loads(&b, "[train]\nlr = 1\n[run]\nthreads = 2\n[estimator.bv_blend]\ndelta = 1\n[estimator.grpo]\nddof = 0\n", NULL);
+    assert_ok(config_compare(&a, &b, see, &s, &e), &e);
+    assert_string_equal(s.text, "run.threads 0 2 0;train.lr 0.0001 1 1;estimator.bv_blend.gamma 0.1 (not set) 1;"
+                                "estimator.bv_blend.delta (not set) 1 1;estimator.grpo.ddof (not set) 0 0;");
+    s.text[0] = 0;
+    assert_ok(config_compare(&a, &a, see, &s, &e), &e);
+    assert_string_equal(s.text, "");
+    config_free(&a);
+    config_free(&b);
+}
+
+/* Every key of the starter's comments is one of the table, and the file loads once its two keys are set. */
+static void the_starter_loads(void **state)
+{
+    (void)state;
+    struct config c;
+    struct str text = {0};
+    struct err e = {0};
+    assert_ok(config_starter(&text, &e), &e);
+    assert_non_null(strstr(text.data, "\n[model]\n"));
+    assert_non_null(strstr(text.data, "\n;lr = "));
+    for (char *p = text.data; (p = strstr(p, "\n;"));) p[1] = ' ';
+    loads(&c, text.data, "data.eval=x");
+    assert_string_equal(c.clusterer.codebook, "auto");
+    config_free(&c);
+    str_free(&text);
+}
+
 static void includes(void **state)
 {
     (void)state;
@@ -163,7 +212,7 @@ static void wrong_input_is_refused(void **state)
     refused("[train]\nlr = nan\n", NULL, 2, "is not a finite number");
     refused("[train]\nlr = 1e-4x\n", NULL, 2, "is not a number");
     refused("[rollout]\ntop_p = 0\n", NULL, 2, "allowed: above 0, at most 1");
-    refused("[model]\ninit_std = 0\n", NULL, 2, "allowed: above 0, at most 10");
+    refused("[model]\ninit_std = 0\n", NULL, 2, "out of range; allowed: above 0");
     refused("[train]\nschedule = cosin\n", NULL, 2, "allowed: cosine, constant, linear");
     refused("[data]\nshuffle = maybe\n", NULL, 2, "allowed: true or false");
     refused(NULL, "train.lr=x", 0, "train.lr = 'x' is not a number");
@@ -220,7 +269,8 @@ static void relations_name_both_keys(void **state)
     refused("[verifier]\noverlong = linear\n", NULL, -1, "overlong_buffer");
     refused("[model]\ninit = qwen2\npath = x\nheads = 4\nkv_heads = 3\n", NULL, -1, "model.kv_heads = 3");
     refused("[model]\ninit = qwen2\n", NULL, -1, "model.path");
-    refused("[model]\nmax_position_embeddings = 4096\n", NULL, -1, "rollout.max_new_tokens = 8192");
+    refused("[model]\nmax_position_embeddings = 4096\n[rollout]\nmax_new_tokens = 8192\n", NULL, -1,
+            "rollout.max_new_tokens = 8192");
     refused(NULL, "run.dir=", -1, "run.dir is empty");
 }
 
@@ -343,10 +393,12 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_papers),
+        cmocka_unit_test(defaults_are_for_a_first_run),
         cmocka_unit_test(file_then_command_line),
         cmocka_unit_test(plugin_parameters_from_the_command_line),
         cmocka_unit_test(encoders_and_codebooks_share_a_section),
+        cmocka_unit_test(differences_are_told),
+        cmocka_unit_test(the_starter_loads),
         cmocka_unit_test(includes),
         cmocka_unit_test(wrong_input_is_refused),
         cmocka_unit_test(lines_are_never_bent),

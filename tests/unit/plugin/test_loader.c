@@ -178,14 +178,14 @@ static void loader__searches_folders_in_order(void **state)
     const struct plugin *p;
     struct plugin_search search = {0};
     char path[8192], *old = strdup(getenv("TARE_PLUGIN_PATH"));
-    refused("grpoo", TARE_E_NOT_FOUND, "no estimator named 'grpoo'; did you mean grpo?; looked for grpoo.so in ");
+    refused("grpoo", TARE_E_NOT_FOUND, "no estimator named 'grpoo'; did you mean grpo? `tare plugin list`");
     refused("", TARE_E_CONFIG, "no estimator is named");
     snprintf(path, sizeof path, "/nowhere::%s", getenv("FIXTURES"));
     setenv("TARE_PLUGIN_PATH", path, 1);
     assert_ok(plugin_open("good", TARE_ESTIMATOR, NULL, &p, &e), &e);
     refused("nothing_like_it", TARE_E_NOT_FOUND, "/nowhere/estimators, ");
     setenv("TARE_PLUGIN_PATH", "", 1);
-    refused("good", TARE_E_NOT_FOUND, "looked for good.so in ");
+    refused("good", TARE_E_NOT_FOUND, "no estimator named 'good' in ");
     /* beside the configuration: its folder "plugins" */
     snprintf(path, sizeof path, "%s/tare-test-%d-config", "/tmp", (int)getpid());
     char folder[8300], link[8400];

@@ -1,0 +1,68 @@
+/* Before a run is resumed: is its configuration the one it was started with, and what would be lost if no checkpoint can be used? */
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "loop/run.h"
+#include "observe/run_data.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct changes {
+    const char *dir;
+    struct str refused;
+};
+
+static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
+{
+    struct changes *c = ctx;
+    if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
+    log_info("%s goes on with another configuration: %s.%s: %s -> %s%s", c->dir, d->section, d->key, d->before, d->after,
+             d->changes_training ? "" : " (changes no weight)");
+    if (!d->changes_training) return TARE_OK;
+    return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
+}
+
+tare_status resume_check(const struct config *c, bool allow_change, struct err *e)
+{
+    char path[FS_PATH];
+    struct config before;
+    struct changes changes = {.dir = c->run.dir};
+    TRY(fs_join(path, c->run.dir, "config.ini", e));
+    if (!fs_exists(path)) {
+        if (allow_change) return TARE_OK;
+        FAIL(e, TARE_E_CONFIG,
+             "%s is not there, so it cannot be told whether the run goes on as it began; put it back, or add --allow-change", path);
+    }
+    tare_status status = config_load(&before, path, NULL, 0, e);
+    if (status && allow_change) return TARE_OK;
+    if (status)
+        return err_prefix(
+            e, "the run's configuration cannot be read, so it cannot be told whether it goes on as it began (--allow-change "
+               "goes on without it)");
+    status = config_compare(&before, c, take, &changes, e);
+    if (!status && changes.refused.size && !allow_change)
+        status = err_set(
+            e, TARE_E_CONFIG, __FILE__, __LINE__,
+            "%s: --resume with another configuration would be another training: %.1500s; `tare train %s --resume` goes on as "
+            "it began, --allow-change takes the new values from here on",
+            c->run.dir, changes.refused.data, c->run.dir);
+    str_free(&changes.refused);
+    config_free(&before);
+    return status;
+}
+
+tare_status resume_lost(const char *run_dir, struct err *e)
+{
+    int64_t checkpoints, step = 0;
+    TRY(checkpoint_count(run_dir, &checkpoints, e));
+    if (!checkpoints) {
+        log_warn("%s has no checkpoint yet: starting from the beginning", run_dir);
+        return TARE_OK;
+    }
+    TRY(run_last_step(run_dir, &step, e));
+    FAIL(e, TARE_E_CORRUPT,
+         "%s: none of its %lld checkpoints can be used (the warnings above say why). Starting over would delete them and the "
+         "metrics and "
+         "rollouts of %lld steps, so nothing was touched; put the damaged files back, or start another run with run.dir=FOLDER",
+         run_dir, (long long)checkpoints, (long long)(step > 0 ? step : 0));
+}

@@ -1,0 +1,257 @@
+#include "preflight/preflight.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "cluster/cluster.h"
+#include "data/dataset.h"
+#include "data/prompt.h"
+#include "data/tokenizer.h"
+#include "engine/logprob_service.h"
+#include "estimate/estimate.h"
+#include "plan/plan.h"
+#include "sft/sft.h"
+#include "verify/verify.h"
+
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum { CHAIN = 8 };
+
+/* ---------------------------------------------------------------- files */
+
+static tare_status check_file(const struct config *c, const char *section, const char *key, const char *path, struct err *e)
+{
+    if (!*path || fs_exists(path)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "%s: %s.%s = %s is not there", config_where(c, section, key), section, key, path);
+}
+
+static tare_status check_files(const struct config *c, struct err *e)
+{
+    TRY(check_file(c, "data", "chat_template", c->data.chat_template, e));
+    TRY(check_file(c, "eval", "difficulty", c->eval.difficulty, e));
+    TRY(check_file(c, "eval", "complex_rules", c->eval.complex_rules, e));
+    return c->loss.kl_coef > 0 ? check_file(c, "model", "reference", c->model.reference, e) : TARE_OK;
+}
+
+static tare_status check_answers(const struct dataset *d, struct err *e)
+{
+    for (int64_t i = 0; i < d->n; i++)
+        if (!d->rows[i].answer.data)
+            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row of questions needs one", d->rows[i].where);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- plugins */
+
+static int32_t never(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static const void *extension(void *ctx, const char *id)
+{
+    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(ctx) : NULL;
+}
+
+static tare_status check_plugins(const struct config *c, const struct dataset *train, struct err *e)
+{
+    const struct plugin_search search = {.config_dir = c->dir};
+    struct logprob_service logprob = {0};
+    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
+    struct verify *verify;
+    struct estimator *estimator;
+    int64_t clusters;
+    TRY(verify_open(c, &search, &env, &verify, e));
+    verify_close(verify);
+    TRY(cluster_check(c, train, &env, &clusters, e));
+    TRY(estimate_open(
+        &(struct estimate_options){
+            .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = env},
+        &estimator, e));
+    estimate_free(estimator);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- the model, and its prompts */
+
+static tare_status check_prompts(const struct config *c, const struct prompts *p, const struct dataset *d, int64_t context,
+                                 struct err *e)
+{
+    struct token_ids ids = {0};
+    int64_t room = context - 1;
+    tare_status status = TARE_OK;
+    if (c->rollout.max_prompt_tokens && c->rollout.max_prompt_tokens < room) room = c->rollout.max_prompt_tokens;
+    for (int64_t i = 0; !status && i < d->n; i++) {
+        ids.n = 0;
+        status = prompts_encode(p, &d->rows[i], &ids, e);
+        if (!status && ids.n > room)
+            status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                             "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
+                             "shorten or drop the row",
+                             d->rows[i].where, (long long)ids.n, (long long)room, (long long)context,
+                             (long long)c->rollout.max_prompt_tokens);
+    }
+    token_ids_free(&ids);
+    return status;
+}
+
+static tare_status check_model(const struct config *c, const struct dataset *train, const struct dataset *eval, struct err *e)
+{
+    struct model_shape shape;
+    struct tokenizer *t = NULL;
+    struct prompts *p = NULL;
+    TRY(plan_shape(c, 0, &shape, e));
+    TRY(tokenizer_load(c->model.path, &t, e));
+    tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
+    if (!status) status = check_prompts(c, p, train, shape.max_position, e);
+    if (!status && eval) status = check_prompts(c, p, eval, shape.max_position, e);
+    prompts_free(p);
+    tokenizer_free(t);
+    return status;
+}
+
+static tare_status check_warm_start(const struct config *c, int depth, struct err *e);
+
+static tare_status check_sft(const struct config *c, int depth, struct err *e)
+{
+    struct dataset d;
+    TRY(dataset_load(c->data.train, c->data.limit, &d, e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; !status && i < d.n; i++)
+        if (!d.rows[i].completion.data)
+            status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                             "%s: no \"completion\"; supervised training needs one in every row", d.rows[i].where);
+    dataset_free(&d);
+    TRY(status);
+    if (fs_is_dir(c->model.path) || *c->model.init) return TARE_OK;
+    if (*c->model.warm_start) return check_warm_start(c, depth + 1, e);
+    return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
+}
+
+static tare_status check_warm_start(const struct config *c, int depth, struct err *e)
+{
+    char file[FS_PATH];
+    struct config child;
+    if (depth == CHAIN)
+        FAIL(e, TARE_E_CONFIG, "%s: model.warm_start = %s: more than %d configurations lead to each other; is there a circle?",
+             config_where(c, "model", "warm_start"), c->model.warm_start, CHAIN);
+    TRY(warm_start_config(c, file, &child, e));
+    const tare_status status = check_sft(&child, depth, e);
+    config_free(&child);
+    return status;
+}
+
+static tare_status check_all(const struct config *c, struct dataset *train, struct dataset *eval, struct err *e)
+{
+    TRY(check_files(c, e));
+    TRY(dataset_load(c->data.train, c->data.limit, train, e));
+    TRY(check_answers(train, e));
+    if (c->data.eval[0]) TRY(dataset_load(c->data.eval, c->eval.rows, eval, e));
+    TRY(check_answers(eval, e));
+    TRY(check_plugins(c, train, e));
+    if (fs_is_dir(c->model.path)) return check_model(c, train, eval, e);
+    if (*c->model.warm_start) return check_warm_start(c, 0, e);
+    return config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e);
+}
+
+tare_status preflight(const struct config *c, struct err *e)
+{
+    struct dataset train = {0}, eval = {0};
+    const tare_status status = check_all(c, &train, &eval, e);
+    dataset_free(&train);
+    dataset_free(&eval);
+    return err_as_config(status, e);
+}
+
+/* ---------------------------------------------------------------- warnings */
+
+static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
+{
+    const struct plugin_search search = {.config_dir = c->dir};
+    const char *name = strchr(section, '.') + 1;
+    if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
+    if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
+    if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
+    return plugin_open(name, TARE_CODEBOOK, &search, out, e);
+}
+
+/* A section is looked at once, when its first parameter is met. */
+static void warn_section(const struct config *c, const struct config_param *p)
+{
+    const struct plugin *plugin;
+    const tare_value *values;
+    struct arena a;
+    struct err e = {0};
+    for (const struct config_param *q = c->params; q != p; q = q->next)
+        if (!strcmp(q->section, p->section)) return;
+    if (!strchr(p->section, '.') || config_uses(c, p->section)) return;
+    if (find_named(c, p->section, &plugin, &e)) {
+        log_warn("%s: [%s] is not used, and %s", p->where, p->section, e.message);
+        return;
+    }
+    arena_init(&a, "parameters");
+    /* "[section] key is missing" is no fault of a section that is not used */
+    if (plugin_params(plugin, c->params, &a, &values, &e) && e.message[0] != '[')
+        log_warn("%s (the section is not used)", e.message);
+    arena_free(&a);
+}
+
+/* Advantages without a bound, and steps without one: AdamW's second moment remembers 1e8 for thousands of steps. */
+static void warn_unbounded(const struct config *c)
+{
+    double gamma = 0.9, clip = 0;
+    char section[128];
+    if (c->train.max_grad_norm > 0 || (strcmp(c->estimator.plugin, "bv_blend") && strcmp(c->estimator.plugin, "sigma_hist")))
+        return;
+    snprintf(section, sizeof section, "estimator.%s", c->estimator.plugin);
+    for (const struct config_param *p = c->params; p; p = p->next) {
+        if (strcmp(p->section, section)) continue;
+        if (!strcmp(p->key, "gamma")) str_to_double(p->value, &gamma, NULL);
+        if (!strcmp(p->key, "advantage_clip")) str_to_double(p->value, &clip, NULL);
+    }
+    if (gamma > 0.5 && clip == 0)
+        log_warn("%s.gamma = %g with train.max_grad_norm = 0: advantages have no bound, and one of them can stop the learning for "
+                 "the rest "
+                 "of the run; set train.max_grad_norm = 1, or %s.advantage_clip = 5",
+                 section, gamma, section);
+}
+
+static double checkpoint_bytes(const struct config *c, const struct model_shape *s)
+{
+    const double C = (double)s->hidden, D = (double)(s->heads * s->head_dim), J = (double)(s->kv_heads * s->head_dim);
+    const double layer = 2 * C * D + 2 * C * J + 3 * C * (double)s->intermediate;
+    const double n = (double)s->layers * layer + C * (double)s->vocab * (s->tied ? 1 : 2);
+    return n * (4 + (c->checkpoint.optimizer ? 12 : 0));
+}
+
+/* keep + 1: the oldest is removed when the newest is there. */
+static void warn_disk(const struct config *c)
+{
+    struct model_shape shape;
+    struct statvfs disk;
+    struct err e = {0};
+    char folder[FS_PATH];
+    if (plan_shape(c, 0, &shape, &e) || fs_join(folder, "", c->run.dir, &e)) return;
+    while (!fs_exists(folder) && strcmp(folder, ".") && strcmp(folder, "/")) {
+        char parent[FS_PATH];
+        fs_dirname(parent, folder);
+        memcpy(folder, parent, sizeof folder);
+    }
+    if (statvfs(folder, &disk)) return;
+    const int64_t saved = (c->checkpoint.every ? c->train.steps / c->checkpoint.every : 0) + c->checkpoint.last;
+    const int64_t kept = c->checkpoint.keep && c->checkpoint.keep + 1 < saved ? c->checkpoint.keep + 1 : saved;
+    const double each = checkpoint_bytes(c, &shape), free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (each * (double)kept > free_bytes)
+        log_warn("%lld checkpoints of about %.1f GB each do not fit: %.1f GB are free for %s; set checkpoint.keep (now %lld), "
+                 "checkpoint.every (now %lld) or checkpoint.optimizer",
+                 (long long)kept, each / 1e9, free_bytes / 1e9, c->run.dir, (long long)c->checkpoint.keep,
+                 (long long)c->checkpoint.every);
+}
+
+void preflight_warn(const struct config *c)
+{
+    for (const struct config_param *p = c->params; p; p = p->next) warn_section(c, p);
+    warn_unbounded(c);
+    warn_disk(c);
+}

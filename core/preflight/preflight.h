@@ -1,0 +1,14 @@
+/* `tare config check`, and what `tare train` looks at before a warm start: plugins and their parameters, paths, data, the model's
+ * configuration and prompts, as far as they can be known without training or writing anything. */
+#ifndef TARE_CORE_PREFLIGHT_H
+#define TARE_CORE_PREFLIGHT_H
+
+#include "config/config.h"
+
+/* c is settled (settle/settle.h). */
+tare_status preflight(const struct config *c, struct err *e);
+/* Warnings, each with the key to change: sections of plugins that are not chosen and misspelt, settings that are known to end badly, checkpoints
+ * that will not fit the disk. */
+void preflight_warn(const struct config *c);
+
+#endif

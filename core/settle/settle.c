@@ -1,0 +1,78 @@
+#include "settle/settle.h"
+
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "plan/plan.h"
+#include "plugin/plugin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NEW_TOKENS = 512 };
+
+tare_status settle_model(const char *given, char *folder, struct err *e)
+{
+    char path[FS_PATH];
+    int64_t step;
+    TRY(fs_join(path, given, "config.json", e));
+    if (fs_exists(path)) return fs_join(folder, "", given, e);
+    TRY(fs_join(path, given, "checkpoints", e));
+    if (!fs_is_dir(path)) return fs_join(folder, "", given, e);
+    TRY(checkpoint_latest(given, folder, &step, e));
+    if (step < 0) FAIL(e, TARE_E_NOT_FOUND, "%s: the folder of a run without a whole checkpoint; name another model", given);
+    log_info("%s is the folder of a run: taking its newest checkpoint, %s", given, folder);
+    return TARE_OK;
+}
+
+/* The key keeps its place, for messages. */
+static tare_status set_model(struct config *c, const char *key, const char *given, struct err *e)
+{
+    char folder[FS_PATH], where[FS_PATH];
+    if (!*given || !fs_is_dir(given)) return TARE_OK;
+    TRY(settle_model(given, folder, e));
+    if (!strcmp(folder, given)) return TARE_OK;
+    snprintf(where, sizeof where, "%s", config_where(c, "model", key));
+    return config_set(c, "model", key, folder, where, e);
+}
+
+static tare_status set_codebook(struct config *c, bool say, struct err *e)
+{
+    const struct plugin *p;
+    const struct plugin_search search = {.config_dir = c->dir};
+    if (strcmp(c->clusterer.codebook, "auto")) return TARE_OK;
+    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    const bool by_cluster = p->desc.needs & TARE_NEED_CLUSTER;
+    if (by_cluster && say)
+        log_info("clusterer.codebook = auto: %s works by cluster, so prompts are put into %lld clusters by kmeans (encoder %s)",
+                 p->desc.name, (long long)c->clusterer.clusters, c->clusterer.encoder);
+    return config_set(c, "clusterer", "codebook", by_cluster ? "kmeans" : "none", "auto", e);
+}
+
+static int64_t new_tokens(int64_t context)
+{
+    const int64_t half = context / 2;
+    return half < 1 ? 1 : half < NEW_TOKENS ? half : NEW_TOKENS;
+}
+
+tare_status settle_tokens(struct config *c, bool say, struct err *e)
+{
+    struct model_shape shape;
+    char text[32];
+    if (!*c->model.path)
+        FAIL(e, TARE_E_CONFIG, "model.path is not set; name a Hugging Face folder, a checkpoint or a run: model.path=FOLDER");
+    if (c->rollout.max_new_tokens) return TARE_OK;
+    TRY(plan_shape(c, 0, &shape, e));
+    snprintf(text, sizeof text, "%lld", (long long)new_tokens(shape.max_position));
+    if (say)
+        log_info("rollout.max_new_tokens = 0: completions of at most %s tokens (the context has %lld)", text,
+                 (long long)shape.max_position);
+    return config_set(c, "rollout", "max_new_tokens", text, "auto", e);
+}
+
+tare_status settle(struct config *c, bool say, struct err *e)
+{
+    TRY(set_model(c, "path", c->model.path, e));
+    TRY(set_model(c, "reference", c->model.reference, e));
+    TRY(set_codebook(c, say, e));
+    return settle_tokens(c, say, e);
+}

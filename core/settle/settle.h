@@ -1,0 +1,21 @@
+/* What a configuration leaves open is decided before anything is opened, by the same rules on every rank, and set in the configuration, so
+ * that it is recorded with the run:
+ *   model.path, model.reference  of a run's folder its newest checkpoint is taken
+ *   clusterer.codebook = auto    kmeans where the estimator works by cluster, else none
+ *   rollout.max_new_tokens = 0   half of the model's context, at most 512
+ */
+#ifndef TARE_CORE_SETTLE_H
+#define TARE_CORE_SETTLE_H
+
+#include "base/fs.h"
+#include "config/config.h"
+
+/* say: tells in a line what was chosen. */
+tare_status settle(struct config *c, bool say, struct err *e);
+/* A model's folder as a user names it. folder (FS_PATH bytes): the newest checkpoint that verifies when `given` is the folder of a run, else
+ * `given`. TARE_E_NOT_FOUND: a run without a whole checkpoint. */
+tare_status settle_model(const char *given, char *folder, struct err *e);
+/* rollout.max_new_tokens alone. */
+tare_status settle_tokens(struct config *c, bool say, struct err *e);
+
+#endif

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# `tare config`: init writes a file that loads, check finds what training would stumble over (plugins, parameters, paths, data, the model's
+# configuration), diff tells differences. A configuration with only model.path and data.train trains; a run's folder is a model.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" -q sft sft.ini 2> err.txt || { bad "sft"; cat err.txt; }
+
+# expect STATUS PATTERN COMMAND...
+expect() {
+    local status=$1 pattern=$2 got=0
+    shift 2
+    "$@" > out.txt 2>&1 < /dev/null || got=$?
+    [ $got = "$status" ] && grep -qe "$pattern" out.txt && ok || { bad "$*: status $got, expected $status with '$pattern'"; head -5 out.txt; }
+}
+check() { expect "$1" "$2" "$TARE" config check tiny.ini "${@:3}"; }
+check 0 'tiny.ini: no errors'
+check 3 "no verifier named 'exactt'" verifier.plugins=exactt
+check 3 "no estimator named 'grpoo'; did you mean grpo" estimator.plugin=grpoo
+check 3 'out of range; allowed is 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
+check 3 'data.train = none.jsonl\|none.jsonl: ' data.train=none.jsonl
+check 3 'none.jsonl' data.eval=none.jsonl
+check 3 'model.path = nowhere is not there' model.path=nowhere model.warm_start=
+check 3 'Hugging Face hub.*hf download Qwen/Qwen2.5-0.5B' model.path=Qwen/Qwen2.5-0.5B model.warm_start=
+check 3 'none of ' clusterer.field.field=topic
+check 3 'chat_template = none.jinja is not there' data.chat_template=none.jinja
+check 3 'the prompt has ' rollout.max_prompt_tokens=2
+check 3 'bv_blend' clusterer.codebook=none
+check 0 '\[estimator.bv_blnd\] is not used.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
+check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
+check 0 'train.max_grad_norm = 0: advantages have no bound' train.max_grad_norm=0
+check 0 'checkpoints of about .* do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
+"$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend warns" || ok
+# the warm start's own configuration, and a circle of them
+sed 's/^train = .*/train = none.jsonl/; s/^out = .*/out = base2/' sft.ini > sft2.ini
+check 3 'none.jsonl' model.path=base2 model.warm_start="$PWD/sft2.ini"
+printf '[model]\npath = a\nwarm_start = circle.ini\n[data]\ntrain = builtin:arithmetic/phase1?rows=9\n[sft]\nout = a\n' > circle.ini
+check 3 'circle' model.path=a model.warm_start="$PWD/circle.ini" rollout.max_new_tokens=4
+
+# train looks before a warm start
+expect 3 'out of range' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/sft3.ini" estimator.bv_blend.gamma=1.5
+sed 's/^out = .*/out = base3/' sft.ini > sft3.ini
+expect 3 'gamma' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/sft3.ini" estimator.bv_blend.gamma=1.5
+[ ! -e base3 ] && [ ! -e base3.training ] && ok || bad "a warm start was made before a configuration error"
+
+# init, and the smallest configuration
+expect 0 'tare.ini written' "$TARE" config init
+expect 1 'is there already' "$TARE" config init
+expect 0 'no errors' "$TARE" config check tare.ini model.path=base data.train=builtin:arithmetic/train?rows=40 data.prompt=plain verifier.plugins=exact
+printf '[model]\npath = base\n[data]\ntrain = builtin:arithmetic/train?rows=200\n' > least.ini
+expect 0 'done: runs/least' "$TARE" train least.ini train.steps=1 verifier.plugins=exact log.progress=none
+grep -q 'bv_blend works by cluster.*kmeans' out.txt && grep -q 'at most 64 tokens (the context has 128)' out.txt && ok || { bad "what was chosen is not told"; cat out.txt; }
+grep -q '^codebook = kmeans' runs/least/config.ini && grep -q '^max_new_tokens = 64' runs/least/config.ini && ok || bad "what was chosen is not recorded"
+
+# a run's folder
+expect 0 'taking its newest checkpoint' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2 data.prompt=plain"
+expect 0 'taking its newest checkpoint' sh -c "echo '{\"text\":\"1\"}' | '$TARE' tokenize runs/least"
+expect 0 'taking its newest checkpoint' "$TARE" config check tiny.ini model.path=runs/least
+expect 3 'runs/nothing: no such configuration file' "$TARE" config diff runs/least runs/nothing
+expect 0 'train.lr: 1e-06 -> 0.001' "$TARE" config diff runs/least tiny.ini
+expect 0 'train.steps: 500 -> 1$' "$TARE" config diff runs/least
+expect 0 'train.steps: 1 -> 7$' "$TARE" config diff runs/least runs/least train.steps=7
+# bad arguments are named
+expect 2 "'--steps': no such option.*train.steps=" "$TARE" train tiny.ini --steps 3
+expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
+done_

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# --resume never destroys: a run whose checkpoints are all damaged is left as it is; another configuration is told and refused unless allowed,
+# and config.ini keeps what earlier steps ran with. `tare train RUN --resume` goes on as the run began; so does the hint after Ctrl-C.
+. "$(dirname "$0")/common.inc"
+tiny_config
+train() { "$TARE" train "$@" log.progress=none > out.txt 2> err.txt; }
+says() { grep -q "$1" err.txt && ok || { bad "not said: $1"; cat err.txt; }; }
+status() { [ "$1" = "$2" ] && ok || { bad "status $1, expected $2: $3"; cat err.txt; }; }
+"$TARE" -q sft sft.ini
+"$TARE" train tiny.ini train.steps=4000 run.dir=runs/k4 train.lr=2e-4 log.progress=none > out.txt 2> err.txt &
+pid=$!
+while kill -0 $pid 2> /dev/null && [ "$(wc -l < runs/k4/metrics.jsonl 2> /dev/null || echo 0)" -lt 4 ]; do sleep 0.02; done
+kill -INT $pid
+got=0; wait $pid || got=$?
+status $got 130 interrupted
+says 'go on with: tare train runs/k4 --resume'
+if command -v sqlite3 > /dev/null; then
+    [ "$(sqlite3 runs/runs.db 'select status from runs')" = interrupted ] && ok || bad "runs.db: not interrupted"
+else
+    [ "$(python3 -c 'import sqlite3; print(sqlite3.connect("runs/runs.db").execute("select status from runs").fetchone()[0])')" = interrupted ] && ok || bad "runs.db: not interrupted"
+fi
+step=$(sed -n 's/.*interrupted after step \([0-9]*\);.*/\1/p' err.txt)
+
+# another configuration
+cp -r runs/k4 before
+got=0; train runs/k4 --resume train.lr=1 || got=$?
+status $got 3 "another lr"
+says 'train.lr (0.0002 -> 1)'
+got=0; train runs/k4 --resume train.steps=1 --allow-change || got=$?
+status $got 3 "fewer steps than were done"
+says "train.steps = 1, and runs/k4 has done $step already"
+diff -r before runs/k4 > /dev/null && ok || { bad "a refused resume changed the run"; diff -rq before runs/k4; }
+got=0; train runs/k4 --resume train.steps=$((step + 1)) train.lr=1e-4 --allow-change || got=$?
+status $got 0 "allowed"
+says 'train.lr: 0.0002 -> 0.0001'
+grep -q "^# after step $step (.*Z): train.lr: 0.0002 -> 0.0001" runs/k4/config.ini && grep -q '^lr = 0.0001' runs/k4/config.ini && ok || { bad "config.ini has no history"; head -5 runs/k4/config.ini; }
+got=0; train runs/k4 --resume run.threads=1 log.level=warn || got=$?
+status $got 0 "what changes no weight"
+grep -q "^# after step $step (.*): train.lr" runs/k4/config.ini && grep -q '^# after step.*run.threads' runs/k4/config.ini && ok || { bad "the history was lost"; head -5 runs/k4/config.ini; }
+
+# every checkpoint damaged
+for folder in runs/k4/checkpoints/step-*; do echo >> "$folder/tokenizer_config.json"; done
+rm -rf before; cp -r runs/k4 before
+got=0; train runs/k4 --resume train.steps=$((step + 2)) --allow-change || got=$?
+status $got 1 "all checkpoints damaged"
+says "none of its [0-9]* checkpoints can be used.*rollouts of $((step + 1)) steps"
+diff -r before runs/k4 > /dev/null && ok || bad "a run whose checkpoints are damaged was changed"
+# the same for supervised training
+sed 's/^out = .*/out = other/; s/^steps = .*/steps = 4000/' sft.ini > sft2.ini
+printf '[checkpoint]\nevery = 2\n' >> sft2.ini
+"$TARE" -q sft sft2.ini > out.txt 2> err.txt &
+pid=$!
+while kill -0 $pid 2> /dev/null && ! ls other.training/checkpoints/step-000002/complete.json > /dev/null 2>&1; do sleep 0.02; done
+kill -INT $pid; wait $pid || true
+for folder in other.training/checkpoints/step-*; do echo >> "$folder/tokenizer_config.json"; done
+got=0; "$TARE" sft sft2.ini --resume > out.txt 2> err.txt || got=$?
+status $got 1 "sft with damaged checkpoints"
+says 'checkpoints can be used.*nothing was touched'
+ls other.training/checkpoints/step-* > /dev/null && ok || bad "the checkpoints are gone"
+done_
