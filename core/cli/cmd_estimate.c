@@ -14,6 +14,7 @@ const char estimate_usage[] =
     "in:  {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}, one step a line; the state is carried over the lines\n"
     "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"weight\":[...],\"state\":{...}}\n"
     "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
+    "scale is what advantages were divided by: 1 where the estimator divides by nothing.\n"
     "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob.\n";
 
 struct filter {

@@ -153,7 +153,13 @@ static void report_one(void *ctx, const struct check_result *r)
 static tare_status resolve(const char *name, char found[FS_PATH], const char **path, struct err *e)
 {
     *path = name;
-    if (strchr(name, '/') || strstr(name, ".so")) return TARE_OK;
+    if (strchr(name, '/') || strstr(name, ".so")) {
+        const char *end = strstr(name, ".so:");
+        char file[FS_PATH];
+        snprintf(file, sizeof file, "%.*s", end ? (int)(end + 3 - name) : (int)strlen(name), name);
+        if (!fs_exists(file)) FAIL(e, TARE_E_CONFIG, "%s: no such file", file);
+        return TARE_OK;
+    }
     *path = found;
     for (int32_t kind = TARE_ESTIMATOR; kind < TARE_CODEBOOK; kind++)
         if (!plugin_find(name, kind, NULL, found, e)) return TARE_OK;

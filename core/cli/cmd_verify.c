@@ -23,7 +23,7 @@ const char verify_usage[] =
 struct line {
     json_t *object;
     struct str row;
-    char extracted[EXTRACT], name[96];
+    char extracted[EXTRACT], name[96], number[32]; /* number: an answer that stands as one */
 };
 
 struct filter {
@@ -93,13 +93,29 @@ static tare_text text_member(const json_t *o, const char *key, const char *other
     return json_is_string(j) ? (tare_text){json_string_value(j), (int64_t)json_string_length(j)} : (tare_text){0};
 }
 
+/* "answer": 1000, as a row of training data may have it. A fraction is printed in the fewest digits that read back as it. */
+static tare_text number_member(const json_t *o, char number[32])
+{
+    const json_t *j = json_object_get(o, "answer");
+    if (!j) j = json_object_get(o, "gold");
+    if (json_is_integer(j))
+        snprintf(number, 32, "%lld", (long long)json_integer_value(j));
+    else if (json_is_real(j))
+        str_from_double(number, json_real_value(j));
+    else
+        return (tare_text){0};
+    return (tare_text){number, (int64_t)strlen(number)};
+}
+
 static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct filter *f = ctx;
     struct line *line = &f->lines[f->n];
-    const tare_text completion = text_member(object, "completion", "pred"), answer = text_member(object, "answer", "gold");
+    const tare_text completion = text_member(object, "completion", "pred");
+    tare_text answer = text_member(object, "answer", "gold");
     if (!completion.data) FAIL(e, TARE_E_INVALID, "%s: no text \"completion\" (or \"pred\")", where);
-    if (!answer.data) FAIL(e, TARE_E_INVALID, "%s: no text \"answer\" (or \"gold\")", where);
+    if (!answer.data) answer = number_member(object, line->number);
+    if (!answer.data) FAIL(e, TARE_E_INVALID, "%s: no \"answer\" (or \"gold\") that is a text or a number", where);
     json_t *row = json_copy((json_t *)(uintptr_t)object); /* shallow: the row without the completion */
     if (!row) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
     json_object_del(row, json_object_get(object, "completion") ? "completion" : "pred");

@@ -66,6 +66,15 @@ int cli_usage(const char *usage)
     return 2;
 }
 
+/* Verbs that only print, and write to no pipe but standard output: they end quietly when its reader has gone (| head). */
+static void end_with_reader(const char *verb)
+{
+    static const char *const prints[] = {"config", "data",  "doctor",   "tokenize", "detokenize",
+                                         "chat",   "score", "generate", "cluster",  "embed"};
+    for (size_t i = 0; i < sizeof prints / sizeof *prints; i++)
+        if (!strcmp(verb, prints[i])) signal(SIGPIPE, SIG_DFL);
+}
+
 static bool is_option(const char *arg, const char *brief, const char *full)
 {
     return !strcmp(arg, brief) || !strcmp(arg, full);
@@ -80,6 +89,7 @@ static int run_verb(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (is_option(argv[i], "-h", "--help")) return fputs(v->usage, stdout) < 0 || fflush(stdout);
     if (!is_alone(v->name)) return 2;
+    end_with_reader(v->name);
     return v->run(argc, argv);
 }
 

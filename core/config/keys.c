@@ -94,7 +94,9 @@ const struct config_key CONFIG_KEYS[] = {
          "about 1/sqrt(hidden_size)."),
 
     TEXT(data, train, "",
-         "Training rows: a JSONL file with id, question, answer (and completion for `tare sft`), or builtin:arithmetic/SPLIT."),
+         "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may stand for "
+         "question, as TRL has them. "
+         "One file, several with commas between them, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
     TEXT(data, eval, "", "Held-out rows, in the same form."),
     CHOICE(data, prompt, "chat", "chat plain",
            "chat renders the question through the model's chat template; plain takes it as it is."),

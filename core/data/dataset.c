@@ -5,6 +5,7 @@
 #include "data/builtin.h"
 #include "data/hash_set.h"
 
+#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,17 +146,17 @@ static tare_status read_choices(const struct reader *r, struct row *out, struct 
     return TARE_OK;
 }
 
-static tare_status read_messages(const struct reader *r, struct row *out, struct err *e)
+static tare_status read_messages(const struct reader *r, const char *key, struct row *out, struct err *e)
 {
-    const json_t *list = field(r, "messages"), *m;
+    const json_t *list = field(r, key), *m;
     size_t i;
     if (!list) return TARE_OK;
     if (!json_is_array(list) || !json_array_size(list))
-        FAIL(e, TARE_E_INVALID, "%s: \"messages\" is not a list of at least one {\"role\",\"content\"}", r->where);
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" is not a list of at least one {\"role\",\"content\"}", r->where, key);
     json_array_foreach(list, i, m)
     {
         if (!json_is_string(json_object_get(m, "role")) || !json_is_string(json_object_get(m, "content")))
-            FAIL(e, TARE_E_INVALID, "%s: \"messages\"[%zu] has to be an object with the strings \"role\" and \"content\"", r->where,
+            FAIL(e, TARE_E_INVALID, "%s: \"%s\"[%zu] has to be an object with the strings \"role\" and \"content\"", r->where, key,
                  i);
     }
     struct str text = {0};
@@ -165,11 +166,38 @@ static tare_status read_messages(const struct reader *r, struct row *out, struct
     return status;
 }
 
+/* The last user turn of the messages stands for the question (encoders and codebooks see it). */
+static tare_status question_of_messages(const struct reader *r, const json_t *list, struct row *out, struct err *e)
+{
+    for (size_t i = json_array_size(list); i-- > 0;) {
+        const json_t *m = json_array_get(list, i), *content = json_object_get(m, "content");
+        if (strcmp(json_text_or(m, "role", ""), "user") || !json_is_string(content)) continue;
+        return keep(r, json_string_value(content), (int64_t)json_string_length(content), &out->question, e);
+    }
+    FAIL(e, TARE_E_INVALID, "%s: its messages have no user turn", r->where);
+}
+
+/* "question", or in its place "prompt" (a text, or messages as TRL has them), or "messages". */
+static tare_status read_question(const struct reader *r, struct row *out, struct err *e)
+{
+    const json_t *prompt = field(r, "prompt");
+    TRY(read_text(r, "question", false, &out->question, e));
+    TRY(read_messages(r, "messages", out, e));
+    if (!out->question.size && json_is_array(prompt)) {
+        TRY(read_messages(r, "prompt", out, e));
+        return question_of_messages(r, prompt, out, e);
+    }
+    if (!out->question.size && prompt) TRY(read_text(r, "prompt", false, &out->question, e));
+    if (!out->question.size && out->messages.data) return question_of_messages(r, field(r, "messages"), out, e);
+    if (out->question.size) return TARE_OK;
+    FAIL(e, TARE_E_INVALID, "%s: \"question\" is missing or empty; a row has a \"question\", a \"prompt\" or \"messages\"",
+         r->where);
+}
+
 static tare_status read_fields(const struct reader *r, struct row *out, struct err *e)
 {
     if (!json_is_object(r->row)) FAIL(e, TARE_E_INVALID, "%s: not a JSON object", r->where);
-    TRY(read_text(r, "question", false, &out->question, e));
-    if (!out->question.size) FAIL(e, TARE_E_INVALID, "%s: \"question\" is missing or empty", r->where);
+    TRY(read_question(r, out, e));
     TRY(read_text(r, "answer", true, &out->answer, e));
     TRY(read_text(r, "completion", false, &out->completion, e));
     if (!out->answer.size && !out->completion.data)
@@ -178,7 +206,6 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
     TRY(read_text(r, "subject", true, &out->subject, e));
     TRY(read_id(r, out, e));
     TRY(read_choices(r, out, e));
-    TRY(read_messages(r, out, e));
     const json_t *level = field(r, "level");
     if (level && !json_is_number(level) && !json_is_string(level))
         FAIL(e, TARE_E_INVALID, "%s: \"level\" is neither a number nor a string", r->where);
@@ -240,6 +267,49 @@ static void make_where(char where[FS_PATH], const char *path, int64_t line)
     snprintf(where, FS_PATH, "%.*s:%lld", FS_PATH - 32, path, (long long)line);
 }
 
+/* ---- one file, several with commas between them, or patterns such as data/part-?.jsonl */
+
+enum { FILES_MOST = 4096 };
+
+struct files {
+    const char **path;
+    int64_t n;
+};
+
+static tare_status add_path(struct files *f, const char *path, struct arena *a, struct err *e)
+{
+    if (f->n == FILES_MOST) FAIL(e, TARE_E_RANGE, "%s: more than %d files", path, FILES_MOST);
+    if (!f->path) TRY(arena_new(a, const char *, FILES_MOST, &f->path, e));
+    return arena_strdup(a, path, -1, (char **)(uintptr_t)&f->path[f->n++], e);
+}
+
+static tare_status add_pattern(struct files *f, const char *pattern, struct arena *a, struct err *e)
+{
+    glob_t g;
+    if (fs_exists(pattern) || !strpbrk(pattern, "*?[")) return add_path(f, pattern, a, e);
+    const int bad = glob(pattern, 0, NULL, &g); /* in the order of their names */
+    if (bad == GLOB_NOSPACE) FAIL(e, TARE_E_NOMEM, "%s: no memory to list the files", pattern);
+    if (bad) FAIL(e, TARE_E_NOT_FOUND, "%s: no file is named so", pattern);
+    tare_status status = TARE_OK;
+    for (size_t i = 0; !status && i < g.gl_pathc; i++) status = add_path(f, g.gl_pathv[i], a, e);
+    globfree(&g);
+    return status;
+}
+
+static tare_status files_of(const char *source, struct arena *a, struct files *out, struct err *e)
+{
+    char *list, *rest = NULL;
+    if (fs_exists(source)) return add_path(out, source, a, e);
+    TRY(arena_strdup(a, source, -1, &list, e));
+    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        name += strspn(name, " ");
+        for (char *end = name + strlen(name); end > name && end[-1] == ' ';) *--end = 0;
+        if (*name) TRY(add_pattern(out, name, a, e));
+    }
+    if (!out->n) FAIL(e, TARE_E_CONFIG, "'%s' names no file", source);
+    return TARE_OK;
+}
+
 /* Rows with equal ids are refused; rows without id whose question came before get a uid of their own. */
 static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index, struct err *e)
 {
@@ -273,29 +343,49 @@ static void hash_rows(struct dataset *d)
     d->hash = h;
 }
 
-static tare_status load_file(const char *path, int64_t limit, struct dataset *d, struct err *e)
+static tare_status count_rows(const char *path, const struct str *text, int64_t *count, struct err *e)
 {
-    struct str text = {0};
-    struct seen ids = {0};
-    tare_status status = fs_read_all(path, &text, e);
-    struct lines lines = lines_of(&text);
-    int64_t count = 0;
+    struct lines lines = lines_of(text);
+    const int64_t before = *count;
     tare_text line;
-    while (!status && next_line(&lines, &line)) count++;
-    if (!status && !count)
-        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no rows; a JSON object is expected on every line", path);
-    if (limit > 0 && count > limit) count = limit;
-    if (!status) status = arena_new(&d->arena, struct row, count, &d->rows, e);
-    lines = lines_of(&text);
-    while (!status && d->n < count && next_line(&lines, &line)) {
+    while (next_line(&lines, &line)) ++*count;
+    if (*count == before) FAIL(e, TARE_E_INVALID, "%s: no rows; a JSON object is expected on every line", path);
+    return TARE_OK;
+}
+
+static tare_status parse_rows(const char *path, const struct str *text, int64_t most, struct seen *ids, struct dataset *d,
+                              struct err *e)
+{
+    struct lines lines = lines_of(text);
+    tare_text line;
+    while (d->n < most && next_line(&lines, &line)) {
         char where[FS_PATH];
         make_where(where, path, lines.number);
-        status = row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e);
-        if (!status) status = place_row(d, &ids, d->n, e);
+        TRY(row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e));
+        TRY(place_row(d, ids, d->n, e));
         d->n++;
     }
+    return TARE_OK;
+}
+
+/* The rows of the files, in their order. */
+static tare_status load_files(const struct files *f, int64_t limit, struct dataset *d, struct err *e)
+{
+    struct str *text;
+    struct seen ids = {0};
+    int64_t count = 0;
+    TRY(mem_new(f->n * (int64_t)sizeof *text, (void **)&text, e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; !status && i < f->n; i++) {
+        status = fs_read_all(f->path[i], &text[i], e);
+        if (!status) status = count_rows(f->path[i], &text[i], &count, e);
+    }
+    if (limit > 0 && count > limit) count = limit;
+    if (!status) status = arena_new(&d->arena, struct row, count, &d->rows, e);
+    for (int64_t i = 0; !status && i < f->n; i++) status = parse_rows(f->path[i], &text[i], count, &ids, d, e);
+    for (int64_t i = 0; i < f->n; i++) str_free(&text[i]);
+    mem_free(text);
     seen_free(&ids);
-    str_free(&text);
     return status;
 }
 
@@ -311,7 +401,9 @@ tare_status dataset_load(const char *source, int64_t limit, struct dataset *out,
         status = builtin_generate(source + 8, out, e);
         if (limit > 0 && out->n > limit) out->n = limit;
     } else {
-        status = load_file(source, limit, out, e);
+        struct files files = {0};
+        status = files_of(source, &out->arena, &files, e);
+        if (!status) status = load_files(&files, limit, out, e);
     }
     char *name = NULL;
     if (!status) status = arena_strdup(&out->arena, source, (int64_t)strlen(source), &name, e);

@@ -13,7 +13,8 @@ struct summary {
     struct evaluation before;
     bool has_before;
     double signal, tokens, seconds; /* sums over the steps of this process */
-    int64_t steps;
+    int64_t steps, silent;          /* silent: steps without any signal, the latest in a row */
+    bool warned;
 };
 
 static bool due(int64_t every, int64_t step)
@@ -36,6 +37,26 @@ static tare_status interrupted(struct run *r, int64_t cursor, int64_t saved, str
          r->config->run.dir);
 }
 
+enum { SILENT_STEPS = 5 };
+
+/* Said once: steps without any advantage teach nothing, and where there is an entropy bonus, it alone moves the weights. */
+static void watch_signal(const struct run *r, struct summary *s, double signal)
+{
+    const struct config *c = r->config;
+    s->silent = signal > 0 ? 0 : s->silent + 1;
+    if (s->silent != SILENT_STEPS || s->warned || r->comm.rank) return;
+    s->warned = true;
+    log_warn("%d steps without any signal: in every group all rewards are alike, so nothing is learnt. Look at %s/rollouts: can "
+             "verifier.plugins = "
+             "%s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
+             SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
+    if (c->loss.entropy_coef > 0)
+        log_warn("in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the "
+                 "entropy is %.2f now); "
+                 "set loss.entropy_coef = 0 until there are rewards",
+                 c->loss.entropy_coef, r->report.entropy);
+}
+
 static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
 {
     const struct config *c = r->config;
@@ -51,6 +72,7 @@ static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
         s->seconds += clock_seconds() - began;
         s->tokens += (double)r->batch.n_tokens;
         s->signal += estimate_metrics(r->estimator)->effective_signal_ratio;
+        watch_signal(r, s, estimate_metrics(r->estimator)->effective_signal_ratio);
         if (due(c->checkpoint.every, r->step) || (r->step == c->train.steps && c->checkpoint.last)) {
             TRY(save(r, e));
             saved = r->step;
@@ -84,6 +106,11 @@ static tare_status run_all(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
     struct summary s = {0};
+    const struct model *m = r->engine.model;
+    if (!m->n_eos && !*c->rollout.stop_ids && !c->rollout.ignore_eos && !r->comm.rank)
+        log_warn("%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to "
+                 "rollout.max_new_tokens = %lld; name the ids that end one with rollout.stop_ids",
+                 c->model.path, (long long)c->rollout.max_new_tokens);
     if (r->step == 0 && c->eval.before && r->engine.eval.n) {
         TRY(evaluate_when_due(r, 0, e));
         TRY(observe_step(r->observe, 0, NULL, e));

@@ -37,6 +37,28 @@ static int bind_text(sqlite3_stmt *s, int i, const char *text)
     return text ? sqlite3_bind_text(s, i, text, -1, SQLITE_TRANSIENT) : sqlite3_bind_null(s, i);
 }
 
+/* Several runs of one file have one run.name: where another folder has it already, this folder's name stands behind it. */
+static tare_status own_name(struct database *d, const char *dir, const char **name, char *room, size_t n, struct err *e)
+{
+    sqlite3_stmt *s = NULL;
+    tare_status status = TARE_OK;
+    const char *slash = strrchr(dir, '/');
+    if (sqlite3_prepare_v2(d->db, "SELECT 1 FROM runs WHERE name = ?1 AND dir <> ?2", -1, &s, NULL) != SQLITE_OK ||
+        bind_text(s, 1, *name) != SQLITE_OK || bind_text(s, 2, dir) != SQLITE_OK) {
+        status = refuse(d, e);
+    } else {
+        const int found = sqlite3_step(s);
+        if (found == SQLITE_ROW && strcmp(*name, slash ? slash + 1 : dir)) {
+            snprintf(room, n, "%s (%s)", *name, slash ? slash + 1 : dir);
+            *name = room;
+        } else if (found != SQLITE_ROW && found != SQLITE_DONE) {
+            status = refuse(d, e);
+        }
+    }
+    sqlite3_finalize(s);
+    return status;
+}
+
 /* The row of this run: made, or (a folder that was used before) brought up to date. */
 static tare_status enter_run(struct database *d, const char *dir, const char *name, const char *config, const char *manifest,
                              bool fresh, struct err *e)
@@ -91,7 +113,9 @@ tare_status database_open(const char *run_dir, const char *name, const char *con
     if (!realpath(run_dir, full)) snprintf(full, sizeof full, "%s", run_dir);
     fs_dirname(folder, full);
     tare_status status = fs_join(d->path, folder, "runs.db", e);
+    char own[FS_PATH];
     if (!status) status = open_file(d, e);
+    if (!status) status = own_name(d, full, &name, own, sizeof own, e);
     if (!status) status = enter_run(d, full, name, config, manifest, fresh, e);
     if (!status) status = prepare(d, e);
     snprintf(sql, sizeof sql, "DELETE FROM metrics WHERE run = %lld", (long long)d->run);

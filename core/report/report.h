@@ -19,6 +19,8 @@
 
 /* ---------------------------------------------------------------- statistics.c: pure functions */
 
+enum { STATS_SEEDS = 5 }; /* fewer values have no interval: a bootstrap of them is too narrow */
+
 struct moments {
     double mean, sd; /* sd with n - 1; NAN for n < 2 */
     double low,

@@ -50,7 +50,7 @@ tare_status stats_moments(const double *x, int64_t n, struct moments *out, struc
     if (n < 2) return TARE_OK;
     for (int64_t i = 0; i < n; i++) squares += (x[i] - out->mean) * (x[i] - out->mean);
     out->sd = sqrt(squares / (double)(n - 1));
-    return bootstrap(x, n, &out->low, &out->high, e);
+    return n < STATS_SEEDS ? TARE_OK : bootstrap(x, n, &out->low, &out->high, e);
 }
 
 double stats_permutation(const double *d, int64_t n)

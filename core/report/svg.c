@@ -357,10 +357,22 @@ static int64_t stretch_means(const double *y, int64_t n, int64_t most, double *o
 
 enum { AREA_POINTS = 150 };
 
+/* The colour of a part: green is right and orange is wrong, whatever place they have; the others by their place. */
+static int64_t part_colour(const char *label, int64_t place)
+{
+    static const struct {
+        const char *label;
+        int64_t colour;
+    } KNOWN[] = {{"correct", 2}, {"wrong", 1}, {"partial", 5}, {"no_answer", 7}, {"unparsable", 4}, {"timeout", 6}, {"crashed", 3}};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (!strcmp(label, KNOWN[i].label)) return KNOWN[i].colour;
+    return place % SVG_COLOURS;
+}
+
 static tare_status add_area(const char *label, int64_t colour, const double *px, const double *from, const double *to, int64_t n,
                             const struct scale *x, const struct scale *y, struct str *out, struct err *e)
 {
-    TRY(str_addf(out, e, "<path class=\"area c%lld\" d=\"M", (long long)(colour % SVG_COLOURS)));
+    TRY(str_addf(out, e, "<path class=\"area c%lld\" d=\"M", (long long)part_colour(label, colour)));
     for (int64_t i = 0; i < n; i++) TRY(str_addf(out, e, "%.1f %.1f ", at(x, px[i]), at(y, to[i])));
     for (int64_t i = n - 1; i >= 0; i--) TRY(str_addf(out, e, "%.1f %.1f ", at(x, px[i]), at(y, from[i])));
     TRY(str_add(out, "Z\"><title>", -1, e));
@@ -372,7 +384,7 @@ static tare_status add_key(const char *const *labels, int64_t n, struct str *out
 {
     TRY(str_add(out, "<p class=\"key\">", -1, e));
     for (int64_t i = n - 1; i >= 0; i--) {
-        TRY(str_addf(out, e, "<span><i class=\"c%lld\"></i>", (long long)(i % SVG_COLOURS)));
+        TRY(str_addf(out, e, "<span><i class=\"c%lld\"></i>", (long long)part_colour(labels[i], i)));
         TRY(html_text(out, labels[i], -1, e));
         TRY(str_add(out, "</span> ", -1, e));
     }

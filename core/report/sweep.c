@@ -49,6 +49,7 @@ static tare_status add_table(const struct sweep_table *t, struct str *out, struc
     int64_t best = -1;
     for (int64_t i = 0; i < t->n_rows; i++)
         if (isfinite(t->rows[i].m.mean) && (best < 0 || t->rows[i].m.mean > t->rows[best].m.mean)) best = i;
+    if (best >= 0 && t->rows[best].n < STATS_SEEDS) best = -1; /* too few seeds for a winner */
     TRY(str_add(out,
                 "<div class=\"scroll\"><table><tr><th>variant</th><th>seeds</th><th>mean</th><th>s.d.</th><th>95 % interval</th>",
                 -1, e));
@@ -58,7 +59,7 @@ static tare_status add_table(const struct sweep_table *t, struct str *out, struc
     for (int64_t i = 0; i < t->n_rows; i++) TRY(add_row(t, i, i == best, out, e));
     TRY(str_add(out, "</table></div><p class=\"dim\">", -1, e));
     TRY(html_text(out, t->metric, -1, e));
-    TRY(str_add(out, ". Intervals: bootstrap over seeds. ", -1, e));
+    TRY(str_add(out, ". Intervals: bootstrap over seeds, none below 5 of them. ", -1, e));
     if (t->baseline[0]) {
         TRY(str_add(out, "Difference to ", -1, e));
         TRY(html_text(out, t->baseline, -1, e));

@@ -274,7 +274,7 @@ tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, s
         TRY(str_add(out, "\n", 1, e));
     }
     TRY(str_add(out,
-                "\nIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5). "
+                "\nIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), none below 5 of them. "
                 "s.d.: over seeds, n - 1.",
                 -1, e));
     if (compared)

@@ -181,8 +181,14 @@ static tare_status make_cells(struct grid *g)
 
 /* ---------------------------------------------------------------- names of cells */
 
+/* A plugin's file is named by its last part: plugins/mine.so is mine. */
 static tare_status add_word(struct str *out, const char *text, struct err *e)
 {
+    const char *end = strstr(text, ".so"), *slash = end ? strrchr(text, '/') : NULL;
+    if (end && !end[3]) {
+        text = slash ? slash + 1 : text;
+        return str_add(out, text, end - text, e);
+    }
     for (; *text; text++) TRY(str_addf(out, e, "%c", isalnum((unsigned char)*text) || strchr("._+-", *text) ? *text : '-'));
     return TARE_OK;
 }

@@ -120,8 +120,16 @@ static void report_cell(const struct scheduler *q, int64_t i, double seconds, do
         snprintf(what, sizeof what, "%s %.4g", q->s->plan.metric, value);
     if (open && q->finished_here) {
         const double each = q->busy / (double)q->finished_here;
-        const double rest = each * (double)open / (double)q->s->concurrent;
-        snprintf(left, sizeof left, "; about %.0f min left", ceil(rest / 60));
+        double work = each * (double)(q->waiting + q->elsewhere);
+        for (int64_t k = q->first; k < q->end; k++) { /* what a running cell has behind it is done */
+            const struct sweep_job *other = &q->s->jobs[k];
+            if (other->state == SWEEP_RUNNING && k != i) work += fmax(0, each - (clock_seconds() - other->began));
+        }
+        const double rest = work / (double)(open < q->s->concurrent ? open : q->s->concurrent);
+        if (rest < 90)
+            snprintf(left, sizeof left, "; about %.0f s left", ceil(rest));
+        else
+            snprintf(left, sizeof left, "; about %.0f min left", ceil(rest / 60));
     }
     log_info("%lld of %lld done, %lld running, %lld failed%s: %s: %s (%.0f s)", (long long)q->done, (long long)(q->end - q->first),
              (long long)(q->running + q->elsewhere), (long long)q->failed, left, q->s->plan.cells[i].name, what, seconds);

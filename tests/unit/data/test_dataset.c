@@ -472,6 +472,57 @@ static void test_prompts(void **state)
     tokenizer_free(t);
 }
 
+/* TRL's forms of a question: "prompt" as a text or as messages, and "messages" alone. */
+static void test_prompts_for_questions(void **state)
+{
+    (void)state;
+    struct dataset d;
+    struct err e = {0};
+    const char *path = write_file(
+        "trl.jsonl",
+        "{\"prompt\":\"1+1=\",\"answer\":2}\n"
+        "{\"prompt\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"2+2=\"}],\"answer\":\"4\"}\n"
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"3+3=\"}],\"answer\":\"6\"}\n");
+    assert_ok(dataset_load(path, 0, &d, &e), &e);
+    assert_true(is(d.rows[0].question, "1+1=") && !d.rows[0].messages.data && is(d.rows[0].answer, "2"));
+    assert_true(is(d.rows[1].question, "2+2=") && strstr(d.rows[1].messages.data, "system"));
+    assert_true(is(d.rows[2].question, "3+3=") && d.rows[2].messages.data);
+    dataset_free(&d);
+    path = write_file("none.jsonl", "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"}],\"answer\":\"6\"}\n");
+    assert_int_equal(dataset_load(path, 0, &d, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "no user turn"));
+}
+
+/* Several files: a list, a pattern, both; the rows keep their files' names, an id is unique over all of them. */
+static void test_several_files(void **state)
+{
+    (void)state;
+    struct dataset d;
+    struct err e = {0};
+    char source[600];
+    write_file("part-1.jsonl",
+               "{\"id\":\"a\",\"question\":\"q\",\"answer\":\"1\"}\n{\"id\":\"b\",\"question\":\"q\",\"answer\":\"2\"}\n");
+    write_file("part-2.jsonl", "{\"id\":\"c\",\"question\":\"q\",\"answer\":\"3\"}\n");
+    snprintf(source, sizeof source, "%s/part-2.jsonl, %s/part-1.jsonl", folder, folder);
+    assert_ok(dataset_load(source, 0, &d, &e), &e);
+    assert_int_equal(d.n, 3);
+    assert_string_equal(d.rows[0].id, "c");
+    assert_non_null(strstr(d.rows[2].where, "part-1.jsonl:2"));
+    dataset_free(&d);
+    snprintf(source, sizeof source, "%s/part-?.jsonl", folder);
+    assert_ok(dataset_load(source, 2, &d, &e), &e);
+    assert_int_equal(d.n, 2);
+    assert_string_equal(d.rows[0].id, "a");
+    dataset_free(&d);
+    snprintf(source, sizeof source, "%s/part-?.jsonl,%s/part-1.jsonl", folder, folder);
+    assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "the id \"a\" is that of"));
+    snprintf(source, sizeof source, "%s/x-*.jsonl", folder);
+    assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_NOT_FOUND);
+    snprintf(source, sizeof source, "%s/part-1.jsonl,%s/none.json", folder, folder);
+    assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_NOT_FOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +535,8 @@ int main(void)
         cmocka_unit_test(test_builtin_cold),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_prompts_for_questions),
+        cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_reference_tasks),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -172,19 +172,29 @@ static void one_process_a_run(void **state)
     snprintf(pid, sizeof pid, "another process (%ld)", (long)getpid());
     assert_non_null(strstr(e.message, pid));
     run_lock_release(fd);
-    assert_ok(run_lock_take(run, &fd, &e), &e);
-    const pid_t child = fork(); /* a lock dies with its process, also when it is killed */
+    /* a lock is held against another process, and dies with its holder, also when that is killed */
+    int ready[2], how;
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
     if (!child) {
-        run_lock_release(fd);
         int mine;
-        (void)!run_lock_take(run, &mine, &e);
-        kill(getpid(), SIGKILL);
+        const tare_status taken = run_lock_take(run, &mine, &e);
+        if (write(ready[1], taken ? "n" : "y", 1) == 1) pause();
+        _exit(1);
     }
-    run_lock_release(fd);
-    int how;
-    waitpid(child, &how, 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(byte, 'y');
+    assert_int_equal(run_lock_take(run, &fd, &e), TARE_E_STATE);
+    snprintf(pid, sizeof pid, "another process (%ld)", (long)child);
+    assert_non_null(strstr(e.message, pid));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how));
     assert_ok(run_lock_take(run, &fd, &e), &e);
     run_lock_release(fd);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 static void a_run_from_start_to_resume(void **state)

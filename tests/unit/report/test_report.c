@@ -53,14 +53,16 @@ static void drawn_permutation_is_close(void **state)
 
 static void moments_and_interval(void **state)
 {
-    const double x[] = {1, 2, 3, 4};
+    const double x[] = {1, 2, 3, 4, 2.5};
     struct moments m, again;
     struct err e = {0};
     (void)state;
     assert_ok(stats_moments(x, 4, &m, &e), &e);
-    assert_true(m.mean == 2.5 && fabs(m.sd - sqrt(5.0 / 3)) < 1e-15);
-    assert_true(m.low >= 1 && m.low < 2 && m.high > 3 && m.high <= 4);
-    assert_ok(stats_moments(x, 4, &again, &e), &e);
+    assert_true(m.mean == 2.5 && fabs(m.sd - sqrt(5.0 / 3)) < 1e-15 && isnan(m.low) && isnan(m.high));
+    assert_ok(stats_moments(x, 5, &m, &e), &e);
+    assert_true(m.mean == 2.5 && fabs(m.sd - sqrt(5.0 / 4)) < 1e-15);
+    assert_true(m.low >= 1 && m.low < 2.2 && m.high > 2.8 && m.high <= 4);
+    assert_ok(stats_moments(x, 5, &again, &e), &e);
     assert_memory_equal(&m, &again, sizeof m);
     assert_ok(stats_moments(x, 1, &m, &e), &e);
     assert_true(m.mean == 1 && isnan(m.sd) && isnan(m.low));
