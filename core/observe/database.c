@@ -49,7 +49,7 @@ static tare_status own_name(struct database *d, const char *dir, const char **na
     } else {
         const int found = sqlite3_step(s);
         if (found == SQLITE_ROW && strcmp(*name, slash ? slash + 1 : dir)) {
-            snprintf(room, n, "%s (%s)", *name, slash ? slash + 1 : dir);
+            snprintf(room, n, "%.300s (%.300s)", *name, slash ? slash + 1 : dir);
             *name = room;
         } else if (found != SQLITE_ROW && found != SQLITE_DONE) {
             status = refuse(d, e);

@@ -59,6 +59,22 @@ expect 3 'runs/nothing: no such configuration file' "$TARE" config diff runs/lea
 expect 0 'train.lr: 1e-06 -> 0.001' "$TARE" config diff runs/least tiny.ini
 expect 0 'train.steps: 500 -> 1$' "$TARE" config diff runs/least
 expect 0 'train.steps: 1 -> 7$' "$TARE" config diff runs/least runs/least train.steps=7
+# rows as TRL has them, several files
+printf '{"prompt":"1+1=","answer":2}\n' > a1.jsonl
+printf '{"prompt":[{"role":"user","content":"2+2="}],"answer":"4"}\n' > a2.jsonl
+expect 0 'no errors' "$TARE" config check least.ini 'data.train=a?.jsonl' data.prompt=plain
+expect 3 'a9' "$TARE" config check least.ini 'data.train=a1.jsonl,a9.jsonl' data.prompt=plain
+# steps without any signal, and the entropy bonus in them; a model without an end; runs of one file are told apart
+printf '{"question":"1+1=","answer":"never"}\n' > never.jsonl
+grep -rl eos_token_id base/*.json | xargs sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/'
+expect 0 '5 steps without any signal' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
+    loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false
+grep -q 'entropy bonus alone moves the weights' out.txt && grep -q 'base has no end-of-sequence id' out.txt && ok || { bad "the bonus or the missing end is not warned about"; cat out.txt; }
+[ "$(grep -c 'without any signal' out.txt)" = 1 ] && ok || bad "said more than once"
+if command -v python3 > /dev/null; then
+    names=$(python3 -c 'import sqlite3; print(*sorted(r[0] for r in sqlite3.connect("runs/runs.db").execute("select name from runs")), sep=";")')
+    [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
+fi
 # bad arguments are named
 expect 2 "'--steps': no such option.*train.steps=" "$TARE" train tiny.ini --steps 3
 expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
