@@ -87,30 +87,34 @@ static tare_status compare_params(const struct config *before, const struct conf
     return TARE_OK;
 }
 
-static tare_status compare_key(const struct config *before, const struct config *after, const struct config_key *k,
-                               struct str text[2], config_difference_visit visit, void *ctx, struct err *e)
+struct comparison {
+    const struct config *before, *after;
+    config_difference_visit visit;
+    void *ctx;
+    struct str text[2]; /* a key's two values */
+};
+
+static tare_status compare_key(struct comparison *c, const struct config_key *k, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
-        str_clear(&text[i]);
-        TRY(value_print(i ? after : before, k, &text[i], e));
-        TRY(str_add(&text[i], "", 0, e));
+        str_clear(&c->text[i]);
+        TRY(value_print(i ? c->after : c->before, k, &c->text[i], e));
     }
-    const char *a = text[0].size ? text[0].data : "", *b = text[1].size ? text[1].data : "";
+    const char *a = c->text[0].size ? c->text[0].data : "", *b = c->text[1].size ? c->text[1].data : "";
     if (!strcmp(a, b)) return TARE_OK;
     const struct config_difference d = {k->section, k->key, *a ? a : "(empty)", *b ? b : "(empty)",
                                         changes_training(k->section, k->key)};
-    return visit(ctx, &d, e);
+    return c->visit(c->ctx, &d, e);
 }
 
 tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
                            struct err *e)
 {
-    struct str text[2] = {{0}, {0}};
+    struct comparison c = {.before = before, .after = after, .visit = visit, .ctx = ctx};
     tare_status status = TARE_OK;
-    for (const struct config_key *k = CONFIG_KEYS; !status && k->section; k++)
-        status = compare_key(before, after, k, text, visit, ctx, e);
+    for (const struct config_key *k = CONFIG_KEYS; !status && k->section; k++) status = compare_key(&c, k, e);
     if (!status) status = compare_params(before, after, visit, ctx, e);
-    str_free(&text[0]);
-    str_free(&text[1]);
+    str_free(&c.text[0]);
+    str_free(&c.text[1]);
     return status;
 }
