@@ -2,10 +2,18 @@
 """The math verifier and Math-Verify on the same rows in the same run: pairs a second and core, latencies, errors.
 
     bench/verify_math.py PLUGIN [--cases FOLDER] [--rows N] [--venv FOLDER]
+    bench/verify_math.py PLUGIN --folds [--meaning FIRST:END]
 
 PLUGIN is the built math.so; FOLDER holds realistic.jsonl (shared/data/verify/math). Math-Verify is installed with pip into a virtual
-environment (made when absent), and run there by this file itself. Times are CPU seconds of one thread, extraction included."""
-import argparse, ctypes, json, os, random, subprocess, sys, time
+environment (made when absent), and run there by this file itself. Times are CPU seconds of one thread, extraction included.
+
+--folds: errors by class and fold (five, by a hash of the row's id) over all four files of FOLDER, then over pairs written by meaning
+(tests/verify/meaning.py), even seeds and odd ones apart. The rules were written with the files and the even seeds in view: of these figures
+the one on odd seeds was held out."""
+import argparse, collections, ctypes, hashlib, json, os, random, subprocess, sys, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDS = 5
 
 PINNED = ["math-verify==0.9.0", "antlr4-python3-runtime==4.13.2", "latex2sympy2_extended==1.11.0", "sympy==1.14.0"]
 
@@ -119,14 +127,58 @@ def show(name, rows, result):
     return n / seconds
 
 
+def wrong(rows, verdicts):
+    """(rows that count, false positives, false negatives)"""
+    scored = [(v, r.get("truth", r["expected"])) for v, r in zip(verdicts, rows) if not r.get("policy")]
+    return len(scored), sum(v and not t for v, t in scored), sum(t and not v for v, t in scored)
+
+
+def show_classes(title, plugin, rows, key):
+    verdicts, _, seconds = run_ours(plugin, rows)
+    classes = collections.defaultdict(list)
+    for r, v in zip(rows, verdicts):
+        classes[key(r)].append((r, v))
+    print(f"\n{title}: {len(rows)} pairs, {len(rows) / seconds:.0f} a second")
+    print(f"{'class':24} {'pairs':>6} {'fp':>4} {'fn':>4} {'wrong':>8}   by fold")
+    for name, pairs in sorted(classes.items()) + [("all", list(zip(rows, verdicts)))]:
+        n, fp, fn = wrong(*zip(*pairs))
+        folds = []
+        for k in range(FOLDS):
+            part = [p for p in pairs if int(hashlib.sha256(p[0]["id"].encode()).hexdigest(), 16) % FOLDS == k]
+            m, a, b = wrong(*zip(*part)) if part else (0, 0, 0)
+            folds.append(f"{100 * (a + b) / m:.2f}" if m else "-")
+        if n:
+            print(f"{name:24} {n:6} {fp:4} {fn:4} {100 * (fp + fn) / n:7.2f}%   {' '.join(folds)}")
+
+
+def show_folds(a):
+    rows = []
+    for name in ("realistic", "graders", "mathverify", "adversarial"):
+        with open(os.path.join(a.cases, name + ".jsonl"), encoding="utf-8") as f:
+            for r in map(json.loads, f):
+                if "pred" not in r:
+                    r["pred"] = "".join(piece * count for piece, count in r["pred_parts"])
+                rows.append({**r, "file": name})
+    show_classes("shared files", a.plugin, rows, lambda r: r["file"] + (" " + r["kind"].split(":")[0] if r["file"] == "realistic" else ""))
+    first, end = map(int, a.meaning.split(":"))
+    for half, start in (("even seeds, for development", first + first % 2), ("odd seeds, held out", first + 1 - first % 2)):
+        lines = subprocess.run([sys.executable, os.path.join(HERE, "..", "tests", "verify", "meaning.py"), str(start), str(end), "--step", "2"], check=True, capture_output=True).stdout
+        show_classes("by meaning, " + half, a.plugin, [json.loads(line) for line in lines.splitlines()], lambda r: r["kind"])
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("plugin")
     p.add_argument("--cases", default=os.path.join(os.path.dirname(__file__), "..", "..", "shared", "data", "verify", "math"))
     p.add_argument("--rows", type=int, default=1000, help="rows drawn by a fixed seed; 0: all")
     p.add_argument("--venv", default="/tmp/tare-math-verify")
+    p.add_argument("--folds", action="store_true", help="errors by class and fold instead of times")
+    p.add_argument("--meaning", default="0:400", help="seeds of tests/verify/meaning.py for --folds")
     p.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
+    if a.folds:
+        show_folds(a)
+        return
     with open(os.path.join(a.cases, "realistic.jsonl"), encoding="utf-8") as f:
         rows = [json.loads(line) for line in f]
     if a.rows:

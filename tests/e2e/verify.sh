@@ -31,7 +31,7 @@ echo '{"completion":"1000","answer":1000}' | "$TARE" verify exact | grep -q '"re
 
 if [ -f "$TARE_PLUGIN_PATH/verifiers/math.so" ]; then
     echo '{"id":1,"completion":"thus \\boxed{\\frac{1}{\\sqrt2}}","answer":"\\frac{\\sqrt2}{2}"}' | "$TARE" verify math --explain > "$work/out" || fail "explain"
-    for want in '"verdict":"correct"' '"rule":"equal algebraic numbers (proved)"' '"answer_found":"box"' '"gold_parsed":'; do
+    for want in '"verdict":"correct"' '"precision":"exact"' '"rule":"equal algebraic numbers (proved)"' '"answer_found":"box"' '"gold_parsed":'; do
         grep -qF "$want" "$work/out" || fail "no $want in $(cat "$work/out")"
     done
 fi

@@ -6,7 +6,8 @@
  *   1  the last \boxed or \fbox: it alone decides, also when it holds no option
  *   2  the last anchored phrase that names an option: "the answer is B", "Answer: (B)", "#### B", "<answer>B</answer>", "option B is
  *      correct", "I choose B"; a phrase with "not" names none
- *   3  the whole text: "B", "(B)", "B) because", or a last line that is a letter and nothing else
+ *   3  the whole text: "B", "(B)", "B) because", or a last line that is a letter and nothing else, or a first line that opens with an
+ *      option, "B. colder", when no later line opens with another
  * A letter in running prose is no answer ("Plan B failed", "I do not know"), two letters are none ("A or C"), nor is a letter that no option
  * has. In place of a letter the text of an option (row field "choices") may stand in a box or behind an anchor. The options are as many as
  * the row's "choices" or "letters" (after the host has permuted them), else the parameter letters. The gold answer is a letter or an

@@ -288,6 +288,22 @@ static bool letter_line(const struct options *o, tare_text line, bool with_text,
     return true;
 }
 
+/* The option that the first line opens with, "B. colder than" or "(B) colder", when no later line opens with another one. */
+static char only_option_line(const struct options *o, tare_text t)
+{
+    char first = 0;
+    for (int64_t i = 0; i < t.size; i = line_end(t, i) + 1) {
+        const int64_t end = i + MAX_DRESS + 2 < t.size ? i + MAX_DRESS + 2 : t.size;
+        bool bracket = false;
+        const tare_text line = undress(text_slice(t, i, end), &bracket);
+        const bool opens = line.size > 1 && is_option(o, line.data[0]) && (line.data[1] == '.' || line.data[1] == ')');
+        if (!opens && !i) return 0;
+        if (opens && i && line.data[0] != first) return 0;
+        if (!i) first = line.data[0];
+    }
+    return first;
+}
+
 static tare_text without_control(tare_text t)
 {
     const int64_t think = text_find_last(t, "</think>");
@@ -326,6 +342,7 @@ struct chosen choice_extract(const struct options *o, tare_text completion)
     int64_t last = t.size;
     while (last > 0 && t.data[last - 1] != '\n') last--;
     if (letter_line(o, text_slice(t, last, t.size), false, &c.letter)) return c.rule = "the last line", c;
+    if ((c.letter = only_option_line(o, t))) return c.rule = "the first line, and no other option after it", c;
     if ((c.letter = option_text(o, t))) return c.rule = "the text of an option", c;
     return c.rule = "no option is named", c;
 }

@@ -104,7 +104,7 @@ static bool closed(struct math *m, int a, int b)
     if (numeric_refutes(m, a, b, &undefined) == NO) return said(m, false, "different numbers (disjoint balls)");
     if (undefined) return said(m, false, "a value that is undefined or beyond the limits");
     const enum truth proved = algebraic_equal(m, a, b);
-    if (proved != UNKNOWN) return proved == YES;
+    if (proved != UNKNOWN) return m->precision = 0, proved == YES;
     const enum truth numeric = numeric_equal(m, a, b);
     if (numeric == YES) return said(m, true, "equal to 1,000 digits");
     return said(m, false, numeric == NO ? "different numbers (disjoint balls)" : "equality could not be shown within the limits");

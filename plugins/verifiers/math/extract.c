@@ -44,6 +44,14 @@ static void keep(struct span *list, int *n, struct span s)
 
 /* ---------------------------------------------------------------- boxes */
 
+/* Looks at the first 64 bytes: blanks before an answer are few. */
+static bool is_blank(tare_text t)
+{
+    int64_t i = 0;
+    while (i < t.size && i < 64 && text_is_space(t.data[i])) i++;
+    return i == t.size;
+}
+
 static void find_boxes(struct scan *s)
 {
     struct {
@@ -74,6 +82,7 @@ static void find_boxes(struct scan *s)
             if (depth > 0) depth--;
             if (n && stack[n - 1].depth == depth) {
                 n--;
+                if (is_blank(text_slice(t, stack[n].inner, i))) continue; /* "put it within \\boxed{}" */
                 keep(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
             }
         }
@@ -191,6 +200,14 @@ static bool followed_by_hope(tare_text t, int64_t i)
     return false;
 }
 
+/* Does something follow the anchor, other than a mark of another one? Looks at 64 bytes. */
+static bool names_something(tare_text t, int64_t i)
+{
+    const int64_t far = i + 64 < t.size ? i + 64 : t.size;
+    while (i < far && (text_is_space(t.data[i]) || strchr("*:_\"'`", t.data[i]))) i++;
+    return i < t.size && t.data[i] != '#' && t.data[i] != 0;
+}
+
 static void find_anchors(struct scan *s)
 {
     const tare_text t = s->t;
@@ -198,7 +215,7 @@ static void find_anchors(struct scan *s)
     for (int64_t i = 0; i + 4 < t.size; i++) {
         const char c = t.data[i];
         if (c == '#' && at_text(t, i, "####") && !(i + 4 < t.size && t.data[i + 4] == '#') && !(i && t.data[i - 1] == '#')) {
-            s->final_at = i + 4; /* as final as the words */
+            if (names_something(t, i + 4)) s->final_at = i + 4; /* as final as the words */
         } else if (c == '<' && at_text(t, i, "<answer>")) {
             s->final_at = i + 8;
         } else if ((c == 'a' || c == 'A') && (t.data[i + 1] == 'n' || t.data[i + 1] == 'N') && text_starts(t, i, "answer", true) &&
@@ -212,7 +229,7 @@ static void find_anchors(struct scan *s)
                                                (final && t.data[k] == '\n'));
             if (colon || is || direct) {
                 k += colon ? 1 : is ? 2 : 0;
-                if (k < t.size) *(final ? &s->final_at : &s->answer_at) = k;
+                if (names_something(t, k)) *(final ? &s->final_at : &s->answer_at) = k;
             }
             i += 5;
         }

@@ -89,6 +89,7 @@ enum truth numeric_identity(struct math *m, int a, int b)
     bool whole[MAX_SYMBOLS], signs;
     int points = 0;
     enum truth got = UNKNOWN;
+    m->precision = PREC;
     prepare(m, a, b, whole, &signs);
     for (int try = 0; try < TRIES && points < POINTS && got == UNKNOWN; try++) {
         acb_srcptr x, y;

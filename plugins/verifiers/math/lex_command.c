@@ -17,6 +17,11 @@ static bool is_consequence(const char *s, int64_t n)
 static bool has_words(const char *s, int64_t n)
 {
     for (int64_t k = 0, run = 0; k < n; k++) {
+        if (s[k] == '\\') { /* a command is no word */
+            while (k + 1 < n && text_is_letter(s[k + 1])) k++;
+            run = 0;
+            continue;
+        }
         run = text_is_letter(s[k]) ? run + 1 : 0;
         if (run > 1) return true;
     }

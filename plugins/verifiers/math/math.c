@@ -11,6 +11,7 @@
  */
 #include "math.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,7 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
     if (!pred->n) return r.code = TARE_NO_ANSWER, r.reason = "no answer in the completion", r;
     if (!gold->n) return r.code = TARE_UNPARSABLE, r.reason = "no answer in the row's answer", r;
     m->commas_ambiguous = false;
+    m->precision = 0;
     r.gold = read_answer(m, gold, true);
     r.gold_error = m->parse_error;
     r.pred = read_answer(m, pred, true);
@@ -271,7 +273,10 @@ static tare_status explain(void *self, const tare_answer *answer, const tare_str
     struct math *m = self;
     struct found gold, pred;
     const struct outcome r = run(m, answer, &gold, &pred);
+    char precision[32] = "exact";
     tare_status s = explain_text(out, true, "rule", text_of(r.reason ? r.reason : ""));
+    if (m->precision) snprintf(precision, sizeof precision, "%lld bits", (long long)m->precision);
+    if (!s && r.gold >= 0 && r.pred >= 0) s = explain_text(out, false, "precision", text_of(precision));
     if (!s) s = explain_side(m, out, "gold", &gold, r.gold, r.gold_error);
     if (!s) s = explain_side(m, out, "answer", &pred, r.pred, r.pred_error);
     if (!s) s = explain_raw(out, "}");

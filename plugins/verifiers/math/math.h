@@ -164,6 +164,7 @@ struct math {
     int32_t alias[MAX_SYMBOLS]; /* letters of the other case, when folded */
     struct values *values;
     const char *reason, *parse_error;
+    int64_t precision;     /* bits of the balls that the verdict rests on; 0: it is exact */
     bool commas_ambiguous; /* some 1,234 was read as one number */
 };
 

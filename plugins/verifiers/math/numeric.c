@@ -381,6 +381,7 @@ enum truth numeric_refutes(struct math *m, int a, int b, bool *undefined)
         balls_forget(m);
         const bool ok = ball_value(m, a, precs[k], &x) && ball_value(m, b, precs[k], &y);
         *undefined = !ok;
+        m->precision = precs[k];
         if (ok && !acb_overlaps(x, y)) return NO;
     }
     return UNKNOWN;
@@ -423,6 +424,7 @@ enum truth numeric_equal(struct math *m, int a, int b)
         acb_srcptr x, y;
         balls_forget(m);
         if (!ball_value(m, a, precs[k], &x) || !ball_value(m, b, precs[k], &y)) return UNKNOWN;
+        m->precision = precs[k];
         if (!acb_overlaps(x, y)) return NO;
         if (k && (acb_rel_accuracy_bits(x) < HIGH / 2 || acb_rel_accuracy_bits(y) < HIGH / 2)) {
             if (!arb_contains_zero(acb_realref(x)) || !acb_contains_zero(x)) return UNKNOWN;

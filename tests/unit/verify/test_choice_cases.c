@@ -63,6 +63,8 @@ static void test_rules(void **state)
         {"The answer is B, as the others fail.", "B", "{}", TARE_CORRECT, "B"},
         {"The answer is B. A cat is no dog.", "B", "{}", TARE_CORRECT, "B"},
         {"\\boxed{B}, where \\boxed", "B", "{}", TARE_CORRECT, "B"},
+        {"B. colder than ice\n\nThis follows from the text.", "B", "{}", TARE_CORRECT, "B"},
+        {"A. hot\nB. cold\nC. mild", "B", "{}", TARE_NO_ANSWER, ""},
         {"\\boxed{A}\\boxed{}", "A", "{}", TARE_NO_ANSWER, ""},
     };
     struct harness h = {0};

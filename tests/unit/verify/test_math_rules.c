@@ -53,6 +53,41 @@ static void test_equal(void **state)
 {
     (void)state;
     static const struct pair pairs[] = {
+        /* by locale */
+        {"1234567.5", "1.234.567{,}5"},
+        {"1234.56", "1\\,234{,}56"},
+        {"\\$5", "5\\$"},
+        {"5 \\text{ euros}", "\\text{\xE2\x82\xAC}5"},
+        /* names, chains, consequences */
+        {"44", "f(13) = 44"},
+        {"\\frac{1}{3}", "P(X = 3) = \\frac{1}{3}"},
+        {"27", "\\angle ABC = 27"},
+        {"12", "\\text{Area} = 12"},
+        {"5", "2x = 10 \\implies x = 5"},
+        {"(x-2)(x+2)", "x^2 - 4 = (x - 2)(x + 2)"},
+        {"x=2, x=3", "x_1 = 2, x_2 = 3"},
+        {"f(x) = x - 1", "x - 1 = f(x)"},
+        /* inequalities as sets */
+        {"x > 1 \\text{ and } x \\le 4", "1 < x \\le 4"},
+        {"x < 1 \\text{ or } x > 4", "x \\in (-\\infty, 1) \\cup (4, \\infty)"},
+        {"2x - 1 > 5", "x > 3"},
+        {"|x - 2| < 5", "-3 < x < 7"},
+        {"\\{x \\in \\mathbb{R} \\mid x \\ne 2\\}", "(-\\infty, 2) \\cup (2, \\infty)"},
+        /* matrices */
+        {"\\begin{pmatrix}7&10\\\\15&22\\end{pmatrix}", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}^2"},
+        {"\\begin{pmatrix}1&3\\\\2&4\\end{pmatrix}", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}^T"},
+        {"\\begin{pmatrix}-2&1\\\\3/2&-1/2\\end{pmatrix}", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}^{-1}"},
+        {"-2", "\\det\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}"},
+        /* units as products, bases, mixed numbers, limits */
+        {"5 \\text{ m/s}", "5\\,\\frac{\\text{m}}{\\text{s}}"},
+        {"5 \\text{ m/s}", "5 \\mathrm{m \\cdot s^{-1}}"},
+        {"5 \\text{ square feet}", "5\\text{ ft}^2"},
+        {"101_2", "(101)_{\\text{base } 2}"},
+        {"\\frac{7}{2}", "3{\\frac{1}{2}}"},
+        {"\\lim_{x \\to 0} \\frac{\\sin x}{x}", "\\lim\\limits_{x\\rightarrow 0}\\frac{\\sin x}{x}"},
+        {"\\int_0^1 t^2 dt", "\\int_0^1 x^2\\,dx"},
+        {"\\begin{cases} x+y=3 \\\\ x-y=1 \\end{cases}", "x+y=3, x-y=1"},
+        {"x \\le 3", "x &le; 3"},
         /* numbers as written */
         {"1234567", "1,234,567"},
         {"1234567", "1{,}234{,}567"},
@@ -158,6 +193,20 @@ static void test_different(void **state)
 {
     (void)state;
     static const struct pair pairs[] = {
+        {"5 \\text{ m/s}", "5 \\text{ m}"},
+        {"\\$5", "5 \\text{ euros}"},
+        {"x(x+1) = 6", "6"},
+        {"a(b+c) = d", "d"},
+        {"5", "2x = 5 \\implies x = 3"},
+        {"x > 1 \\text{ and } x < 4", "x > 1 \\text{ or } x < 4"},
+        {"x > 1, x < 4", "y > 1, y < 4"},
+        {"2x - 1 > 5", "x < 3"},
+        {"x^2 - 4 = (x - 2)(x + 3)", "(x - 2)(x + 3)"},
+        {"\\begin{pmatrix}1&4\\\\9&16\\end{pmatrix}", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}^2"},
+        {"\\lim_{x \\to 0} f(x)", "\\lim_{x \\to 1} f(x)"},
+        {"\\int_0^1 t^2 dt", "\\int_0^2 x^2\\,dx"},
+        {"x_1 = 2, x_2 = 3", "x_1 = 3, x_2 = 2"},
+        {"101_2", "101_3"},
         /* close together */
         {"\\frac{1}{2^{60}}", "\\frac{1}{2^{59}}"},
         {"10^{-30}", "0"},
@@ -289,7 +338,9 @@ static void test_extraction(void **state)
         {"Therefore $3 + 4 = 7$ holds.", "7", TARE_CORRECT, "3 + 4 = 7"},
         {"I do not know.", "7", TARE_NO_ANSWER, ""},
         {"", "7", TARE_NO_ANSWER, ""},
-        {"\\boxed{}", "7", TARE_UNPARSABLE, ""},
+        {"\\boxed{}", "7", TARE_NO_ANSWER, ""},
+        {"I will put the answer within \\boxed{}. The answer is 7.", "7", TARE_CORRECT, "7"},
+        {"#### 7\nThe answer is \"####\"", "7", TARE_CORRECT, "7"},
         {"\\boxed{\\frac{7}{}}", "7", TARE_UNPARSABLE, "\\frac{7}{}"},
         {"\\boxed{7 + }", "7", TARE_UNPARSABLE, "7 +"},
         {"\\boxed{\\foo{7}}", "7", TARE_UNPARSABLE, "\\foo{7}"},
