@@ -282,7 +282,7 @@ bool lex_unit_follows(const struct lexer *x)
 {
     const struct token *t = x->m->tokens;
     int i = x->m->n_tokens - 1;
-    if (lex_after_operand(x) || lex_last_kind(x) == T_DEGREE) return true;
+    if (lex_after_operand(x) || lex_last_kind(x) == T_DEGREE || lex_last_kind(x) == T_PERCENT) return true;
     if (i < 0 || (t[i].kind != T_DIV && t[i].kind != T_TIMES)) return false;
     for (i--; i >= 0; i--) { /* \text{m}^2 / \text{s} */
         if (t[i].kind == T_UNIT) return true;

@@ -70,6 +70,8 @@ static bool lex_words(struct lexer *x, bool math_font)
     if (lex_word_is(s, n, "and")) return lex_push(x, T_AND, JOINT_AND, NULL, 0);
     if (lex_word_is(s, n, "or")) return lex_push(x, T_AND, JOINT_OR, NULL, 0);
     if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return lex_push(x, T_COLON, 0, NULL, 0);
+    if (x->matrices && (lex_word_is(s, n, "if") || lex_word_is(s, n, "for") || lex_word_is(s, n, "when")))
+        return x->space = true, true;
     if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
     const bool words = has_words(s, n);
     int64_t word = 0;

@@ -157,8 +157,10 @@ static int parse_unit(struct parser *p, char *text)
             if (e < 0) return -1;
             if (!small_int(m, e, &power) || power < -9 || power > 9) power = 1;
         }
-        if (unit_read(m->pool + t.text, t.n_text, true, &more))
-            for (int i = 0; i < more.n; i++) unit_multiply(&u, more.part[i].name, more.part[i].power * sign * (int)power);
+        if (unit_read(m->pool + t.text, t.n_text, true, &more)) {
+            unit_raise_last(&more, (int)power); /* \text{m/s}^2 is m/s^2 */
+            for (int i = 0; i < more.n; i++) unit_multiply(&u, more.part[i].name, more.part[i].power * sign);
+        }
         sign = peek(p)->kind == T_DIV ? -1 : 1;
         if ((peek(p)->kind == T_DIV || peek(p)->kind == T_TIMES) && ahead(p, 1)->kind == T_UNIT) p->t++;
     }
@@ -181,7 +183,10 @@ static int parse_value(struct parser *p)
     p->n_currency = 0;
     int x = parse_set_expr(p);
     if (x < 0) return -1;
-    if (accept(p, T_PERCENT)) x = mk(m, OP_PCT, 0, &x, 1);
+    if (accept(p, T_PERCENT)) {
+        x = mk(m, OP_PCT, 0, &x, 1);
+        if (peek(p)->kind == T_UNIT && m->pool[peek(p)->text] == '?') p->t++; /* 4% increase */
+    }
     if (x < 0 || is_shape(p, x)) return x;
     if (peek(p)->kind == T_UNIT) {
         const int n = parse_unit(p, unit);

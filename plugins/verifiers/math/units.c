@@ -97,6 +97,14 @@ static bool read_factor(struct reader *r, struct unit *u, int sign)
     return unit_multiply(u, name, power);
 }
 
+void unit_raise_last(struct unit *u, int power)
+{
+    int last = u->n - 1;
+    for (int i = 0; i < u->n; i++)
+        if (u->part[i].power < 0) last = i;
+    if (last >= 0) u->part[last].power *= power;
+}
+
 int64_t unit_read(const char *s, int64_t n, bool in_text, struct unit *u)
 {
     struct reader r = {s, n, 0, in_text};

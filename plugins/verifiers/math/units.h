@@ -17,6 +17,7 @@ struct unit {
 /* Reads a product of units at the start of s; in_text: single letters are units too. Bytes used; 0: none. */
 int64_t unit_read(const char *s, int64_t n, bool in_text, struct unit *u);
 bool unit_multiply(struct unit *u, const char *name, int power); /* false: too many parts */
+void unit_raise_last(struct unit *u, int power);                 /* the last factor, one that divides if there is one */
 int unit_print(const struct unit *u, char *out);                 /* out: UNIT_TEXT bytes; returns the length */
 
 #endif

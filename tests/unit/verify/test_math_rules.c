@@ -81,6 +81,10 @@ static void test_equal(void **state)
         /* units as products, bases, mixed numbers, limits */
         {"5 \\text{ m/s}", "5\\,\\frac{\\text{m}}{\\text{s}}"},
         {"5 \\text{ m/s}", "5 \\mathrm{m \\cdot s^{-1}}"},
+        {"9.8 \\text{ m/s}^2", "9.8 \\mathrm{\\,m\\,s^{-2}}"},
+        {"4\\%\\text{ increase}", "4\\%"},
+        {"\\begin{cases} 1 & x>0\\\\ 0 & x \\le 0\\end{cases}",
+         "\\begin{cases} 1, & \\text{if } x>0\\\\ 0, & \\text{if } x\\le 0\\end{cases}"},
         {"5 \\text{ square feet}", "5\\text{ ft}^2"},
         {"101_2", "(101)_{\\text{base } 2}"},
         {"\\frac{7}{2}", "3{\\frac{1}{2}}"},
