@@ -40,6 +40,7 @@ struct data_config {
     const char *train, *eval;    /* JSONL file, or builtin:arithmetic/SPLIT */
     const char *prompt;          /* chat: the chat template; plain: the question as it is */
     const char *chat_template;   /* file; empty: the model's */
+    const char *date;            /* that a chat template's strftime_now tells; empty: today's */
     const char *system, *suffix; /* system message; text behind every question */
     bool shuffle;
     bool permute_choices; /* options of multiple choice, by permute_seed and the row */

@@ -101,6 +101,10 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(data, prompt, "chat", "chat plain",
            "chat renders the question through the model's chat template; plain takes it as it is."),
     TEXT(data, chat_template, "", "File with a chat template (Jinja) in place of the model's own."),
+    TEXT(data, date, "",
+         "Date that a chat template may write into the prompt (strftime_now; Llama 3.2 does), as 2026-11-22. Empty: today's in "
+         "UTC, recorded with "
+         "the run, so that a prompt does not change at midnight or on --resume."),
     TEXT(data, system, "", "System message in front of every chat."),
     TEXT(data, suffix, "", "Text after every question, such as \"\\nPut the final answer in \\\\boxed{}.\""),
     BOOL(data, shuffle, "true", "Draw a new order of the rows in every epoch, from run.seed. false: the file's order."),

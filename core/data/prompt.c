@@ -22,7 +22,8 @@ tare_status prompts_new(const struct data_config *config, const char *folder, co
     TRY(mem_new(sizeof *p, (void **)&p, e));
     p->config = config;
     p->tokenizer = t;
-    const tare_status status = plain ? TARE_OK : chat_load(folder, config->chat_template, &p->chat, e);
+    tare_status status = plain ? TARE_OK : chat_load(folder, config->chat_template, &p->chat, e);
+    if (!status && p->chat && config->date && *config->date) status = chat_set_date(p->chat, config->date, e);
     if (status)
         prompts_free(p);
     else

@@ -16,6 +16,7 @@ static tare_status take(void *ctx, const struct config_difference *d, struct err
 {
     struct changes *c = ctx;
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
+    if (!strcmp(d->key, "date") && !strcmp(d->before, "(empty)")) return TARE_OK; /* a run from before the key was recorded */
     log_info("%s goes on with another configuration: %s.%s: %s -> %s%s", c->dir, d->section, d->key, d->before, d->after,
              d->changes_training ? "" : " (changes no weight)");
     if (!d->changes_training) return TARE_OK;

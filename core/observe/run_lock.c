@@ -61,3 +61,14 @@ void run_lock_release(int fd)
 {
     if (fd >= 0) close(fd);
 }
+
+bool run_lock_is_held(const char *run_dir)
+{
+    char path[FS_PATH];
+    if (fs_join(path, run_dir, "lock", NULL)) return false;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    close(fd);
+    return held;
+}

@@ -10,6 +10,8 @@
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e);
 /* Makes the folder and locks it; *fd is to be given to run_lock_release. TARE_E_STATE: another process has it. */
 tare_status run_lock_take(const char *run_dir, int *fd, struct err *e);
-void run_lock_release(int fd); /* < 0: nothing */
+void run_lock_release(int fd);
+/* Whether a process holds it now. */
+bool run_lock_is_held(const char *run_dir); /* < 0: nothing */
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { NEW_TOKENS = 512 };
 
@@ -69,8 +70,27 @@ tare_status settle_tokens(struct config *c, bool say, struct err *e)
     return config_set(c, "rollout", "max_new_tokens", text, "auto", e);
 }
 
+/* A run that goes on keeps the date it was started on. */
+static tare_status set_date(struct config *c, struct err *e)
+{
+    char path[FS_PATH], today[32];
+    struct config run;
+    const time_t now = time(NULL);
+    struct tm t;
+    if (*c->data.date) return TARE_OK;
+    gmtime_r(&now, &t);
+    strftime(today, sizeof today, "%Y-%m-%d", &t);
+    TRY(fs_join(path, c->run.dir, "config.ini", e));
+    if (fs_exists(path) && !config_load(&run, path, NULL, 0, NULL)) {
+        if (*run.data.date && strlen(run.data.date) < sizeof today) memcpy(today, run.data.date, strlen(run.data.date) + 1);
+        config_free(&run);
+    }
+    return config_set(c, "data", "date", today, "auto", e);
+}
+
 tare_status settle(struct config *c, bool say, struct err *e)
 {
+    TRY(set_date(c, e));
     TRY(set_model(c, "path", c->model.path, e));
     TRY(set_model(c, "reference", c->model.reference, e));
     TRY(set_codebook(c, say, e));

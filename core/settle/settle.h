@@ -3,6 +3,7 @@
  *   model.path, model.reference  of a run's folder its newest checkpoint is taken
  *   clusterer.codebook = auto    kmeans where the estimator works by cluster, else none
  *   rollout.max_new_tokens = 0   half of the model's context, at most 512
+ *   data.date                    of a run that is resumed its own, else today's, in UTC
  */
 #ifndef TARE_CORE_SETTLE_H
 #define TARE_CORE_SETTLE_H

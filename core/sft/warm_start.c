@@ -2,9 +2,12 @@
  * seed, device, determinism and threads of the run go with it. One that was interrupted goes on from its last checkpoint. */
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/signals.h"
+#include "observe/run_lock.h"
 #include "sft/sft.h"
 
 #include <string.h>
+#include <time.h>
 
 /* The configuration that makes c's model, with what goes along from c. file: FS_PATH bytes, its name. */
 tare_status warm_start_config(const struct config *c, char *file, struct config *child, struct err *e)
@@ -30,14 +33,34 @@ bool warm_start_due(const struct config *c)
     return c->model.warm_start[0] && !fs_is_dir(c->model.path);
 }
 
+/* Another run may be making the same model: it is waited for. */
+static tare_status wait_for_other(const struct config *c, struct err *e)
+{
+    char folder[FS_PATH + 16];
+    bool said = false;
+    snprintf(folder, sizeof folder, "%s.training", c->model.path);
+    while (!fs_is_dir(c->model.path) && run_lock_is_held(folder)) {
+        if (!said) log_info("%s is being made by another process: waiting for it", c->model.path);
+        said = true;
+        if (*signals_flag()) FAIL(e, TARE_E_CANCELLED, "interrupted while another process makes %s", c->model.path);
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    }
+    return TARE_OK;
+}
+
 tare_status warm_start(const struct config *c, struct err *e)
 {
     char file[FS_PATH];
     struct config child;
     if (!warm_start_due(c)) return TARE_OK;
     TRY(warm_start_config(c, file, &child, e));
-    log_info("%s is not there: making it by %s", c->model.path, file);
-    const tare_status status = sft_run(&child, SFT_GO_ON, e);
+    tare_status status = TARE_E_STATE; /* another process took it between the look and the start */
+    while (status == TARE_E_STATE) {
+        status = wait_for_other(c, e);
+        if (status || fs_is_dir(c->model.path)) break;
+        log_info("%s is not there: making it by %s", c->model.path, file);
+        status = sft_run(&child, SFT_GO_ON, e);
+    }
     config_free(&child);
     return status;
 }

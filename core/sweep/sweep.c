@@ -17,9 +17,10 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What does not change a run's numbers. */
+/* What does not change a run's numbers; and the day on which it was started. */
 static bool is_neutral(const char *section, const char *line)
 {
+    if (!strcmp(section, "[data]") && !strncmp(line, "date ", 5)) return true;
     return !strcmp(section, "[sweep]") || !strcmp(section, "[log]") || (!strcmp(section, "[run]") && !strncmp(line, "threads ", 8));
 }
 

@@ -62,12 +62,12 @@ static tare_status do_range(struct call *c, struct value *out)
 static tare_status do_strftime(struct call *c, struct value *out)
 {
     char format[128], text[256];
-    const time_t now = time(NULL);
+    const time_t now = (time_t)c->r->t->now;
     struct tm parts;
     if (c->arg[0]->type != V_STRING || c->arg[0]->s.size >= (int64_t)sizeof format)
         return render_fail(c->r, c->line, "strftime_now takes a short string");
     snprintf(format, sizeof format, "%.*s", (int)c->arg[0]->s.size, c->arg[0]->s.data);
-    localtime_r(&now, &parts);
+    gmtime_r(&now, &parts);
     const size_t n = strftime(text, sizeof text, format, &parts);
     struct str kept = {0};
     const tare_status status = str_add(&kept, text, (int64_t)n, c->r->e);

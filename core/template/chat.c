@@ -3,7 +3,9 @@
 #include "base/arena.h"
 #include "base/fs.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct chat {
     struct template *template;
@@ -77,12 +79,33 @@ tare_status chat_load(const char *folder, const char *file, struct chat **out, s
     if (fs_exists(config_path)) status = json_read_file(config_path, &config, e);
     if (!status) status = set_variables(c, config, e);
     if (!status) status = read_template(c, folder, file, config, config_path, e);
+    if (!status) template_set_now(c->template, (int64_t)time(NULL));
     json_decref(config);
     if (status)
         chat_free(c);
     else
         *out = c;
     return status;
+}
+
+/* Days from 1970-01-01 to a date of the Gregorian calendar (years from 1970). */
+static int64_t days_to(int64_t year, int64_t month, int64_t day)
+{
+    static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+    const int64_t leaps = (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 - 477;
+    const bool leap = (year % 4 == 0 && year % 100) || year % 400 == 0;
+    return 365 * (year - 1970) + leaps + before[month - 1] + (leap && month > 2) + day - 1;
+}
+
+tare_status chat_set_date(struct chat *c, const char *date, struct err *e)
+{
+    int year, month, day, used = 0;
+    static const int length[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (sscanf(date, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 || used != 10 || date[10] || year < 1970 || month < 1 ||
+        month > 12 || day < 1 || day > length[month - 1])
+        FAIL(e, TARE_E_CONFIG, "data.date = %s: a date is written as 2026-11-22", date);
+    template_set_now(c->template, 86400 * days_to(year, month, day));
+    return TARE_OK;
 }
 
 void chat_free(struct chat *c)

@@ -12,6 +12,8 @@ struct chat;
 /* folder: chat_template.jinja, or chat_template of tokenizer_config.json (its "default" when there are several). file: a template
  * in place of the folder's; NULL or empty: none. Fails with TARE_E_NOT_FOUND when neither has one. */
 tare_status chat_load(const char *folder, const char *file, struct chat **out, struct err *e);
+/* The date that a template's strftime_now tells, "2026-11-22" (its midnight, UTC). Without it: the moment of chat_load. */
+tare_status chat_set_date(struct chat *c, const char *date, struct err *e);
 void chat_free(struct chat *c);
 /* messages: JSON array of {"role","content",...}. extra: more variables, or NULL. Appends to out. */
 tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,

@@ -122,6 +122,7 @@ struct template
     struct arena arena;
     const char *where;
     struct node *body;
+    int64_t now; /* of strftime_now */
 };
 
 /* ---------------------------------------------------------------- rendering */

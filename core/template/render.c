@@ -373,6 +373,11 @@ static tare_status run(struct render *r, const struct node *n)
     return TARE_OK;
 }
 
+void template_set_now(struct template *t, int64_t seconds)
+{
+    t->now = seconds;
+}
+
 tare_status template_render(const struct template *t, const json_t *variables, struct str *out, struct err *e)
 {
     struct render r = {.t = t, .out = out, .e = e, .begin = out->size};

@@ -13,6 +13,8 @@ struct template;
 tare_status template_parse(const char *source, int64_t n, const char *where, struct template **out, struct err *e);
 /* variables: a JSON object of the names a template may use. Appends to out. */
 tare_status template_render(const struct template *t, const json_t *variables, struct str *out, struct err *e);
+/* The moment that strftime_now tells, in seconds since 1970, UTC; without it the moment of parsing. */
+void template_set_now(struct template *t, int64_t seconds);
 void template_free(struct template *t);
 
 #endif

@@ -4,7 +4,9 @@
 #include "base/fs.h"
 #include "template/chat.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---------------------------------------------------------------- reference renderings */
 
@@ -188,13 +190,42 @@ static void test_bounds(void **state)
     json_decref(none);
 }
 
+/* strftime_now tells the date that was set, in UTC wherever the machine is; what is no date is refused. */
+static void the_date_is_set(void **state)
+{
+    (void)state;
+    static const char CONFIG[] = "{\"chat_template\":\"{{ strftime_now('%d %b %Y %H:%M') }}\"}";
+    static const char *const WRONG[] = {"2024-13-01", "2024-02-30", "yesterday", "2024-2-1", "2024-02-29T00:00", "1969-12-31"};
+    char folder[64] = "chat-date-XXXXXX", path[100];
+    struct chat *c;
+    struct str text = {0};
+    struct err e = {0};
+    json_t *messages = json_array();
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+    assert_ok(fs_write_atomic(path, CONFIG, (int64_t)strlen(CONFIG), &e), &e);
+    setenv("TZ", "Pacific/Auckland", 1);
+    tzset();
+    assert_ok(chat_load(folder, NULL, &c, &e), &e);
+    assert_ok(chat_set_date(c, "2024-02-29", &e), &e);
+    assert_ok(chat_render(c, messages, false, NULL, &text, &e), &e);
+    assert_string_equal(text.data, "29 Feb 2024 00:00");
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        assert_int_equal(chat_set_date(c, WRONG[i], &e), TARE_E_CONFIG);
+        assert_non_null(strstr(e.message, "a date is written as"));
+    }
+    unsetenv("TZ");
+    json_decref(messages);
+    str_free(&text);
+    chat_free(c);
+    fs_remove_tree(folder, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_jinja_cases),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_jinja_cases), cmocka_unit_test(test_refusals),   cmocka_unit_test(test_bounds),
+        cmocka_unit_test(the_date_is_set),  cmocka_unit_test(test_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
