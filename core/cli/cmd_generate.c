@@ -277,7 +277,8 @@ static tare_status open_engine(struct generator *g, const char *given, struct er
     char path[FS_PATH], folder[FS_PATH];
     TRY(settle_model(given, folder, e));
     TRY(config_set(&g->config, "model", "path", folder, "command line", e));
-    TRY(settle_tokens(&g->config, false, e));
+    TRY(fs_join(path, folder, "config.json", e)); /* without one the loader says what is missing */
+    if (fs_exists(path)) TRY(settle_tokens(&g->config, false, e));
     engine_init(&g->engine, &g->config, NULL);
     TRY(fs_join(path, folder, "tokenizer.json", e));
     return engine_open(&g->engine, ENGINE_SAMPLING | ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e);
