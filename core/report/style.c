@@ -16,7 +16,7 @@ const char REPORT_STYLE[] =
     "14px}.two{grid-template-columns:"
     "repeat(auto-fill,minmax(min(100%,480px),1fr))}\n"
     "figure{margin:0;padding:10px 12px;background:var(--card);border:1px solid var(--rule);border-radius:8px;min-width:0}"
-    "figcaption{font-weight:600;font-size:.93em;margin-bottom:4px}figure.wide{grid-column:1/-1}\n"
+    "figcaption{font-weight:600;font-size:.93em;margin-bottom:4px}figure.wide,figure:has(table){grid-column:1/-1}\n"
     "svg{display:block;width:100%;height:auto;overflow:visible}svg text{font:12px system-ui,sans-serif;fill:var(--dim)}"
     "text.y{text-anchor:end}text.x{text-anchor:middle}.grid{stroke:var(--rule);fill:none}.axis{stroke:var(--dim);fill:none}\n"
     ".line{fill:none;stroke:var(--k);stroke-width:1.8;stroke-linejoin:round}.line.faint{stroke-width:1;opacity:.4}"

@@ -65,7 +65,7 @@ static tare_status add_table(const struct sweep_table *t, struct str *out, struc
         TRY(html_text(out, t->baseline, -1, e));
         TRY(str_add(out, ", paired by seed; p: two-sided sign-flip permutation test; Holm over the rows. ", -1, e));
     }
-    return str_add(out, "Bold: the highest mean, which says nothing by itself.</p>\n", -1, e);
+    return str_add(out, "Bold: the highest mean of at least 5 seeds, which says nothing by itself.</p>\n", -1, e);
 }
 
 /* The mean over all rows that have this pair of values: other axes are averaged over. */

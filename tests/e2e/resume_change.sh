@@ -21,6 +21,11 @@ else
 fi
 step=$(sed -n 's/.*interrupted after step \([0-9]*\);.*/\1/p' err.txt)
 
+# the day of the run is recorded: a prompt that names it does not change when the run goes on another day
+today=$(sed -n 's/^date = //p' runs/k4/config.ini)
+case $today in 20[0-9][0-9]-[01][0-9]-[0-3][0-9]) ok ;; *) bad "data.date is not recorded: '$today'" ;; esac
+sed -i 's/^date = .*/date = 2020-02-29/' runs/k4/config.ini
+
 # another configuration
 cp -r runs/k4 before
 got=0; train runs/k4 --resume train.lr=1 || got=$?
@@ -33,6 +38,7 @@ diff -r before runs/k4 > /dev/null && ok || { bad "a refused resume changed the 
 got=0; train runs/k4 --resume train.steps=$((step + 1)) train.lr=1e-4 --allow-change || got=$?
 status $got 0 "allowed"
 says 'train.lr: 0.0002 -> 0.0001'
+grep -q '^date = 2020-02-29' runs/k4/config.ini && ok || bad "the resumed run has another date"
 grep -q "^# after step $step (.*Z): train.lr: 0.0002 -> 0.0001" runs/k4/config.ini && grep -q '^lr = 0.0001' runs/k4/config.ini && ok || { bad "config.ini has no history"; head -5 runs/k4/config.ini; }
 got=0; train runs/k4 --resume run.threads=1 log.level=warn || got=$?
 status $got 0 "what changes no weight"
@@ -57,4 +63,13 @@ got=0; "$TARE" sft sft2.ini --resume > out.txt 2> err.txt || got=$?
 status $got 1 "sft with damaged checkpoints"
 says 'checkpoints can be used.*nothing was touched'
 ls other.training/checkpoints/step-* > /dev/null && ok || bad "the checkpoints are gone"
+# two runs that need the same model: the second waits while the first makes it
+sed 's/^out = .*/out = slow/; s/^steps = .*/steps = 300/' sft.ini > sft3.ini
+"$TARE" train tiny.ini model.path=slow model.warm_start="$PWD/sft3.ini" run.dir=runs/first train.steps=1 log.progress=none > first.txt 2>&1 &
+pid=$!
+while kill -0 $pid 2> /dev/null && [ ! -e slow.training/lock ]; do sleep 0.02; done
+got=0; train tiny.ini model.path=slow model.warm_start="$PWD/sft3.ini" run.dir=runs/second train.steps=1 || got=$?
+status $got 0 "the second run"
+says 'slow is being made by another process: waiting for it'
+wait $pid && ok || { bad "the first run"; cat first.txt; }
 done_
