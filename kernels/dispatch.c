@@ -131,12 +131,10 @@ tare_status kernels_cuda(int local, const struct kernels **out, struct err *e)
     return TARE_OK;
 }
 
-tare_status kernels_open(const char *device, const char *kernels, int local, const struct kernels **out, struct err *e)
+tare_status kernels_open(bool cuda, const char *name, int local, const struct kernels **out, struct err *e)
 {
-    const char *name = strcmp(kernels, "auto") ? kernels : NULL;
     *out = NULL;
-    if (!strcmp(device, "cpu")) return kernels_cpu(name, out, e);
-    if (strcmp(device, "cuda")) FAIL(e, TARE_E_CONFIG, "run.device = %s; it has to be cpu or cuda", device);
+    if (!cuda) return kernels_cpu(name, out, e);
     if (name)
         FAIL(e, TARE_E_CONFIG, "run.kernels = %s names CPU kernels, and run.device = cuda has its own; leave run.kernels = auto",
              name);

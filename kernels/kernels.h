@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "base/pool.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum dtype { DTYPE_F32 = 0, DTYPE_BF16 = 1, DTYPE_F16 = 2 };
@@ -429,7 +430,7 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
  * those there are: the process's number among those of this machine. No object, driver or GPU: an error of one line that says which. */
 tare_status kernels_cuda(int local, const struct kernels **out, struct err *e);
 /* What run.device and run.kernels ask for: kernels "auto" or a name of kernels_cpu's (device = cpu). */
-tare_status kernels_open(const char *device, const char *kernels, int local, const struct kernels **out, struct err *e);
+tare_status kernels_open(bool cuda, const char *name, int local, const struct kernels **out, struct err *e);
 /* Waits, and turns a fault of the context into an error: stage, layer, operation, shapes. */
 tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct err *e);
 

@@ -5,15 +5,28 @@
 
 #include "check.h"
 
+#include <string.h>
+
 #include "batch/batch.h"
 #include "config/config.h"
+
+/* The constants of what tests name in tables and in their messages. */
+static inline enum model_init arch_named(const char *name)
+{
+    return !strcmp(name, "qwen2") ? INIT_QWEN2 : !strcmp(name, "llama") ? INIT_LLAMA : INIT_QWEN3;
+}
+
+static inline enum precision precision_named(const char *name)
+{
+    return strcmp(name, "bf16") ? PRECISION_F32 : PRECISION_BF16;
+}
 
 /* Grouped queries, a head width that is no power of two, and hidden sizes that are no multiple of a tile. */
 static inline struct model_config small_shape(const char *arch, const char *dtype)
 {
-    return (struct model_config){.init = arch,
-                                 .dtype = dtype,
-                                 .save_dtype = "auto",
+    return (struct model_config){.init = arch_named(arch),
+                                 .dtype = precision_named(dtype),
+                                 .save_dtype = SAVE_AUTO,
                                  .hidden_size = 48,
                                  .layers = 2,
                                  .heads = 4,
@@ -30,21 +43,21 @@ static inline struct train_config plain_train(int64_t minibatch, int64_t micro_t
                                  .epochs = 1,
                                  .micro_tokens = micro_tokens,
                                  .lr = 1e-3,
-                                 .schedule = "constant",
+                                 .schedule = SCHEDULE_CONSTANT,
                                  .beta1 = 0.9,
                                  .beta2 = 0.999,
                                  .eps = 1e-8,
                                  .weight_decay = 0.01,
                                  .max_grad_norm = 1,
-                                 .recompute = "none",
-                                 .on_nonfinite = "stop",
+                                 .recompute = RECOMPUTE_NONE,
+                                 .on_nonfinite = NONFINITE_STOP,
                                  .prompt_sharing = true};
 }
 
-static inline struct loss_config plain_loss(const char *aggregation)
+static inline struct loss_config plain_loss(enum aggregation aggregation)
 {
     return (struct loss_config){
-        .aggregation = aggregation, .clip = 0.2, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none"};
+        .aggregation = aggregation, .clip = 0.2, .kl = KL_K3, .old_logprobs = OLD_SAMPLER, .rollout_is = ROLLOUT_IS_NONE};
 }
 
 /* What an update reads, zero: at most so many prompt ids and tokens; n_tokens is left to the test. */

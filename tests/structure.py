@@ -1,9 +1,11 @@
-"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture
+"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices
 
 edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
         it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
 sizes   No file above 600 lines, no function above 60, none with more than 6 parameters. What is above today stands in structure.allow, one
         "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
+choices No text of a setting is compared outside of core/config: not a field of struct config that is a choice, not a choice's text as a
+        literal. NOT_SETTINGS names what only looks like one.
 
 picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
 
@@ -12,6 +14,9 @@ import pathlib
 import re
 import sys
 
+NOT_SETTINGS = {("core/base/fault.c", "stop"), ("core/cli/bench_peak.c", "avx512"), ("core/cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
+                ("core/cluster/nearest_kernel.c", "avx2"), ("core/eval/groups.c", "true"), ("core/eval/groups.c", "false"), ("core/eval/samples.c", "stop"),
+                ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
 ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
 FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 6
 
@@ -141,6 +146,27 @@ def check_picture(source):
     return wrong
 
 
+def check_choices(source):
+    lists = (source / "core" / "config" / "choices.h").read_text()
+    texts = set(re.findall(r'X\(\w+, "(\w+)"\)', lists))
+    keys = re.findall(r"CHOICE\(\s*(\w+), (\w+),", (source / "core" / "config" / "keys.c").read_text())
+    fields = "|".join(rf"{section}\.{key}" for section, key in keys)
+    wrong = [] if texts and keys else ["core/config: no choices found; this check reads choices.h and keys.c"]
+    for top in ("core", "kernels"):
+        for path in sorted((source / top).rglob("*.c")):
+            name = str(path.relative_to(source))
+            if name.startswith("core/config/"):
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                for call in re.findall(r"str\w*cmp\(([^;]*)", line):
+                    if re.search(rf"\b({fields})\b", re.sub(r'"[^"]*"', "", call)):
+                        wrong.append(f"{name}:{number}: compares the text of a setting; its enum is in core/config/choices.h")
+                    for text in re.findall(r'"(\w+)"', call):
+                        if text in texts and (name, text) not in NOT_SETTINGS:
+                            wrong.append(f"{name}:{number}: compares with \"{text}\", a choice of a key; use its constant (core/config/choices.h)")
+    return wrong
+
+
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
     if sys.argv[2:] == ["allow"]:  # prints what the list would be
@@ -149,6 +175,6 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["draw"]:
         print(draw(source), end="")
         sys.exit()
-    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture}[sys.argv[2]](source)
+    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices}[sys.argv[2]](source)
     print("\n".join(wrong) or "ok")
     sys.exit(bool(wrong))

@@ -42,7 +42,7 @@ set_tests_properties(update/test_update_on_fake_device PROPERTIES ENVIRONMENT "$
     SKIP_REGULAR_EXPRESSION "^SKIP all" TIMEOUT 600)
 # House rules that the compiler does not check.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-foreach(RULE edges sizes picture)
+foreach(RULE edges sizes picture choices)
     add_test(NAME structure/${RULE} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/structure.py ${CMAKE_SOURCE_DIR} ${RULE})
 endforeach()
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/e2e/*.sh)

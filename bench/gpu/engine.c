@@ -53,9 +53,9 @@ static double median(double *x, int n)
 static tare_status make_model(struct bench *b, struct err *e)
 {
     const struct shape *s = &b->shape;
-    const struct model_config c = {.dtype = "bf16",
-                                   .save_dtype = "auto",
-                                   .init = "qwen2",
+    const struct model_config c = {.dtype = PRECISION_BF16,
+                                   .save_dtype = SAVE_AUTO,
+                                   .init = INIT_QWEN2,
                                    .hidden_size = s->hidden,
                                    .layers = s->layers,
                                    .heads = s->heads,
@@ -132,7 +132,7 @@ static tare_status train(struct bench *b, struct err *e)
     struct batch batch;
     double took[ROUNDS], loss = 0, norm, lr;
     b->config.train.micro_tokens = tokens + 1;
-    b->config.train.recompute = b->recompute;
+    b->config.train.recompute = strcmp(b->recompute, "layer") ? RECOMPUTE_NONE : RECOMPUTE_LAYER;
     TRY(trainer_new(b->m, NULL, &b->config.train, &b->config.loss, 1, 1, 100, &t, e));
     TRY(arena_new(&b->arena, int64_t, 2, &o.token_begin, e));
     TRY(arena_new(&b->arena, int32_t, tokens, &o.ids, e));
@@ -223,7 +223,7 @@ static tare_status step(struct bench *b, struct err *e)
     struct batch batch;
     struct update_report report = {0};
     double rollout = 0, update = 0;
-    b->config.train.recompute = "layer";
+    b->config.train.recompute = RECOMPUTE_LAYER;
     TRY(sampler_new(b->m, prompts * samples, 0, &s, e));
     TRY(trainer_new(b->m, NULL, &b->config.train, &b->config.loss, 1, 1, 100, &t, e));
     TRY(requests_of(b, prompts, samples, PROMPT, &r, e));

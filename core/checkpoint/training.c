@@ -8,8 +8,8 @@ static const char FILE_NAME[] = "training.state";
 
 enum dtype saved_dtype(const struct config *c, const struct model *m)
 {
-    const char *asked = c->model.save_dtype;
-    return !strcmp(asked, "auto") ? m->file_dtype : !strcmp(asked, "bf16") ? DTYPE_BF16 : DTYPE_F32;
+    const enum save_dtype asked = c->model.save_dtype;
+    return asked == SAVE_AUTO ? m->file_dtype : asked == SAVE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
 static tare_status write_file(const char *folder, const char *name, const void *ctx,

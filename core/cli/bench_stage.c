@@ -46,15 +46,15 @@ static tare_status open_model(struct stage *s, struct err *e)
     const struct config *c = &s->config;
     struct engine *g = &s->engine;
     const bool tiny = !strcmp(s->model, "tiny");
-    if (strcmp(c->run.device, "cpu") != 0)
+    if (c->run.device != RUN_CPU)
         FAIL(e, TARE_E_CONFIG, "run.device = %s: these rounds time the CPU's operations one by one; leave run.device = cpu",
-             c->run.device);
+             config_chosen(c, "run", "device"));
     TRY(engine_open(g, ENGINE_KERNELS, e));
     g->kernels = bench_profile_wrap(g->kernels);
     bench_profile_into(&s->round[0].phase[0].profile, NULL);
     if (!tiny && strcmp(s->model, "smollm2") != 0) return engine_open(g, ENGINE_MODEL, e);
     struct model_config shape = {.dtype = c->model.dtype,
-                                 .init = tiny ? "qwen2" : "llama",
+                                 .init = tiny ? INIT_QWEN2 : INIT_LLAMA,
                                  .hidden_size = tiny ? 128 : 576,
                                  .layers = tiny ? 4 : 30,
                                  .heads = tiny ? 4 : 9,
@@ -248,7 +248,7 @@ static void print_json(const struct stage *s, const struct round *r)
            "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"tile_gflops\":%.2f,\"ready\":%."
            "3f,\"rss_mib\":%.1f,"
            "\"grown\":%lld",
-           s->kind, s->model, s->config.model.dtype, s->engine.kernels->name, pool_threads(s->engine.pool),
+           s->kind, s->model, config_chosen(&s->config, "model", "dtype"), s->engine.kernels->name, pool_threads(s->engine.pool),
            (long long)s->config.rollout.prompts, (long long)s->config.rollout.group_size, (long long)s->prompt,
            (long long)s->config.rollout.max_new_tokens, r->seconds, s->peak, s->read, bench_profile_tile(), s->ready,
            (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
@@ -277,8 +277,8 @@ static void report(struct stage *s)
         print_json(s, r);
         return;
     }
-    printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model, s->config.model.dtype,
-           s->engine.kernels->name, pool_threads(s->engine.pool), s->peak, s->read);
+    printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model,
+           config_chosen(&s->config, "model", "dtype"), s->engine.kernels->name, pool_threads(s->engine.pool), s->peak, s->read);
     printf("# in these rounds the innermost loop of a product, in the first cache, ran at %.1f GFLOP/s: %.0f %% of that peak\n",
            bench_profile_tile(), 100 * bench_profile_tile() / s->peak);
     printf("# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld "

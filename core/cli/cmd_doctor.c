@@ -65,10 +65,10 @@ static void look_at_machine(const struct config *c)
     row("ok", "cpu", "%s, %lld of %lld cores usable;%s", m.cpu, (long long)m.usable_cores, (long long)m.cores,
         isa.size ? isa.data : " no known extension");
     str_free(&isa);
-    if (kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &k, &e)) {
+    if (kernels_cpu(config_kernels(c), &k, &e)) {
         row("bad", "kernels", "%s", e.message);
     } else {
-        row("ok", "kernels", "%s (run.kernels = %s)", k->name, c->run.kernels);
+        row("ok", "kernels", "%s (run.kernels = %s)", k->name, config_chosen(c, "run", "kernels"));
     }
     row("ok", "memory", "%.1f GiB, %.1f GiB free", (double)m.memory / 0x1p30, (double)m.memory_free / 0x1p30);
 }
@@ -102,7 +102,7 @@ static void look_at_ranks(const struct config *c)
 {
     char about[200];
     struct err e = {0};
-    const bool ranks = c->dist.ranks > 1, gpus = ranks && !strcmp(c->run.device, "cuda");
+    const bool ranks = c->dist.ranks > 1, gpus = ranks && c->run.device == RUN_CUDA;
     if (comm_mpi_about(about, sizeof about, &e))
         row(ranks ? "bad" : "no", "mpi", "%s", e.message);
     else if (!in_path("mpirun"))
@@ -110,14 +110,14 @@ static void look_at_ranks(const struct config *c)
     else
         row("ok", "mpi", "%s%s", about, in_path("srun") ? ", mpirun, srun" : ", mpirun");
     if (comm_nccl_about(about, sizeof about, &e))
-        row(gpus && strcmp(c->dist.communicator, "mpi") ? "bad" : "no", "nccl", "%s", e.message);
+        row(gpus && c->dist.communicator != COMMUNICATOR_MPI ? "bad" : "no", "nccl", "%s", e.message);
     else
         row("ok", "nccl", "%s", about);
 }
 
 static void look_at_devices(const struct config *c)
 {
-    const bool wanted = !strcmp(c->run.device, "cuda");
+    const bool wanted = c->run.device == RUN_CUDA;
     const char *const missing = wanted ? "bad" : "no";
     const bool driver = access("/dev/nvidiactl", R_OK | W_OK) == 0;
     row(driver ? "ok" : missing, "gpu", "%s",

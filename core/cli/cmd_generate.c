@@ -136,7 +136,7 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
     }
     if (!json_is_array(messages) || !json_array_size(messages))
         FAIL(e, TARE_E_INVALID, "%s: \"messages\" has to be an array of at least one message", where);
-    if (!strcmp(g->config.data.prompt, "plain"))
+    if (g->config.data.prompt == PROMPT_PLAIN)
         FAIL(e, TARE_E_CONFIG, "%s: \"messages\" need a chat template, and data.prompt is plain", where);
     tare_status status = json_print(messages, &text, e);
     row.messages = (tare_text){text.data, text.size};

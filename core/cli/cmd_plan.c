@@ -82,10 +82,10 @@ static void prefer(double *x, double given)
 
 static tare_status machine_of(const struct request *r, const struct config *c, struct plan_machine *m, struct err *e)
 {
-    const bool gpu = r->device || strcmp(c->run.device, "cpu");
+    const bool gpu = r->device || c->run.device == RUN_CUDA;
     *m = (struct plan_machine){.gpu = gpu};
-    snprintf(m->name, sizeof m->name, "%s", gpu ? c->run.device : "this kind");
-    if (r->device) TRY(plan_device(r->device, !strcmp(c->model.dtype, "bf16"), m, e));
+    snprintf(m->name, sizeof m->name, "%s", gpu ? config_chosen(c, "run", "device") : "this kind");
+    if (r->device) TRY(plan_device(r->device, c->model.dtype == PRECISION_BF16, m, e));
     if (!gpu && isnan(r->memory)) {
         struct machine here;
         machine_look(&here);
@@ -124,7 +124,7 @@ static tare_status answer(const struct request *r, const struct config *c, struc
                             .prompt_tokens = whole(r->prompt_tokens, 0),
                             .response_tokens = whole(r->response_tokens, 0)};
     struct plan p;
-    TRY(shard_from(c->dist.shard, &in.shard, e));
+    in.shard = c->dist.shard;
     TRY(plan_shape(c, whole(r->vocab, 0), &in.shape, e));
     TRY(machine_of(r, c, &in.machine, e));
     TRY(plan_make(&in, &p, e));

@@ -42,8 +42,8 @@ int cmd_train(int argc, char **argv)
     status = ranks_start(&(struct ranks_options){.ranks = loaded ? c.dist.ranks : 0,
                                                  .where = loaded ? config_where(&c, "dist", "ranks") : "",
                                                  .timeout_s = loaded ? c.dist.timeout_s : 60,
-                                                 .library = loaded ? c.dist.communicator : "auto",
-                                                 .device_memory = loaded && !strcmp(c.run.device, "cuda")},
+                                                 .library = loaded ? c.dist.communicator : COMMUNICATOR_AUTO,
+                                                 .device_memory = loaded && c.run.device == RUN_CUDA},
                          status, &done, &e);
     if (!status && !done) status = train_run(&c, &(struct train_start){a.resume, a.allow_change, make_ready}, &e);
     if (loaded) config_free(&c);

@@ -16,7 +16,7 @@ static tare_status measure_cores(const struct config *c, struct plan_machine *m,
 {
     const struct kernels *k;
     struct pool *pool;
-    TRY(kernels_cpu(strcmp(c->run.kernels, "auto") ? c->run.kernels : NULL, &k, e));
+    TRY(kernels_cpu(config_kernels(c), &k, e));
     TRY(pool_new((int)c->run.threads, &pool, e));
     m->flops = bench_peak_flops(pool, k->name) * 1e9;
     m->bandwidth = bench_peak_read(pool) * 1e9;

@@ -209,7 +209,7 @@ tare_status cluster_open(const struct config *config, const struct dataset *data
     const double start = clock_seconds();
     *out = (struct cluster){.data = data, .pool = pool};
     arena_init(&out->arena, "clusters");
-    if (!strcmp(config->clusterer.codebook, "none")) return TARE_OK;
+    if (!config_has_codebook(config)) return TARE_OK;
     const struct plugin_search search = {.config_dir = config->dir};
     tare_status status = open_codebook(config, &search, env, comm, out, e);
     if (!status) status = assign_data(config, comm, out, e);
@@ -253,7 +253,7 @@ tare_status cluster_check(const struct config *config, const struct dataset *dat
 {
     struct cluster c = {.data = data};
     *n_clusters = 0;
-    if (!strcmp(config->clusterer.codebook, "none")) return TARE_OK;
+    if (!config_has_codebook(config)) return TARE_OK;
     arena_init(&c.arena, "clusters");
     const tare_status status = check_codebook(config, env, &c, e);
     *n_clusters = c.n_clusters;

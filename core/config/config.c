@@ -312,3 +312,19 @@ const char *config_where(const struct config *c, const char *section, const char
         if (!strcmp(p->section, section) && !strcmp(p->key, key)) return p->where;
     return "default";
 }
+
+const char *config_chosen(const struct config *c, const char *section, const char *key)
+{
+    const struct config_key *k = find_key(section, key);
+    return k && k->type == KEY_CHOICE ? value_choice(c, k) : "";
+}
+
+const char *config_kernels(const struct config *c)
+{
+    return c->run.kernels == KERNELS_AUTO ? NULL : config_chosen(c, "run", "kernels");
+}
+
+bool config_has_codebook(const struct config *c)
+{
+    return strcmp(c->clusterer.codebook, "none") != 0;
+}

@@ -7,38 +7,37 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "config/choices.h"
 
 #include <stdbool.h>
 
-enum on_nonfinite { NONFINITE_STOP, NONFINITE_SKIP };
-
 struct run_config {
-    const char *dir;     /* run.dir */
-    const char *name;    /* shown in tables */
-    const char *device;  /* cpu, cuda */
-    const char *kernels; /* auto, ref, avx2, avx512, avx512bf16 */
+    const char *dir;  /* run.dir */
+    const char *name; /* shown in tables */
+    enum device_choice device;
+    enum kernels_choice kernels;
     int64_t seed, threads;
-    const char *deterministic; /* true, false, batch_invariant */
+    enum deterministic deterministic;
 };
 
 struct model_config {
     const char *path;       /* Hugging Face folder */
     const char *reference;  /* folder of the frozen reference policy; empty: a copy of path */
     const char *warm_start; /* a config for `tare sft` that makes path when it is absent */
-    const char *dtype;      /* f32, bf16: compute precision */
-    const char *save_dtype; /* auto (as path), f32, bf16 */
-    double rope_theta;      /* 0: as config.json says */
+    enum precision dtype;   /* of the forward and backward pass */
+    enum save_dtype save_dtype;
+    double rope_theta; /* 0: as config.json says */
     int64_t max_position_embeddings;
     /* a new model, when path does not exist and init is not empty */
-    const char *init; /* "", qwen2, llama, qwen3 */
+    enum model_init init;
     int64_t hidden_size, layers, heads, kv_heads, head_dim, intermediate_size, context;
     bool tie_embeddings;
     double init_std;
 };
 
 struct data_config {
-    const char *train, *eval;    /* JSONL file, or builtin:arithmetic/SPLIT */
-    const char *prompt;          /* chat: the chat template; plain: the question as it is */
+    const char *train, *eval; /* JSONL file, or builtin:arithmetic/SPLIT */
+    enum prompt_form prompt;
     const char *chat_template;   /* file; empty: the model's */
     const char *date;            /* that a chat template's strftime_now tells; empty: today's */
     const char *system, *suffix; /* system message; text behind every question */
@@ -60,11 +59,11 @@ struct rollout_config {
 struct verifier_config {
     const char *plugins; /* names separated by spaces or commas; each may have a weight: "math:1 length:0.1" */
     int64_t workers;
-    double timeout;       /* seconds for one completion */
-    const char *overlong; /* none, zero, linear */
+    double timeout; /* seconds for one completion */
+    enum overlong overlong;
     int64_t overlong_buffer;
     double overlong_penalty;
-    const char *isolate; /* thread, process */
+    enum isolate isolate;
     double max_crash_share;
 };
 
@@ -79,13 +78,13 @@ struct estimator_config {
 };
 
 struct loss_config {
-    const char *aggregation;           /* sequence, token, constant */
+    enum aggregation aggregation;
     int64_t aggregation_length;        /* of constant; 0: rollout.max_new_tokens */
     double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
     double kl_coef, entropy_coef;
-    const char *kl;           /* exact, k1, k2, k3 */
-    const char *old_logprobs; /* sampler, recompute */
-    const char *rollout_is;   /* none, tis */
+    enum kl_form kl;
+    enum old_logprobs old_logprobs;
+    enum rollout_is rollout_is;
     double rollout_is_cap;
     double shaping; /* gamma of f(pi) = pi / (pi + gamma), for off-policy tokens */
 };
@@ -94,10 +93,10 @@ struct train_config {
     int64_t steps, minibatch, epochs, micro_tokens;
     double lr, lr_floor, warmup_ratio;
     int64_t warmup_steps; /* counts optimizer steps; when 0 warmup_ratio of all is used */
-    const char *schedule; /* cosine, constant, linear */
+    enum schedule schedule;
     double beta1, beta2, eps, weight_decay, max_grad_norm;
-    const char *recompute; /* none, layer */
-    const char *on_nonfinite;
+    enum recompute recompute;
+    enum on_nonfinite on_nonfinite;
     bool prompt_sharing;
 };
 
@@ -109,9 +108,9 @@ struct sft_config {
 
 struct dist_config {
     int64_t ranks;
-    const char *communicator; /* auto, mpi, nccl */
+    enum communicator communicator;
     double timeout_s;
-    const char *shard; /* zero3, zero1, none */
+    enum shard shard;
     int64_t gradient_shards;
 };
 
@@ -133,7 +132,8 @@ struct checkpoint_config {
 
 struct log_config {
     bool tensorboard, database, rollouts;
-    const char *level, *progress; /* debug..error; auto, bar, lines, none */
+    enum level level;
+    enum progress_form progress;
 };
 
 struct config_param { /* one [kind.name] key = value, unparsed */
@@ -169,6 +169,12 @@ tare_status config_load(struct config *c, const char *file, const char *const *o
 void config_free(struct config *c);
 /* Where a key was set ("configs/x.ini:12", "command line", "default"). */
 const char *config_where(const struct config *c, const char *section, const char *key);
+/* The text of a key's choice, for messages and records ("bf16" of model.dtype). "" for a key that has no choices. */
+const char *config_chosen(const struct config *c, const char *section, const char *key);
+/* run.kernels as kernels_cpu takes it: NULL for auto. */
+const char *config_kernels(const struct config *c);
+/* Whether clusterer.codebook names a plugin. */
+bool config_has_codebook(const struct config *c);
 /* The resolved configuration as INI text that loads to the same values. */
 tare_status config_dump(const struct config *c, struct str *out, struct err *e);
 /* The reference of every key, Markdown or plain text. */

@@ -16,9 +16,11 @@
     {                                                                                                                              \
 #S, #K, KEY_TEXT, offsetof(struct config, S.K), FALLBACK, 0, 0, 0, NULL, DOC                                               \
     }
+#define CHOICE_TEXT(ID, TEXT) TEXT,
+#define ENUM_OFFSET(S, K) (offsetof(struct config, S.K) / (sizeof(((struct config *)0)->S.K) == sizeof(int) ? 1 : 0))
 #define CHOICE(S, K, FALLBACK, CHOICES, DOC)                                                                                       \
     {                                                                                                                              \
-#S, #K, KEY_CHOICE, offsetof(struct config, S.K), FALLBACK, 0, 0, 0, CHOICES, DOC                                          \
+#S, #K, KEY_CHOICE, ENUM_OFFSET(S, K), FALLBACK, 0, 0, 0, (const char *const[]){CHOICES(CHOICE_TEXT) NULL }, DOC           \
     }
 
 #define MANY 1e15 /* "no limit of ours" for a count; exact as a double */
@@ -48,15 +50,15 @@ const struct config_key CONFIG_KEYS[] = {
          "Folder of the run. One folder holds one run: a folder that has one is refused unless --resume is given. The run "
          "database is next to it."),
     TEXT(run, name, "", "Name in tables and in the run database. Empty: the configuration file's name without .ini."),
-    CHOICE(run, device, "cpu", "cpu cuda", "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
+    CHOICE(run, device, "cpu", CHOICES_DEVICE, "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
     CHOICE(
-        run, kernels, "auto", "auto ref avx2 avx512 avx512bf16",
+        run, kernels, "auto", CHOICES_KERNELS,
         "Kernels of the CPU. auto takes the best that this processor has; ref is the plain C that defines every operation, slow."),
     INT(run, seed, "0", 0, MANY,
         "Seed of everything random: prompt order, sampling, minibatches, initial weights. The same seed gives the same bits, "
         "whatever the number of threads."),
     INT(run, threads, "0", 0, 4096, "Threads of this process. 0: one for each core it may use. Never changes a result."),
-    CHOICE(run, deterministic, "true", "true false batch_invariant",
+    CHOICE(run, deterministic, "true", CHOICES_DETERMINISTIC,
            "true: only operations with a fixed order of summation, so a run repeats bit for bit. batch_invariant: also the same "
            "bits of a row's "
            "logits in every batch, so what sampling and update compute agrees exactly; the CPU always has it, a GPU pays with "
@@ -69,16 +71,16 @@ const struct config_key CONFIG_KEYS[] = {
          "Folder of the frozen reference policy of the KL term. Empty: the policy that training starts from."),
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Configuration for `tare sft` that makes model.path when it is absent. Counts from the folder of the file it is named in."},
-    CHOICE(model, dtype, "f32", "f32 bf16",
+    CHOICE(model, dtype, "f32", CHOICES_PRECISION,
            "Precision of the forward and backward pass. Master weights, gradient sums and the optimizer are always f32."),
-    CHOICE(model, save_dtype, "auto", "auto f32 bf16",
+    CHOICE(model, save_dtype, "auto", CHOICES_SAVE,
            "Precision of the weights in saved checkpoints. auto: as in model.path (a resumed run reads its f32 master weights from "
            "the optimizer state)."),
     REAL(model, rope_theta, "0", 0, BIG, 0,
          "Base of the rotary embedding, in place of the one in config.json, and written on export. 0: as config.json says."),
     INT(model, max_position_embeddings, "0", 0, MANY,
         "Longest context, in place of the one in config.json, and written on export. 0: as config.json says."),
-    CHOICE(model, init, "", "- qwen2 llama qwen3",
+    CHOICE(model, init, "", CHOICES_INIT,
            "Architecture of a new model with random weights, used when model.path does not exist. Empty: never make one."),
     INT(model, hidden_size, "128", 1, MANY, "Width C of a new model."),
     INT(model, layers, "2", 1, MANY, "Layers L of a new model."),
@@ -98,7 +100,7 @@ const struct config_key CONFIG_KEYS[] = {
          "question, as TRL has them. "
          "One file, several with commas between them, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
     TEXT(data, eval, "", "Held-out rows, in the same form."),
-    CHOICE(data, prompt, "chat", "chat plain",
+    CHOICE(data, prompt, "chat", CHOICES_PROMPT,
            "chat renders the question through the model's chat template; plain takes it as it is."),
     TEXT(data, chat_template, "", "File with a chat template (Jinja) in place of the model's own."),
     TEXT(data, date, "",
@@ -146,12 +148,12 @@ const struct config_key CONFIG_KEYS[] = {
          "sum."),
     INT(verifier, workers, "0", 0, 4096, "Completions verified at the same time. 0: one for each core."),
     REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; beyond them its verdict is timeout."),
-    CHOICE(verifier, overlong, "none", "none zero linear",
+    CHOICE(verifier, overlong, "none", CHOICES_OVERLONG,
            "Completions cut at rollout.max_new_tokens. none: rewarded as they are; zero: reward 0; linear: a penalty that grows "
            "over the last verifier.overlong_buffer tokens."),
     INT(verifier, overlong_buffer, "0", 0, MANY, "Length of the linear penalty's ramp, in tokens."),
     REAL(verifier, overlong_penalty, "1", 0, BIG, 0, "What the linear penalty takes from the reward at full length."),
-    CHOICE(verifier, isolate, "thread", "thread process",
+    CHOICE(verifier, isolate, "thread", CHOICES_ISOLATE,
            "process runs verifiers in worker processes, so that a crash or an endless loop costs one verdict; thread runs them in "
            "this one, faster."),
     REAL(verifier, max_crash_share, "0.05", 0, 1, 0, "Stop the run when a larger share of a step's verdicts are crashes."),
@@ -169,7 +171,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(estimator, plugin, "bv_blend",
          "Estimator plugin: a name on the search path, or a file. Swapping it is one line: estimator.plugin=grpo."),
 
-    CHOICE(loss, aggregation, "sequence", "sequence token constant",
+    CHOICE(loss, aggregation, "sequence", CHOICES_AGGREGATION,
            "How token losses are averaged. sequence: mean over a trajectory's tokens, then over the group, then over prompts (the "
            "paper); token: mean over all tokens; constant: sum over tokens divided by loss.aggregation_length."),
     INT(loss, aggregation_length, "0", 0, MANY,
@@ -185,13 +187,13 @@ const struct config_key CONFIG_KEYS[] = {
          "Coefficient of the entropy bonus. The paper and its recipes have 0.01. In steps without any reward signal the bonus "
          "alone moves the "
          "weights. 0: off."),
-    CHOICE(loss, kl, "exact", "exact k1 k2 k3",
+    CHOICE(loss, kl, "exact", CHOICES_KL,
            "The KL term. exact sums over the vocabulary (the paper's form); k1, k2, k3 are Schulman's estimates from the sampled "
            "token."),
-    CHOICE(loss, old_logprobs, "sampler", "sampler recompute",
+    CHOICE(loss, old_logprobs, "sampler", CHOICES_OLD_LOGPROBS,
            "Where pi_old comes from: recorded while sampling, or computed again before the update. On the CPU both have the same "
            "bits."),
-    CHOICE(loss, rollout_is, "none", "none tis",
+    CHOICE(loss, rollout_is, "none", CHOICES_ROLLOUT_IS,
            "Correction for a sampler whose probabilities differ from the trainer's. tis: truncated importance weights."),
     REAL(loss, shaping, "0.1", 0, 1, KEY_ABOVE_MIN,
          "Policy shaping of off-policy tokens (LUFFY): gamma of f(pi) = pi / (pi + gamma), which takes the ratio's place, "
@@ -213,7 +215,7 @@ const struct config_key CONFIG_KEYS[] = {
          "Share of all optimizer steps that warm up linearly from 0, when train.warmup_steps is 0. The paper does not say; ours is "
          "0.03."),
     INT(train, warmup_steps, "0", 0, MANY, "Optimizer steps of warmup. 0: train.warmup_ratio decides."),
-    CHOICE(train, schedule, "cosine", "cosine constant linear",
+    CHOICE(train, schedule, "cosine", CHOICES_SCHEDULE,
            "Learning rate after the warmup: cosine to the floor (the paper), constant, or linear to the floor."),
     REAL(train, beta1, "0.9", 0, 0.999999, 0, "AdamW's beta1. The paper does not say."),
     REAL(train, beta2, "0.999", 0, 0.999999999, 0, "AdamW's beta2. The paper does not say."),
@@ -222,10 +224,10 @@ const struct config_key CONFIG_KEYS[] = {
          "AdamW's decoupled weight decay, on every parameter, norms and biases included. The paper does not say; ours is 0."),
     REAL(train, max_grad_norm, "1", 0, BIG, 0,
          "Gradients are scaled down to this global norm. 0: off. The paper does not say; ours is 1."),
-    CHOICE(train, recompute, "none", "none layer",
+    CHOICE(train, recompute, "none", CHOICES_RECOMPUTE,
            "Activations: kept, or computed again layer by layer in the backward pass (less memory, about a third more time). Never "
            "changes a result."),
-    CHOICE(train, on_nonfinite, "stop", "stop skip",
+    CHOICE(train, on_nonfinite, "stop", CHOICES_NONFINITE,
            "A loss or gradient that is not finite: stop the run with an error, or skip that optimizer step and count it."),
     BOOL(train, prompt_sharing, "true",
          "Compute a prompt once for its G rollouts in the update. false computes it G times; gradients differ by rounding only."),
@@ -239,7 +241,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(dist, ranks, "0", 0, 100000,
         "Ranks of the job. 0: as many as the launcher (mpirun, srun) started, 1 without one. A number that differs from the "
         "launcher's is refused. Without a launcher a number above 1 starts that many on this machine, through mpirun."),
-    CHOICE(dist, communicator, "auto", "auto mpi nccl",
+    CHOICE(dist, communicator, "auto", CHOICES_COMMUNICATOR,
            "What carries data between ranks: mpi between processes; nccl between GPUs (with mpi for the rest). auto: nccl with "
            "run.device "
            "= cuda where this build has it, else mpi."),
@@ -247,7 +249,7 @@ const struct config_key CONFIG_KEYS[] = {
          "Seconds that the others wait in a collective for a rank before the job ends with an error that names it. Must be longer "
          "than "
          "the slowest rank may lag in a stage. 0: wait forever."),
-    CHOICE(dist, shard, "zero3", "zero3 zero1 none",
+    CHOICE(dist, shard, "zero3", CHOICES_SHARD,
            "What a rank holds of weights in fp32, sums of gradients and moments. zero3: its 1/R of each. zero1: the weights whole, "
            "its 1/R "
            "of the rest. none: weights and moments whole. The copy that is sampled from is whole in each. Never changes a result."),
@@ -293,8 +295,8 @@ const struct config_key CONFIG_KEYS[] = {
     BOOL(log, tensorboard, "true", "Write TensorBoard events."),
     BOOL(log, database, "true", "Write the run and its metrics into runs.db (SQLite) beside run.dir."),
     BOOL(log, rollouts, "true", "Write every step's rollouts to rollouts/step-NNNNNN.jsonl."),
-    CHOICE(log, level, "info", "debug info warn error", "Least important message that is printed."),
-    CHOICE(log, progress, "auto", "auto bar lines none",
+    CHOICE(log, level, "info", CHOICES_LEVEL, "Least important message that is printed."),
+    CHOICE(log, progress, "auto", CHOICES_PROGRESS,
            "Progress on standard error: a line that is redrawn, plain lines, or none. auto: a bar on a terminal, lines elsewhere."),
     {0},
 };

@@ -16,11 +16,11 @@ enum {
 struct config_key {
     const char *section, *key;
     enum key_type type;
-    size_t offset;        /* in struct config: bool, int64_t, double, or const char * */
+    size_t offset;        /* in struct config: bool, int64_t, double, const char *, or an enum */
     const char *fallback; /* the default, as it would stand in a file */
     double min, max;      /* of KEY_INT and KEY_FLOAT, inclusive */
     unsigned flags;
-    const char *choices; /* of KEY_CHOICE: separated by spaces; "" among them is written as - */
+    const char *const *choices; /* of KEY_CHOICE: the texts of its enum's constants (choices.h), NULL at the end */
     const char *doc;
 };
 

@@ -38,11 +38,12 @@ static tare_status check_loss(const struct config *c, struct err *e)
     if (l->dual_clip > 0 && l->dual_clip <= 1)
         FAIL(e, TARE_E_CONFIG, "loss.dual_clip = %g (%s): a bound is above 1; 0 switches it off", l->dual_clip,
              config_where(c, "loss", "dual_clip"));
-    if (l->aggregation_length && strcmp(l->aggregation, "constant"))
-        APART(c, loss, aggregation_length, loss, aggregation, "%s", "set", l->aggregation,
+    if (l->aggregation_length && l->aggregation != AGGREGATE_CONSTANT)
+        APART(c, loss, aggregation_length, loss, aggregation, "%s", "set", config_chosen(c, "loss", "aggregation"),
               "the length is used only with aggregation = constant");
-    if (strcmp(l->rollout_is, "none") && !strcmp(l->old_logprobs, "sampler"))
-        APART(c, loss, rollout_is, loss, old_logprobs, "%s", l->rollout_is, l->old_logprobs,
+    if (l->rollout_is != ROLLOUT_IS_NONE && l->old_logprobs == OLD_SAMPLER)
+        APART(c, loss, rollout_is, loss, old_logprobs, "%s", config_chosen(c, "loss", "rollout_is"),
+              config_chosen(c, "loss", "old_logprobs"),
               "importance weights need both probabilities; set loss.old_logprobs = recompute");
     return TARE_OK;
 }
@@ -50,9 +51,9 @@ static tare_status check_loss(const struct config *c, struct err *e)
 static tare_status check_verifier(const struct config *c, struct err *e)
 {
     const struct verifier_config *v = &c->verifier;
-    if (strcmp(v->overlong, "linear")) return TARE_OK;
+    if (v->overlong != OVERLONG_LINEAR) return TARE_OK;
     if (v->overlong_buffer < 1)
-        APART(c, verifier, overlong, verifier, overlong_buffer, "%s", v->overlong, "0",
+        APART(c, verifier, overlong, verifier, overlong_buffer, "%s", config_chosen(c, "verifier", "overlong"), "0",
               "a linear penalty needs the length of its ramp, 1 or more");
     if (c->rollout.max_new_tokens && v->overlong_buffer > c->rollout.max_new_tokens)
         APART(c, verifier, overlong_buffer, rollout, max_new_tokens, "%lld", LL(v->overlong_buffer), LL(c->rollout.max_new_tokens),
@@ -72,10 +73,10 @@ static tare_status check_eval(const struct config *c, struct err *e)
 static tare_status check_new_model(const struct config *c, struct err *e)
 {
     const struct model_config *m = &c->model;
-    if (!*m->init) return TARE_OK;
+    if (m->init == INIT_NONE) return TARE_OK;
     if (!*m->path)
-        FAIL(e, TARE_E_CONFIG, "model.init = %s (%s) needs model.path: the folder of the new model", m->init,
-             config_where(c, "model", "init"));
+        FAIL(e, TARE_E_CONFIG, "model.init = %s (%s) needs model.path: the folder of the new model",
+             config_chosen(c, "model", "init"), config_where(c, "model", "init"));
     if (m->heads % m->kv_heads)
         APART(c, model, heads, model, kv_heads, "%lld", LL(m->heads), LL(m->kv_heads),
               "the key and value heads divide the query heads");

@@ -13,15 +13,19 @@ const char **value_text(struct config *c, const struct config_key *k)
     return (const char **)(void *)((char *)c + k->offset);
 }
 
-static bool in_choices(const char *choices, const char *text)
+/* -1: not among them */
+static int find_choice(const struct config_key *k, const char *text)
 {
-    const size_t n = strlen(text);
-    for (const char *p = choices; *p;) {
-        const size_t m = strcspn(p, " ");
-        if (m == 1 && *p == '-' ? !n : m == n && !memcmp(p, text, n)) return true;
-        p += m + (p[m] == ' ');
-    }
-    return false;
+    for (int i = 0; k->choices[i]; i++)
+        if (!strcmp(k->choices[i], text)) return i;
+    return -1;
+}
+
+const char *value_choice(const struct config *c, const struct config_key *k)
+{
+    int chosen;
+    memcpy(&chosen, (const char *)c + k->offset, sizeof chosen);
+    return k->choices[chosen];
 }
 
 tare_status value_allowed(const struct config_key *k, struct str *out, struct err *e)
@@ -29,12 +33,7 @@ tare_status value_allowed(const struct config_key *k, struct str *out, struct er
     if (k->type == KEY_BOOL) return str_add(out, "true or false", -1, e);
     if (k->type == KEY_TEXT) return str_add(out, "text", -1, e);
     if (k->type == KEY_CHOICE) {
-        for (const char *p = k->choices; *p;) {
-            const size_t m = strcspn(p, " ");
-            if (p != k->choices) TRY(str_add(out, ", ", 2, e));
-            TRY(m == 1 && *p == '-' ? str_add(out, "empty", -1, e) : str_add(out, p, (int64_t)m, e));
-            p += m + (p[m] == ' ');
-        }
+        for (int i = 0; k->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", *k->choices[i] ? k->choices[i] : "empty"));
         return TARE_OK;
     }
     char low[32], high[32];
@@ -110,9 +109,12 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
         *(double *)(void *)at = value;
         return TARE_OK;
     }
-    case KEY_CHOICE:
-        if (!in_choices(k->choices, text)) return refuse(k, text, where, "is unknown", e);
-        break;
+    case KEY_CHOICE: {
+        const int chosen = find_choice(k, text);
+        if (chosen < 0) return refuse(k, text, where, "is unknown", e);
+        memcpy(at, &chosen, sizeof chosen);
+        return TARE_OK;
+    }
     case KEY_TEXT:
         if (!(k->flags & KEY_FILE_RELATIVE) || !*text) break;
         TRY(absolute(text, where, path, e));
@@ -135,6 +137,8 @@ tare_status value_print(const struct config *c, const struct config_key *k, stru
         return str_addf(out, e, "%lld", (long long)*(const int64_t *)(const void *)at);
     case KEY_FLOAT:
         return str_add(out, str_from_double(number, *(const double *)(const void *)at), -1, e);
+    case KEY_CHOICE:
+        return str_add(out, value_choice(c, k), -1, e);
     default:
         return str_add(out, *(const char *const *)(const void *)at, -1, e);
     }

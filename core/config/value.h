@@ -9,7 +9,9 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
 tare_status value_print(const struct config *c, const struct config_key *k, struct str *out, struct err *e);
 /* "0 or more", "above 0, at most 1", "one of: a, b", ... */
 tare_status value_allowed(const struct config_key *k, struct str *out, struct err *e);
-/* The pointer of a KEY_TEXT or KEY_CHOICE. */
+/* The text of a KEY_CHOICE. */
+const char *value_choice(const struct config *c, const struct config_key *k);
+/* The pointer of a KEY_TEXT. */
 const char **value_text(struct config *c, const struct config_key *k);
 
 #endif

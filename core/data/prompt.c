@@ -15,9 +15,7 @@ tare_status prompts_new(const struct data_config *config, const char *folder, co
                         struct err *e)
 {
     *out = NULL;
-    const bool plain = !strcmp(config->prompt, "plain");
-    if (!plain && strcmp(config->prompt, "chat"))
-        FAIL(e, TARE_E_CONFIG, "data.prompt is '%s'; allowed are chat and plain", config->prompt);
+    const bool plain = config->prompt == PROMPT_PLAIN;
     struct prompts *p;
     TRY(mem_new(sizeof *p, (void **)&p, e));
     p->config = config;

@@ -301,16 +301,16 @@ static tare_status open_nccl(struct device *d, struct err *e)
     return TARE_OK;
 }
 
-tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, const char *library, bool deterministic,
-                        struct err *e)
+tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
+                        bool deterministic, struct err *e)
 {
     struct device *d;
     struct gpu_collectives *gpu = NULL;
-    const bool wanted = !strcmp(library, "nccl");
+    const bool wanted = library == COMMUNICATOR_NCCL;
     if (!k->device && wanted)
         FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
     if (!k->device || (c->size == 1 && !wanted)) return TARE_OK;
-    if (strcmp(library, "mpi")) {
+    if (library != COMMUNICATOR_MPI) {
         struct err why = {0};
         const tare_status status = comm_agree(c, load(&gpu, &why), &why); /* all, or none */
         if (status && wanted) FAIL(e, status, "%s", why.message);

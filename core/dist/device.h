@@ -11,14 +11,15 @@
 #ifndef TARE_CORE_DEVICE_H
 #define TARE_CORE_DEVICE_H
 
+#include "config/choices.h"
 #include "dist/comm.h"
 #include "kernels.h"
 
-/* library: dist.communicator ("auto", "mpi", "nccl"). Nothing changes where k's memory is the host's (then "nccl" is an error), and
+/* library: dist.communicator. Nothing changes where k's memory is the host's (then "nccl" is an error), and
  * for one rank unless "nccl" is asked for by name. k and ctx live longer than c.
  * Collective. */
-tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, const char *library, bool deterministic,
-                        struct err *e);
+tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
+                        bool deterministic, struct err *e);
 /* "NCCL 2.28.3" or why there is none. */
 tare_status comm_nccl_about(char *text, int64_t room, struct err *e);
 

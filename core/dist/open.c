@@ -41,7 +41,7 @@ static tare_status check_number(const struct ranks_options *o, int size, struct 
         FAIL(e, TARE_E_CONFIG,
              "%s: dist.ranks = %lld, but the launcher (mpirun, srun) started %d; leave dist.ranks out, or give both the same",
              o->where, (long long)o->ranks, size);
-    if (!strcmp(o->library, "nccl") && !o->device_memory)
+    if (o->library == COMMUNICATOR_NCCL && !o->device_memory)
         FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
     return TARE_OK;
 }

@@ -10,14 +10,15 @@
 #ifndef TARE_CORE_RANKS_H
 #define TARE_CORE_RANKS_H
 
+#include "config/choices.h"
 #include "dist/comm.h"
 
 struct ranks_options {
-    int64_t ranks;       /* dist.ranks; 0: as the launcher says */
-    const char *where;   /* where that was set, for messages */
-    double timeout_s;    /* dist.timeout_s */
-    const char *library; /* dist.communicator: "auto", "mpi", "nccl" */
-    bool device_memory;  /* run.device = cuda: the backend's memory is a GPU's */
+    int64_t ranks;             /* dist.ranks; 0: as the launcher says */
+    const char *where;         /* where that was set, for messages */
+    double timeout_s;          /* dist.timeout_s */
+    enum communicator library; /* dist.communicator */
+    bool device_memory;        /* run.device = cuda: the backend's memory is a GPU's */
 };
 
 /* How many ranks the launcher started, 0 without a launcher; *rank: which one this is (0 without). */

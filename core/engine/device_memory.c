@@ -35,17 +35,18 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
                             .hosts = 1,
                             .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
                             .machine = {.gpu = true, .memory = (double)k->memory(&ctx), .memory_use = 0.7, .compute_use = 0.4}};
-    if (!(in.machine.memory > 0)) FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has no memory left", c->run.device);
+    if (!(in.machine.memory > 0))
+        FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has no memory left", config_chosen(c, "run", "device"));
     in.machine.reserve = in.machine.memory / OUTSIDE;
     snprintf(in.machine.name, sizeof in.machine.name, "%.60s", k->name);
-    TRY(shard_from(c->dist.shard, &in.shard, e));
+    in.shard = c->dist.shard;
     TRY(plan_shape(c, vocab, &in.shape, e));
     TRY(plan_make(&in, &p, e));
     const int64_t bytes = (comm->rank < c->rollout.prompts % comm->size ? p.first : p.last).device;
-    if (!p.fits) return refuse(&p, c->run.device, e);
+    if (!p.fits) return refuse(&p, config_chosen(c, "run", "device"), e);
     if (!k->reserve(&ctx, bytes))
         FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has %.2f GB left, and does not give %.2f GB of it in one piece",
-             c->run.device, 1e-9 * in.machine.memory, 1e-9 * (double)bytes);
+             config_chosen(c, "run", "device"), 1e-9 * in.machine.memory, 1e-9 * (double)bytes);
     log_debug("a region of %.2f GB of the device's %.2f GB", 1e-9 * (double)bytes, 1e-9 * in.machine.memory);
     return TARE_OK;
 }

@@ -44,19 +44,17 @@ static tare_status open_pool(struct engine *g, struct err *e)
 static tare_status open_kernels(struct engine *g, struct err *e)
 {
     const struct config *c = g->config;
-    TRY(kernels_open(c->run.device, c->run.kernels, g->comm ? g->comm->local : 0, &g->kernels, e));
+    TRY(kernels_open(c->run.device == RUN_CUDA, config_kernels(c), g->comm ? g->comm->local : 0, &g->kernels, e));
     if (!g->comm) return TARE_OK;
     g->comm_ctx = (struct kctx){.fault = &g->comm_fault};
-    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, strcmp(c->run.deterministic, "false") != 0, e);
+    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, c->run.deterministic != DETERMINISTIC_FALSE, e);
 }
 
 static tare_status load_model(const struct engine *g, const char *folder, struct model **out, struct err *e)
 {
     const struct config *c = g->config;
-    enum shard shard;
     if (g->comm) {
-        TRY(shard_from(c->dist.shard, &shard, e));
-        TRY(model_load_sharded(folder, &c->model, g->kernels, g->pool, g->comm, shard, out, e));
+        TRY(model_load_sharded(folder, &c->model, g->kernels, g->pool, g->comm, c->dist.shard, out, e));
     } else {
         TRY(model_load(folder, &c->model, g->kernels, g->pool, out, e));
     }

@@ -86,9 +86,9 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
             "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
             "model.path", c->model.path, "weights",
             hex(backend_hash(r->engine.model, r->engine.model->weights, r->engine.model->n_params * (int64_t)sizeof(float), 0)),
-            "model.dtype", c->model.dtype, "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed",
-            (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
-            "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
+            "model.dtype", config_chosen(c, "model", "dtype"), "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash),
+            "run.seed", (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature",
+            c->eval.temperature, "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
             "eval.max_new_tokens", (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
             verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
         if (!r->identity)

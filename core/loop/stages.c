@@ -59,7 +59,7 @@ tare_status stage_gather(struct run *r, struct err *e)
 tare_status stage_reference(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
-    const bool estimated = r->config->loss.kl_coef > 0 && strcmp(r->config->loss.kl, "exact");
+    const bool estimated = r->config->loss.kl_coef > 0 && r->config->loss.kl != KL_EXACT;
     if (!estimated && !(estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB)) return TARE_OK;
     TRY(arena_new(&r->arena, float, b->n_tokens, &b->ref_logprob, e));
     return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);

@@ -220,12 +220,10 @@ static json_t *eos_json(const struct model *m)
 
 static tare_status new_arch(const struct model_config *c, enum arch *out, struct err *e)
 {
-    for (int a = 0; a < N_ARCHS; a++) {
-        if (strcmp(c->init, ARCHS[a].type)) continue;
-        *out = (enum arch)a;
-        return TARE_OK;
-    }
-    FAIL(e, TARE_E_UNSUPPORTED, "model.init = %s is not supported; supported: qwen2, llama, qwen3", c->init);
+    static const enum arch OF[] = {[INIT_QWEN2] = ARCH_QWEN2, [INIT_LLAMA] = ARCH_LLAMA, [INIT_QWEN3] = ARCH_QWEN3};
+    if (c->init == INIT_NONE) FAIL(e, TARE_E_CONFIG, "model.init is empty; a new model needs an architecture");
+    *out = OF[c->init];
+    return TARE_OK;
 }
 
 tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t vocab, struct err *e)

@@ -37,9 +37,9 @@ static void source_zero(const void *ctx, void *p, int64_t bytes)
     m->k->zero(&m->ctx, p, bytes);
 }
 
-void model_set_deterministic(struct model *m, const char *deterministic)
+void model_set_deterministic(struct model *m, enum deterministic deterministic)
 {
-    m->ctx.batch_invariant = !strcmp(deterministic, "batch_invariant");
+    m->ctx.batch_invariant = deterministic == DETERMINISTIC_BATCH_INVARIANT;
 }
 
 void model_arena_init(const struct model *m, struct arena *a, const char *name)
@@ -76,6 +76,7 @@ static tare_status model_alloc(const struct kernels *k, struct pool *pool, struc
     m->ctx = (struct kctx){.pool = pool, .scratch = &m->kernel_scratch, .fault = &m->fault};
     m->source = (struct arena_source){.take = source_take, .give = source_give, .zero = source_zero, .none = source_none, .ctx = m};
     m->ranks = 1;
+    m->shard = SHARD_NONE;
     for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     return TARE_OK;
 }
@@ -115,12 +116,9 @@ void model_free(struct model *m)
     mem_free(m);
 }
 
-static tare_status set_dtype(struct model *m, const struct model_config *c, struct err *e)
+static void set_dtype(struct model *m, const struct model_config *c)
 {
-    const char *name = c && c->dtype ? c->dtype : "f32";
-    if (strcmp(name, "f32") && strcmp(name, "bf16")) FAIL(e, TARE_E_CONFIG, "model.dtype = %s; it has to be f32 or bf16", name);
-    m->dtype = strcmp(name, "bf16") ? DTYPE_F32 : DTYPE_BF16;
-    return TARE_OK;
+    m->dtype = c && c->dtype == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
 static enum dtype dtype_of(const struct st_tensor *t)
@@ -153,17 +151,6 @@ done:
     return status;
 }
 
-tare_status shard_from(const char *name, enum shard *out, struct err *e)
-{
-    static const char *const NAMES[] = {[SHARD_NONE] = "none", [SHARD_ZERO1] = "zero1", [SHARD_ZERO3] = "zero3"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, NAMES[i])) continue;
-        *out = (enum shard)i;
-        return TARE_OK;
-    }
-    FAIL(e, TARE_E_CONFIG, "dist.shard = %s; it has to be zero3, zero1 or none", name);
-}
-
 tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
                                struct comm *comm, enum shard shard, struct model **out, struct err *e)
 {
@@ -173,7 +160,7 @@ tare_status model_load_sharded(const char *folder, const struct model_config *c,
     TRY(model_alloc(k, pool, &m, e));
     tare_status status = TARE_OK;
     if (comm) m->comm = comm, m->ranks = comm->size, m->rank = comm->rank, m->shard = shard;
-    TRY_TO(status, failed, set_dtype(m, c, e));
+    set_dtype(m, c);
     TRY_TO(status, failed, hf_config_load(m, folder, c, e));
     TRY_TO(status, failed, make_buffers(m, e));
     TRY_TO(status, failed, model_read_weights(m, folder, e));
@@ -216,7 +203,7 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
         FAIL_TO(status, done, e, TARE_E_RANGE, "%lld EOS ids; at most 16", (long long)n_eos);
     if (n_eos) memcpy(m->eos, eos, (size_t)n_eos * sizeof *eos);
     m->n_eos = n_eos;
-    TRY_TO(status, done, set_dtype(m, c, e));
+    set_dtype(m, c);
     TRY_TO(status, done, hf_config_new(m, c, vocab, e));
     TRY_TO(status, done, make_buffers(m, e));
     TRY_TO(status, done, mem_new(m->n_params * 4, (void **)&staging, e));

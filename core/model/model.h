@@ -54,7 +54,6 @@ struct layer_vectors { /* what the forward pass reads beside the packed products
 };
 
 /* dist.shard: what of the masters, and of the moments, a rank holds: all (NONE), all masters and its piece of the moments (ZERO1), its piece of both. */
-enum shard { SHARD_NONE, SHARD_ZERO1, SHARD_ZERO3 };
 struct unit_window { /* shards.h */
     float *data;
     int64_t unit, version;
@@ -112,7 +111,6 @@ tare_status model_load(const char *folder, const struct model_config *c, const s
 /* The same on the ranks of comm, which must outlive the model; each reads what it holds. Collective. */
 tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
                                struct comm *comm, enum shard shard, struct model **out, struct err *e);
-tare_status shard_from(const char *name, enum shard *out, struct err *e); /* "zero3", "zero1", "none" */
 /* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
 tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
                       const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
@@ -130,7 +128,7 @@ void model_free(struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 uint64_t model_hash(const struct model *m);
 /* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h); clones take it over. */
-void model_set_deterministic(struct model *m, const char *deterministic);
+void model_set_deterministic(struct model *m, enum deterministic deterministic);
 /* An arena whose tensors (tensor_new) lie in the memory of m's backend. m outlives it. */
 void model_arena_init(const struct model *m, struct arena *a, const char *name);
 /* Host bytes where operations may read them: themselves, or a copy in `room` of the backend's memory. */

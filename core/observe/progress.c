@@ -20,7 +20,8 @@ struct progress {
     double last_step, last_line, per_step; /* seconds; per_step: moving average, NaN at first */
 };
 
-tare_status progress_new(const char *mode, const char *what, int64_t done, int64_t total, struct progress **out, struct err *e)
+tare_status progress_new(enum progress_form form, const char *what, int64_t done, int64_t total, struct progress **out,
+                         struct err *e)
 {
     struct progress *p = *out = calloc(1, sizeof *p);
     if (!p) FAIL(e, TARE_E_NOMEM, "no memory for the progress line");
@@ -31,9 +32,9 @@ tare_status progress_new(const char *mode, const char *what, int64_t done, int64
     p->last_line = -INFINITY;
     p->per_step = NAN;
     const bool terminal = isatty(STDERR_FILENO);
-    p->mode = log_level() > LOG_INFO || !strcmp(mode, "none") ? NONE
-              : !strcmp(mode, "lines")                        ? LINES
-              : !strcmp(mode, "bar") || terminal              ? BAR
+    p->mode = log_level() > LOG_INFO || form == PROGRESS_NONE ? NONE
+              : form == PROGRESS_LINES                        ? LINES
+              : form == PROGRESS_BAR || terminal              ? BAR
                                                               : LINES;
     return TARE_OK;
 }

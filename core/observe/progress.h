@@ -4,6 +4,7 @@
 #define TARE_CORE_PROGRESS_H
 
 #include "base/err.h"
+#include "config/choices.h"
 
 struct progress;
 struct progress_values { /* NaN: not shown */
@@ -11,7 +12,8 @@ struct progress_values { /* NaN: not shown */
 };
 
 /* mode: auto, bar, lines, none (log.progress). done of total steps are behind us. what: "train", shown in front. */
-tare_status progress_new(const char *mode, const char *what, int64_t done, int64_t total, struct progress **out, struct err *e);
+tare_status progress_new(enum progress_form form, const char *what, int64_t done, int64_t total, struct progress **out,
+                         struct err *e);
 void progress_step(struct progress *p, int64_t done, const struct progress_values *v);
 void progress_free(struct progress *p); /* removes the line; NULL: nothing */
 /* "step 12/500  reward 0.312  ...": at most n bytes. left: seconds, NaN: unknown */

@@ -50,11 +50,11 @@ struct sizes {           /* floats; packed in bytes */
 /* Bytes of a product's compute copy. On the CPU as its kernels pack it, in panels of columns. */
 static tare_status packed_bytes(const struct plan_input *in, int64_t n, int64_t k, int64_t *out, struct err *e)
 {
-    const bool bf16 = !strcmp(in->config->model.dtype, "bf16");
+    const bool bf16 = in->config->model.dtype == PRECISION_BF16;
     *out = n * k * (bf16 ? 2 : 4);
     if (in->machine.gpu) return TARE_OK;
     const struct kernels *cpu;
-    TRY(kernels_cpu(strcmp(in->config->run.kernels, "auto") ? in->config->run.kernels : NULL, &cpu, e));
+    TRY(kernels_cpu(config_kernels(in->config), &cpu, e));
     *out = cpu->packed_bytes(n, k, bf16 ? DTYPE_BF16 : DTYPE_F32);
     return TARE_OK;
 }
@@ -118,7 +118,7 @@ static void fill_lasting(const struct plan_input *in, const struct sizes *z, int
     b[PLAN_SAMPLER] = z->packed + (parted ? F32 * (z->first + z->vectors) : 0);
     /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer (between GPUs two: one is sent while the next is
      * computed), and what the ranks send of one */
-    const bool overlaps = in->machine.gpu && in->ranks > 1 && strcmp(in->config->dist.communicator, "mpi") != 0;
+    const bool overlaps = in->machine.gpu && in->ranks > 1 && in->config->dist.communicator != COMMUNICATOR_MPI;
     b[PLAN_GATHERED] = F32 * ((parted ? 2 * z->layer + z->last : 0) + z->ends + (overlaps ? 2 : 1) * z->layer +
                               (in->ranks > 1 ? larger(z->ends, z->layer) : 0));
 }
@@ -154,7 +154,7 @@ int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t
 /* Keys and values are fp32 on the CPU; a GPU keeps them in the precision of its products. */
 static int64_t token_bytes(const struct plan_input *in, int64_t layers)
 {
-    const bool half = in->machine.gpu && !strcmp(in->config->model.dtype, "bf16");
+    const bool half = in->machine.gpu && in->config->model.dtype == PRECISION_BF16;
     return layers * 2 * in->shape.kv_heads * in->shape.head_dim * (half ? 2 : F32);
 }
 
@@ -167,7 +167,7 @@ static int64_t pass_cache(const struct plan_input *in, int64_t layers, int64_t r
 
 static bool exact_kl(const struct config *c)
 {
-    return c->loss.kl_coef > 0 && !strcmp(c->loss.kl, "exact");
+    return c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT;
 }
 
 static int64_t batch_of(const struct plan_input *in, int64_t groups)
@@ -197,7 +197,7 @@ static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
 {
     const struct config *c = p->in.config;
     const struct model_shape *s = &p->in.shape;
-    const bool forward_only = c->loss.kl_coef > 0 || !strcmp(c->loss.old_logprobs, "recompute");
+    const bool forward_only = c->loss.kl_coef > 0 || c->loss.old_logprobs == OLD_RECOMPUTE;
     int64_t bytes = forward_only ? pass_cache(&p->in, s->layers, p->micro_rows) : 0;
     if (c->loss.kl_coef > 0) bytes += z->params * F32 + z->packed;
     if (exact_kl(c)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
@@ -286,7 +286,7 @@ static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank,
 {
     const struct plan_input *in = &p->in;
     const int64_t groups = prompts_of(in, rank), G = in->config->rollout.group_size;
-    const bool recompute = !strcmp(in->config->train.recompute, "layer");
+    const bool recompute = in->config->train.recompute == RECOMPUTE_LAYER;
     int64_t *b = out->bytes;
     *out = (struct plan_rank){.groups = groups};
     fill_lasting(in, z, b);

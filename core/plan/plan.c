@@ -58,7 +58,7 @@ static tare_status shape_of(const struct config *c, int64_t vocab, int depth, st
         FAIL(e, TARE_E_CONFIG, "%s: model.path is empty; name a folder with a config.json", config_where(c, "model", "path"));
     TRY(fs_join(path, c->model.path, "config.json", e));
     if (fs_exists(path)) return read_shape(path, &c->model, out, e);
-    if (*c->model.init) return new_shape(&c->model, vocab, out, e);
+    if (c->model.init != INIT_NONE) return new_shape(&c->model, vocab, out, e);
     if (!*c->model.warm_start || depth == CHAIN)
         FAIL(e, TARE_E_CONFIG, "%s: %s is not there; `tare plan` needs the model's config.json (no weights)",
              config_where(c, "model", "path"), path);
@@ -116,12 +116,12 @@ static tare_status take_all(struct change *x, struct plan *out, struct err *e)
         x->plan.in.shard = SHARD_ZERO3;
         TRY(take(x, out, "dist.shard", "zero3", e));
     }
-    if (!x->plan.fits && strcmp(c->train.recompute, "layer")) {
-        c->train.recompute = "layer";
+    if (!x->plan.fits && c->train.recompute != RECOMPUTE_LAYER) {
+        c->train.recompute = RECOMPUTE_LAYER;
         TRY(take(x, out, "train.recompute", "layer", e));
     }
-    if (!x->plan.fits && strcmp(c->model.dtype, "bf16")) {
-        c->model.dtype = "bf16";
+    if (!x->plan.fits && c->model.dtype != PRECISION_BF16) {
+        c->model.dtype = PRECISION_BF16;
         TRY(take(x, out, "model.dtype", "bf16", e));
     }
     if (x->plan.micro_rows > x->plan.longest)

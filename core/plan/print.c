@@ -21,7 +21,8 @@ static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "rounded copies, the libraries' workspace",
                                                      "fragments, and what grows while the old is still there",
                                                      "host memory: reading a tensor, the step's tokens"};
-static const char *const SHARD_NAMES[] = {"none", "zero1", "zero3"};
+#define SHARD_NAME(ID, TEXT) TEXT,
+static const char *const SHARD_NAMES[] = {CHOICES_SHARD(SHARD_NAME)};
 static const char *const ARCH_NAMES[] = {[ARCH_QWEN2] = "qwen2", [ARCH_LLAMA] = "llama", [ARCH_QWEN3] = "qwen3"};
 
 #define LL(X) ((long long)(X))
@@ -58,8 +59,9 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     TRY(str_addf(out, e, "model    %s, %.4g %s parameters: L %lld, C %lld, H %lld, J %lld, D %lld, F %lld, V %lld, head %s, %s\n",
                  ARCH_NAMES[s->arch], (double)p->params / (p->params < 1e9 ? 1e6 : 1e9), p->params < 1e9 ? "million" : "billion",
                  LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads), LL(s->head_dim), LL(s->intermediate), LL(s->vocab),
-                 s->tied ? "tied" : "untied", in->config->model.dtype));
-    TRY(str_addf(out, e, "ranks    %lld, sharding %s, %s%s%s%s\n", LL(in->ranks), SHARD_NAMES[in->ranks > 1 ? in->shard : 0],
+                 s->tied ? "tied" : "untied", config_chosen(in->config, "model", "dtype")));
+    TRY(str_addf(out, e, "ranks    %lld, sharding %s, %s%s%s%s\n", LL(in->ranks),
+                 SHARD_NAMES[in->ranks > 1 ? in->shard : SHARD_NONE],
                  in->machine.gpu ? "each on "
                  : in->hosts > 1 ? "on several hosts: "
                                  : "on one host: ",
@@ -85,7 +87,7 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
                          p->kv_for_eval ? ", evaluation more" : ""));
         if (i == PLAN_ACTIVATIONS)
             TRY(str_addf(out, e, "micro-batch of %lld rows, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
-                         p->in.config->train.recompute));
+                         config_chosen(p->in.config, "train", "recompute")));
         TRY(str_add(out, "\n", 1, e));
     }
     TRY(str_addf(out, e, "  %-12s %12s", p->in.machine.gpu ? "device" : "total", amount(a, (double)p->first.device, "B")));
@@ -221,7 +223,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     for (int64_t r = 0; r < in->ranks; r++)
         json_array_append_new(ranks, rank_json(r < in->config->rollout.prompts % in->ranks ? &p->first : &p->last, r));
     json_object_set_new(o, "parameters", json_integer(p->params));
-    json_object_set_new(o, "shard", json_string(SHARD_NAMES[in->ranks > 1 ? in->shard : 0]));
+    json_object_set_new(o, "shard", json_string(SHARD_NAMES[in->ranks > 1 ? in->shard : SHARD_NONE]));
     json_object_set_new(o, "machine", machine_json(&in->machine));
     json_object_set_new(o, "ranks", ranks);
     json_object_set_new(o, "kv_cache",

@@ -117,15 +117,16 @@ static void update(const struct plan *p, const struct work *w, const struct rate
 {
     const struct config *c = p->in.config;
     const struct cut x = cut_of(p, w);
-    const double again = !strcmp(c->train.recompute, "layer") ? 1 : 0, epochs = (double)c->train.epochs, share = x.rounds / x.micro;
+    const double again = c->train.recompute == RECOMPUTE_LAYER ? 1 : 0, epochs = (double)c->train.epochs,
+                 share = x.rounds / x.micro;
     const double M = (double)c->rollout.prompts, N = M * (double)c->rollout.group_size,
                  pairs = M * w->p * w->p / 2 + N * (w->p * w->t + w->t * w->t / 2);
     const double layers = 2 * w->layers_mac * x.rows * w->updates / epochs * share, head = 2 * w->head_mac * N * w->t * share,
                  attention = 2 * w->key_mac * pairs * share;
     const double forward_only = layers + attention + head;
     out->flops = epochs * (layers * (3 + again) + attention * (3.5 + again) + 3 * head);
-    if (c->loss.kl_coef > 0) out->flops += forward_only * (strcmp(c->loss.kl, "exact") ? 1 : epochs);
-    if (!strcmp(c->loss.old_logprobs, "recompute")) out->flops += forward_only;
+    if (c->loss.kl_coef > 0) out->flops += forward_only * (c->loss.kl == KL_EXACT ? epochs : 1);
+    if (c->loss.old_logprobs == OLD_RECOMPUTE) out->flops += forward_only;
     /* AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed */
     out->memory = w->updates * 9 * 4 * (p->in.shard == SHARD_NONE ? w->flat : w->piece);
     /* a round: the layers are gathered for the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end */
@@ -146,8 +147,8 @@ static void refresh(const struct plan *p, const struct work *w, const struct rat
 static void checkpoint(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const struct config *c = p->in.config;
-    const char *saved = strcmp(c->model.save_dtype, "auto") ? c->model.save_dtype : c->model.dtype;
-    const bool bf16 = !strcmp(saved, "bf16");
+    const bool as_computed = c->model.save_dtype == SAVE_AUTO;
+    const bool bf16 = as_computed ? c->model.dtype == PRECISION_BF16 : c->model.save_dtype == SAVE_BF16;
     const double a_weight = (bf16 ? 2 : 4) + (c->checkpoint.optimizer ? 8 + (bf16 ? 4 : 0) : 0);
     out->disk = a_weight * w->flat;
     settle(out, 0, 0, r);

@@ -124,7 +124,7 @@ static tare_status check_sft(const struct config *c, int depth, struct err *e)
                              "%s: no \"completion\"; supervised training needs one in every row", d.rows[i].where);
     dataset_free(&d);
     TRY(status);
-    if (fs_is_dir(c->model.path) || *c->model.init) return TARE_OK;
+    if (fs_is_dir(c->model.path) || c->model.init != INIT_NONE) return TARE_OK;
     if (*c->model.warm_start) return check_warm_start(c, depth + 1, e);
     return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
 }

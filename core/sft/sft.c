@@ -66,7 +66,7 @@ static tare_status new_model(struct sft *s, struct err *e)
     const struct config *c = s->config;
     struct engine *g = &s->engine;
     char folder[FS_PATH + 16];
-    if (!c->model.init[0]) return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
+    if (c->model.init == INIT_NONE) return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
     snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
     tare_status status = tokenizer_write_bytes(folder, e);
     if (!status) status = tokenizer_load(folder, &g->tokenizer, e);

@@ -16,8 +16,8 @@ tare_status warm_start_config(const struct config *c, char *file, struct config 
     TRY(fs_join(file, c->dir ? c->dir : ".", c->model.warm_start, e));
     snprintf(seed, sizeof seed, "run.seed=%lld", (long long)c->run.seed);
     snprintf(threads, sizeof threads, "run.threads=%lld", (long long)c->run.threads);
-    snprintf(device, sizeof device, "run.device=%s", c->run.device);
-    snprintf(deterministic, sizeof deterministic, "run.deterministic=%s", c->run.deterministic);
+    snprintf(device, sizeof device, "run.device=%s", config_chosen(c, "run", "device"));
+    snprintf(deterministic, sizeof deterministic, "run.deterministic=%s", config_chosen(c, "run", "deterministic"));
     const char *overrides[] = {seed, threads, device, deterministic};
     TRY(config_load(child, file, overrides, 4, e));
     if (!strcmp(child->sft.out, c->model.path)) return TARE_OK;

@@ -33,11 +33,11 @@ struct term {
 };
 
 /* Estimates of KL(pi || ref) from one token, and their derivative in logp. */
-static struct term kl_estimate(const char *kind, double logp, double ref)
+static struct term kl_estimate(enum kl_form form, double logp, double ref)
 {
     const double d = ref - logp;
-    if (!strcmp(kind, "k1")) return (struct term){-d, 1};
-    if (!strcmp(kind, "k2")) return (struct term){0.5 * d * d, -d};
+    if (form == KL_K1) return (struct term){-d, 1};
+    if (form == KL_K2) return (struct term){0.5 * d * d, -d};
     return (struct term){exp(d) - d - 1, 1 - exp(d)}; /* k3 */
 }
 
@@ -123,9 +123,9 @@ static tare_status token_weights(const struct batch *b, const struct loss_config
             if (!(count > 0)) FAIL(e, TARE_E_INVALID, "rollout %lld has no token", (long long)i);
             double w = b->row_weight[i];
             if (w > 0) {
-                if (!strcmp(c->aggregation, "token"))
+                if (c->aggregation == AGGREGATE_TOKEN)
                     w /= tokens;
-                else if (!strcmp(c->aggregation, "constant"))
+                else if (c->aggregation == AGGREGATE_CONSTANT)
                     w /= rows * (double)(c->aggregation_length ? c->aggregation_length : length);
                 else
                     w /= count * in_group * m;
@@ -207,7 +207,7 @@ static tare_status run_minibatches(struct trainer *t, const struct batch *b, str
                                                             .n_groups = count,
                                                             .row_weight = b->row_weight,
                                                             .m = t->m,
-                                                            .exact_kl = c->kl_coef > 0 && !strcmp(c->kl, "exact"),
+                                                            .exact_kl = c->kl_coef > 0 && c->kl == KL_EXACT,
                                                             .loss = policy_token_loss,
                                                             .ctx = p,
                                                             .tally = total},
@@ -234,10 +234,10 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     tare_status status = TARE_OK;
     struct tally sum = {0};
     struct policy_loss p = {.b = b, .c = t->loss, .old = b->logprob, .weight = w.weight, .owner = w.owner};
-    if (!strcmp(t->loss->old_logprobs, "recompute")) {
+    if (t->loss->old_logprobs == OLD_RECOMPUTE) {
         status = update_logprobs(t, t->m, b, w.old, NULL, e);
         p.old = w.old;
-        if (!strcmp(t->loss->rollout_is, "tis")) p.sampled = b->logprob;
+        if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
     }
     if (!status) status = run_minibatches(t, b, &w, &p, &sum, r, e);
     r->entropy = sum.entropy / sum.tokens;

@@ -85,7 +85,7 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     *lr = schedule_lr(c, t->optimizer_steps, t->total_steps);
     TRY(gradient_norm(t, grad_norm, e));
     if (!isfinite(*grad_norm)) {
-        if (strcmp(c->on_nonfinite, "skip"))
+        if (c->on_nonfinite != NONFINITE_SKIP)
             FAIL(e, TARE_E_NOT_FINITE,
                  "optimizer step %lld: the gradient's norm is not finite; lower train.lr, or set train.on_nonfinite = skip",
                  (long long)t->optimizer_steps);

@@ -12,7 +12,7 @@ double schedule_lr(const struct train_config *c, int64_t s, int64_t total)
     const double span = total > warmup ? (double)(total - warmup) : 1;
     const double x = (double)(s - warmup) / span < 1 ? (double)(s - warmup) / span : 1;
     double shape = 1;
-    if (!strcmp(c->schedule, "cosine")) shape = 0.5 * (1 + cos(3.14159265358979323846 * x));
-    if (!strcmp(c->schedule, "linear")) shape = 1 - x;
+    if (c->schedule == SCHEDULE_COSINE) shape = 0.5 * (1 + cos(3.14159265358979323846 * x));
+    if (c->schedule == SCHEDULE_LINEAR) shape = 1 - x;
     return c->lr * (c->lr_floor + (1 - c->lr_floor) * shape);
 }

@@ -119,11 +119,9 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     struct verify_options o = {
         .workers = k->workers,
         .timeout = k->timeout,
-        .processes = !strcmp(k->isolate, "process"),
+        .processes = k->isolate == ISOLATE_PROCESS,
         .max_crash_share = k->max_crash_share,
-        .overlong = !strcmp(k->overlong, "zero")     ? OVERLONG_ZERO
-                    : !strcmp(k->overlong, "linear") ? OVERLONG_LINEAR
-                                                     : OVERLONG_NONE,
+        .overlong = k->overlong,
         .overlong_buffer = k->overlong_buffer,
         .max_new_tokens = c->rollout.max_new_tokens,
         .overlong_penalty = k->overlong_penalty,

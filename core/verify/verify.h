@@ -23,15 +23,13 @@
 
 struct verify;
 
-enum verify_overlong { OVERLONG_NONE, OVERLONG_ZERO, OVERLONG_LINEAR };
-
 struct verify_options {
     int64_t workers;        /* 0: one for each core */
     double timeout;         /* seconds for one completion; 0: none */
     const char *worker;     /* the program that is started for worker processes; NULL: this one */
     bool processes;         /* plugins run in worker processes */
     double max_crash_share; /* of one call's verdicts; more is an error */
-    enum verify_overlong overlong;
+    enum overlong overlong;
     int64_t overlong_buffer, max_new_tokens;
     double overlong_penalty;
 };

@@ -70,7 +70,7 @@ static void defaults_are_for_a_first_run(void **state)
     assert_true(c.rollout.temperature == 1.0 && c.loss.clip == 0.2 && c.loss.kl_coef == 0 && c.loss.entropy_coef == 0);
     assert_true(c.train.lr == 1e-6 && c.train.beta1 == 0.9 && c.train.beta2 == 0.999 && c.train.eps == 1e-8);
     assert_true(c.train.weight_decay == 0 && c.train.max_grad_norm == 1 && c.train.lr_floor == 0 && c.train.prompt_sharing);
-    assert_string_equal(c.train.schedule, "cosine");
+    assert_int_equal(c.train.schedule, SCHEDULE_COSINE);
     assert_string_equal(c.run.dir, "runs/run");
     assert_string_equal(config_where(&c, "train", "lr"), "default");
     config_free(&c);

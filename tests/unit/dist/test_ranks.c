@@ -118,10 +118,11 @@ static int run_rank(int argc, char **argv)
     bool done = false;
     tare_status status = TARE_OK;
     if (argc < 3) return 2;
-    status = ranks_start(
-        &(struct ranks_options){
-            .ranks = ranks ? atoi(ranks) : 0, .where = "test", .timeout_s = patience ? atof(patience) : 60, .library = "auto"},
-        status, &done, &e);
+    status = ranks_start(&(struct ranks_options){.ranks = ranks ? atoi(ranks) : 0,
+                                                 .where = "test",
+                                                 .timeout_s = patience ? atof(patience) : 60,
+                                                 .library = COMMUNICATOR_AUTO},
+                         status, &done, &e);
     struct comm c = {0};
     if (!status && !done) status = comm_open(0, &c, &e);
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs && !status && !done; i++)

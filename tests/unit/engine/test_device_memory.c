@@ -25,17 +25,17 @@ struct outcome { /* of everything on one backend */
 static struct train_config train_of(void)
 {
     struct train_config c = plain_train(6, 120);
-    c.epochs = 2, c.lr = 1e-2, c.recompute = "layer";
+    c.epochs = 2, c.lr = 1e-2, c.recompute = RECOMPUTE_LAYER;
     return c;
 }
 
-static const struct loss_config LOSS = {.aggregation = "sequence",
+static const struct loss_config LOSS = {.aggregation = AGGREGATE_SEQUENCE,
                                         .clip = 0.2,
                                         .entropy_coef = 0.01,
                                         .kl_coef = 0.05,
-                                        .kl = "exact",
-                                        .old_logprobs = "recompute",
-                                        .rollout_is = "tis",
+                                        .kl = KL_EXACT,
+                                        .old_logprobs = OLD_RECOMPUTE,
+                                        .rollout_is = ROLLOUT_IS_TIS,
                                         .rollout_is_cap = 2};
 
 static const struct kernels *backend(const char *device)
@@ -48,7 +48,7 @@ static const struct kernels *backend(const char *device)
         skip();
     }
     if (fake) setenv("TARE_CUDA", fake, 1);
-    assert_ok(kernels_open(device, "auto", 0, &k, &e), &e);
+    assert_ok(kernels_open(!strcmp(device, "cuda"), NULL, 0, &k, &e), &e);
     assert_int_equal(k->device, !strcmp(device, "cuda"));
     return k;
 }

@@ -62,7 +62,7 @@ static void rig_new(struct rig *r, const char *dtype, int threads)
     const struct kernels *k;
     struct err e = {0};
     arena_init(&r->arena, "test");
-    r->loss = plain_loss("sequence");
+    r->loss = plain_loss(AGGREGATE_SEQUENCE);
     r->train = plain_train(8, 100);
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(pool_new(threads, &r->pool, &e), &e);

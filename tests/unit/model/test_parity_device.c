@@ -1,6 +1,6 @@
 /* The engine on a device against the engine on the CPU (which test_parity holds against the goldens): logprobs, entropies and every tensor's gradient of
  * small models of each architecture, in fp32 and bf16, prompts shared. The CUDA kernels as fibers on the host, and on a GPU where there is one. */
-#include "check.h"
+#include "engine.h"
 
 #include "model/grads.h"
 #include "model/pack.h"
@@ -27,8 +27,8 @@ static struct model *model_of(const struct kernels *k, const char *arch, const c
 {
     struct err e = {0};
     struct model *m;
-    const struct model_config c = {.init = arch,
-                                   .dtype = dtype,
+    const struct model_config c = {.init = arch_named(arch),
+                                   .dtype = precision_named(dtype),
                                    .hidden_size = 64,
                                    .layers = 2,
                                    .heads = 4,

@@ -296,7 +296,7 @@ static void progress_says_it_in_one_line(void **state)
         assert_true(strlen(text) < (size_t)n);
     }
     struct progress *p;
-    assert_ok(progress_new("bar", "step", 0, 10, &p, &e), &e);
+    assert_ok(progress_new(PROGRESS_BAR, "step", 0, 10, &p, &e), &e);
     progress_step(p, 1, &v);
     progress_free(p);
 }

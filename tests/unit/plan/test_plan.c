@@ -163,7 +163,7 @@ static void run_engine(const struct config *c, const char *arch, int64_t n, int6
     const struct kernels *k;
     const int32_t eos = 2;
     struct model_config shape = c->model;
-    shape.init = arch;
+    shape.init = arch_named(arch);
     arena_init(&a, "test");
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(model_new(&shape, 97, &eos, 1, 5, k, NULL, &out->m, &e), &e);
@@ -196,7 +196,7 @@ static void against_the_engine(void **state)
         LOAD(&c, "run.dir=x", "model.path=x", "rollout.prompts=12", "rollout.group_size=1", "rollout.max_prompt_tokens=20",
              "rollout.max_new_tokens=13", "train.minibatch=12", "model.hidden_size=40", "model.layers=3", "model.heads=4",
              "model.kv_heads=2", "model.head_dim=12", "model.intermediate_size=56", "model.context=128");
-        c.train.recompute = i % 2 ? "layer" : "none";
+        c.train.recompute = i % 2 ? RECOMPUTE_LAYER : RECOMPUTE_NONE;
         run_engine(&c, ARCHS[i / 2], 12, 20, 13, &x);
         const struct plan p = make(&c, &x.m->shape, 1, (struct plan_machine){0});
         assert_int_equal(p.micro_rows, 12 * 32);
@@ -279,14 +279,14 @@ static void on_ranks(void **state)
         LOAD(&c, "run.dir=x", "model.path=x", "model.hidden_size=48", "model.layers=3", "model.heads=4", "model.kv_heads=2",
              "model.intermediate_size=112", "model.context=2048");
         struct model_config shape = c.model;
-        shape.init = MODELS[i].arch;
+        shape.init = arch_named(MODELS[i].arch);
         shape.tie_embeddings = MODELS[i].tied;
         assert_ok(kernels_cpu(NULL, &k, &e), &e);
         assert_ok(model_new(&shape, 301, &eos, 1, 5, k, NULL, &m, &e), &e);
         assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
         model_free(m);
         for (int ranks = 1; ranks <= 8; ranks *= 2)
-            for (int shard = SHARD_NONE; shard <= SHARD_ZERO3; shard++) {
+            for (int shard = SHARD_ZERO3; shard <= SHARD_NONE; shard++) {
                 struct held h = {&c, folder, (enum shard)shard, false};
                 assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
                 h.overlaps = true;

@@ -40,7 +40,7 @@ static inline void rig_new(struct rig *r, const char *arch, const char *dtype, i
 
 static inline void rig_load(struct rig *r, const char *folder, const char *dtype, int threads)
 {
-    const struct model_config c = {.path = folder, .dtype = dtype};
+    const struct model_config c = {.path = folder, .dtype = precision_named(dtype)};
     struct err e = {0};
     *r = (struct rig){0};
     arena_init(&r->arena, "rig");

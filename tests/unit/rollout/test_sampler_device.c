@@ -11,9 +11,9 @@ const struct kernels *kernels_shim(void);
 
 static void device_rig(struct rig *r, const struct kernels *k, const char *dtype, int64_t width)
 {
-    const struct model_config c = {.dtype = dtype,
-                                   .save_dtype = "auto",
-                                   .init = "qwen2",
+    const struct model_config c = {.dtype = precision_named(dtype),
+                                   .save_dtype = SAVE_AUTO,
+                                   .init = INIT_QWEN2,
                                    .hidden_size = 64,
                                    .layers = 2,
                                    .heads = 4,

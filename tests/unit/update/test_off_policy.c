@@ -35,7 +35,7 @@ static struct trainer *trainer_of(struct model *m)
     static struct train_config train; /* the trainer reads them as long as it lives */
     static struct loss_config loss;
     train = plain_train(N, 1000);
-    loss = plain_loss("sequence");
+    loss = plain_loss(AGGREGATE_SEQUENCE);
     train.lr = train.max_grad_norm = 0;
     loss.shaping = 0.1;
     assert_ok(trainer_new(m, NULL, &train, &loss, 1, 1, 10, &t, &e), &e);

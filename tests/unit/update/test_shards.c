@@ -15,14 +15,14 @@
 enum { M = 11, G = 4, STEPS = 3, LONGEST = 14 };
 
 static struct train_config train; /* set by main */
-static const struct loss_config LOSS = {.aggregation = "sequence",
+static const struct loss_config LOSS = {.aggregation = AGGREGATE_SEQUENCE,
                                         .clip = 0.2,
                                         .entropy_coef = 0.01,
-                                        .kl = "k3",
-                                        .old_logprobs = "recompute",
-                                        .rollout_is = "tis",
+                                        .kl = KL_K3,
+                                        .old_logprobs = OLD_RECOMPUTE,
+                                        .rollout_is = ROLLOUT_IS_TIS,
                                         .rollout_is_cap = 2};
-static const struct model_config MODEL = {.dtype = "f32", .save_dtype = "auto"};
+static const struct model_config MODEL = {.dtype = PRECISION_F32, .save_dtype = SAVE_AUTO};
 
 static struct batch batch;
 
@@ -240,10 +240,10 @@ static void same_bits_on_every_number_of_ranks(void **state)
             }
         for (int ranks = 1; ranks <= 4; ranks += ranks == 2 ? 2 : 1) run_late(ranks, SHARD_ZERO3, &one.result[0]);
         run_late(3, SHARD_ZERO1, &one.result[0]);
-        train.recompute = "layer";
+        train.recompute = RECOMPUTE_LAYER;
         const struct job again = run_ranks(2, SHARD_ZERO3, 8);
         same_result(&one.result[0], &again.result[0]);
-        train.recompute = "none";
+        train.recompute = RECOMPUTE_NONE;
         const struct job other = run_ranks(2, SHARD_ZERO3, 2); /* another number of shards: another order of sums */
         assert_true(other.result[0].weights != one.result[0].weights);
         assert_true(fabs(other.result[0].report[2].loss - one.result[0].report[2].loss) < 1e-4);

@@ -100,23 +100,27 @@ static void golden_close(struct golden *g)
     arena_free(&g->arena);
 }
 
-static const struct loss_config LOSS_A = {
-    .aggregation = "sequence", .clip = 0.2, .entropy_coef = 0.01, .kl = "k3", .old_logprobs = "sampler", .rollout_is = "none"};
-static const struct loss_config LOSS_B = {.aggregation = "token",
+static const struct loss_config LOSS_A = {.aggregation = AGGREGATE_SEQUENCE,
+                                          .clip = 0.2,
+                                          .entropy_coef = 0.01,
+                                          .kl = KL_K3,
+                                          .old_logprobs = OLD_SAMPLER,
+                                          .rollout_is = ROLLOUT_IS_NONE};
+static const struct loss_config LOSS_B = {.aggregation = AGGREGATE_TOKEN,
                                           .clip = 0.2,
                                           .clip_high = 0.28,
                                           .kl_coef = 0.04,
-                                          .kl = "k3",
-                                          .old_logprobs = "sampler",
-                                          .rollout_is = "none"};
-static const struct loss_config LOSS_C = {.aggregation = "sequence",
+                                          .kl = KL_K3,
+                                          .old_logprobs = OLD_SAMPLER,
+                                          .rollout_is = ROLLOUT_IS_NONE};
+static const struct loss_config LOSS_C = {.aggregation = AGGREGATE_SEQUENCE,
                                           .clip = 0.2,
                                           .entropy_coef = 0.01,
                                           .kl_coef = 0.05,
-                                          .kl = "exact",
-                                          .old_logprobs = "sampler",
-                                          .rollout_is = "none"};
-static const struct model_config MODEL = {.dtype = "f32", .save_dtype = "auto"};
+                                          .kl = KL_EXACT,
+                                          .old_logprobs = OLD_SAMPLER,
+                                          .rollout_is = ROLLOUT_IS_NONE};
+static const struct model_config MODEL = {.dtype = PRECISION_F32, .save_dtype = SAVE_AUTO};
 
 /* One update of a fresh copy of the model; weights afterwards in *weights when wanted. */
 static struct update_report one_update(const char *folder, const struct golden *g, const struct loss_config *loss,
@@ -130,11 +134,11 @@ static struct update_report one_update(const char *folder, const struct golden *
     struct trainer *t;
     struct update_report r = {0};
     char path[3 * FS_PATH];
-    assert_ok(kernels_open(getenv("TARE_TEST_DEVICE") ? getenv("TARE_TEST_DEVICE") : "cpu", "auto", 0, &k, &e), &e);
+    assert_ok(kernels_open(getenv("TARE_TEST_DEVICE") != NULL, NULL, 0, &k, &e), &e);
     assert_ok(pool_new(2, &pool, &e), &e);
     assert_ok(model_load(folder, &MODEL, k, pool, &m, &e), &e);
     snprintf(path, sizeof path, "%s/ref", folder);
-    if (!strcmp(loss->kl, "exact")) assert_ok(model_load(path, &MODEL, k, pool, &ref, &e), &e);
+    if (loss->kl == KL_EXACT) assert_ok(model_load(path, &MODEL, k, pool, &ref, &e), &e);
     assert_ok(trainer_new(m, ref, train, loss, 1, 1, 100, &t, &e), &e);
     struct batch b = g->b;
     if (!(loss->kl_coef > 0) || ref) b.ref_logprob = NULL;
@@ -234,7 +238,7 @@ static void check_folder(const char *folder, const struct golden *g)
     r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "gradient norm in small micro-batches", r.grad_norm / base.grad_norm, 1, 1e-5);
     other = train;
-    other.recompute = "layer";
+    other.recompute = RECOMPUTE_LAYER;
     r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "gradient norm with recomputed layers", r.grad_norm, base.grad_norm, 0);
     check_adamw(folder, g);
@@ -266,14 +270,14 @@ static void update__matches_the_goldens(void **state)
 static void schedule__warms_up_and_decays(void **state)
 {
     (void)state;
-    struct train_config c = {.lr = 2, .lr_floor = 0.1, .warmup_steps = 4, .schedule = "cosine"};
+    struct train_config c = {.lr = 2, .lr_floor = 0.1, .warmup_steps = 4, .schedule = SCHEDULE_COSINE};
     assert_true(fabs(schedule_lr(&c, 0, 104) - (0.5)) < 1e-12);
     assert_true(fabs(schedule_lr(&c, 3, 104) - (2)) < 1e-12);
     assert_true(fabs(schedule_lr(&c, 4, 104) - (2)) < 1e-12);
     assert_true(fabs(schedule_lr(&c, 54, 104) - (2 * (0.1 + 0.9 * 0.5))) < 1e-12);
     assert_true(fabs(schedule_lr(&c, 104, 104) - (0.2)) < 1e-12);
     assert_true(fabs(schedule_lr(&c, 1000, 104) - (0.2)) < 1e-12);
-    c.schedule = "linear";
+    c.schedule = SCHEDULE_LINEAR;
     assert_true(fabs(schedule_lr(&c, 29, 104) - (2 * (0.1 + 0.9 * 0.75))) < 1e-12);
     c.warmup_steps = 0;
     c.warmup_ratio = 0.1;

@@ -132,7 +132,7 @@ static void test_overlong(void **state)
     struct config c;
     fill(&f, (const char *const[]){"verifier.plugins=number", "verifier.isolate=thread"}, 2);
     c = f.config; /* as a caller that did not go through the checks of the file could have it */
-    c.verifier.overlong = "linear";
+    c.verifier.overlong = OVERLONG_LINEAR;
     assert_int_equal(verify_open(&c, NULL, NULL, &v, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "overlong_buffer"));
     drop(&f);

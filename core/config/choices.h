@@ -1,0 +1,55 @@
+/* The choices of every key that has some, once: the enum that struct config holds, the texts that a file may have, and the documentation of the key
+ * are made from these lists. X(constant, text), in the order in which they are told to a reader.
+ *
+ * A text is compared where a configuration is read and nowhere else; config_chosen (config.h) gives it back for a message. */
+#ifndef TARE_CORE_CONFIG_CHOICES_H
+#define TARE_CORE_CONFIG_CHOICES_H
+
+#define CHOICES_DEVICE(X) X(RUN_CPU, "cpu") X(RUN_CUDA, "cuda")
+#define CHOICES_KERNELS(X)                                                                                                         \
+    X(KERNELS_AUTO, "auto")                                                                                                        \
+    X(KERNELS_REF, "ref") X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16")
+#define CHOICES_DETERMINISTIC(X)                                                                                                   \
+    X(DETERMINISTIC_TRUE, "true") X(DETERMINISTIC_FALSE, "false") X(DETERMINISTIC_BATCH_INVARIANT, "batch_invariant")
+#define CHOICES_PRECISION(X) X(PRECISION_F32, "f32") X(PRECISION_BF16, "bf16")
+#define CHOICES_SAVE(X) X(SAVE_AUTO, "auto") X(SAVE_F32, "f32") X(SAVE_BF16, "bf16")
+#define CHOICES_INIT(X) X(INIT_NONE, "") X(INIT_QWEN2, "qwen2") X(INIT_LLAMA, "llama") X(INIT_QWEN3, "qwen3")
+#define CHOICES_PROMPT(X) X(PROMPT_CHAT, "chat") X(PROMPT_PLAIN, "plain")
+#define CHOICES_OVERLONG(X) X(OVERLONG_NONE, "none") X(OVERLONG_ZERO, "zero") X(OVERLONG_LINEAR, "linear")
+#define CHOICES_ISOLATE(X) X(ISOLATE_THREAD, "thread") X(ISOLATE_PROCESS, "process")
+#define CHOICES_AGGREGATION(X) X(AGGREGATE_SEQUENCE, "sequence") X(AGGREGATE_TOKEN, "token") X(AGGREGATE_CONSTANT, "constant")
+#define CHOICES_KL(X) X(KL_EXACT, "exact") X(KL_K1, "k1") X(KL_K2, "k2") X(KL_K3, "k3")
+#define CHOICES_OLD_LOGPROBS(X) X(OLD_SAMPLER, "sampler") X(OLD_RECOMPUTE, "recompute")
+#define CHOICES_ROLLOUT_IS(X) X(ROLLOUT_IS_NONE, "none") X(ROLLOUT_IS_TIS, "tis")
+#define CHOICES_SCHEDULE(X) X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_CONSTANT, "constant") X(SCHEDULE_LINEAR, "linear")
+#define CHOICES_RECOMPUTE(X) X(RECOMPUTE_NONE, "none") X(RECOMPUTE_LAYER, "layer")
+#define CHOICES_NONFINITE(X) X(NONFINITE_STOP, "stop") X(NONFINITE_SKIP, "skip")
+#define CHOICES_COMMUNICATOR(X) X(COMMUNICATOR_AUTO, "auto") X(COMMUNICATOR_MPI, "mpi") X(COMMUNICATOR_NCCL, "nccl")
+#define CHOICES_SHARD(X) X(SHARD_ZERO3, "zero3") X(SHARD_ZERO1, "zero1") X(SHARD_NONE, "none")
+#define CHOICES_LEVEL(X) X(LEVEL_DEBUG, "debug") X(LEVEL_INFO, "info") X(LEVEL_WARN, "warn") X(LEVEL_ERROR, "error")
+#define CHOICES_PROGRESS(X) X(PROGRESS_AUTO, "auto") X(PROGRESS_BAR, "bar") X(PROGRESS_LINES, "lines") X(PROGRESS_NONE, "none")
+
+#define CHOICE_CONSTANT(ID, TEXT) ID,
+enum device_choice { CHOICES_DEVICE(CHOICE_CONSTANT) };
+enum kernels_choice { CHOICES_KERNELS(CHOICE_CONSTANT) };
+enum deterministic { CHOICES_DETERMINISTIC(CHOICE_CONSTANT) };
+enum precision { CHOICES_PRECISION(CHOICE_CONSTANT) };
+enum save_dtype { CHOICES_SAVE(CHOICE_CONSTANT) };
+enum model_init { CHOICES_INIT(CHOICE_CONSTANT) };
+enum prompt_form { CHOICES_PROMPT(CHOICE_CONSTANT) };
+enum overlong { CHOICES_OVERLONG(CHOICE_CONSTANT) };
+enum isolate { CHOICES_ISOLATE(CHOICE_CONSTANT) };
+enum aggregation { CHOICES_AGGREGATION(CHOICE_CONSTANT) };
+enum kl_form { CHOICES_KL(CHOICE_CONSTANT) };
+enum old_logprobs { CHOICES_OLD_LOGPROBS(CHOICE_CONSTANT) };
+enum rollout_is { CHOICES_ROLLOUT_IS(CHOICE_CONSTANT) };
+enum schedule { CHOICES_SCHEDULE(CHOICE_CONSTANT) };
+enum recompute { CHOICES_RECOMPUTE(CHOICE_CONSTANT) };
+enum on_nonfinite { CHOICES_NONFINITE(CHOICE_CONSTANT) };
+enum communicator { CHOICES_COMMUNICATOR(CHOICE_CONSTANT) };
+enum shard { CHOICES_SHARD(CHOICE_CONSTANT) };
+enum level { CHOICES_LEVEL(CHOICE_CONSTANT) };
+enum progress_form { CHOICES_PROGRESS(CHOICE_CONSTANT) };
+#undef CHOICE_CONSTANT
+
+#endif
