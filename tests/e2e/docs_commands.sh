@@ -1,7 +1,6 @@
 # Every command of the documents, as written or in the smaller form that a comment in the document's source states (docs/dev/testing.md), in one
 # copy of the tree; and every relative link. (e2e/writing_plugins runs those of docs/writing-plugins.md.)
-# Not part of ctest yet: it has not passed as a whole.   TARE=build/tare SOURCE=$PWD bash tests/docs_commands.sh (both absolute)
-source "$(dirname "$0")/e2e/common.inc"
+source "$(dirname "$0")/common.inc"
 for tool in make cmake cc c++ python3 git; do command -v $tool > /dev/null || skip "$tool is missing"; done
 unset TARE_PLUGIN_PATH SHARED
 export BUILD_DIR; BUILD_DIR=$(dirname "$TARE")
