@@ -1,11 +1,13 @@
 # Thin: everything is CMake. Two targets do all a newcomer needs; both install what is missing when they may.
 #   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints before and after (about 3 minutes)
-#   make test         builds and passes the tests
+#   make test         builds and passes the tests; its last lines say how many cases ran, failed and were skipped, and why
 #   make install      what make built, into PREFIX (/usr/local), under DESTDIR; make uninstall removes it. LIBDIR=lib64 belongs to make
 #   make deb          a Debian package in $(BUILD)-deb
 # make alone builds everything, the CUDA backend (make cuda) too where nvcc is; the two above do not wait for it.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
+# tests at a time: each uses several threads
+TEST_JOBS ?= $(shell n=$$(nproc); [ $$n -gt 4 ] && echo 4 || echo $$n)
 ARGS  ?=
 
 PREFIX ?= /usr/local
@@ -37,7 +39,8 @@ test:
 	@sh tools/needs.sh test
 	cmake -S . -B $(BUILD) -DBUILD_TESTING=ON -DTARE_WERROR=ON -DTARE_COMPLETE=ON
 	cmake --build $(BUILD) -j $(JOBS)
-	cd $(BUILD) && ctest --output-on-failure
+	cd $(BUILD) && { ctest -j $(TEST_JOBS) --output-on-failure --output-junit results.xml; status=$$?; \
+	    bash $(CURDIR)/tests/summary.sh results.xml || exit 1; exit $$status; }
 
 # PEERS: a Python with torch, transformers, trl (bench/peers/run.py says what for); MODEL: a SmolLM2 folder; TINY: a tiny model's folder
 bench: build

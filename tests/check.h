@@ -1,30 +1,75 @@
-/* What every test program shares: cmocka's includes in their order, and the reference folder beside the checkout. */
+/* What every test program shares: cmocka's includes in their order, its cases one by one for ctest, skipping with a reason, reference data.
+ *
+ * ctest runs a program once for each of its cases (tests/cases.cmake): TARE_TEST_CASE names the case, and the exit status is 77 when it skipped.
+ * Without it the program runs all of them. */
 #ifndef TARE_TESTS_CHECK_H
 #define TARE_TESTS_CHECK_H
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/err.h"
 
-/* Path of a file of the shared reference data, in a static buffer; skips the running test with its reason when it is not there. */
+static int check_skipped;
+
+/* Skips the running case; every skip has a reason, which the end of `make test` prints. */
+#undef skip
+#define SKIP(...)                                                                                                                  \
+    do {                                                                                                                           \
+        printf("SKIP: " __VA_ARGS__);                                                                                              \
+        putchar('\n');                                                                                                             \
+        check_skipped = 1;                                                                                                         \
+        _skip(__FILE__, __LINE__);                                                                                                 \
+    } while (0)
+
+/* All cases of a program, or what ctest asks for: their names (TARE_TEST_LIST), one of them (TARE_TEST_CASE). The exit status. */
+static inline int check_run(const char *group, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
+                            CMFixtureFunction teardown)
+{
+    const char *one = getenv("TARE_TEST_CASE");
+    if (getenv("TARE_TEST_LIST")) {
+        for (size_t i = 0; i < n; i++) printf("CASE %s\n", tests[i].name);
+        return 0;
+    }
+    size_t fits = 0;
+    for (size_t i = 0; i < n; i++) fits += !one || !strcmp(one, tests[i].name);
+    if (!fits) {
+        printf("no case '%s'\n", one);
+        return 1;
+    }
+    if (one) cmocka_set_test_filter(one);
+    const int failed = _cmocka_run_group_tests(group, tests, n, setup, teardown);
+    return failed ? failed : one && check_skipped ? 77 : 0;
+}
+#undef cmocka_run_group_tests
+#define cmocka_run_group_tests(TESTS, SETUP, TEARDOWN) check_run(#TESTS, TESTS, sizeof(TESTS) / sizeof *(TESTS), SETUP, TEARDOWN)
+
+/* Path of a file of the reference data, in a static buffer: where ../shared is that of SHARED, else the small part of it in tests/data. Skips the
+ * running case where neither has it. */
 static inline const char *shared_or_skip(const char *file)
 {
     static char path[4096];
-    const char *root = getenv("SHARED");
+    const char *root = getenv("SHARED"), *source = getenv("SOURCE");
     snprintf(path, sizeof path, "%s/%s", root ? root : "../shared", file);
-    if (access(path, R_OK)) {
-        printf("SKIP: %s is not there (reference data beside the checkout)\n", path);
-        skip();
-    }
+    if (!getenv("TARE_NO_SHARED") && !access(path, R_OK)) return path; /* TARE_NO_SHARED: as in a clone that has none */
+    snprintf(path, sizeof path, "%s/tests/data/%s", source ? source : ".", file);
+    if (access(path, R_OK)) SKIP("reference data: %s is neither in ../shared nor in tests/data", file);
     return path;
+}
+
+/* Whether a path of shared_or_skip is in the whole reference data, not in the part of it that the tree has: a few rows, and less of the goldens. */
+static inline bool shared_is_whole(const char *path)
+{
+    return !strstr(path, "/tests/data/");
 }
 
 #define assert_ok(X, E)                                                                                                            \

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # The program's outer shape: verbs, options, exit statuses, and the verbs that need no model.
 set -u
 fails=0

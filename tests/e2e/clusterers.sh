@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # The clusterer filters: train a codebook, assign, inspect, and what is refused.
 set -u
 work=$(mktemp -d)

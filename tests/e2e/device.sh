@@ -32,7 +32,7 @@ if [ -e "$(dirname "$TARE")/libtare_cuda.so" ] && [ ! -e /dev/nvidiactl ]; then 
 fi
 
 # ---- the device that is none
-[ -e "${TARE_FAKE:-}" ] || { echo "SKIP the fake device: not built"; done_; exit; }
+[ -e "${TARE_FAKE:-}" ] || { skip_part "the fake device is not built"; done_; exit; }
 export TARE_CUDA=$TARE_FAKE
 run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=6 checkpoint.every=2 "$@" > /dev/null 2> log.txt; }
 same_run() { # DIR DIR: last checkpoint's weights and state of training, rollouts
@@ -41,7 +41,7 @@ same_run() { # DIR DIR: last checkpoint's weights and state of training, rollout
     for file in $(cd "$1/checkpoints/$last" && ls | grep -E 'safetensors$|state$'); do
         cmp -s "$1/checkpoints/$last/$file" "$2/checkpoints/$last/$file" && ok || bad "$2: $last/$file differs"
     done
-    for step in $(ls "$1/rollouts"); do cmp -s "$1/rollouts/$step" "$2/rollouts/$step" && ok || bad "$2: rollouts of $step differ"; done
+    for step in "$1"/rollouts/*; do cmp -s "$step" "$2/rollouts/${step##*/}" && ok || bad "$2: rollouts of ${step##*/} differ"; done
 }
 more="loss.kl_coef=0.05 loss.kl=exact loss.entropy_coef=0.01 rollout.top_k=20 rollout.top_p=0.95 rollout.min_p=0.01 loss.old_logprobs=recompute"
 run run.dir=cpu $more || { bad "the run on the CPU failed"; cat log.txt; }
@@ -109,7 +109,7 @@ if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep -q '^ok *
     cmp -s one/checkpoints/step-000006/model.safetensors two/checkpoints/step-000006/model.safetensors && ok || bad "two ranks have other weights than one"
     [ "$(grep -c 'taken 1 beyond 0' report.txt)" = 2 ] && ok || { bad "not a region a rank"; cat report.txt; }
 else
-    echo "SKIP two ranks: no MPI"
+    skip_part "two ranks: no MPI"
 fi
 
 # ---- a lost device: the run ends with an error of one line, its last checkpoint is whole, and the run goes on from there

@@ -49,7 +49,7 @@ cat > mc.jsonl <<'ROWS'
 {"id":"m3","question":"2+2=","choices":["2","3","4","5"],"answer":"C"}
 ROWS
 eval_ eval.out=mc data.eval=mc.jsonl verifier.plugins=choice > mc.md || { bad "multiple choice failed"; tail -3 log.txt; }
-if command -v python3 > /dev/null; then
+if has_python; then
     python3 - <<'PY' && ok || bad "the answer's letter does not follow the options"
 import json
 right = {"m1": "A", "m2": "B", "m3": "C"}

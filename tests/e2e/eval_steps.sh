@@ -22,7 +22,7 @@ for run in grpo bv_blend; do
     done
 done
 [ "$(wc -l < $OUT/estimate/samples.jsonl)" = $((8 * $(wc -l < $OUT/estimate/questions.jsonl))) ] && ok || bad "not 8 samples a question behind the estimate"
-if command -v python3 > /dev/null; then
+if has_python; then
     python3 - << 'PY' && ok || bad "difficulty.json does not hold what the evaluations gave"
 import json, math
 o = json.load(open('runs/grpo/eval/heldout/difficulty.json'))

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Plugins built against every released header still load and work, no released member has moved or changed its type, and a member that does is
 # noticed. A plugin of ABI 1.1 is refused by a host of 1.0 that does not know what it needs.
 source "$(dirname "$0")/common.inc"

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # make install and uninstall (prefix, DESTDIR), the Debian package, and one version everywhere; the installed program from another folder.
 source "$(dirname "$0")/common.inc"
 build=$(dirname "$TARE")

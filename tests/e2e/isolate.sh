@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # verifier.isolate = process: a verifier that aborts, hangs, segfaults, exits or prints costs one verdict; too many crashes stop the run.
 source "$(dirname "$0")/common.inc"
 bad_one=${FIXTURES:?}/verdicts.so

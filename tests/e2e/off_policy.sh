@@ -10,7 +10,7 @@ tiny_config
 run() { "$TARE" train tiny.ini data.train=train.jsonl train.steps=2 log.progress=none rollout.off_policy=true "$@" > /dev/null 2>> log.txt; }
 run || { bad "the run failed"; tail -3 log.txt; }
 grep -q '4 of 8 rows bring a trace' log.txt && ok || bad "the number of traces is not said"
-if command -v python3 > /dev/null; then
+if has_python; then
     python3 - <<'PY' && ok || bad "the traces are not where they belong"
 import json
 rows = [json.loads(l) for s in (1, 2) for l in open(f"run/rollouts/step-{s:06d}.jsonl")]

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # tare plan: verdicts for the paper's recipe, exit statuses, nothing allocated, refusals; and what it says against what runs record.
 . "$SOURCE/tests/e2e/common.inc"
 CONFIG=$SOURCE/configs/qwen2.5-math-7b-bv-blend.ini
@@ -85,7 +86,7 @@ for ranks in 1 2; do
     elif [ $ranks = 1 ]; then
         bad "training: $(head -1 train.txt)"
     else
-        echo "SKIP: $ranks ranks cannot be started here: $(head -1 train.txt)"
+        skip_part "$ranks ranks cannot be started here: $(head -1 train.txt)"
     fi
 done
 done_

@@ -1,7 +1,8 @@
+#!/usr/bin/env bash
 # tare plugin new --lang cpp | rust, against an installed SDK with no source tree in sight: built and checked; an exception and a panic are errors.
 set -eu
 build=${BUILD:-$(dirname "$TARE")}
-PATH=$PATH:$HOME/.cargo/bin
+PATH=$PATH:${HOME:-}/.cargo/bin
 command -v make > /dev/null && command -v cmake > /dev/null || { echo "SKIP: make or cmake is missing"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -9,9 +10,9 @@ cmake --install "$build" --prefix "$work/prefix" > "$work/install.log" || { cat 
 unset TARE_PLUGIN_PATH
 PATH=$work/prefix/bin:$PATH
 cd "$work"
-languages=
-if command -v c++ > /dev/null; then languages="$languages cpp"; else echo "SKIP cpp: no c++ here"; fi
-if command -v rustc > /dev/null && rustc --version > /dev/null 2>&1; then languages="$languages rust"; else echo "SKIP rust: no rustc here"; fi
+languages='' skipped=''
+if command -v c++ > /dev/null; then languages="$languages cpp"; else skipped="c++ is not installed"; fi
+if command -v rustc > /dev/null && rustc --version > /dev/null 2>&1; then languages="$languages rust"; else skipped="${skipped:+$skipped; }rustc is not installed"; fi
 [ -n "$languages" ] || { echo "SKIP: neither c++ nor rustc is here"; exit 77; }
 for lang in $languages; do
     for kind in estimator verifier encoder codebook; do
@@ -38,3 +39,4 @@ esac
 if tare plugin new verifier other --lang fortran 2> log; then echo "a language that is not there was taken"; exit 1; fi
 grep -q 'there are c, cpp and rust' log && [ ! -e other ]
 echo "languages:$languages; four kinds each"
+[ -z "$skipped" ] || { echo "SKIP: $skipped"; exit 77; }

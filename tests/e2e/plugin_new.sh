@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # From nothing to a checked plugin, against an installed SDK with no source tree in sight: every kind, with make and with CMake.
 set -eu
 build=${BUILD:-$(dirname "$TARE")}

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # docs/plugins.md is what `tare plugin list --md` prints. To write it anew: build/tare plugin list --md > docs/plugins.md
 source "$(dirname "$0")/common.inc"
 for kind in estimators verifiers clusterers; do

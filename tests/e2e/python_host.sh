@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # The Python host (sdk/python): the engine's advantages bit for bit, state, parameters, verifiers. No packages are needed.
 source "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "no python3"

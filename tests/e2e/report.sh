@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # tare report and tare watch on a real run and on a sweep.
 . "$SOURCE/tests/e2e/common.inc"
 tiny_config

@@ -29,14 +29,14 @@ for line in open(sys.argv[1]):
     print(json.dumps({k: v for k, v in row.items() if not k.startswith("time/") and k != "tokens_per_second" and not k.startswith("memory/")}))
 PY
 }
-if command -v python3 > /dev/null; then
+if has_python; then
     strip whole/metrics.jsonl > a
     strip broken/metrics.jsonl > b
     cmp -s a b && ok || { bad "metrics.jsonl differs"; diff a b | head -5; }
     [ "$(wc -l < a)" = 40 ] && ok || bad "$(wc -l < a) lines of metrics for 40 steps"
 fi
 # The other two sinks hold what metrics.jsonl holds: every (step, name) once. A TensorBoard record is length, crc, an Event (step: field 2, summary: field 5), crc.
-if command -v python3 > /dev/null; then
+if has_python; then
     if python3 - <<'PY'
 import collections, glob, json, sqlite3, struct, sys
 jsonl = collections.Counter()
@@ -79,6 +79,6 @@ assert set(tb) == set(jsonl) and max(tb.values()) == 1, ("tensorboard", len(tb),
 PY
     then ok; else bad "a step is missing or twice in SQLite or TensorBoard"; fi
 fi
-for step in $(ls whole/rollouts); do cmp -s "whole/rollouts/$step" "broken/rollouts/$step" || bad "rollouts of $step differ"; done
+for file in whole/rollouts/*; do cmp -s "$file" "broken/${file#whole/}" || bad "${file#whole/} differs"; done
 ok
 done_

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # The structs and constants of sdk/rust/tare.rs against the golden layout of the C headers: every size, offset and number.
 source "$(dirname "$0")/common.inc"
 command -v rustc > /dev/null || skip "no rustc"

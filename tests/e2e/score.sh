@@ -2,7 +2,7 @@
 # tare score: the numbers do not depend on how many lines are computed together, nor on threads; bad lines are named.
 set -u
 MODEL=$SHARED/models/tiny/qwen3
-[ -d "$MODEL" ] || { echo "SKIP: $MODEL is not there (reference data beside the checkout)"; exit 77; }
+[ -d "$MODEL" ] && [ -z "${TARE_NO_SHARED:-}" ] || MODEL=$SOURCE/tests/data/models/tiny/qwen3
 DIR=$(mktemp -d) && trap 'rm -rf "$DIR"' EXIT
 fail() { echo "FAIL: $*"; exit 1; }
 

@@ -1,7 +1,8 @@
+#!/usr/bin/env bash
 # The SDK's examples in C, C++ and Rust, built against an installed SDK only, checked, and each trained with for three steps.
 source "$(dirname "$0")/common.inc"
 build=${BUILD:-$(dirname "$TARE")}
-PATH=$PATH:$HOME/.cargo/bin
+PATH=$PATH:${HOME:-}/.cargo/bin
 for tool in make cmake cc pkg-config; do command -v $tool > /dev/null || skip "$tool is missing"; done
 cmake --install "$build" --prefix "$WORK/prefix" > install.log || { cat install.log; exit 1; }
 unset TARE_PLUGIN_PATH
@@ -15,7 +16,7 @@ train() { # NAME CONFIGURATION...: three steps of the tiny run
         [ "$(grep -c '"reward/mean"' "run_$name/metrics.jsonl")" = 3 ]; then ok; else bad "$name: $(tail -n 5 "log_$name")"; fi
 }
 built() { # FOLDER COMPILER
-    command -v "$2" > /dev/null && "$2" --version > /dev/null 2>&1 || { echo "SKIP $1: no $2"; return 1; }
+    command -v "$2" > /dev/null && "$2" --version > /dev/null 2>&1 || { skip_part "$1: no $2"; return 1; }
     if make -s -C "examples/$1" check > "check_$1" 2>&1 && grep -q ' 0 failed' "check_$1"; then ok; else bad "$1: $(cat "check_$1")"; return 1; fi
 }
 if built median cc; then

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Every SDK header alone, as C11, C17 and C++17, with every compiler that is there, without a warning.
 set -eu
 root=${SOURCE:-$(dirname "$0")/../..}

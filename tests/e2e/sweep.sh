@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # tare sweep: a killed sweep repeats no finished run and gives the same table; failed cells are reported, and retried on request.
 . "$SOURCE/tests/e2e/common.inc"
 tiny_config

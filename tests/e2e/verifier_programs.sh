@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # The verifiers command and python: a user's program or function judges, is late, dies, prints, and is wrong about its own answers.
 source "$(dirname "$0")/common.inc"
 expect() { # NAME PATTERN < OUTPUT

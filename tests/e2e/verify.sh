@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # tare verify: lines in, lines out in the same order; explanations; bad input; the same verdicts over threads and worker processes.
 set -u
 [ -x "$TARE" ] || { echo "SKIP: tare is not built"; exit 77; }

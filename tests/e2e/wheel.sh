@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # pip install . in a fresh environment: the program as a console script, its plugins, and the Python host; training from another folder.
 # Nothing is left in the source tree. The wheel is made from the build that is tested (TARE_PREBUILT), so nothing is compiled again.
 source "$(dirname "$0")/common.inc"

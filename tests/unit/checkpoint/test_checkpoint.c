@@ -277,8 +277,7 @@ static void full_disk(void **state)
     const char *run = run_dir("f");
     assert_ok(fs_mkdirs(run, &e), &e);
     if (mount("none", run, "tmpfs", 0, "size=64k")) {
-        printf("SKIP: a small file system cannot be mounted here (needs root)\n");
-        skip();
+        SKIP("a small file system cannot be mounted here (needs root)");
     }
     tare_status status = TARE_OK;
     int64_t s = 0;

@@ -346,7 +346,7 @@ static void documentation_is_current(void **state)
 {
     (void)state;
     const char *source = getenv("SOURCE");
-    if (!source) skip();
+    assert_non_null(source);
     char path[4096];
     snprintf(path, sizeof path, "%s/docs/configuration.md", source);
     struct str file = {0}, now = {0};

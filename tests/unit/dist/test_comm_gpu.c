@@ -147,8 +147,7 @@ static void nccl_with_one_rank(void **state)
     struct kernel_fault fault = {0};
     const struct kctx x = {.fault = &fault};
     if (comm_nccl_about(about, sizeof about, &e) || kernels_open(true, NULL, 0, &k, &e)) {
-        printf("SKIP: %s\n", e.message);
-        skip();
+        SKIP("%s", e.message);
     }
     for (int deterministic = 0; deterministic < 2; deterministic++) {
         assert_ok(comm_self(&c, &e), &e);

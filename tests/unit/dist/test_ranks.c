@@ -182,28 +182,20 @@ static int left_behind(void)
 
 #define MPIRUN "mpirun --quiet --oversubscribe --bind-to none --allow-run-as-root"
 
-static bool has_mpi(void)
+static void need_mpi(void)
 {
 #if defined(__SANITIZE_THREAD__)
-    printf("SKIP: MPI is not built for the thread sanitizer; test_watch and test_comm run under it\n");
-    return false;
+    SKIP("MPI is not built for the thread sanitizer; test_watch and test_comm run under it");
 #endif
     char about[200];
     struct err e = {0};
-    if (comm_mpi_about(about, sizeof about, &e)) {
-        printf("SKIP: %s\n", e.message);
-        return false;
-    }
-    if (system("command -v mpirun > /dev/null")) {
-        printf("SKIP: mpirun is not installed\n");
-        return false;
-    }
-    return true;
+    if (comm_mpi_about(about, sizeof about, &e)) SKIP("%s", e.message);
+    if (system("command -v mpirun > /dev/null")) SKIP("mpirun is not installed");
 }
 
 #define NEED_MPI                                                                                                                   \
     (void)state;                                                                                                                   \
-    if (!has_mpi()) skip()
+    need_mpi()
 
 static void collectives_between_processes(void **state)
 {

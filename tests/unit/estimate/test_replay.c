@@ -13,8 +13,7 @@ static char dir[256];
 static void need_tare(void)
 {
     if (getenv("TARE") && !access(getenv("TARE"), X_OK)) return;
-    printf("SKIP: the program is not built\n");
-    skip();
+    SKIP("the program is not built");
 }
 
 /* Runs "tare ARGUMENTS", output to a file of the folder. Returns the exit status. */

@@ -100,8 +100,7 @@ static inline void device_run_shim(device_test_body body)
     if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
 #else
     (void)body;
-    printf("SKIP: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
-    skip();
+    SKIP("the kernels were not built for the host (no C++ compiler, or the thread sanitizer)");
 #endif
 }
 
@@ -110,8 +109,7 @@ static inline void device_run_cuda(device_test_body body)
     const struct kernels *k;
     struct err e;
     if (kernels_cuda(0, &k, &e)) {
-        printf("SKIP: %s\n", e.message);
-        skip();
+        SKIP("%s", e.message);
     }
     device_fault = (struct kernel_fault){.layer = -1};
     n_pieces = 0;

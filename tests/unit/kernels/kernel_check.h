@@ -120,7 +120,7 @@ static inline void each_backend(kernel_test test)
         const struct kernels *k;
         struct err e;
         if (kernels_cpu(names[i], &k, &e)) {
-            printf("SKIP %s: %s\n", names[i], e.message);
+            printf("not here: %s: %s\n", names[i], e.message);
             continue;
         }
         for (int j = 0; j < POOLS; j++) {

@@ -172,7 +172,7 @@ static void test_no_memory(void **state)
     const float z[1] = {0};
     int32_t token = -7;
     float logprob;
-    if (kernels_cpu("avx2", &k, &e)) skip();
+    if (kernels_cpu("avx2", &k, &e)) SKIP("%s", e.message);
     KERNEL(k, &c, sample, .token = &token, .logprob = &logprob, .logits = z, .ld = 0, .rows = &one, .r = 1, .v = INT64_C(1) << 50);
     assert_int_equal(token, -7);
     assert_int_equal(kernels_finish(k, &c, &e), TARE_E_NOMEM);

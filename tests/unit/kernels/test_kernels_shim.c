@@ -46,8 +46,7 @@ static void sound(const char *what, int64_t n)
 static void found(const char *what, int64_t n, const char *words)
 {
     if (!shim_watches()) {
-        printf("SKIP: the sanitizer's build does not watch accesses\n");
-        skip();
+        SKIP("the sanitizer's build does not watch accesses");
     }
     for (uint32_t seed = 0; seed < 4; seed++) {
         const struct ran r = planted(what, n, seed);
@@ -121,7 +120,7 @@ static void test_waiting_is_found(void **state)
 static void test_shared_memory_is_not_zero(void **state)
 {
     (void)state;
-    if (!shim_watches()) skip();
+    if (!shim_watches()) SKIP("the sanitizer's build does not watch accesses");
     const struct ran r = planted("fresh", N, 0);
     assert_true(r.y[0] == 1 && isnan(r.y[40]));
 }
@@ -161,9 +160,15 @@ int main(void)
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
 #else
+static void test_kernels_on_the_host(void **state)
+{
+    (void)state;
+    SKIP("the kernels were not built for the host (no C++ compiler, or the thread sanitizer)");
+}
+
 int main(void)
 {
-    printf("SKIP all: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
-    return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels_on_the_host)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

@@ -100,8 +100,7 @@ static void test_nothing_is_taken_after_the_second_step(void **state)
 {
     (void)state;
     if (!COUNTED) {
-        printf("SKIP: malloc cannot be counted in this build\n");
-        skip();
+        SKIP("malloc cannot be counted in this build");
     }
     for (int kind = 0; kind < 4; kind++) {
         struct rig r;

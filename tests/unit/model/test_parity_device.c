@@ -182,8 +182,7 @@ static void test_shim(void **state)
     on_backend(kernels_shim());
     if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
 #else
-    printf("SKIP: the kernels were not built for the host (no C++ compiler, or the thread sanitizer)\n");
-    skip();
+    SKIP("the kernels were not built for the host (no C++ compiler, or the thread sanitizer)");
 #endif
 }
 
@@ -193,8 +192,7 @@ static void test_cuda(void **state)
     struct err e;
     (void)state;
     if (kernels_cuda(0, &k, &e)) {
-        printf("SKIP: %s\n", e.message);
-        skip();
+        SKIP("%s", e.message);
     }
     on_backend(k);
 }

@@ -197,6 +197,7 @@ static void check_adamw(const char *folder, const struct golden *g)
         const int64_t n = t->rows * t->cols;
         float *want, *room;
         snprintf(name, sizeof name, "param3.%s", t->name);
+        if (!shared_is_whole(folder) && !safetensors_find(&g->file, name)) break;
         assert_ok(mem_new(n * 4, (void **)&want, &e), &e);
         assert_ok(mem_new(n * 4, (void **)&room, &e), &e);
         read_floats(g, name, n, want);
@@ -208,8 +209,10 @@ static void check_adamw(const char *folder, const struct golden *g)
         mem_free(want);
         mem_free(room);
     }
-    expect(folder, "mean difference of parameters after 3 steps", sum / count, 0, 1e-6);
-    expect(folder, "share of parameters within 1e-5", close / count, 1, 0.01);
+    if (count > 0) {
+        expect(folder, "mean difference of parameters after 3 steps", sum / count, 0, 1e-6);
+        expect(folder, "share of parameters within 1e-5", close / count, 1, 0.01);
+    }
     struct pool *pool = m->ctx.pool;
     model_free(m);
     pool_free(pool);
@@ -220,7 +223,10 @@ static void check_folder(const char *folder, const struct golden *g)
     const struct loss_config *losses[] = {&LOSS_A, &LOSS_B, &LOSS_C};
     const char *names[] = {"A", "B", "C"};
     const struct train_config train = plain_train(6, 4096);
+    char ref[3 * FS_PATH];
+    snprintf(ref, sizeof ref, "%s/ref", folder);
     for (int k = 0; k < 3; k++) {
+        if (!strcmp(losses[k]->kl, "exact") && !shared_is_whole(folder) && access(ref, R_OK)) continue;
         const struct update_report r = one_update(folder, g, losses[k], &train, 1, NULL, NULL, NULL);
         expect(folder, names[k], r.loss, at(g->json, "loss", names[k]), 2e-6);
         expect(folder, "gradient norm", r.grad_norm / at(g->json, "grad_norm_total", names[k]), 1, 1e-4);

@@ -73,8 +73,7 @@ static void test_rates(void **state)
         {"realistic", 0.003, -1}, {"graders", 0.01, -1}, {"mathverify", 0, 0}, {"adversarial", 0, 0}};
     struct harness h = {0};
     if (harness_open(&h, "math", NULL)) {
-        printf("SKIP: the plugin math is not built (FLINT is missing)\n");
-        skip();
+        SKIP("the plugin math is not built (FLINT is missing)");
     }
     int missed = 0;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) missed += judge_file(&h, &targets[i]);

@@ -61,18 +61,21 @@ static void test_gold(void **state)
     struct harness h = {0};
     struct tally t;
     if (harness_open(&h, "math", NULL)) {
-        printf("SKIP: the plugin math is not built (FLINT is missing)\n");
-        skip();
+        SKIP("the plugin math is not built (FLINT is missing)");
     }
     static const char *const files[] = {"gsm8k_test", "gsm8k_train", "math500", "math_train", "math_test_rest"};
     /* neighbours that are equal: 120 and 120 degrees, K = 8 and 8, ... each was read by a person */
     static const int equal[] = {0, 0, 1, 6, 3};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         run_file(&h, files[i], &t);
-        assert_true(t.rows >= 500);
+        const bool whole = shared_is_whole(shared_or_skip("data/tasks/gsm8k_test.jsonl"));
+        assert_true(t.rows >= (whole ? 500 : 40));
         assert_int_equal(t.self_wrong, 0);
         assert_int_equal(t.solution_wrong, 0);
-        assert_int_equal(t.neighbour_equal, equal[i]);
+        if (whole)
+            assert_int_equal(t.neighbour_equal, equal[i]);
+        else
+            assert_true(t.neighbour_equal <= equal[i]);
     }
     harness_close(&h);
 }

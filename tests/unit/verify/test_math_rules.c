@@ -13,8 +13,7 @@ static struct harness opened(const char *const *settings)
 {
     struct harness h = {0};
     if (harness_open(&h, "math", settings)) {
-        printf("SKIP: the plugin math is not built (FLINT is missing)\n");
-        skip();
+        SKIP("the plugin math is not built (FLINT is missing)");
     }
     return h;
 }

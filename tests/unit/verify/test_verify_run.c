@@ -214,8 +214,7 @@ static struct verify *isolated(double max_crash_share, double timeout)
     struct verify *v = NULL;
     struct err e = {0};
     if (!tare || access(tare, X_OK) || !fixtures) {
-        printf("SKIP: the program tare is not built, so no worker can be started\n");
-        skip();
+        SKIP("the program tare is not built, so no worker can be started");
     }
     snprintf(fixture, sizeof fixture, "%s/verdicts.so", fixtures);
     const struct verify_options o = {
@@ -287,8 +286,7 @@ static void test_processes_change_nothing(void **state)
     struct err e = {0};
     const char *tare = getenv("TARE");
     if (!tare || access(tare, X_OK)) {
-        printf("SKIP: the program tare is not built, so no worker can be started\n");
-        skip();
+        SKIP("the program tare is not built, so no worker can be started");
     }
     for (int k = 0; k < 2; k++) {
         struct verify *v = NULL;

@@ -1,0 +1,15 @@
+# The cases of a test program, as tests of ctest in a file OUT: run when the program has been built (tare_cases in tests.cmake).
+set(ENV{TARE_TEST_LIST} 1)
+execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE TEXT RESULT_VARIABLE STATUS)
+string(REGEX MATCHALL "CASE [A-Za-z0-9_]+" CASES "${TEXT}")
+if(STATUS OR NOT CASES)
+    message(FATAL_ERROR "${PROGRAM}: does not name its cases (${STATUS}): ${TEXT}")
+endif()
+set(LINES)
+foreach(CASE ${CASES})
+    string(REPLACE "CASE " "" CASE ${CASE})
+    set(NAME "${PREFIX}.${CASE}")
+    string(APPEND LINES "add_test(\"${NAME}\" \"${PROGRAM}\")\nset_tests_properties(\"${NAME}\" PROPERTIES ENVIRONMENT \"${ENVIRONMENT};TARE_TEST_CASE=${CASE}\" "
+        "SKIP_RETURN_CODE 77 TIMEOUT 600 RUN_SERIAL ${ALONE})\n")
+endforeach()
+file(WRITE ${OUT} "${LINES}")
