@@ -32,7 +32,7 @@ static int check_skipped;
     } while (0)
 
 /* All cases of a program, or what ctest asks for: their names (TARE_TEST_LIST), one of them (TARE_TEST_CASE). The exit status. */
-static inline int check_run(const char *group, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
+static inline int run_cases(const char *group, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                             CMFixtureFunction teardown)
 {
     const char *one = getenv("TARE_TEST_CASE");
@@ -51,7 +51,7 @@ static inline int check_run(const char *group, const struct CMUnitTest *tests, s
     return failed ? failed : one && check_skipped ? 77 : 0;
 }
 #undef cmocka_run_group_tests
-#define cmocka_run_group_tests(TESTS, SETUP, TEARDOWN) check_run(#TESTS, TESTS, sizeof(TESTS) / sizeof *(TESTS), SETUP, TEARDOWN)
+#define cmocka_run_group_tests(TESTS, SETUP, TEARDOWN) run_cases(#TESTS, TESTS, sizeof(TESTS) / sizeof *(TESTS), SETUP, TEARDOWN)
 
 /* Path of a file of the reference data, in a static buffer: where ../shared is that of SHARED, else the small part of it in tests/data. Skips the
  * running case where neither has it. */

@@ -21,7 +21,7 @@ printf '\n%d cases ran, %d failed, %d were skipped\n' "$ran" "$failed" "$skipped
 awk -F '\t' '$1 == "fail" { print "  failed: " $2 }' "$cases"
 # by reason, the most frequent first
 awk -F '\t' '$1 == "notrun" { why = $3 == "" ? "no reason given" : $3; if (!n[why]++) first[why] = $2 }
-    END { for (why in n) printf "%d\t  %d skipped: %s (%s%s)\n", n[why], n[why], why, first[why], n[why] > 1 ? ", ..." : "" }' "$cases" | sort -rn | cut -f 2-
+    END { for (why in n) printf "%d\t  %d skipped: %s (%s%s)\n", n[why], n[why], why, first[why], (n[why] > 1 ? ", ..." : "") }' "$cases" | sort -rn | cut -f 2-
 [ "$ran" -gt 0 ] || { echo "no case ran" >&2; exit 1; }
 [ -n "$allowed" ] || exit 0
 

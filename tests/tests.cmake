@@ -17,15 +17,15 @@ set(TEST_USES_test_plan tare_update)
 # One test of ctest for each case of a cmocka program: PREFIX.CASE. The program is asked for their names when it has been built.
 # RUN_SERIAL where a case starts many processes or waits for deadlines.
 set(TEST_ALONE test_ranks test_watch test_comm test_pool test_verify_run test_check test_checkpoint)
-function(tare_cases TARGET PREFIX ENVIRONMENT)
+function(tare_cases PROGRAM PREFIX ENVIRONMENT)
     string(REPLACE "/" "." FILE ${PREFIX})
     set(FILE ${CMAKE_BINARY_DIR}/cases/${FILE}.cmake)
     set(ALONE FALSE)
-    if(TARGET ${TARGET} AND TARGET IN_LIST TEST_ALONE)
+    if(PROGRAM IN_LIST TEST_ALONE)
         set(ALONE TRUE)
     endif()
-    add_custom_command(TARGET ${TARGET} POST_BUILD BYPRODUCTS ${FILE} VERBATIM
-        COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${TARGET}> -DPREFIX=${PREFIX} "-DENVIRONMENT=${ENVIRONMENT}" -DALONE=${ALONE} -DOUT=${FILE}
+    add_custom_command(TARGET ${PROGRAM} POST_BUILD BYPRODUCTS ${FILE} VERBATIM
+        COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${PROGRAM}> -DPREFIX=${PREFIX} "-DENVIRONMENT=${ENVIRONMENT}" -DALONE=${ALONE} -DOUT=${FILE}
             -P ${CMAKE_SOURCE_DIR}/tests/cases.cmake)
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${FILE}.include)
     # before the first build, and for a program that was not built, ctest has one test that fails
