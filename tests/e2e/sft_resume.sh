@@ -28,6 +28,12 @@ kill_and_resume f32
 grep -qE 'going on (behind|after) step 32' log.txt && ok || bad "no run went on from the last checkpoint"
 kill_and_resume bf16 model.dtype=bf16 model.save_dtype=bf16 sft.train_on_prompt=true
 
+# how a training run over ranks sums its gradients does not change the supervised model
+for shards in 1 4; do
+    "$TARE" sft sft.ini sft.steps=2 sft.out=shards-$shards dist.gradient_shards=$shards > /dev/null 2> err.txt || { bad "dist.gradient_shards = $shards"; cat err.txt; }
+done
+diff -r shards-1 shards-4 > /dev/null && ok || bad "the supervised model depends on dist.gradient_shards"
+
 # SIGINT: after the step under way, with a checkpoint of it
 status=0
 TARE_FAULT=stage=update,step=10,kind=stop $SFT sft.out=stopped > /dev/null 2> err.txt || status=$?
