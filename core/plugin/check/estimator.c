@@ -51,7 +51,7 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
         if (!status) status = trial_apply(i, &t, e);
     }
     plugin_destroy(i);
-    if (status == TARE_E_RANGE || status == TARE_E_INVALID || status == TARE_E_CONFIG) return TARE_OK; /* refused with a message */
+    if (status && status != TARE_E_PLUGIN && !strstr(e->message, "and no message")) return TARE_OK; /* refused with a message */
     return status ? err_prefix(e, "with %s", what) : TARE_OK;
 }
 
