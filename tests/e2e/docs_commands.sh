@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Every command of the documents, as written or in the smaller form that a comment in the document's source states (docs/dev/testing.md), in one
 # copy of the tree; and every relative link. (e2e/writing_plugins runs those of docs/writing-plugins.md.)
 source "$(dirname "$0")/common.inc"

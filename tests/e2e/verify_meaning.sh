@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Pairs written by meaning (tests/verify/meaning.py): no near miss is taken for the answer, and few spellings of it are refused.
 source "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "no python3"
