@@ -4,19 +4,20 @@
  * estimator, verifier, encoder or codebook, its parameters, and a table of functions. Nothing else is exchanged at load time.
  *
  * Rules that hold everywhere:
- *   - Fixed-width types only. A struct that crosses the border by pointer starts with struct_size, set by whoever allocates it;
- *     members are only ever appended; a reader looks at an optional member only after TARE_HAS. Neither side fills a struct past
+ *   - Fixed-width types only. A struct that is passed by pointer starts with struct_size, set by whoever allocates it;
+ *     members are only ever appended; a reader tests an optional member with TARE_HAS first. Neither side fills a struct past
  *     its allocator's size.
- *   - Nothing changes owner. Inputs are views that die when the call returns; outputs go into the host's buffers. What `create`
+ *   - Ownership never moves. Inputs are views, valid until the call returns; outputs go into the host's buffers. What `create`
  *     returns belongs to the plugin until `destroy`.
  *   - Errors: a status, and a message in the caller's tare_error: what, where, which value, what to do. No exceptions, no exit,
  *     no signals, no output on stdout or stderr (use host->log).
  *   - [const] a function may not change what it is given, self included; `tare plugin check` compares saved state before and after.
- *   - Members named flags, and bits that this header does not name, are 0. Who reads them refuses a bit that it does not know.
- *   - Texts are UTF-8 as the data has them: they may hold NUL, and a completion that was cut may end inside a character. tare_text does not
- *     grow.
- *   - Functions are called from the thread that created the instance, or from the host's workers as the descriptor's threading allows; with
- *     TARE_INSTANCE_PER_THREAD each worker's instance is created and destroyed by that worker or before and after all of them by one thread.
+ *   - Members named flags are 0 except for the bits that this header names. A reader refuses bits that it does not know.
+ *   - Texts are UTF-8 as the data has them: they may contain NUL, and a truncated completion may end inside a character. tare_text
+ *     never gets more members.
+ *   - Functions are called from the thread that created the instance, or from the host's workers as the descriptor's threading
+ *     allows; with TARE_INSTANCE_PER_THREAD each worker's instance is created and destroyed by that worker or before and after all
+ *     of them by one thread.
  *   - Numbers in text (parameters, state) never depend on the locale. A plugin leaves the floating-point environment as it was.
  *
  * Shapes: M groups (prompts), N rollouts, T completion tokens of all rollouts, C reward components, K clusters, D embedding width.
@@ -53,12 +54,12 @@ enum {
     TARE_E_IO = 30,
     TARE_E_CORRUPT = 31,     /* a file or saved state that is damaged or cut short */
     TARE_E_VERSION = 32,     /* a file, state or ABI of another version */
-    TARE_E_UNSUPPORTED = 40, /* understood, and not available here */
+    TARE_E_UNSUPPORTED = 40, /* understood, but not available here */
     TARE_E_NOT_FOUND = 41,
     TARE_E_TIMEOUT = 50,
     TARE_E_CANCELLED = 51,
     TARE_E_STATE = 60,      /* called in the wrong phase */
-    TARE_E_NOT_FINITE = 61, /* a NaN or an infinity where a number has to be */
+    TARE_E_NOT_FINITE = 61, /* a NaN or an infinity where a finite number is required */
     TARE_E_COMM = 70,
     TARE_E_DEVICE = 71,
     TARE_E_PLUGIN = 80 /* a plugin broke its contract */
@@ -82,10 +83,10 @@ typedef struct tare_text {
 enum { TARE_BOOL = 1, TARE_INT, TARE_FLOAT, TARE_STRING, TARE_CHOICE, TARE_PATH };
 
 enum {
-    TARE_REQUIRED = 1,  /* no default: the user has to give it */
+    TARE_REQUIRED = 1,  /* no default: the user must set it */
     TARE_ABOVE_MIN = 2, /* min itself is not allowed */
     TARE_BELOW_MAX = 4, /* max itself is not allowed */
-    TARE_LOG_SCALE = 8, /* sweeps go in equal ratios */
+    TARE_LOG_SCALE = 8, /* sweeps use equal ratios */
     TARE_SWEEPABLE = 16,
     TARE_LOCKED_ON_RESUME =
         32 /* a resumed run must have the same value. A state from before the parameter existed counts as saved with the
@@ -93,7 +94,7 @@ enum {
 };
 
 /* One row of a plugin's parameter table. The host checks values against it, documents it, prints it as INI and sweeps over it.
- * Frozen for major 1 (the stride is in the descriptor all the same). */
+ * Frozen for major 1 (the stride is in the descriptor nevertheless). */
 typedef struct tare_param {
     const char *key;
     const char *fallback;       /* the default, as it would stand in the INI file; NULL with TARE_REQUIRED */
@@ -105,7 +106,8 @@ typedef struct tare_param {
     uint32_t flags;
 } tare_param;
 
-/* A checked value, in table order: i for bool, int and choice, f for float, s for string and path (NUL-ended, lives until destroy). */
+/* A checked value, in table order: i for bool, int and choice, f for float, s for string and path (NUL-ended, lives until
+ * destroy). */
 typedef union tare_value {
     int64_t i;
     double f;
@@ -120,8 +122,8 @@ typedef struct tare_stream {
     void *ctx;
     tare_status (*write)(void *ctx, const void *data, int64_t size);
     tare_status (*read)(void *ctx, void *data, int64_t size); /* TARE_E_CORRUPT when fewer bytes are left */
-    /* Since minor 2, for load: the version of the plugin that wrote the bytes, as in its descriptor; a text that lives until load returns. NULL:
-     * not known. The host reads states of the plugin's own major version only. */
+    /* Since minor 2, for load: the version of the plugin that wrote the bytes, as in its descriptor; a text that lives until load
+     * returns. NULL: not known. The host reads states of the plugin's own major version only. */
     const char *version;
 } tare_stream;
 
@@ -134,14 +136,14 @@ typedef struct tare_host {
     uint32_t struct_size, abi_minor;
     void *ctx;
     void (*log)(void *ctx, int32_t level, const char *message);
-    void *(*alloc)(void *ctx, int64_t size, int64_t align); /* zeroed, counted against the plugin; NULL when there is none */
+    void *(*alloc)(void *ctx, int64_t size, int64_t align); /* zeroed, counted against the plugin; NULL when memory is exhausted */
     void (*release)(void *ctx, void *memory);
     /* Philox keyed by (run seed, plugin, stream, counter): the same on every rank and thread. n words. */
     tare_status (*random)(void *ctx, uint64_t stream, uint64_t counter, uint32_t *out, int64_t n);
-    void (*metric)(void *ctx, const char *name, double value); /* shown as KIND/name beside the step's metrics */
+    void (*metric)(void *ctx, const char *name, double value); /* recorded as KIND/name with the step's metrics */
     int32_t (*cancelled)(void *ctx);                           /* 1: the run is being stopped, return soon */
-    /* "tare.embed/1", "tare.logprob/1"; NULL: not offered. What it returns lives until the instance's destroy returns; the entry point gets
-     * no extensions. */
+    /* "tare.embed/1", "tare.logprob/1"; NULL: not offered. What it returns lives until the instance's destroy returns; the entry
+     * point gets no extensions. */
     const void *(*extension)(void *ctx, const char *id);
 } tare_host;
 
@@ -155,9 +157,9 @@ typedef struct tare_embed_v1 {
 } tare_embed_v1;
 
 /* Extension "tare.logprob/1": logprobs of this step's completion tokens under the current weights, callable after the policy
- * step and before apply returns. rollout: an index into the step's batch; out: [tokens of the rollout]. For estimators, which ask
- * for it in create: collect and record of one that has asked are called after the policy step too, so that the host can add what
- * they find over the ranks. */
+ * step and before apply returns. rollout: an index into the step's batch; out: [tokens of the rollout]. For estimators, which
+ * request it in create: their collect and record are then called after the policy step as well, so that the host can add up over
+ * the ranks what they find. */
 typedef struct tare_logprob_v1 {
     uint32_t struct_size, flags;
     void *ctx;

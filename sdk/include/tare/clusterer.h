@@ -20,7 +20,8 @@ typedef struct tare_encoder {
     tare_status (*fit)(void *self, const tare_text *texts, int64_t n, tare_error *error);
     tare_status (*save)(const void *self, const tare_stream *out, tare_error *error);
     tare_status (*load)(void *self, const tare_stream *in, tare_error *error);
-    /* What beside name, version and parameters decides the embedding (the hash of a model's weights), as text; NULL: nothing. */
+    /* What determines the embedding besides name, version and parameters (the hash of a model's weights), as text; NULL:
+     * nothing. */
     tare_status (*identity)(const void *self, char *text, int64_t capacity, tare_error *error);
 } tare_encoder;
 
@@ -30,10 +31,11 @@ typedef struct tare_codebook {
     void (*destroy)(void *self);
     int64_t (*size)(const void *self); /* K; valid after fit where fit exists */
     int64_t (*dim)(const void *self);  /* D of the embeddings it takes; 0: takes rows */
-    /* embedding: [n, D] or NULL; rows: [n] JSON objects of the data set, or NULL; distance: [n] squared, or NULL. Ties: lowest index. */
+    /* embedding: [n, D] or NULL; rows: [n] JSON objects of the data set, or NULL; distance: [n] squared, or NULL. Ties: lowest
+     * index. */
     tare_status (*assign)(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
                           float *distance, tare_error *error);
-    /* Optional, all three or none: see every row of the data set once before the run, to learn which values there are. */
+    /* Optional, all three or none: fit is shown every row of the data set once before the run, to learn which values occur. */
     tare_status (*fit)(void *self, const tare_text *rows, int64_t n, tare_error *error);
     tare_status (*save)(const void *self, const tare_stream *out, tare_error *error);
     tare_status (*load)(void *self, const tare_stream *in, tare_error *error);

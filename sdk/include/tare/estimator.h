@@ -3,11 +3,11 @@
  * One training step, with `self` as it was before the step:
  *   prepare  for every group of every rank; the host adds the vectors in global prompt order, in double   (optional)
  *   compute  rewards -> advantages, from the state before the step and the prepared sums
- *   collect  for every group: what the state needs to know of it; the host adds again
- *   record   the same, but not added: one record a group, with its prompt                                   (optional)
+ *   collect  for every group: what the state needs to know about it; added up by the host in the same way
+ *   record   the same, but not added up: one record per group, with its prompt                                 (optional)
  *   ...the policy is updated...
- *   apply    the only function that changes the state; once a step, with the same bits on every rank. apply_records for a state
- *            that is kept by prompt: with the records of all groups of all ranks, in global prompt order
+ *   apply    the only function that changes the state; once per step, with the same bits on every rank. A state that is kept by
+ *            prompt has apply_records instead: it gets the records of all groups of all ranks, in global prompt order
  * The order is the paper's: confidence from pre-update moments, moments updated after the policy step. A plugin never calls a
  * collective; state is replicated, not sharded.
  */
@@ -31,8 +31,9 @@ enum {
     TARE_WANTS_LOGPROB = 64 /* minor 1: token_logprob where the host has it, else NULL */
 };
 
-/* All rollouts of the step, the same on every rank; groups are whole and in global prompt order; M and N may be 0. A Python host or a test
- * may pass the groups of one rank only: a plugin reads sums over all groups from prepare and collect, never from the batch. */
+/* All rollouts of the step, the same on every rank; groups are whole and in global prompt order; M and N may be 0. A Python host or
+ * a test may pass the groups of one rank only: a plugin reads sums over all groups from prepare and collect, never from the
+ * batch. */
 typedef struct tare_batch {
     uint32_t struct_size, flags;
     int64_t step, n_groups, n_rollouts, n_tokens, n_components, n_clusters;
@@ -48,7 +49,7 @@ typedef struct tare_batch {
     const float *token_ref_logprob;
 } tare_batch;
 
-/* Buffers of the host. row_weight comes filled with 1, the others with NaN: every one must be written. */
+/* Buffers of the host. On entry row_weight is 1 and the others are NaN: every one of those must be written. */
 typedef struct tare_advantages {
     uint32_t struct_size, flags;
     double *advantage;      /* [N] A */
@@ -57,7 +58,7 @@ typedef struct tare_advantages {
     double *scale;          /* [M] s; NaN where the estimator has none */
     double *confidence;     /* [M] w in [0, 1]; 0 where the estimator has none */
     float *token_advantage; /* [T] only with TARE_GIVES_TOKENS, else NULL */
-    int64_t refill_groups;  /* how many groups to sample in addition, over all ranks (dynamic sampling); comes as 0 */
+    int64_t refill_groups;  /* how many groups to sample in addition, over all ranks (dynamic sampling); 0 on entry */
 } tare_advantages;
 
 typedef struct tare_estimator {
@@ -69,7 +70,7 @@ typedef struct tare_estimator {
     tare_status (*load)(void *self, const tare_stream *in, tare_error *error);        /* NULL: no state */
     int64_t (*prepare_size)(const void *self);                                        /* doubles a group adds to; NULL: 0 */
     int64_t (*collect_size)(const void *self);                                        /* NULL: 0 */
-    /* [const] add group's share to sum[prepare_size]; sum comes zeroed for each group */
+    /* [const] add the group's share to sum[prepare_size], which is zero on entry for each group */
     tare_status (*prepare)(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error);
     /* [const] prepared: [prepare_size] summed over all groups of all ranks */
     tare_status (*compute)(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -78,11 +79,11 @@ typedef struct tare_estimator {
     tare_status (*apply)(void *self, int64_t step, const double *collected, tare_error *error); /* the only writer */
     /* [const] the state as one JSON object, for people and `tare estimate`; NULL: {} */
     tare_status (*describe)(const void *self, const tare_stream *out, tare_error *error);
-    /* Since minor 1, all three or none; a plugin with them says abi_minor_needed = 1. */
+    /* Since minor 1, all three or none; a plugin that has them sets abi_minor_needed = 1. */
     int64_t (*record_size)(const void *self); /* doubles of a group's record */
-    /* [const] what apply_records has to know of the group; record[record_size] comes zeroed */
+    /* [const] what apply_records needs to know about the group; record[record_size] is zero on entry */
     tare_status (*record)(const void *self, const tare_batch *batch, int64_t group, double *record, tare_error *error);
-    /* In the place of apply. prompt_uid: [n_groups]; a prompt may be there twice. record: [n_groups, record_size] */
+    /* Called instead of apply. prompt_uid: [n_groups]; a prompt may occur twice. record: [n_groups, record_size] */
     tare_status (*apply_records)(void *self, int64_t step, const double *collected, const uint64_t *prompt_uid,
                                  const double *record, int64_t n_groups, tare_error *error);
 } tare_estimator;

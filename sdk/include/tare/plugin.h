@@ -36,7 +36,8 @@ typedef struct tare_plugin {
     const tare_descriptor *const *descriptors;
 } tare_plugin;
 
-/* The one exported symbol. Pure and idempotent: no file, no thread, no allocation that is not static. NULL with error set: refused. */
+/* The one exported symbol. Pure and idempotent: no file, no thread, no allocation that is not static. NULL with error set:
+ * refused. */
 TARE_EXPORT const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Sugar for plugins in C: header-only, never part of the ABI. Everything here can be written out by hand. */
+/* Helpers for plugins in C: header-only, not part of the ABI. Everything here can be written by hand. */
 #ifndef TARE_SDK_H
 #define TARE_SDK_H
 
@@ -20,7 +20,8 @@ __attribute__((format(printf, 3, 4), unused)) static tare_status tare_fail(tare_
     return code;
 }
 
-/* Writes text to a stream as JSON or state; one status out of many writes: the first that failed. */
+/* Writes formatted text, at most 511 bytes, to a stream (JSON or state). TARE_E_RANGE when it is longer; otherwise the stream's
+ * status. */
 __attribute__((format(printf, 2, 3), unused)) static tare_status tare_print(const tare_stream *out, const char *format, ...)
 {
     char text[512];
@@ -33,8 +34,8 @@ __attribute__((format(printf, 2, 3), unused)) static tare_status tare_print(cons
     return out->write(out->ctx, text, n);
 }
 
-/* The entry point of a file with one plugin; DESCRIPTOR is a static tare_descriptor, MINOR the oldest minor version of a host that can
- * run it. */
+/* The entry point of a file with one plugin; DESCRIPTOR is a static tare_descriptor, MINOR the oldest minor version of a host that
+ * can run it. */
 #define TARE_PLUGIN_ENTRY(DESCRIPTOR) TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 0)
 #define TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, MINOR)                                                                                 \
     const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)                                                    \

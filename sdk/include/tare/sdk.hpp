@@ -1,17 +1,17 @@
-/* Sugar for plugins in C++17: a class becomes a plugin, and no exception leaves it. Header-only, never part of the ABI.
+/* Helpers for plugins in C++17: a class becomes a plugin, and no exception leaves it. Header-only, not part of the ABI.
  *
  *   class mine {
  *   public:
- *       mine(const tare_host *host, const tare_value *values, int64_t n_clusters);          // may throw: create fails with its message
+ *       mine(const tare_host *host, const tare_value *values, int64_t n_clusters);   // may throw: create fails with the message
  *       void compute(const tare_batch &batch, const double *prepared, tare_advantages &out) const;
  *   };
  *   static constexpr tare_descriptor DESCRIPTOR = tare::estimator<mine>({"mine", "0.1.0", "what it does", "Apache-2.0"}, PARAMS);
  *   TARE_PLUGIN_ENTRY(DESCRIPTOR)
  *
- * A member function which the class has becomes the table's function of the same name; one which it has not is NULL there. They take
- * what the C function takes without self and error, structs by reference, and say what is wrong by throwing: tare::error with its own
- * status, std::bad_alloc as TARE_E_NOMEM, anything else as TARE_E_PLUGIN with what(). Reading outside the table's rules (shapes, owners,
- * which function may change the state) is as in the C headers.
+ * Each member function of the class becomes the table's function of the same name; those that the class lacks are NULL there. They
+ * take the C function's arguments without self and error, structs by reference, and report errors by throwing: tare::error with its
+ * own status, std::bad_alloc as TARE_E_NOMEM, anything else as TARE_E_PLUGIN with what(). All other rules (shapes, ownership, which
+ * function may change the state) are those of the C headers.
  */
 #ifndef TARE_SDK_HPP
 #define TARE_SDK_HPP
@@ -51,7 +51,7 @@ private:
     char message_[500];
 };
 
-/* Runs f; what it throws becomes a status and a message. For functions written by hand as well. */
+/* Runs f; an exception becomes a status and a message. Also for functions written by hand. */
 template <class F> tare_status guard(tare_error *out, F f) noexcept
 {
     try {
@@ -126,7 +126,8 @@ TARE_HAS_MEMBER(encoder_state)
 TARE_HAS_MEMBER(cluster_name)
 #undef TARE_HAS_MEMBER
 
-/* What the tables of several kinds share. A number that cannot be told because of an exception is -1, which the host refuses. */
+/* What the tables of several kinds share. After an exception a function that returns a number returns -1, which the host
+ * refuses. */
 template <class T> struct common {
     static T &of(void *self)
     {

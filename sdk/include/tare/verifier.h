@@ -11,11 +11,11 @@ extern "C" {
 enum tare_verdict_code {
     TARE_CORRECT = 1,
     TARE_WRONG,
-    TARE_NO_ANSWER,  /* nothing in the completion could be taken as an answer */
-    TARE_UNPARSABLE, /* something was taken, and could not be read */
+    TARE_NO_ANSWER,  /* the completion contains nothing that could be an answer */
+    TARE_UNPARSABLE, /* an answer was found but could not be read */
     TARE_TIMED_OUT,
     TARE_CRASHED, /* set by the host, never by a plugin */
-    TARE_PARTIAL  /* a reward strictly between */
+    TARE_PARTIAL  /* a reward between wrong and correct */
 };
 
 /* One completion to judge. */
@@ -23,7 +23,7 @@ typedef struct tare_answer {
     uint32_t struct_size, flags;
     tare_text prompt, completion, answer;
     tare_text row;       /* the data set's row as a JSON object; size 0 when there is none */
-    int64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none. Look at it in long loops and give TARE_TIMED_OUT */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none. check it in long loops, and then return TARE_TIMED_OUT */
 } tare_answer;
 
 /* The host's buffer for one verdict. code and reward must be set; reward must be finite. */
@@ -42,7 +42,7 @@ typedef struct tare_verifier {
     void (*destroy)(void *self);
     tare_status (*verify)(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error);
-    /* [const] how the verdict on one pair comes about, as one JSON object; NULL: not offered */
+    /* [const] explains the verdict on one answer, as one JSON object; NULL: not offered */
     tare_status (*explain)(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error);
 } tare_verifier;
 
