@@ -74,7 +74,7 @@ void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, ta
         while (n > 0 && ((unsigned char)extracted.data[n] & 0xC0) == 0x80) n--;
     if (v->extracted && n > 0) memcpy(v->extracted, extracted.data, (size_t)n);
     v->size = v->extracted ? n : 0;
-    v->code = code;
+    v->code = (int32_t)code;
     v->reward = reward;
     v->reason = reason;
 }

@@ -262,7 +262,8 @@ static void check_losses(const struct goldens *g, struct model *m, struct model 
     run_new(&shared, g, m, ref, true, false);
     run_new(&plain, g, m, ref, false, false);
     run_new(&again, g, m, ref, true, true);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (ref ? 3 : 2);
+         i++) { /* loss C has the KL to the reference policy, which the tree keeps for one model only */
         char what[64];
         memset(x, 0, bytes);
         memset(y, 0, bytes);
@@ -401,18 +402,18 @@ static void parity(void **state)
     assert_ok(pool_new(2, &pool, &e), &e);
     printf("kernels: %s\n", k->name);
     for (int64_t i = 0; i < n; i++) {
-        struct model *m, *ref;
+        struct model *m, *ref = NULL;
         char path[FS_PATH];
         goldens_open(&g, folders[i]);
         assert_ok(model_load(folders[i], NULL, k, pool, &m, &e), &e);
         assert_ok(fs_join(path, folders[i], "ref", &e), &e);
-        assert_ok(model_load(path, NULL, k, pool, &ref, &e), &e);
+        if (shared_is_whole(path) || fs_is_dir(path)) assert_ok(model_load(path, NULL, k, pool, &ref, &e), &e);
         check_logprobs(m, &g);
         check_losses(&g, m, ref);
         check_greedy(&g, m);
         check_adamw(&g, m);
         model_free(m);
-        model_free(ref);
+        if (ref) model_free(ref);
         goldens_close(&g);
     }
     pool_free(pool);
