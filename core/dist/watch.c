@@ -267,7 +267,7 @@ static void take_report(struct watch *w, int r)
         p->failed = true;
         p->error.code = in->code;
         snprintf(p->error.message, sizeof p->error.message, "%s", in->text);
-        if (!w->first_error) w->first_error = clock_seconds();
+        if (w->first_error <= 0) w->first_error = clock_seconds();
         break;
     case PACKET_SIGNAL:
         explain(&e, r, in, "it crashed with ", strsignal(in->code));
@@ -336,7 +336,7 @@ static void look_at_self(struct watch *w)
         err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) is gone");
         w->failing = w->orphan = true;
     }
-    if (w->failing && !w->leave_at) {
+    if (w->failing && w->leave_at <= 0) {
         w->leave_at = now + LAST_WORD;
         if (w->rank) {
             w->mine.code = w->failure.code;
@@ -345,7 +345,7 @@ static void look_at_self(struct watch *w)
         } else {
             w->peers[0].failed = true;
             w->peers[0].error = w->failure;
-            if (!w->first_error) w->first_error = now;
+            if (w->first_error <= 0) w->first_error = now;
         }
     }
     pthread_mutex_unlock(&w->lock);
@@ -354,7 +354,7 @@ static void look_at_self(struct watch *w)
         explain(&e, 0, &w->peers[0].state, "it crashed with ", strsignal(crashed));
         end_job(w, &e);
     }
-    if (w->rank && w->leave_at && now > w->leave_at) _exit(err_exit_code(w->failure.code));
+    if (w->rank && w->leave_at > 0 && now > w->leave_at) _exit(err_exit_code(w->failure.code));
 }
 
 static bool all_failed(const struct watch *w)
@@ -374,8 +374,8 @@ static void decide(struct watch *w)
             end_without_hub(w, "nothing has been heard from it for 30 s (is its host up? was it stopped?)");
         return;
     }
-    if (w->first_error && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
-    if (w->first_error || farewell) return;
+    if (w->first_error > 0 && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
+    if (w->first_error > 0 || farewell) return;
     check_timeouts(w);
     check_silence(w);
 }

@@ -57,9 +57,10 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     const struct model_shape *s = &in->shape;
     char b[32];
     TRY(str_addf(out, e, "model    %s, %.4g %s parameters: L %lld, C %lld, H %lld, J %lld, D %lld, F %lld, V %lld, head %s, %s\n",
-                 ARCH_NAMES[s->arch], (double)p->params / (p->params < 1e9 ? 1e6 : 1e9), p->params < 1e9 ? "million" : "billion",
-                 LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads), LL(s->head_dim), LL(s->intermediate), LL(s->vocab),
-                 s->tied ? "tied" : "untied", config_chosen(in->config, "model", "dtype")));
+                 ARCH_NAMES[s->arch], (double)p->params / (p->params < 1000000000 ? 1e6 : 1e9),
+                 p->params < 1000000000 ? "million" : "billion", LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads),
+                 LL(s->head_dim), LL(s->intermediate), LL(s->vocab), s->tied ? "tied" : "untied",
+                 config_chosen(in->config, "model", "dtype")));
     TRY(str_addf(out, e, "ranks    %lld, sharding %s, %s%s%s%s\n", LL(in->ranks),
                  SHARD_NAMES[in->ranks > 1 ? in->shard : SHARD_NONE],
                  in->machine.gpu ? "each on "

@@ -35,7 +35,7 @@ static void fill_column(struct batch *b, int c)
         } else if (t->kind == KIND_TEXT || t->kind == KIND_STRING) {
             const int64_t size = draw(MOST) - 1; /* -1: no text */
             if (size < 0) continue;
-            assert_ok(arena_strdup(&arena, "abcdefgh" + draw(4), size, &text, &e), &e);
+            assert_ok(arena_strdup(&arena, &"abcdefgh"[draw(4)], size, &text, &e), &e);
             if (t->kind == KIND_TEXT)
                 ((tare_text *)(void *)bytes)[i] = (tare_text){text, size};
             else

@@ -161,8 +161,8 @@ static void test_bounds(void **state)
         "{% set ns = namespace(s='ab') %}{% for a in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
         "{{ 'abc' * 1000000000000 }}",
         "{% set ns = namespace(s=[]) %}{% for a in range(90000) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
-        "{% set ns = namespace(s=[], t=[]) %}{% for a in range(90) %}{% set ns.s = [ns.s, ns.s] %}{% set ns.t = [ns.t, ns.t] %}{% "
-        "endfor %}{{ ns.s == ns.t }}",
+        ("{% set ns = namespace(s=[], t=[]) %}{% for a in range(90) %}{% set ns.s = [ns.s, ns.s] %}{% set ns.t = [ns.t, ns.t] %}{% "
+         "endfor %}{{ ns.s == ns.t }}"),
         "{{ range(1000000000) }}",
         "{% set ns = namespace(s='a') %}{% for a in range(90000) %}{% set ns.s = ns.s.replace('a', 'aa') %}{% endfor %}",
         "{{ [1] | tojson(indent=1000000000) }}",
