@@ -197,9 +197,7 @@ tare_status engine_open(struct engine *g, unsigned parts, struct err *e)
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e)
 {
     const struct config *c = g->config;
-    TRY(trainer_new(g->model, g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps, &g->trainer, e));
-    g->trainer->gradient_shards = c->dist.gradient_shards;
-    return TARE_OK;
+    return trainer_new(g->model, g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps, &g->trainer, e);
 }
 
 void engine_close(struct engine *g)

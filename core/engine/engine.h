@@ -60,7 +60,8 @@ void engine_init(struct engine *g, const struct config *c, struct comm *comm);
 tare_status engine_open(struct engine *g, unsigned parts, struct err *e);
 /* The frozen reference policy: model.reference, or the initial model. TARE_E_CONFIG: not the model's shape. */
 tare_status engine_open_reference(struct engine *g, struct err *e);
-/* The trainer of the model (and the reference); temperature: of pi and pi_old; steps: optimizer steps of the whole run. */
+/* The trainer of the model (and the reference), with its gradients in one shard; temperature: of pi and pi_old; steps: optimizer steps of the
+ * whole run. */
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e);
 void engine_close(struct engine *g);
 

@@ -100,9 +100,7 @@ static tare_status sft_open(struct sft *s, const struct config *c, enum sft_star
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_PROMPTS, e));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
-    TRY(engine_open_trainer(g, 1, s->steps, e));
-    g->trainer->gradient_shards =
-        1; /* it runs on one rank; how a training run sums its gradients does not change the model it starts from */
+    TRY(engine_open_trainer(g, 1, s->steps, e)); /* in one shard: how a run sums its gradients does not change its warm start */
     return sft_restore(s, start, e);
 }
 

@@ -100,7 +100,7 @@ static void test_nothing_is_taken_after_the_second_step(void **state)
 {
     (void)state;
     if (!COUNTED) {
-        SKIP("malloc cannot be counted in this build");
+        SKIP("malloc cannot be counted in a sanitizer's build");
     }
     for (int kind = 0; kind < 4; kind++) {
         struct rig r;
