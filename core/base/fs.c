@@ -161,6 +161,14 @@ tare_status fs_join(char *out, const char *a, const char *b, struct err *e)
     return TARE_OK;
 }
 
+tare_status fs_temporary(char *out, const char *name, struct err *e)
+{
+    const char *folder = getenv("TMPDIR");
+    char file[64];
+    snprintf(file, sizeof file, "%s-XXXXXX", name);
+    return fs_join(out, folder && *folder ? folder : "/tmp", file, e);
+}
+
 void fs_dirname(char *out, const char *path)
 {
     const char *slash = strrchr(path, '/');

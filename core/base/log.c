@@ -2,17 +2,25 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum log_level least = LOG_INFO;
+static bool chosen; /* by log_set_level */
 static char status_line[400];
 static char prefix[32];
 
 void log_set_level(enum log_level level)
 {
     least = level;
+    chosen = true;
+}
+
+void log_set_default_level(enum log_level level)
+{
+    if (!chosen) least = level;
 }
 
 void log_set_prefix(const char *text)

@@ -1,4 +1,4 @@
-/* Messages to standard error, one line each: "tare: message". The level is set once at start (log.level, -v, -q). Thread-safe. */
+/* Messages to standard error, one line each: "tare: message". The level is set at the start: -v or -q, else log.level. Thread-safe. */
 #ifndef TARE_CORE_LOG_H
 #define TARE_CORE_LOG_H
 
@@ -7,6 +7,8 @@
 enum log_level { LOG_DEBUG = 0, LOG_INFO = 1, LOG_WARN = 2, LOG_ERROR = 3, LOG_NONE = 4 };
 
 void log_set_level(enum log_level level);
+/* What the configuration asks for. Without effect where log_set_level was called before. */
+void log_set_default_level(enum log_level level);
 enum log_level log_level(void);
 /* Stands in front of every message of this process ("rank 3: "); at most 31 bytes. */
 void log_set_prefix(const char *prefix);

@@ -89,6 +89,7 @@ int cmd_eval(int argc, char **argv)
     if (stop) return stop - 1;
     tare_status s = config_load(&c, a.file, a.overrides, a.n, &e);
     if (!s) {
+        config_use_log_level(&c);
         /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
         if (a.steps.n_runs && !fs_is_dir(c.model.path)) s = config_set(&c, "model", "path", a.steps.runs[0], "--checkpoints", &e);
         if (!s) s = settle(&c, true, &e);

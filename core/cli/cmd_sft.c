@@ -20,6 +20,7 @@ int cmd_sft(int argc, char **argv)
     if (!arguments_read(argc, argv, &a)) return cli_usage(sft_usage);
     tare_status status = config_load(&c, a.file, a.overrides, a.n, &e);
     if (!status) {
+        config_use_log_level(&c);
         status = sft_run(&c, a.resume ? SFT_RESUME : SFT_NEW, &e);
         config_free(&c);
     }

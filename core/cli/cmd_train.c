@@ -37,6 +37,7 @@ int cmd_train(int argc, char **argv)
     if (!arguments_read(argc, argv, &a)) return cli_usage(train_usage);
     signals_catch();
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
+    if (loaded) config_use_log_level(&c);
     bool done;
     tare_status status = loaded ? TARE_OK : e.code;
     status = ranks_start(&(struct ranks_options){.ranks = loaded ? c.dist.ranks : 0,

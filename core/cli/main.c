@@ -24,7 +24,7 @@ static int help(FILE *out)
     for (const struct verb *v = VERB_TABLE; v->name; v++) fprintf(out, "  %-11s%-43s%s\n", v->name, v->arguments, v->what);
     fputs("\n  -v, --verbose   debug messages, and where an error came from\n"
           "  -q, --quiet     warnings and errors only\n"
-          "  --version       version and ABI\n\n"
+          "  -V, --version   version and ABI\n\n"
           "`tare VERB --help` explains a verb, `tare config docs` every key of a configuration.\n"
           "Exit status: 0 done, 1 failed, 2 usage, 3 configuration, 130 interrupted.\n",
           out);
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
             log_set_level(LOG_WARN);
         } else if (is_option(argv[i], "-h", "--help") || !strcmp(argv[i], "help")) {
             return help(stdout);
-        } else if (!strcmp(argv[i], "--version")) {
+        } else if (is_option(argv[i], "-V", "--version")) {
             printf("tare %s (plugin ABI %d.%d)\n", TARE_VERSION, TARE_ABI_MAJOR, TARE_ABI_MINOR);
             return 0;
         } else if (argv[i][0] == '-') {

@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/program.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
@@ -317,6 +318,13 @@ const char *config_chosen(const struct config *c, const char *section, const cha
 {
     const struct config_key *k = find_key(section, key);
     return k && k->type == KEY_CHOICE ? value_choice(c, k) : "";
+}
+
+void config_use_log_level(const struct config *c)
+{
+    static const enum log_level of[] = {
+        [LEVEL_DEBUG] = LOG_DEBUG, [LEVEL_INFO] = LOG_INFO, [LEVEL_WARN] = LOG_WARN, [LEVEL_ERROR] = LOG_ERROR};
+    log_set_default_level(of[c->log.level]);
 }
 
 const char *config_kernels(const struct config *c)

@@ -177,6 +177,8 @@ const char *config_kernels(const struct config *c);
 bool config_has_codebook(const struct config *c);
 /* The resolved configuration as INI text that loads to the same values. */
 tare_status config_dump(const struct config *c, struct str *out, struct err *e);
+/* Messages from here on are those that log.level asks for, unless -v or -q was given. */
+void config_use_log_level(const struct config *c);
 /* The reference of every key, Markdown or plain text. */
 tare_status config_docs(struct str *out, bool markdown, struct err *e);
 /* TARE_E_CONFIG: model.path is not there, and what a user may have meant; otherwise: what to do. */

@@ -295,7 +295,9 @@ const struct config_key CONFIG_KEYS[] = {
     BOOL(log, tensorboard, "true", "Write TensorBoard events."),
     BOOL(log, database, "true", "Write the run and its metrics into runs.db (SQLite) beside run.dir."),
     BOOL(log, rollouts, "true", "Write every step's rollouts to rollouts/step-NNNNNN.jsonl."),
-    CHOICE(log, level, "info", CHOICES_LEVEL, "Least important message that is printed."),
+    CHOICE(log, level, "info", CHOICES_LEVEL,
+           "Least important message that train, sft, eval and sweep print. warn and error hide progress as well. -v and -q before "
+           "the verb win."),
     CHOICE(log, progress, "auto", CHOICES_PROGRESS,
            "Progress on standard error: a line that is redrawn, plain lines, or none. auto: a bar on a terminal, lines elsewhere."),
     {0},

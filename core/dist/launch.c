@@ -124,10 +124,11 @@ tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
 {
     struct str text = {0};
     const char **argv = NULL;
-    char number[24], exe[FS_PATH], note[] = "/tmp/tare-ranks-XXXXXX";
+    char number[24], exe[FS_PATH], note[FS_PATH];
     if (!in_path("mpirun"))
         FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt-get install " NEEDS_MPI,
              (long long)ranks);
+    TRY(fs_temporary(note, "tare-ranks", e));
     tare_status status = command(ranks, &text, &argv, number, exe, e);
     if (!status) {
         const int file = mkstemp(note);

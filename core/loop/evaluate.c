@@ -6,14 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_AT_ONCE = 256 };
+enum { ROWS_AT_ONCE = 256, PARTS = sizeof((struct evaluation){0}.parts) / sizeof(struct evaluation_part) };
 
 static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 {
     for (int64_t k = 0; k < v->n_parts; k++)
         if (v->parts[k].subject.size == subject.size && !memcmp(v->parts[k].subject.data, subject.data, (size_t)subject.size))
             return &v->parts[k];
-    if (v->n_parts == (int64_t)(sizeof v->parts / sizeof *v->parts)) return NULL;
+    v->more_parts = v->n_parts == PARTS;
+    if (v->more_parts) return NULL;
     v->parts[v->n_parts] = (struct evaluation_part){.subject = subject};
     return &v->parts[v->n_parts++];
 }
@@ -73,6 +74,9 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e)
     const bool last = step == c->train.steps && c->eval.after, first = step == 0 && c->eval.before;
     if (!r->engine.eval.n || (!last && !first && !(step && c->eval.every && step % c->eval.every == 0))) return TARE_OK;
     TRY(evaluate(r, v, e));
+    if (v->more_parts && r->evaluated < 0)
+        log_warn("evaluation: the rows have more than %d subjects; eval/reward/SUBJECT is recorded for the first %d only", PARTS,
+                 PARTS);
     r->evaluated = step;
     observe_set(r->observe, "eval/reward", v->reward);
     observe_set(r->observe, "eval/response_length", v->length);

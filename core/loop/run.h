@@ -29,7 +29,10 @@ struct evaluation {
         int64_t n;
     } parts[64];
     int64_t n_parts;
+    bool more_parts; /* the rows have more subjects than parts has room for */
 };
+
+enum { FIGURES = 32 }; /* at most, of a step */
 
 struct run {
     const struct config *config;
@@ -52,7 +55,7 @@ struct run {
     struct rank_figure { /* of this rank; the largest of all ranks is the metric */
         const char *name;
         double value;
-    } figures[32];
+    } figures[FIGURES];
     int64_t n_figures;
     uint64_t *met; /* uids of the prompts that the step has drawn, in the arena of the step */
     int64_t n_met;

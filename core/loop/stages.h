@@ -12,7 +12,7 @@
         const double began_ = clock_seconds();                                                                                     \
         tare_status status_ = comm_stage(&r->comm, NAME, r->step + 1, e);                                                          \
         if (!status_) status_ = (CALL);                                                                                            \
-        figure_add(r, "time/" NAME, clock_seconds() - began_);                                                                     \
+        if (!status_) status_ = figure_add(r, "time/" NAME, clock_seconds() - began_, e);                                          \
         if (status_) return err_prefix(e, "step %lld, %s", (long long)r->step + 1, NAME);                                          \
     } while (0)
 

@@ -82,32 +82,33 @@ static void policy_metrics(struct run *r)
 }
 
 /* Bytes of the backend's memory by class; what a rank holds of the first three falls with the number of ranks. */
-static void memory_figures(struct run *r)
+static tare_status memory_figures(struct run *r, struct err *e)
 {
     const struct model_memory *m = &r->engine.model->memory;
     const struct trainer *t = r->engine.trainer;
-    figure_add(r, "memory/parameters", (double)m->parameters);
-    figure_add(r, "memory/gradients", (double)t->grads.sum_bytes);
-    figure_add(r, "memory/moments", (double)t->moment_bytes);
-    figure_add(r, "memory/sampler", (double)m->sampler);
-    figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes));
+    TRY(figure_add(r, "memory/parameters", (double)m->parameters, e));
+    TRY(figure_add(r, "memory/gradients", (double)t->grads.sum_bytes, e));
+    TRY(figure_add(r, "memory/moments", (double)t->moment_bytes, e));
+    TRY(figure_add(r, "memory/sampler", (double)m->sampler, e));
+    TRY(figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes), e));
     device_memory_watch(r->engine.kernels);
+    return TARE_OK;
 }
 
-void figure_add(struct run *r, const char *name, double value)
+tare_status figure_add(struct run *r, const char *name, double value, struct err *e)
 {
-    const int64_t most = (int64_t)(sizeof r->figures / sizeof *r->figures);
     int64_t i = 0;
     while (i < r->n_figures && strcmp(r->figures[i].name, name)) i++;
-    if (i == most) return;
+    if (i == FIGURES) FAIL(e, TARE_E_STATE, "%s: a step has more than %d figures; raise FIGURES in core/loop/run.h", name, FIGURES);
     if (i == r->n_figures) r->figures[r->n_figures++] = (struct rank_figure){name, 0};
     r->figures[i].value += value;
+    return TARE_OK;
 }
 
 static tare_status settle_figures(struct run *r, struct err *e)
 {
     const int64_t n = r->n_figures;
-    double mine[32], *all;
+    double mine[FIGURES], *all;
     int64_t *sizes;
     TRY(arena_new(&r->arena, double, n * r->comm.size, &all, e));
     TRY(arena_new(&r->arena, int64_t, r->comm.size, &sizes, e));
@@ -131,8 +132,8 @@ tare_status step_record(struct run *r, double seconds, struct err *e)
     length_metrics(r);
     policy_metrics(r);
     observe_set(r->observe, "epoch", (double)r->cursor / (double)r->engine.train.n);
-    figure_add(r, "time/step", seconds);
-    memory_figures(r);
+    TRY(figure_add(r, "time/step", seconds, e));
+    TRY(memory_figures(r, e));
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
     TRY(settle_figures(r, e));
     return observe_step(r->observe, b->step, b, e);

@@ -28,10 +28,9 @@ static tare_status read_shape(const char *path, const struct model_config *c, st
 /* The vocabulary of the tokenizer that a new model gets. */
 static tare_status byte_vocabulary(int64_t *out, struct err *e)
 {
-    const char *tmp = getenv("TMPDIR");
     char folder[FS_PATH];
     struct tokenizer *t = NULL;
-    TRY(fs_join(folder, tmp && *tmp ? tmp : "/tmp", "tare-plan-XXXXXX", e));
+    TRY(fs_temporary(folder, "tare-plan", e));
     if (!mkdtemp(folder)) FAIL(e, TARE_E_IO, "%s: cannot be made; give plan.vocab", folder);
     tare_status status = tokenizer_write_bytes(folder, e);
     if (!status) status = tokenizer_load(folder, &t, e);

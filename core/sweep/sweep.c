@@ -183,6 +183,7 @@ tare_status sweep_open(struct sweep *s, const char *file, const char *const *ove
     arena_init(&s->arena, "sweep");
     tare_status status = config_load(&c, file, overrides, n, e);
     if (!status) {
+        config_use_log_level(&c);
         status = sweep_grid(&c, &s->arena, &s->plan, e);
         if (!status) status = read_options(s, &c, e);
         config_free(&c);

@@ -22,6 +22,7 @@ expect() {
 expect 0 '^usage: tare' "$TARE" --help
 expect 2 '^usage: tare' "$TARE"
 expect 0 '^tare [0-9]' "$TARE" --version
+expect 0 '^tare [0-9]' "$TARE" -V
 expect 2 "did you mean 'train'" "$TARE" trian
 expect 2 "no verb 'zzzzzz'; .tare --help. lists them" "$TARE" zzzzzz
 expect 2 "no option '--frobnicate'" "$TARE" --frobnicate
@@ -40,7 +41,18 @@ expect 0 'quickstart.ini: no errors' "$TARE" config check "$quickstart"
 expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
 expect 3 'command line: train.lr' "$TARE" config check good.ini train.lr=x
 expect 3 'config.c:' "$TARE" -v config check bad.ini
+
+# log.level, which -v and -q before the verb override: "debug" adds to an error where in the source it was made.
+for verb in train sft eval sweep; do
+    "$TARE" $verb good.ini log.level=debug run.dir=/dev/null/x >out 2>&1
+    grep -q '[a-z]\.c:[0-9]' out || { echo "FAILED: $verb: log.level = debug shows no more" && fails=$((fails + 1)); }
+    "$TARE" -q $verb good.ini log.level=debug run.dir=/dev/null/x >out 2>&1
+    grep -q '[a-z]\.c:[0-9]' out && echo "FAILED: $verb: log.level = debug has more weight than -q" && fails=$((fails + 1))
+done
+expect 3 "log.level = 'loud' is unknown; allowed: debug, info, warn, error" "$TARE" train good.ini log.level=loud
 expect 0 '^lr = 0.0003' "$TARE" config dump good.ini
+"$TARE" train good.ini log.level=error >out 2>&1
+[ "$(wc -l <out)" = 1 ] || { echo "FAILED: log.level = error: not the error alone: $(cat out)" && fails=$((fails + 1)); }
 "$TARE" config dump good.ini train.steps=7 run.name=good >one.ini && "$TARE" config dump one.ini >two.ini && cmp one.ini two.ini ||
     fails=$((fails + 1))
 if [ -w /dev/full ]; then

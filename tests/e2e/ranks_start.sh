@@ -18,6 +18,14 @@ cmp -s r1/rollouts/step-000001.jsonl self/rollouts/step-000001.jsonl && ok || ba
 [ "$(grep -c 'effective-signal ratio' out.txt)" = 1 ] && ok || bad "the summary is printed $(grep -c 'effective-signal' out.txt) times"
 [ "$(grep -c 'step 2/2' err.txt)" = 1 ] && ok || { bad "progress is printed more or less than once"; cat err.txt; }
 
+# The note by which the ranks tell that they have spoken lies in TMPDIR.
+mkdir fake temporary
+printf '#!/bin/sh\necho "$TARE_LAUNCH_NOTE" > note.txt\n' > fake/mpirun
+chmod +x fake/mpirun
+TMPDIR=$PWD/temporary PATH=$PWD/fake:$PATH "$TARE" -q train tiny.ini run.dir=note dist.ranks=2 > out.txt 2> err.txt || :
+case $(cat note.txt) in "$PWD"/temporary/*) ok ;; *) bad "the launcher's note is not in TMPDIR: $(cat note.txt)" ;; esac
+[ -z "$(ls temporary)" ] && ok || bad "the launcher leaves its note"
+
 # What differs is named, once; the exit status is that of a configuration error.
 refused() { # WHAT PATTERN command...
     local what=$1 pattern=$2 status=0
