@@ -13,17 +13,27 @@
 
 enum { SPINS = 4000 };
 
+/* A word that threads wait on: they spin for a while, then sleep. Who changes it makes a system call only when somebody sleeps. */
+struct gate {
+    _Atomic uint32_t word;
+    _Atomic uint32_t sleepers;
+};
+
+/* A round is one pool_run. It ends when its tasks are done, not when every worker has seen it: on a machine with other work a
+ * worker may be without a core for milliseconds, and the caller then does its tasks as well. So a worker may come to a round that is
+ * over, while the caller sets up the next. `left` holds the round in its upper half and the tasks not yet taken in its lower half;
+ * a task is taken by a compare-and-swap of both. If it succeeds with tasks left, the round was not over, and so task, arg and n,
+ * read before, were this round's. */
 struct pool {
     int threads;
     pthread_t *handles;
-    pool_task task;
-    void *arg;
-    int64_t n;
-    _Atomic int64_t next;
-    _Atomic uint32_t round;   /* grows with every pool_run; workers wait for it to change */
-    _Atomic uint32_t working; /* workers that have not finished this round */
+    _Atomic(pool_task) task;
+    _Atomic(void *) arg;
+    _Atomic uint32_t n;
     _Atomic int stop;
-    _Atomic int started;
+    _Alignas(64) _Atomic uint64_t left;
+    _Alignas(64) struct gate done;  /* tasks of this round that have ended; the caller waits for n */
+    _Alignas(64) struct gate round; /* grows with every pool_run; workers wait for it to change */
 };
 
 struct worker {
@@ -31,30 +41,41 @@ struct worker {
     int thread;
 };
 
-static void wait_while_equal(_Atomic uint32_t *word, uint32_t value)
+static void gate_wait_while(struct gate *g, uint32_t value)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != value) return;
+        if (atomic_load_explicit(&g->word, memory_order_acquire) != value) return;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    while (atomic_load_explicit(word, memory_order_acquire) == value)
-        syscall(SYS_futex, (uint32_t *)word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    atomic_fetch_add(&g->sleepers, 1); /* before the word is read once more: gate_add reads them in the other order */
+    while (atomic_load(&g->word) == value) syscall(SYS_futex, (uint32_t *)&g->word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    atomic_fetch_sub(&g->sleepers, 1);
 }
 
-static void wake(_Atomic uint32_t *word)
+/* Returns the sum. */
+static uint32_t gate_add(struct gate *g, uint32_t value)
 {
-    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    const uint32_t sum = atomic_fetch_add(&g->word, value) + value;
+    if (atomic_load(&g->sleepers)) syscall(SYS_futex, (uint32_t *)&g->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    return sum;
 }
 
 static void run_tasks(struct pool *p, int thread)
 {
-    for (;;) {
-        const int64_t task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (task >= p->n) return;
-        p->task(p->arg, task, thread);
+    uint32_t ended = 0;
+    uint64_t left = atomic_load_explicit(&p->left, memory_order_acquire);
+    while ((uint32_t)left) {
+        const pool_task task = atomic_load_explicit(&p->task, memory_order_relaxed);
+        void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
+        const uint32_t n = atomic_load_explicit(&p->n, memory_order_relaxed);
+        if (!atomic_compare_exchange_weak_explicit(&p->left, &left, left - 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        task(arg, (int64_t)(n - (uint32_t)left), thread);
+        ended++;
+        left = atomic_load_explicit(&p->left, memory_order_acquire);
     }
+    if (ended) gate_add(&p->done, ended);
 }
 
 static void *worker_main(void *arg)
@@ -64,11 +85,10 @@ static void *worker_main(void *arg)
     struct pool *p = w.pool;
     uint32_t seen = 0;
     for (;;) {
-        wait_while_equal(&p->round, seen);
-        seen = atomic_load_explicit(&p->round, memory_order_acquire);
+        gate_wait_while(&p->round, seen);
+        seen = atomic_load_explicit(&p->round.word, memory_order_acquire);
         if (atomic_load(&p->stop)) return NULL;
         run_tasks(p, w.thread);
-        if (atomic_fetch_sub_explicit(&p->working, 1, memory_order_acq_rel) == 1) wake(&p->working);
     }
 }
 
@@ -79,7 +99,8 @@ tare_status pool_new(int threads, struct pool **out, struct err *e)
         cpu_set_t set;
         threads = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
     }
-    struct pool *p = calloc(1, sizeof *p);
+    struct pool *p = aligned_alloc(_Alignof(struct pool), sizeof *p);
+    if (p) *p = (struct pool){0};
     if (p) p->handles = calloc((size_t)threads, sizeof *p->handles);
     if (!p || !p->handles) {
         free(p);
@@ -107,27 +128,27 @@ int pool_threads(const struct pool *p)
 
 void pool_run(struct pool *p, int64_t n, pool_task task, void *arg)
 {
-    if (!p || p->threads == 1 || n <= 1) {
+    if (!p || p->threads == 1 || n <= 1 || n > UINT32_MAX) {
         for (int64_t i = 0; i < n; i++) task(arg, i, 0);
         return;
     }
-    p->task = task;
-    p->arg = arg;
-    p->n = n;
-    atomic_store(&p->next, 0);
-    atomic_store(&p->working, (uint32_t)p->threads - 1);
-    atomic_fetch_add_explicit(&p->round, 1, memory_order_acq_rel);
-    wake(&p->round);
+    const uint32_t tasks = (uint32_t)n;
+    atomic_store_explicit(&p->task, task, memory_order_relaxed);
+    atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
+    atomic_store_explicit(&p->n, tasks, memory_order_relaxed);
+    atomic_store_explicit(&p->done.word, 0, memory_order_relaxed);
+    atomic_store_explicit(&p->left, ((atomic_load(&p->left) >> 32) + 1) << 32 | tasks, memory_order_release);
+    gate_add(&p->round, 1);
     run_tasks(p, 0);
-    for (uint32_t left; (left = atomic_load_explicit(&p->working, memory_order_acquire));) wait_while_equal(&p->working, left);
+    for (uint32_t ended; (ended = atomic_load_explicit(&p->done.word, memory_order_acquire)) != tasks;)
+        gate_wait_while(&p->done, ended);
 }
 
 void pool_free(struct pool *p)
 {
     if (!p) return;
     atomic_store(&p->stop, 1);
-    atomic_fetch_add_explicit(&p->round, 1, memory_order_acq_rel);
-    wake(&p->round);
+    gate_add(&p->round, 1);
     for (int i = 1; i < p->threads; i++) pthread_join(p->handles[i], NULL);
     free(p->handles);
     free(p);

@@ -1,6 +1,7 @@
 /* A fixed pool of threads that runs independent tasks. Which thread runs a task must never change a result: a task writes only
  * what is its own and sums in an order of its own. No nesting. One caller at a time. Workers spin for some microseconds before
- * they sleep, so that a decode step's short regions do not pay for a wake-up. */
+ * they sleep, so that a decode step's short regions do not pay for a wake-up. A region ends when its tasks are done: a worker that
+ * the system has not given a core is not waited for. */
 #ifndef TARE_CORE_POOL_H
 #define TARE_CORE_POOL_H
 
