@@ -8,7 +8,8 @@
 
 const char PROGRAM_LIBRARIES[] = TARE_BIN_TO_LIBRARIES, PROGRAM_DATA[] = TARE_BIN_TO_DATA, PROGRAM_HEADERS[] = TARE_BIN_TO_HEADERS;
 
-bool program_file(char *out)
+/* The file of this program, FS_PATH bytes. False when the system does not tell. */
+static bool program_file(char *out)
 {
     const ssize_t n = readlink("/proc/self/exe", out, FS_PATH - 1);
     out[n > 0 ? n : 0] = 0;

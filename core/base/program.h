@@ -9,8 +9,6 @@
 /* From the folder of the installed program to those of its shared objects (PREFIX/LIBDIR/tare), data (PREFIX/share/tare) and headers. */
 extern const char PROGRAM_LIBRARIES[], PROGRAM_DATA[], PROGRAM_HEADERS[];
 
-/* The file of this program, FS_PATH bytes. False when the system does not tell. */
-bool program_file(char *out);
 /* A path counted from the folder of this program, FS_PATH bytes. An installation can therefore be moved as a whole. */
 bool program_path(char *out, const char *relative);
 

@@ -195,7 +195,8 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
 
 static void warn(const struct cluster *c)
 {
-    const int64_t empty = cluster_empty(c);
+    int64_t empty = 0; /* of the data set's rows */
+    for (int64_t k = 0; k < c->n_clusters; k++) empty += !c->rows[k];
     if (empty)
         log_warn("%lld of %lld clusters have no row of %s; they will never be seen", (long long)empty, (long long)c->n_clusters,
                  c->data->name);
@@ -287,20 +288,6 @@ tare_text cluster_name(const struct cluster *c, int64_t k)
     const tare_text name = c->codebook->plugin->codebook->cluster_name(c->codebook->self, k);
     plugin_leave(&call, c->codebook, "cluster_name", -1, TARE_OK, NULL);
     return name;
-}
-
-int64_t cluster_empty(const struct cluster *c)
-{
-    int64_t n = 0;
-    for (int64_t k = 0; k < c->n_clusters; k++) n += !c->rows[k];
-    return n;
-}
-
-int64_t cluster_unused(const struct cluster *c)
-{
-    int64_t n = 0;
-    for (int64_t k = 0; k < c->n_clusters; k++) n += c->rows[k] && !c->used[k];
-    return n;
 }
 
 void cluster_close(struct cluster *c)

@@ -44,10 +44,6 @@ tare_status cluster_check(const struct config *config, const struct dataset *dat
 tare_status cluster_assign(struct cluster *c, struct batch *batch, struct arena *arena, struct err *e);
 /* Cluster k for people: a field's value, or empty. */
 tare_text cluster_name(const struct cluster *c, int64_t k);
-int64_t cluster_empty(const struct cluster *c);  /* clusters without a row of the data set */
-int64_t cluster_unused(const struct cluster *c); /* clusters that have rows and that no step has met so far */
-/* One JSON object for the run's manifest: encoder, codebook, hashes, K, rows in each cluster, how the codebook was made. */
-tare_status cluster_describe(const struct cluster *c, struct str *out, struct err *e);
 /* What has to be the same when a run is resumed, as text; cluster_resume refuses another one and says which part differs. cluster_save also
  * keeps `used`. */
 tare_status cluster_save(const struct cluster *c, struct str *out, struct err *e);

@@ -1,4 +1,4 @@
-/* What a run keeps of its clusters: the manifest's entry, and the checkpoint's. */
+/* What a checkpoint keeps of a run's clusters. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "cluster/cluster.h"
@@ -61,22 +61,6 @@ static tare_status print(json_t *o, tare_status status, struct str *out, struct 
     if (!status) status = json_print(o, out, e);
     json_decref(o);
     return status;
-}
-
-tare_status cluster_describe(const struct cluster *c, struct str *out, struct err *e)
-{
-    json_t *o = json_object(), *made = NULL;
-    tare_status status = set_origin(c, o, e);
-    const char *path = !status && c->codebook ? codebook_path(c->codebook) : NULL;
-    if (path) {
-        status = codebook_metadata(path, &made, e);
-        if (!status) status = set(o, "codebook_file", json_string(path), e);
-        if (!status) status = set(o, "codebook_made", made, e);
-    }
-    if (!status && c->codebook) status = set_counts(c, o, "rows", c->rows, e);
-    if (!status) status = set(o, "rows_in_no_cluster", json_integer((json_int_t)c->unassigned), e);
-    if (!status) status = set(o, "empty", json_integer((json_int_t)cluster_empty(c)), e);
-    return print(o, status, out, e);
 }
 
 tare_status cluster_save(const struct cluster *c, struct str *out, struct err *e)

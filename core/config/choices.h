@@ -9,8 +9,7 @@
 #define CHOICES_KERNELS(X)                                                                                                         \
     X(KERNELS_AUTO, "auto")                                                                                                        \
     X(KERNELS_REF, "ref") X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16")
-#define CHOICES_DETERMINISTIC(X)                                                                                                   \
-    X(DETERMINISTIC_TRUE, "true") X(DETERMINISTIC_FALSE, "false") X(DETERMINISTIC_BATCH_INVARIANT, "batch_invariant")
+#define CHOICES_DETERMINISTIC(X) X(DETERMINISTIC_TRUE, "true") X(DETERMINISTIC_BATCH_INVARIANT, "batch_invariant")
 #define CHOICES_PRECISION(X) X(PRECISION_F32, "f32") X(PRECISION_BF16, "bf16")
 #define CHOICES_SAVE(X) X(SAVE_AUTO, "auto") X(SAVE_F32, "f32") X(SAVE_BF16, "bf16")
 #define CHOICES_INIT(X) X(INIT_NONE, "") X(INIT_QWEN2, "qwen2") X(INIT_LLAMA, "llama") X(INIT_QWEN3, "qwen3")

@@ -59,11 +59,9 @@ const struct config_key CONFIG_KEYS[] = {
         "whatever the number of threads."),
     INT(run, threads, "0", 0, 4096, "Threads of this process. 0: one for each core it may use. Never changes a result."),
     CHOICE(run, deterministic, "true", CHOICES_DETERMINISTIC,
-           "true: only operations with a fixed order of summation, so a run repeats bit for bit. batch_invariant: also the same "
-           "bits of a row's "
+           "true: operations sum in a fixed order, so a run repeats bit for bit. batch_invariant: also the same bits of a row's "
            "logits in every batch, so what sampling and update compute agrees exactly; the CPU always has it, a GPU pays with "
-           "time. false: a GPU "
-           "may use faster orders. Applies to train, sft, eval and generate."),
+           "time. Applies to train, sft, eval and generate."),
 
     TEXT(model, path, "",
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),

@@ -100,7 +100,6 @@ void tokenizer_free(struct tokenizer *t)
         mem_free(t->pool);
     }
     for (int64_t i = 0; i < t->n_splits; i++) split_free(&t->splits[i]);
-    for (int k = 0; k < TOKEN_ROLES; k++) free(t->role_text[k]);
     added_free(&t->raw);
     added_free(&t->normalized);
     merges_free(&t->merges);
@@ -326,18 +325,6 @@ int64_t tokenizer_size(const struct tokenizer *t)
     return t->vocab.size;
 }
 
-int32_t tokenizer_id(const struct tokenizer *t, const char *content, int64_t n)
-{
-    return vocab_find(&t->vocab, content, n);
-}
-
-tare_text tokenizer_bytes(const struct tokenizer *t, int32_t id)
-{
-    if (id < 0 || id >= t->vocab.size || !t->vocab.tokens[id].present) return (tare_text){0};
-    const struct vocab_token *token = &t->vocab.tokens[id];
-    return (tare_text){t->vocab.text.data + token->bytes, token->bytes_size};
-}
-
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 {
     return id >= 0 && id < t->vocab.size && t->vocab.tokens[id].special;
@@ -346,11 +333,6 @@ bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 int32_t tokenizer_role_id(const struct tokenizer *t, enum token_role role)
 {
     return t->role_id[role];
-}
-
-const char *tokenizer_role_text(const struct tokenizer *t, enum token_role role)
-{
-    return t->role_text[role];
 }
 
 bool tokenizer_add_bos(const struct tokenizer *t)

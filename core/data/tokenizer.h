@@ -44,16 +44,11 @@ tare_status token_stream_push(struct token_stream *s, int32_t id, struct str *ou
 tare_status token_stream_end(struct token_stream *s, struct str *out, struct err *e);
 
 int64_t tokenizer_size(const struct tokenizer *t); /* largest id + 1 */
-/* Id of a token by its content ("<|im_end|>", or "Ġthe" as the vocabulary writes it); -1 if there is none. */
-int32_t tokenizer_id(const struct tokenizer *t, const char *content, int64_t n);
-/* The bytes an id stands for, before the repair of UTF-8; {NULL, 0} if it has none. */
-tare_text tokenizer_bytes(const struct tokenizer *t, int32_t id);
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id);
 
-/* From tokenizer_config.json; -1 and NULL where it names none. */
+/* From tokenizer_config.json; -1 where it names none. */
 enum token_role { TOKEN_BOS, TOKEN_EOS, TOKEN_PAD, TOKEN_UNK, TOKEN_ROLES };
 int32_t tokenizer_role_id(const struct tokenizer *t, enum token_role role);
-const char *tokenizer_role_text(const struct tokenizer *t, enum token_role role);
 /* True when plain text is to start with BOS: add_bos_token, or a post-processor of tokenizer.json that puts the BOS in front. */
 bool tokenizer_add_bos(const struct tokenizer *t);
 /* Of tokenizer.json's content. */

@@ -21,7 +21,6 @@ struct tokenizer {
     int64_t n_splits;
     bool nfc, ignore_merges, add_bos;
     int32_t role_id[TOKEN_ROLES];
-    char *role_text[TOKEN_ROLES];
     uint64_t hash;
     struct scratch_pool {
         pthread_mutex_t lock;

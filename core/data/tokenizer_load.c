@@ -326,10 +326,7 @@ tare_status tokenizer_read_config(struct tokenizer *t, const json_t *config, con
         if (json_is_object(v)) v = json_object_get(v, "content"); /* an AddedToken written out */
         if (!v) continue;
         if (!json_is_string(v)) FAIL(e, TARE_E_CORRUPT, "%s: %s is neither a string nor a token", where, roles[k]);
-        const char *text = json_string_value(v);
-        t->role_id[k] = vocab_find(&t->vocab, text, (int64_t)json_string_length(v));
-        t->role_text[k] = strdup(text);
-        if (!t->role_text[k]) FAIL(e, TARE_E_NOMEM, "no memory for %s", roles[k]);
+        t->role_id[k] = vocab_find(&t->vocab, json_string_value(v), (int64_t)json_string_length(v));
     }
     t->add_bos = json_bool_or(config, "add_bos_token", t->add_bos);
     if (t->add_bos && t->role_id[TOKEN_BOS] < 0)

@@ -8,7 +8,7 @@
  * Rules. Collectives are called by all ranks in the same order with sizes that fit together, each rank from one thread at a time. A
  * collective that returns an error has failed for good: the caller leaves and comm_abort ends the job; no further collective is called. A
  * rank that dies or hangs makes the others' collectives fail or ends them (see comm_abort), nobody waits forever. Results have the same bits
- * on every run: gathers copy, and the only sum, reduce_scatter, is one fixed tree.
+ * on every run: collectives copy, and the caller adds.
  *
  * Letters: R ranks (size), r this rank. */
 #ifndef TARE_CORE_COMM_H
@@ -32,13 +32,10 @@ struct comm {
     tare_status (*broadcast)(struct comm *c, void *data, int64_t n, int root, struct err *e);
     tare_status (*barrier)(struct comm *c, struct err *e);
 
-    /* ---- the backend's memory (host memory on the CPU), equal pieces. On a device they come behind what it was given to do before, and what it is given
+    /* ---- the backend's memory (host memory on the CPU), equal pieces. On a device they come after what it was given to do before, and what it is given
      * afterwards finds their results: the caller need not wait for it. */
     /* out [R, bytes] <- in [bytes] of every rank; in may be its own piece of out. */
     tare_status (*all_gather)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
-    /* out [n] <- sum over ranks q of piece r of in_q [R, n], added in fp32 in the tree of comm_tree_sum. in is left as it is; out may be
-     * its own piece r of in. */
-    tare_status (*reduce_scatter)(struct comm *c, const float *in, int64_t n, float *out, struct err *e);
     /* out [R, bytes]: piece q is what rank q has as piece r of its in [R, bytes]. in and out do not overlap. The update uses it where sums have to
      * have an order of their own (model/grads.h). */
     tare_status (*all_to_all)(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e);
@@ -98,10 +95,5 @@ tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *
  * It is also where tests make ranks fail: with TARE_FAULT=rank=1,stage=update,step=2,kind=kill in the environment rank 1 is killed when it
  * enters that stage (base/fault.h). */
 tare_status comm_stage(struct comm *c, const char *stage, int64_t step, struct err *e);
-
-/* The fixed tree: out[n] = sum of in[0..count-1][n] in fp32, added in pairs of neighbours, ((0 + 1) + (2 + 3)) + ((4 + 5) + ...): round k
- * adds in[i + 2^k] to in[i] for i = 0, 2^(k+1), ... while i + 2^k < count. A count of 8 on one rank and 2, 4 or 8 ranks with 4, 2 or 1
- * summands each, combined by reduce_scatter, therefore give the same bits. out may be one of the inputs. */
-void comm_tree_sum(const float *const *in, int count, int64_t n, float *out);
 
 #endif

@@ -12,7 +12,6 @@
 #include <time.h>
 
 enum {
-    PIECE = 1 << 22, /* floats that a deterministic reduce_scatter exchanges with a rank at a time */
     SLOT_CALL = 0,
     SLOT_PENDING = 1, /* .. + COMM_PENDING - 1 */
     SLOT_EXCHANGE = SLOT_PENDING + COMM_PENDING,
@@ -25,10 +24,8 @@ struct device {
     const struct kctx *ctx;
     struct gpu_collectives *gpu;
     void *stream; /* that the backend computes on; NULL: not known */
-    bool deterministic;
     struct halves gathers, exchanges;
-    float *scratch; /* [R, PIECE], the backend's memory */
-    char *copy[2];  /* host memory */
+    char *copy[2]; /* host memory */
     int64_t copy_size[2];
 };
 
@@ -77,7 +74,6 @@ static void device_free(struct comm *c)
     struct device *d = c->self;
     struct comm host = d->host;
     if (d->gpu && d->gpu->close(d->gpu, true)) log_warn("%s", d->gpu->error);
-    if (d->scratch) d->k->release(d->ctx, d->scratch);
     mem_free(d->copy[0]);
     mem_free(d->copy[1]);
     mem_free(d);
@@ -125,16 +121,6 @@ static tare_status staged_all_to_all(struct comm *c, const void *in, int64_t byt
     TRY(stage_in(d, in, c->size * bytes, c->size * bytes, e));
     TRY(d->host.all_to_all(&d->host, d->copy[0], bytes, d->copy[1], e));
     return stage_out(d, out, c->size * bytes, e);
-}
-
-static tare_status staged_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
-{
-    struct device *d = c->self;
-    const int64_t bytes = n * (int64_t)sizeof(float);
-    if (!n || (c->size == 1 && in == out)) return TARE_OK;
-    TRY(stage_in(d, in, c->size * bytes, bytes, e));
-    TRY(d->host.reduce_scatter(&d->host, (const float *)(const void *)d->copy[0], n, (float *)(void *)d->copy[1], e));
-    return stage_out(d, out, bytes, e);
 }
 
 static tare_status staged_wait(struct comm *c, struct err *e)
@@ -188,49 +174,6 @@ static tare_status nccl_all_to_all(struct comm *c, const void *in, int64_t bytes
     TRY(before(d, e));
     if (d->gpu->all_to_all(d->gpu, SLOT_CALL, in, bytes, out)) return broken(d, "all_to_all", e);
     return wait_slot(c, SLOT_CALL, "all_to_all", e);
-}
-
-/* scratch[0][m] <- the tree over scratch[q][m], each m floats behind the other */
-static tare_status add_tree(struct comm *c, int64_t m, struct err *e)
-{
-    struct device *d = c->self;
-    for (int step = 1; step < c->size; step *= 2)
-        for (int q = 0; q + step < c->size; q += 2 * step)
-            KERNEL(d->k, d->ctx, add, .y = d->scratch + q * m, .x = d->scratch + (q + step) * m, .n = m);
-    return finish(d, e);
-}
-
-static tare_status copy_piece(struct comm *c, void *to, const void *from, int64_t bytes, struct err *e)
-{
-    struct device *d = c->self;
-    if (d->gpu->copy(d->gpu, SLOT_CALL, to, from, bytes)) return broken(d, "copy", e);
-    return wait_slot(c, SLOT_CALL, "copy", e);
-}
-
-/* One rank's piece needs only a copy; else at most PIECE floats of every piece travel at a time, cut from the pieces (n apart) first. */
-static tare_status nccl_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
-{
-    struct device *d = c->self;
-    if (!n) return TARE_OK;
-    TRY(before(d, e));
-    if (!d->deterministic) {
-        if (d->gpu->reduce_scatter(d->gpu, SLOT_CALL, in, n, out)) return broken(d, "reduce_scatter", e);
-        return wait_slot(c, SLOT_CALL, "reduce_scatter", e);
-    }
-    const int64_t room = 2 * (int64_t)c->size * PIECE * (int64_t)sizeof(float);
-    if (!d->scratch) d->scratch = d->k->alloc(d->ctx, room);
-    if (!d->scratch) return kernels_no_memory(d->k, d->ctx, "the sum over the ranks (run.deterministic)", room, e);
-    float *const cut = d->scratch + (int64_t)c->size * PIECE;
-    for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t m = n - at < PIECE ? n - at : PIECE, bytes = m * (int64_t)sizeof(float);
-        for (int q = 0; q < c->size; q++)
-            if (d->gpu->copy(d->gpu, SLOT_CALL, cut + q * m, in + q * n + at, bytes)) return broken(d, "copy", e);
-        if (d->gpu->all_to_all(d->gpu, SLOT_CALL, cut, bytes, d->scratch)) return broken(d, "reduce_scatter", e);
-        TRY(wait_slot(c, SLOT_CALL, "reduce_scatter", e));
-        TRY(add_tree(c, m, e));
-        TRY(copy_piece(c, out + at, d->scratch, bytes, e));
-    }
-    return TARE_OK;
 }
 
 static tare_status nccl_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
@@ -301,8 +244,7 @@ static tare_status open_nccl(struct device *d, struct err *e)
     return TARE_OK;
 }
 
-tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
-                        bool deterministic, struct err *e)
+tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library, struct err *e)
 {
     struct device *d;
     struct gpu_collectives *gpu = NULL;
@@ -323,8 +265,7 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
                          .gpu = gpu,
                          .gathers = {"gather", SLOT_PENDING, COMM_PENDING, 0, 0},
                          .exchanges = {"exchange", SLOT_EXCHANGE, COMM_EXCHANGES, 0, 0},
-                         .stream = k->stream ? k->stream(ctx) : ctx->stream,
-                         .deterministic = deterministic};
+                         .stream = k->stream ? k->stream(ctx) : ctx->stream};
     if (gpu) {
         const tare_status status = comm_agree(c, open_nccl(d, e), e);
         if (status) {
@@ -344,7 +285,6 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
     c->overlaps = gpu != NULL;
     c->all_gather = gpu ? nccl_all_gather : staged_all_gather;
     c->all_to_all = gpu ? nccl_all_to_all : staged_all_to_all;
-    c->reduce_scatter = gpu ? nccl_reduce_scatter : staged_reduce_scatter;
     c->gather_begin = gpu ? nccl_gather_begin : staged_all_gather;
     c->gather_wait = gpu ? nccl_gather_wait : staged_wait;
     c->exchange_begin = gpu ? nccl_exchange_begin : staged_all_to_all;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPU_COLLECTIVES_ABI 1
+#define GPU_COLLECTIVES_ABI 2
 #define GPU_COLLECTIVES_SYMBOL "tare_gpu_collectives"
 enum { GPU_ID_BYTES = 128, GPU_SLOTS = 8 };
 
@@ -24,8 +24,6 @@ struct gpu_collectives {
     /* slot: what `done` asks for */
     int (*all_gather)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
     int (*all_to_all)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
-    int (*reduce_scatter)(struct gpu_collectives *g, int slot, const float *in, int64_t n, float *out); /* NCCL's order of sums */
-    int (*copy)(struct gpu_collectives *g, int slot, void *to, const void *from, int64_t bytes);
     /* Whether the slot's work is done; an error of any rank's connection is an error here. Never waits. */
     int (*done)(struct gpu_collectives *g, int slot, bool *done);
     int (*close)(struct gpu_collectives *g, bool regular); /* not regular: gives up what is under way */

@@ -18,10 +18,9 @@
 #include <unistd.h>
 
 enum {
-    SLOT_CALL = 0,    /* and 1: blocking collectives */
-    SLOT_PENDING = 2, /* .. 2 + COMM_PENDING - 1 */
+    SLOT_CALL = 0,    /* blocking collectives */
+    SLOT_PENDING = 1, /* .. + COMM_PENDING - 1 */
     SLOT_EXCHANGE = SLOT_PENDING + COMM_PENDING,
-    PIECE = 1 << 18, /* floats of a piece that reduce_scatter works on at a time */
     TAGS = 32768,
 };
 
@@ -32,10 +31,7 @@ struct process {
     struct watch *watch;
     uint32_t calls; /* gives the tag */
     struct halves gathers, exchanges;
-    bool crowded;   /* more threads than cores: do not spin */
-    float *scratch; /* [2, R, PIECE] of reduce_scatter */
-    int64_t scratch_size;
-    const float **pieces; /* [R] */
+    bool crowded; /* more threads than cores: do not spin */
 };
 
 static tare_status broken(const struct comm *c, const char *what, struct err *e)
@@ -180,41 +176,6 @@ static tare_status process_all_to_all(struct comm *c, const void *in, int64_t by
     return TARE_OK;
 }
 
-/* ---- reduce_scatter: pieces of PIECE floats go to the rank that sums them, two at a time: one is summed while the next is on its way. */
-
-static tare_status post_piece(struct comm *c, int half, const float *in, int64_t n, int64_t at, struct err *e)
-{
-    struct process *p = c->self;
-    const int64_t m = n - at < PIECE ? n - at : PIECE;
-    const int tag = next_tag(p);
-    for (int q = 0; q < c->size; q++)
-        if (q != c->rank)
-            TRY(post(c, SLOT_CALL + half, false, q, tag, p->scratch + (half * c->size + q) * (int64_t)PIECE, m * 4, e));
-    for (int i = 1; i < c->size; i++) {
-        const int q = (c->rank + i) % c->size;
-        TRY(post(c, SLOT_CALL + half, true, q, tag, in + q * n + at, m * 4, e));
-    }
-    return TARE_OK;
-}
-
-static tare_status process_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
-{
-    struct process *p = c->self;
-    if (!n) return TARE_OK;
-    TRY(mem_grow((void **)&p->scratch, &p->scratch_size, 2 * (int64_t)c->size * PIECE, (int64_t)sizeof(float), e));
-    watch_enter(p->watch, "reduce_scatter");
-    TRY(post_piece(c, 0, in, n, 0, e));
-    for (int64_t at = 0, half = 0; at < n; at += PIECE, half = !half) {
-        const int64_t m = n - at < PIECE ? n - at : PIECE;
-        if (at + PIECE < n) TRY(post_piece(c, (int)!half, in, n, at + PIECE, e));
-        TRY(wait_slot(c, SLOT_CALL + (int)half, "reduce_scatter", e));
-        for (int q = 0; q < c->size; q++) p->pieces[q] = q == c->rank ? in + q * n + at : p->scratch + (half * c->size + q) * PIECE;
-        comm_tree_sum(p->pieces, c->size, m, out + at);
-    }
-    watch_enter(p->watch, NULL);
-    return TARE_OK;
-}
-
 /* ---- gathers and exchanges in two halves: the messages are posted; a library without a thread of its own carries most of them in the wait */
 
 static tare_status process_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
@@ -280,8 +241,6 @@ static void process_free(struct comm *c)
     watch_farewell(p->watch);
     if (p->t->finish(p->t)) log_warn("%s", p->t->error);
     watch_free(p->watch);
-    mem_free(p->scratch);
-    mem_free((void *)p->pieces);
     mem_free(p);
     c->self = NULL;
 }
@@ -364,7 +323,6 @@ tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
     p->gathers = (struct halves){"gather", SLOT_PENDING, COMM_PENDING, 0, 0};
     p->exchanges = (struct halves){"exchange", SLOT_EXCHANGE, COMM_EXCHANGES, 0, 0};
     p->crowded = true;
-    TRY(mem_new(t->size * (int64_t)sizeof *p->pieces, (void **)&p->pieces, e));
     *out = (struct comm){.rank = t->rank,
                          .size = t->size,
                          .kind = "mpi",
@@ -373,7 +331,6 @@ tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
                          .broadcast = process_broadcast,
                          .barrier = process_barrier,
                          .all_gather = process_all_gather,
-                         .reduce_scatter = process_reduce_scatter,
                          .all_to_all = process_all_to_all,
                          .gather_begin = process_gather_begin,
                          .gather_wait = process_gather_wait,

@@ -32,11 +32,6 @@ static tare_status self_all_gather(struct comm *c, const void *in, int64_t bytes
     return TARE_OK;
 }
 
-static tare_status self_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
-{
-    return self_all_gather(c, in, n * (int64_t)sizeof(float), out, e);
-}
-
 static void self_abort(struct comm *c, const struct err *e)
 {
     (void)c, (void)e; /* the caller's own error is the message */
@@ -57,7 +52,6 @@ tare_status comm_self(struct comm *out, struct err *e)
                          .broadcast = self_broadcast,
                          .barrier = self_nothing,
                          .all_gather = self_all_gather,
-                         .reduce_scatter = self_reduce_scatter,
                          .all_to_all = self_all_gather,
                          .gather_begin = self_all_gather,
                          .gather_wait = self_nothing,

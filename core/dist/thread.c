@@ -30,7 +30,6 @@ struct job {
 struct member {
     struct comm comm;
     struct job *job;
-    const float **pieces; /* [size] */
     pthread_t thread;
     tare_status (*fn)(struct comm *c, void *ctx, struct err *e);
     void *ctx;
@@ -152,15 +151,6 @@ static tare_status thread_all_gather(struct comm *c, const void *in, int64_t byt
     return meet(c, NULL, e);
 }
 
-static tare_status thread_reduce_scatter(struct comm *c, const float *in, int64_t n, float *out, struct err *e)
-{
-    struct member *m = c->self;
-    TRY(enter(c, "reduce_scatter", in, n, 0, true, e));
-    for (int r = 0; r < c->size; r++) m->pieces[r] = (const float *)m->job->calls[r].in + c->rank * n;
-    comm_tree_sum(m->pieces, c->size, n, out);
-    return meet(c, NULL, e);
-}
-
 static tare_status thread_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct job *j = ((struct member *)c->self)->job;
@@ -207,7 +197,6 @@ static struct comm thread_comm(struct member *m, int rank, int size, double time
                          .broadcast = thread_broadcast,
                          .barrier = thread_barrier,
                          .all_gather = thread_all_gather,
-                         .reduce_scatter = thread_reduce_scatter,
                          .all_to_all = thread_all_to_all,
                          .gather_begin = thread_all_gather,
                          .gather_wait = thread_wait,
@@ -229,13 +218,11 @@ static tare_status start(struct job *j, struct member *members, double timeout_s
         m->job = j;
         m->fn = fn;
         m->ctx = ctx;
-        status = mem_new(j->size * (int64_t)sizeof(float *), (void **)&m->pieces, e);
-        if (!status && pthread_create(&m->thread, NULL, member_main, m))
+        if (pthread_create(&m->thread, NULL, member_main, m))
             status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no thread for rank %d", started);
     }
     if (status) thread_abort(&members[0].comm, e);
     for (int r = 0; r < started; r++) pthread_join(members[r].thread, NULL);
-    for (int r = 0; r < j->size; r++) mem_free((void *)members[r].pieces);
     return status;
 }
 

@@ -47,7 +47,7 @@ static tare_status open_kernels(struct engine *g, struct err *e)
     TRY(kernels_open(c->run.device == RUN_CUDA, config_kernels(c), g->comm ? g->comm->local : 0, &g->kernels, e));
     if (!g->comm) return TARE_OK;
     g->comm_ctx = (struct kctx){.fault = &g->comm_fault};
-    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, c->run.deterministic != DETERMINISTIC_FALSE, e);
+    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
 }
 
 static tare_status load_model(const struct engine *g, const char *folder, struct model **out, struct err *e)

@@ -220,51 +220,6 @@ done:
     return status;
 }
 
-static tare_status copy_weights(struct model *m, const struct model *from, struct err *e)
-{
-    enum { CHUNK = 64 << 20 };
-    const int64_t all = m->memory.parameters, most = all < CHUNK ? all : CHUNK;
-    void *host = NULL;
-    if (!m->k->device) {
-        memcpy(m->weights, from->weights, (size_t)all);
-        return TARE_OK;
-    }
-    TRY(mem_new(most, &host, e));
-    for (int64_t at = 0; at < all; at += most) {
-        const int64_t n = all - at < most ? all - at : most;
-        m->k->download(&m->ctx, host, (const char *)from->weights + at, n);
-        m->k->upload(&m->ctx, (char *)m->weights + at, host, n);
-    }
-    mem_free(host);
-    return TARE_OK;
-}
-
-tare_status model_clone(const struct model *from, struct model **out, struct err *e)
-{
-    struct model *m;
-    tare_status status = TARE_OK;
-    *out = NULL;
-    TRY(model_alloc(from->k, from->ctx.pool, &m, e));
-    m->ctx.stream = from->ctx.stream;
-    m->ctx.batch_invariant = from->ctx.batch_invariant;
-    m->shape = from->shape;
-    m->comm = from->comm, m->ranks = from->ranks, m->rank = from->rank, m->shard = from->shard;
-    m->dtype = from->dtype, m->file_dtype = from->file_dtype;
-    memcpy(m->eos, from->eos, sizeof m->eos);
-    m->n_eos = from->n_eos;
-    memcpy(m->folder, from->folder, sizeof m->folder);
-    m->config_json = strdup(from->config_json);
-    if (!m->config_json) FAIL_TO(status, failed, e, TARE_E_NOMEM, "no memory for a copy of the model");
-    TRY_TO(status, failed, make_buffers(m, e));
-    TRY_TO(status, failed, copy_weights(m, from, e));
-    TRY_TO(status, failed, model_refresh(m, e));
-    *out = m;
-    return TARE_OK;
-failed:
-    model_free(m);
-    return status;
-}
-
 static tare_status copy_tokenizer(const char *from, const char *to, struct err *e)
 {
     static const char *const FILES[] = {

@@ -114,8 +114,6 @@ tare_status model_load_sharded(const char *folder, const struct model_config *c,
 /* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
 tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
                       const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
-/* A frozen copy with the same shape (the reference policy). */
-tare_status model_clone(const struct model *m, struct model **out, struct err *e);
 /* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
  * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. Collective; rank 0 writes. */
 tare_status model_save(struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);
@@ -127,7 +125,7 @@ tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 uint64_t model_hash(const struct model *m);
-/* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h); clones take it over. */
+/* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h). */
 void model_set_deterministic(struct model *m, enum deterministic deterministic);
 /* An arena whose tensors (tensor_new) lie in the memory of m's backend. m outlives it. */
 void model_arena_init(const struct model *m, struct arena *a, const char *name);

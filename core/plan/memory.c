@@ -125,7 +125,9 @@ static void fill_lasting(const struct plan_input *in, const struct sizes *z, int
 
 /* ---- the update */
 
-void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets)
+/* Rows and targets that the largest micro-batch of `groups` groups can have, whatever the lengths up to P and T: as many as there are, or
+ * train.micro_tokens, or one rollout that is longer. */
+static void micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets)
 {
     const int64_t rollouts = groups * c->rollout.group_size, prompts = c->train.prompt_sharing ? groups : rollouts;
     const int64_t most = larger(c->train.micro_tokens, p + t - 1);
@@ -334,7 +336,7 @@ tare_status plan_memory(struct plan *p, struct err *e)
     for (int i = 0; i < PLAN_CLASSES; i++) sum += lasting[i];
     TRY(plan_cache(p, sum, e));
     const int64_t of_minibatch = c->train.minibatch / c->rollout.group_size, shards = p->in.gradient_shards;
-    plan_micro_batch(c, (of_minibatch + shards - 1) / shards, p->prompt_tokens, p->new_tokens, &p->micro_rows, &p->micro_targets);
+    micro_batch(c, (of_minibatch + shards - 1) / shards, p->prompt_tokens, p->new_tokens, &p->micro_rows, &p->micro_targets);
     fill_rank(p, &z, 0, &p->first);
     fill_rank(p, &z, p->in.ranks - 1, &p->last);
     judge(p);

@@ -104,9 +104,6 @@ tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape
 tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e);
 
 /* ---- memory.c */
-/* Rows and targets that the largest micro-batch of `groups` groups can have, whatever the lengths up to P and T: as many as there are, or
- * train.micro_tokens, or one rollout that is longer. */
-void plan_micro_batch(const struct config *c, int64_t groups, int64_t p, int64_t t, int64_t *rows, int64_t *targets);
 /* Bytes of the activations of `rows` rows and `targets` targets, all of the forward and the backward pass. */
 int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t targets, bool recompute);
 /* Fills params, ranks' memory, cache and micro-batch of out from out->in. */

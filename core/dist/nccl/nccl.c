@@ -92,21 +92,6 @@ static int all_to_all(struct gpu_collectives *g, int slot, const void *in, int64
     return nccl_failed(g, "ncclGroupEnd", ncclGroupEnd()) || end(g, slot);
 }
 
-static int reduce_scatter(struct gpu_collectives *g, int slot, const float *in, int64_t n, float *out)
-{
-    return begin(g) ||
-           nccl_failed(g, "ncclReduceScatter",
-                       ncclReduceScatter(in, out, (size_t)n, ncclFloat32, ncclSum, state.comm, state.stream)) ||
-           end(g, slot);
-}
-
-static int copy(struct gpu_collectives *g, int slot, void *to, const void *from, int64_t bytes)
-{
-    return begin(g) ||
-           cuda_failed(g, "cudaMemcpyAsync", cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToDevice, state.stream)) ||
-           end(g, slot);
-}
-
 static int done(struct gpu_collectives *g, int slot, bool *ended)
 {
     ncclResult_t code = ncclSuccess;
@@ -135,8 +120,6 @@ __attribute__((visibility("default"))) struct gpu_collectives tare_gpu_collectiv
     .open = open_nccl,
     .all_gather = all_gather,
     .all_to_all = all_to_all,
-    .reduce_scatter = reduce_scatter,
-    .copy = copy,
     .done = done,
     .close = close_nccl,
 };

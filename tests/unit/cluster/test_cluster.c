@@ -97,7 +97,7 @@ static void trains_caches_and_assigns(void **state)
     struct err e = {0};
     struct run r = {0}, again = {0};
     struct arena a;
-    struct str saved = {0}, told = {0};
+    struct str saved = {0};
     arena_init(&a, "step");
     OPEN(&r, "clusterer.codebook=kmeans", "clusterer.clusters=3", "clusterer.restarts=5", "clusterer.hashed.dim=64");
     assert_true(r.cluster.trained);
@@ -115,11 +115,8 @@ static void trains_caches_and_assigns(void **state)
     assert_int_equal(b.cluster[0], r.cluster.of_row[3]);
     assert_int_equal(b.cluster[1], r.cluster.of_row[5]);
     assert_int_equal(b.cluster[2], r.cluster.of_row[7]);
-    assert_int_equal(cluster_unused(&r.cluster), 0);
-    assert_int_equal(cluster_empty(&r.cluster), 0);
+    for (int64_t k = 0; k < 3; k++) assert_int_equal(r.cluster.used[k], 1);
     assert_ok(cluster_save(&r.cluster, &saved, &e), &e);
-    assert_ok(cluster_describe(&r.cluster, &told, &e), &e);
-    assert_non_null(strstr(told.data, "\"inertia\""));
     /* a second start: the codebook is there, the embeddings come from the cache, and the state fits */
     OPEN(&again, "clusterer.codebook=kmeans", "clusterer.clusters=3", "clusterer.hashed.dim=64");
     assert_false(again.cluster.trained);
@@ -140,7 +137,6 @@ static void trains_caches_and_assigns(void **state)
     assert_non_null(strstr(e.message, "hash "));
     unload(&again);
     str_free(&saved);
-    str_free(&told);
     arena_free(&a);
     unload(&r);
 }
@@ -152,7 +148,7 @@ static void codebooks_of_rows(void **state)
     struct run r = {0};
     OPEN(&r, "clusterer.codebook=field", "clusterer.field.values=s0, s2, s9");
     assert_int_equal(r.cluster.n_clusters, 3);
-    assert_int_equal(cluster_empty(&r.cluster), 1);
+    assert_int_equal(r.cluster.rows[2], 0);
     assert_int_equal(r.cluster.unassigned, 20);
     assert_int_equal(r.cluster.of_row[2], 1);
     assert_memory_equal(cluster_name(&r.cluster, 1).data, "s2", 2);

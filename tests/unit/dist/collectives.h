@@ -72,39 +72,6 @@ done:
     return status;
 }
 
-/* ((0 + 1) + (2 + 3)) + ..., written as the definition says */
-static inline float tree_of(float *x, int count)
-{
-    for (int step = 1; step < count; step *= 2)
-        for (int i = 0; i + step < count; i += 2 * step) x[i] += x[i + step];
-    return x[0];
-}
-
-static inline tare_status use_reduce_scatter(struct comm *c, int64_t n, struct err *e)
-{
-    float *in = NULL, *out = NULL, x[64];
-    tare_status status;
-    const int64_t bytes = n * (int64_t)sizeof(float);
-    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&in, e));
-    TRY_TO(status, done, mem_new(bytes + 4, (void **)&out, e));
-    for (int64_t i = 0; i < c->size * n; i++) in[i] = value(c->rank, i);
-    TRY_TO(status, done, c->reduce_scatter(c, in, n, out, e));
-    for (int64_t i = 0; i < c->size * n; i++)
-        if (in[i] != value(c->rank, i)) FAIL_TO(status, done, e, TARE_E_GENERIC, "reduce_scatter changed its input");
-    TRY_TO(status, done, c->reduce_scatter(c, in, n, in + c->rank * n, e));
-    for (int64_t i = 0; i < n; i++) {
-        for (int r = 0; r < c->size; r++) x[r] = value(r, c->rank * n + i);
-        const float want = tree_of(x, c->size);
-        if (memcmp(&out[i], &want, 4) || memcmp(&in[c->rank * n + i], &want, 4))
-            FAIL_TO(status, done, e, TARE_E_GENERIC, "reduce_scatter: rank %d, element %lld: %a, not %a", c->rank, (long long)i,
-                    (double)out[i], (double)want);
-    }
-done:
-    mem_free(in);
-    mem_free(out);
-    return status;
-}
-
 static inline tare_status use_all_to_all(struct comm *c, int64_t n, struct err *e)
 {
     float *in = NULL, *out = NULL;
@@ -203,7 +170,6 @@ static inline tare_status use_all(struct comm *c, void *ctx, struct err *e)
     TRY(use_broadcast(c, e));
     for (int64_t n = 0; n < 3000; n = 3 * n + 1) {
         TRY(use_all_gather(c, n, e));
-        TRY(use_reduce_scatter(c, n, e));
         TRY(use_all_to_all(c, n, e));
         TRY(use_exchanges(c, n, e));
     }

@@ -24,36 +24,6 @@ static void threads_do_all(void **state)
     for (int ranks = 1; ranks <= 9; ranks++) assert_ok(comm_threads(ranks, 60, use_all, NULL, &e), &e);
 }
 
-/* Eight summands on one rank, and the same eight dealt to 2, 4 and 8 ranks: the same bits. */
-static void tree_does_not_depend_on_ranks(void **state)
-{
-    (void)state;
-    enum { N = 1300 };
-    static float in[8][N], part[8][N], out[N], whole[N];
-    const float *p[8], *q[8];
-    for (int s = 0; s < 8; s++) {
-        for (int64_t i = 0; i < N; i++) in[s][i] = value(s, i);
-        p[s] = in[s];
-    }
-    comm_tree_sum(p, 8, N, whole);
-    for (int64_t i = 0; i < N; i++) {
-        float x[8];
-        for (int s = 0; s < 8; s++) x[s] = value(s, i);
-        const float want = tree_of(x, 8);
-        assert_memory_equal(&want, &whole[i], 4);
-    }
-    for (int ranks = 2; ranks <= 8; ranks *= 2) {
-        for (int r = 0; r < ranks; r++) {
-            comm_tree_sum(p + r * (8 / ranks), 8 / ranks, N, part[r]);
-            q[r] = part[r];
-        }
-        comm_tree_sum(q, ranks, N, out);
-        assert_memory_equal(out, whole, sizeof out);
-    }
-    comm_tree_sum(p, 8, N, in[3]); /* into an input */
-    assert_memory_equal(in[3], whole, sizeof whole);
-}
-
 /* ---- failures */
 
 static tare_status fail_on_two(struct comm *c, void *ctx, struct err *e)
@@ -144,7 +114,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(self_does_all),
         cmocka_unit_test(threads_do_all),
-        cmocka_unit_test(tree_does_not_depend_on_ranks),
         cmocka_unit_test(a_failing_rank_ends_the_others),
         cmocka_unit_test(a_hanging_rank_is_named),
         cmocka_unit_test(different_collectives_are_refused),

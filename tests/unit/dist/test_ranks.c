@@ -40,7 +40,7 @@ done:
 static tare_status collectives(struct comm *c, struct err *e)
 {
     TRY(use_all(c, NULL, e));
-    TRY(use_reduce_scatter(c, 700001, e)); /* several pieces */
+    TRY(use_all_to_all(c, 700001, e));
     TRY(use_all_gather(c, 300007, e));
     TRY(use_pending(c, e));
     TRY(use_exchanges(c, 100003, e));
@@ -55,7 +55,7 @@ static tare_status steps(struct comm *c, struct err *e)
         TRY(comm_stage(c, "rollout", step, e));
         TRY(c->barrier(c, e));
         TRY(comm_stage(c, "update", step, e));
-        TRY(use_reduce_scatter(c, 10000, e));
+        TRY(use_all_to_all(c, 10000, e));
         usleep(100000);
         TRY(use_all_gather(c, 10000, e));
     }
@@ -88,21 +88,23 @@ static void measure(struct comm *c, const char *what, double bytes, double began
 static tare_status speed(struct comm *c, struct err *e)
 {
     const int64_t n = (16 << 20) / c->size;
-    float *whole, *piece;
+    float *whole, *other, *piece;
     TRY(mem_new(c->size * n * 4, (void **)&whole, e));
+    TRY(mem_new(c->size * n * 4, (void **)&other, e));
     TRY(mem_new(n * 4, (void **)&piece, e));
     for (int i = 0; i < 3; i++) {
         double began = clock_seconds();
         TRY(c->all_gather(c, piece, n * 4, whole, e));
         measure(c, "all_gather", (double)(c->size - 1) * (double)n * 4, began);
         began = clock_seconds();
-        TRY(c->reduce_scatter(c, whole, n, piece, e));
-        measure(c, "reduce_scatter", (double)(c->size - 1) * (double)n * 4, began);
+        TRY(c->all_to_all(c, whole, n * 4, other, e));
+        measure(c, "all_to_all", (double)(c->size - 1) * (double)n * 4, began);
     }
     const double began = clock_seconds();
     for (int i = 0; i < 1000; i++) TRY(c->barrier(c, e));
     measure(c, "1000 barriers", 0, began);
     mem_free(whole);
+    mem_free(other);
     mem_free(piece);
     return TARE_OK;
 }
@@ -262,7 +264,7 @@ static void a_hanging_rank_is_found(void **state)
 {
     NEED_MPI;
     fails("PATIENCE=1 TARE_FAULT=rank=2,stage=update,step=2,kind=hang", 4, "steps", 11,
-          SAYS("rank 2 (host ", "failed in update of step 2: it hangs", "in reduce_scatter", "dist.timeout_s = 1", "missing: 2"));
+          SAYS("rank 2 (host ", "failed in update of step 2: it hangs", "in all_to_all", "dist.timeout_s = 1", "missing: 2"));
     fails("PATIENCE=1 TARE_FAULT=rank=0,stage=rollout,step=2,kind=hang", 2, "steps", 11,
           SAYS("rank 0 (host ", "failed in rollout of step 2: it hangs", "in barrier"));
 }

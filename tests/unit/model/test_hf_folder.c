@@ -134,7 +134,7 @@ static void round_trip(void **state)
     (void)state;
     struct err e = {0};
     for (int arch = 0; arch < 6; arch++) {
-        struct model *m = small_model(SMALL_ARCHS[arch % 3], arch < 3, NULL), *again, *coarse, *twin;
+        struct model *m = small_model(SMALL_ARCHS[arch % 3], arch < 3, NULL), *again, *coarse;
         const char *folder = fresh("round");
         put(dir, "tokenizer.json", "{\"version\":\"1.0\"}");
         assert_ok(model_save(m, folder, DTYPE_F32, dir, &e), &e);
@@ -157,13 +157,9 @@ static void round_trip(void **state)
             assert_memory_equal(&coarse->weights[i], &bits, 4);
         }
         assert_true(model_hash(coarse) != model_hash(m));
-
-        assert_ok(model_clone(m, &twin, &e), &e);
-        assert_true(model_hash(twin) == model_hash(m) && twin->weights != m->weights);
         model_free(m);
         model_free(again);
         model_free(coarse);
-        model_free(twin);
     }
 }
 
