@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 
-enum finish { FINISH_STOP = 0, FINISH_LENGTH = 1 };
+enum finish { FINISH_STOP = TARE_FINISH_STOP, FINISH_LENGTH = TARE_FINISH_LENGTH };
 
 /* Who writes a column. Their sum is a set of stages. */
 enum batch_stage {
@@ -46,6 +46,7 @@ enum batch_stage {
 /* clang-format off */
 #define BATCH_COLUMNS(X)                                                                                                           \
     X(DATA,      row,             const struct row *, GROUP,   LOCAL,    1)        /* data/dataset.h */                            \
+    X(DATA,      row_json,        tare_text,          GROUP,   TEXT,     1)        /* the same as a JSON object */                 \
     X(DATA,      prompt_uid,      uint64_t,           GROUP,   NUMBER,   1)        /* the same for a prompt in every epoch */      \
     X(DATA,      occurrence,      int64_t,            GROUP,   NUMBER,   1)        /* earlier ones of this prompt in the step */   \
     X(DATA,      prompt_begin,    int64_t,            GROUP,   BEGIN,    1)        /* [M+1] */                                     \
@@ -57,10 +58,12 @@ enum batch_stage {
     X(ROLLOUT,   entropy,         float,              TOKEN,   NUMBER,   1)        /* the same */                                  \
     X(ROLLOUT,   finish,          uint8_t,            ROLLOUT, NUMBER,   1)        /* enum finish */                               \
     X(ROLLOUT,   off_policy,      uint8_t,            ROLLOUT, OPTIONAL, 1)        /* 1: the row's trace; logprob, entropy 0 */    \
+    X(ROLLOUT,   policy_version,  int64_t,            ROLLOUT, NUMBER,   1)        /* policy steps before it; -1: another's */    \
     X(ROLLOUT,   completion,      tare_text,          ROLLOUT, TEXT,     1)        /* decoded, without the stop token */           \
     X(VERIFY,    reward,          double,             ROLLOUT, NUMBER,   1)                                                        \
     X(VERIFY,    component,       double,             ROLLOUT, NUMBER,   n_components) /* of the reward, weighted */               \
     X(VERIFY,    verdict,         int32_t,            ROLLOUT, NUMBER,   1)        /* tare_verdict_code, first verifier */         \
+    X(VERIFY,    component_verdict, int32_t,          ROLLOUT, NUMBER,   n_components) /* each verifier's; 0: overlong */           \
     X(VERIFY,    extracted,       tare_text,          ROLLOUT, TEXT,     1)        /* the answer in the completion */              \
     X(VERIFY,    reason,          const char *,       ROLLOUT, STRING,   1)        /* of the verdict; NULL: none */                \
     X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \

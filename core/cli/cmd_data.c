@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "batch/verdict.h"
 #include "cli/cli.h"
 #include "data/dataset.h"
 #include "data/overlap.h"
@@ -68,9 +69,9 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
                                    .name = row->id,
                                    .extracted = extracted,
                                    .capacity = sizeof extracted};
-        s = verify_items(k->verify, &item, 1, NULL, e);
+        s = verify_items(k->verify, &item, 1, (struct verify_parts){0}, e);
         if (!s && item.verdict == TARE_CORRECT) goto end;
-        if (!s) verdict = verify_verdict_name(item.verdict);
+        if (!s) verdict = verdict_name(item.verdict);
     }
     if (!s && (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer")))
         snprintf(reason, 256, "the verifier %s cannot read the answer (%s)", k->verifier, verdict);

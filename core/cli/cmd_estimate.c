@@ -15,7 +15,8 @@ const char estimate_usage[] =
     "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"weight\":[...],\"state\":{...}}\n"
     "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
     "scale is what advantages were divided by: 1 where the estimator divides by nothing.\n"
-    "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob.\n";
+    "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob,\n"
+    "row, finish, completions, ids, verdicts, component_verdicts, off_policy, policy_version.\n";
 
 struct filter {
     struct estimator *est;
@@ -118,7 +119,13 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
     struct dump *d = ctx;
     int64_t group;
     double reward, advantage;
-    static const char *const COLUMNS[][2] = {{"reward", "rewards"}, {"length", "lengths"}, {"components", "components"}};
+    static const char *const COLUMNS[][2] = {{"reward", "rewards"},
+                                             {"length", "lengths"},
+                                             {"components", "components"},
+                                             {"completion", "completions"},
+                                             {"verdict", "verdicts"},
+                                             {"finish", "finish"},
+                                             {"component_verdicts", "component_verdicts"}};
     TRY(json_get_int(line, "group", where, &group, e));
     TRY(json_get_double(line, "reward", where, &reward, e));
     TRY(json_get_double(line, "advantage", where, &advantage, e));
@@ -131,7 +138,7 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
         d->group = group;
     }
     json_t *g = json_array_get(d->groups, json_array_size(d->groups) - 1);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof COLUMNS / sizeof *COLUMNS; i++) {
         json_t *value = json_object_get(line, COLUMNS[i][0]);
         if (!value) continue;
         if (!json_object_get(g, COLUMNS[i][1])) json_object_set_new(g, COLUMNS[i][1], json_array());

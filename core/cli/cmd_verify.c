@@ -1,6 +1,7 @@
 /* tare verify PLUGIN [key=value ...]: judge completions, one JSON object a line. */
 #include "base/json.h"
 #include "base/log.h"
+#include "batch/verdict.h"
 #include "cli/cli.h"
 #include "verify/verify.h"
 
@@ -56,8 +57,7 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
         TRY(json_print(id, out, e));
     else
         TRY(str_add(out, "null", -1, e));
-    TRY(str_addf(out, e, ",\"reward\":%s,\"verdict\":\"%s\"", str_from_double(number, item->reward),
-                 verify_verdict_name(item->verdict)));
+    TRY(str_addf(out, e, ",\"reward\":%s,\"verdict\":\"%s\"", str_from_double(number, item->reward), verdict_name(item->verdict)));
     TRY(add_field(out, "extracted", (tare_text){item->extracted, item->extracted_size}, e));
     if (item->reason) TRY(add_field(out, "reason", (tare_text){item->reason, (int64_t)strlen(item->reason)}, e));
     if (f->explain) {
@@ -74,7 +74,7 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
 
 static tare_status flush_lines(struct filter *f, struct err *e)
 {
-    tare_status s = verify_items(f->v, f->items, f->n, NULL, e);
+    tare_status s = verify_items(f->v, f->items, f->n, (struct verify_parts){0}, e);
     for (int64_t i = 0; i < f->n; i++) {
         if (!s) s = write_one(f, i, e);
         json_decref(f->lines[i].object);

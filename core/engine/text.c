@@ -7,12 +7,14 @@ tare_status stage_prompts(const struct prompts *p, const struct dataset *d, cons
 {
     b->n_groups = n;
     TRY(arena_new(a, const struct row *, n, &b->row, e));
+    TRY(arena_new(a, tare_text, n, &b->row_json, e));
     TRY(arena_new(a, uint64_t, n, &b->prompt_uid, e));
     TRY(arena_new(a, int64_t, n, &b->occurrence, e));
     TRY(arena_new(a, int64_t, n + 1, &b->prompt_begin, e));
     ids->n = 0;
     for (int64_t m = 0; m < n; m++) {
         b->row[m] = &d->rows[rows[m]];
+        b->row_json[m] = b->row[m]->json;
         b->prompt_uid[m] = b->row[m]->uid;
         b->occurrence[m] = occurrence ? occurrence[m] : 0;
         TRY(prompts_encode(p, b->row[m], ids, e));

@@ -1,13 +1,10 @@
 #include "estimate/estimate.h"
 
+#include "estimate/view.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    KNOWN_NEEDS = TARE_NEED_ENTROPY | TARE_NEED_LOGPROB | TARE_NEED_REF_LOGPROB | TARE_NEED_COMPONENTS | TARE_NEED_CLUSTER |
-                  TARE_GIVES_TOKENS | TARE_WANTS_LOGPROB
-};
 
 struct estimator {
     struct plugin_instance *instance;
@@ -85,9 +82,7 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
     TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env, &est->instance, e));
     const struct plugin *p = est->instance->plugin;
     est->call = p->estimator;
-    if (p->desc.needs & ~(uint32_t)KNOWN_NEEDS)
-        FAIL(e, TARE_E_UNSUPPORTED, "estimator %s: needs columns that this program does not know (needs 0x%x); update tare",
-             p->desc.name, p->desc.needs);
+    TRY(estimate_check_needs(p, e));
     plugin_enter(&c);
     if (est->call->prepare_size) est->prepare_size = est->call->prepare_size(est->instance->self);
     if (est->call->collect_size) est->collect_size = est->call->collect_size(est->instance->self);
@@ -119,44 +114,7 @@ tare_status estimate_open(const struct estimate_options *o, struct estimator **o
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- input */
-
-static tare_status view_batch(const struct estimator *est, const struct batch *b, tare_batch *out, struct err *e)
-{
-    const uint32_t needs = estimate_needs(est);
-    const char *name = est->instance->plugin->desc.name;
-    if ((needs & TARE_NEED_ENTROPY) && !b->entropy)
-        FAIL(e, TARE_E_SHAPE, "estimator %s needs the tokens' entropy, and the batch has none", name);
-    if ((needs & TARE_NEED_LOGPROB) && !b->logprob)
-        FAIL(e, TARE_E_SHAPE, "estimator %s needs the tokens' logprobs, and the batch has none", name);
-    if ((needs & TARE_NEED_REF_LOGPROB) && !b->ref_logprob)
-        FAIL(e, TARE_E_SHAPE, "estimator %s needs the reference policy's logprobs, and the batch has none", name);
-    if ((needs & TARE_NEED_COMPONENTS) && !b->component)
-        FAIL(e, TARE_E_SHAPE, "estimator %s needs the reward's components, and the batch has none", name);
-    for (int64_t m = 0; m < b->n_groups; m++)
-        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
-            if (!isfinite(b->reward[i]))
-                FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of group %lld, rollout %lld is %g; every reward has to be finite",
-                     (long long)b->step, (long long)m, (long long)(i - b->group_begin[m]), b->reward[i]);
-    *out = (tare_batch){.struct_size = sizeof *out,
-                        .step = b->step,
-                        .n_groups = b->n_groups,
-                        .n_rollouts = b->n_rollouts,
-                        .n_tokens = b->n_tokens,
-                        .n_components = b->n_components,
-                        .n_clusters = b->n_clusters,
-                        .group_begin = b->group_begin,
-                        .prompt_uid = b->prompt_uid,
-                        .cluster = b->cluster,
-                        .reward = b->reward,
-                        .component = needs & TARE_NEED_COMPONENTS ? b->component : NULL,
-                        .verdict = b->verdict,
-                        .token_begin = b->token_begin,
-                        .token_entropy = needs & TARE_NEED_ENTROPY ? b->entropy : NULL,
-                        .token_logprob = needs & (TARE_NEED_LOGPROB | TARE_WANTS_LOGPROB) ? b->logprob : NULL,
-                        .token_ref_logprob = needs & TARE_NEED_REF_LOGPROB ? b->ref_logprob : NULL};
-    return TARE_OK;
-}
+/* ---------------------------------------------------------------- sums and records */
 
 typedef tare_status (*group_function)(const void *, const tare_batch *, int64_t, double *, tare_error *);
 
@@ -351,7 +309,7 @@ tare_status estimate_run(struct estimator *est, struct batch *b, struct arena *a
     tare_advantages out;
     struct plugin_call c;
     est->ran = false;
-    TRY(view_batch(est, b, &batch, e));
+    TRY(estimate_view(est->instance->plugin, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
     if (est->call->prepare) TRY(sum_groups(est, &batch, est->call->prepare, "prepare", est->prepare_size, est->prepared, e));
     plugin_enter(&c);

@@ -1,4 +1,5 @@
 /* One step from JSON. */
+#include "estimate/parse.h"
 #include "estimate/estimate.h"
 
 #include <stdlib.h>
@@ -138,5 +139,5 @@ tare_status estimate_parse(const json_t *object, const char *where, struct arena
     if (!given[0]) b->entropy = NULL;
     if (!given[1]) b->logprob = NULL;
     if (!given[2]) b->ref_logprob = NULL;
-    return TARE_OK;
+    return estimate_parse_facts(groups, where, a, b, e);
 }

@@ -1,6 +1,7 @@
 /* The numbers of an evaluation: results.json first, the Markdown table from it, so that both say the same. */
 #include "eval/eval.h"
 
+#include "batch/verdict.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -109,7 +110,7 @@ static json_t *verdicts_json(const struct eval_report *r)
     for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
         int64_t n = 0;
         for (int64_t i = 0; i < r->data->n * r->k; i++) n += r->samples[i].verdict == code;
-        put(o, &bad, verify_verdict_name(code), json_integer(n));
+        put(o, &bad, verdict_name(code), json_integer(n));
     }
     return o;
 }

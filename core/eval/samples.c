@@ -1,6 +1,7 @@
 #include "eval/eval.h"
 
 #include "base/fs.h"
+#include "batch/verdict.h"
 #include "verify/verify.h"
 
 #include <string.h>
@@ -34,9 +35,9 @@ static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, str
     put(o, &bad, "id", json_string(row->id));
     put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
     put(o, &bad, "reward", json_real(b->reward[i]));
-    put(o, &bad, "verdict", json_string(verify_verdict_name(b->verdict[i])));
+    put(o, &bad, "verdict", json_string(verdict_name(b->verdict[i])));
     put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
-    put(o, &bad, "finish", json_string(b->finish[i] == FINISH_LENGTH ? "length" : "stop"));
+    put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
     put(o, &bad, "answer", text_json(row->answer));
     put(o, &bad, "extracted", text_json(b->extracted[i]));
     if (b->reason[i]) put(o, &bad, "reason", json_string(b->reason[i]));
@@ -59,13 +60,6 @@ tare_status eval_samples_print(const struct batch *b, struct str *out, struct er
 }
 
 /* ---------------------------------------------------------------- reading */
-
-static int32_t verdict_code(const char *name)
-{
-    for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++)
-        if (!strcmp(name, verify_verdict_name(code))) return code;
-    return 0;
-}
 
 static tare_status read_line(const char *line, int64_t n, const char *where, const struct row *row, int64_t sample,
                              struct eval_sample *out, struct err *e)

@@ -33,9 +33,12 @@ static tare_status sample_own(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
-    if (!r->share.own.n_groups) return TARE_OK; /* more ranks than prompts */
-    TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, &r->share.own, signals_flag(), &r->arena, e));
-    return stage_texts(r->engine.tokenizer, r->engine.model, &r->share.own, &r->arena, e);
+    struct batch *own = &r->share.own;
+    if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
+    TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, own, signals_flag(), &r->arena, e));
+    TRY(arena_new_raw(&r->arena, int64_t, own->n_rollouts, &own->policy_version, e));
+    for (int64_t i = 0; i < own->n_rollouts; i++) own->policy_version[i] = own->step - 1;
+    return stage_texts(r->engine.tokenizer, r->engine.model, own, &r->arena, e);
 }
 
 tare_status stage_rollout(struct run *r, struct err *e)

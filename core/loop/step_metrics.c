@@ -1,5 +1,6 @@
 #include "loop/step_metrics.h"
 
+#include "batch/verdict.h"
 #include "engine/device_memory.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void reward_metrics(struct run *r)
     verify_count(b->verdict, b->n_rollouts, counts);
     for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
         char name[64];
-        snprintf(name, sizeof name, "verifier/%s", verify_verdict_name(code));
+        snprintf(name, sizeof name, "verifier/%s", verdict_name(code));
         observe_set(r->observe, name, (double)counts[code] / (double)b->n_rollouts);
     }
     double right = 0, wrong = 0;

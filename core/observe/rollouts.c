@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "batch/verdict.h"
 #include "data/dataset.h"
 #include "observe/sinks.h"
 
@@ -11,30 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <tare/verifier.h>
 #include <unistd.h>
-
-static const char *verdict_name(int32_t code)
-{
-    switch (code) {
-    case TARE_CORRECT:
-        return "correct";
-    case TARE_WRONG:
-        return "wrong";
-    case TARE_NO_ANSWER:
-        return "no_answer";
-    case TARE_UNPARSABLE:
-        return "unparsable";
-    case TARE_TIMED_OUT:
-        return "timeout";
-    case TARE_CRASHED:
-        return "crashed";
-    case TARE_PARTIAL:
-        return "partial";
-    default:
-        return "none";
-    }
-}
 
 /* Text as JSON; bytes that are not UTF-8 become U+FFFD, one for one. */
 static json_t *text_json(tare_text t)
@@ -61,6 +39,12 @@ static json_t *text_json(tare_text t)
 static json_t *number_json(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *verdict_json(int32_t code)
+{
+    const char *name = verdict_name(code);
+    return json_string(name ? name : "none");
 }
 
 /* Sets a member, remembering failure, so that the callers read as a list. */
@@ -90,7 +74,15 @@ static void put_verdict(json_t *o, bool *bad, const struct batch *b, int64_t i)
             if (json_array_append_new(all, number_json(b->component[i * b->n_components + c]))) *bad = true;
         put(o, bad, "components", all);
     }
-    if (b->verdict) put(o, bad, "verdict", json_string(verdict_name(b->verdict[i])));
+    if (b->verdict) put(o, bad, "verdict", verdict_json(b->verdict[i]));
+    if (b->component_verdict && b->n_components > 1) {
+        json_t *all = json_array();
+        for (int64_t c = 0; c < b->n_components; c++) {
+            const int32_t code = b->component_verdict[i * b->n_components + c];
+            if (json_array_append_new(all, code ? verdict_json(code) : json_null())) *bad = true;
+        }
+        put(o, bad, "component_verdicts", all);
+    }
     if (b->extracted) put(o, bad, "extracted", text_json(b->extracted[i]));
     if (b->reason && b->reason[i]) put(o, bad, "reason", text_json((tare_text){b->reason[i], (int64_t)strlen(b->reason[i])}));
 }
@@ -119,7 +111,7 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     put_advantage(o, &bad, b, m, i);
     if (b->token_begin) put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
     if (b->off_policy && b->off_policy[i]) put(o, &bad, "off_policy", json_true());
-    if (b->finish) put(o, &bad, "finish", json_string(b->finish[i] == FINISH_STOP ? "stop" : "length"));
+    if (b->finish) put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
     tare_status status =
         bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print rollout %lld", (long long)i) : json_print(o, out, e);
     json_decref(o);

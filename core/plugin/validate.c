@@ -205,7 +205,7 @@ static tare_status check_descriptor(struct subject *s, const tare_descriptor *d,
     return TARE_OK;
 }
 
-/* Functions that came with a later minor version: a host of before would load the plugin and never call them. */
+/* What came with a later minor version: a host of before would load the plugin, and not do its part. */
 static tare_status check_needed(const struct subject *s, const tare_plugin *raw, const struct plugin *p, struct err *e)
 {
     if (p->desc.kind == TARE_ESTIMATOR && p->estimator->apply_records && raw->abi_minor_needed < 1)
@@ -213,6 +213,14 @@ static tare_status check_needed(const struct subject *s, const tare_plugin *raw,
              "%s: %s: it has records, which came with plugin ABI 1.1, and says that it needs 1.%u; set abi_minor_needed to 1 "
              "(TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
              s->path, s->name, raw->abi_minor_needed);
+    const uint32_t second = TARE_NEED_FINISH | TARE_NEED_ROW | TARE_NEED_COMPLETION | TARE_NEED_TOKEN_ID | TARE_NEED_VERDICTS |
+                            TARE_NEED_OFF_POLICY | TARE_NEED_POLICY_VERSION;
+    if (p->desc.kind == TARE_ESTIMATOR && (p->desc.needs & second) && raw->abi_minor_needed < 2)
+        FAIL(e, TARE_E_PLUGIN,
+             "%s: %s: it needs columns that came with plugin ABI 1.2 (needs 0x%x), and says that it needs 1.%u; set "
+             "abi_minor_needed "
+             "to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
+             s->path, s->name, p->desc.needs, raw->abi_minor_needed);
     return TARE_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/log.h"
+#include "batch/verdict.h"
 #include "data/dataset.h"
 #include "verify/internal.h"
 
@@ -12,6 +13,7 @@ struct job {
     struct verify_item *items;
     int64_t n, first, last; /* verifiers first .. last-1 run in this pass */
     double *part;           /* [n, n_verifiers] unweighted rewards */
+    int32_t *verdict;       /* [n, C], or NULL */
     _Atomic int64_t failed; /* smallest index that failed; n: none */
     _Atomic int64_t crashed;
     struct err *errors; /* [threads]: of the smallest index that this thread saw fail */
@@ -34,7 +36,7 @@ tare_status verify_call(const struct verify *v, int64_t c, int thread, const str
     };
     const tare_answer *answers = &answer;
     TRY(plugin_verify(instance, &answers, &verdict, 1, e));
-    if (!verify_verdict_name(verdict->code) || verdict->code == TARE_CRASHED)
+    if (!verdict_name(verdict->code) || verdict->code == TARE_CRASHED)
         FAIL(e, TARE_E_PLUGIN, "verifier %s: verdict code %d does not exist", f->plugin->desc.name, (int)verdict->code);
     if (!isfinite(verdict->reward))
         FAIL(e, TARE_E_NOT_FINITE, "verifier %s: the reward is %g", f->plugin->desc.name, verdict->reward);
@@ -52,6 +54,7 @@ static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
             verdict.capacity = item->extracted ? item->capacity : 0;
         TRY(verify_call(j->v, c, thread, item, &verdict, e));
         j->part[i * j->v->n_verifiers + c] = verdict.reward;
+        if (j->verdict) j->verdict[i * verify_n_components(j->v) + c] = verdict.code;
         if (verdict.code == TARE_CRASHED) atomic_fetch_add(&j->crashed, 1);
         if (c) continue;
         item->verdict = verdict.code;
@@ -124,10 +127,10 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
     return TARE_OK;
 }
 
-tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, double *component, struct err *e)
+tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, struct verify_parts parts, struct err *e)
 {
     const int threads = pool_threads(v->pool);
-    struct job j = {.v = v, .items = items, .n = n, .failed = n};
+    struct job j = {.v = v, .items = items, .n = n, .failed = n, .verdict = parts.verdict};
     tare_status s;
     TRY_TO(s, end, mem_new(n * v->n_verifiers * (int64_t)sizeof(double) + 1, (void **)&j.part, e));
     TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(struct err), (void **)&j.errors, e));
@@ -140,7 +143,7 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
         FAIL_TO(s, end, e, TARE_E_PLUGIN,
                 "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; `tare plugin check` tells more",
                 (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
-    s = add_up(v, items, n, j.part, component, e);
+    s = add_up(v, items, n, j.part, parts.component, e);
 end:
     mem_free(j.part), mem_free(j.errors), mem_free(j.error_at);
     return s;
@@ -178,7 +181,7 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
     TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
     TRY(batch_room(b, BATCH_VERIFY, a, e));
     fill_items(b, items, text);
-    TRY(verify_items(v, items, N, b->component, e));
+    TRY(verify_items(v, items, N, (struct verify_parts){b->component, b->component_verdict}, e));
     for (int64_t i = 0; i < N; i++) {
         b->reward[i] = items[i].reward;
         b->verdict[i] = items[i].verdict;

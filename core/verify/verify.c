@@ -1,6 +1,7 @@
 #include "verify/verify.h"
 
 #include "base/log.h"
+#include "batch/verdict.h"
 #include "verify/internal.h"
 
 #include <stdlib.h>
@@ -166,15 +167,9 @@ struct plugin_instance *verify_instance(const struct verify *v, int64_t c)
     return c < v->n_verifiers && v->verifiers[c].n_instances ? v->verifiers[c].instance[0] : NULL;
 }
 
-const char *verify_verdict_name(int32_t code)
-{
-    static const char *const names[] = {NULL, "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial"};
-    return code >= TARE_CORRECT && code <= TARE_PARTIAL ? names[code] : NULL;
-}
-
 void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_PARTIAL + 1])
 {
     memset(counts, 0, (TARE_PARTIAL + 1) * sizeof *counts);
     for (int64_t i = 0; i < n; i++)
-        if (verify_verdict_name(verdicts[i])) counts[verdicts[i]]++;
+        if (verdict_name(verdicts[i])) counts[verdicts[i]]++;
 }

@@ -63,17 +63,21 @@ struct verify_item {
     int64_t extracted_size;
 };
 
-/* component: [n, C] or NULL. On failure the error of the first item that failed; results are then undefined. */
-tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, double *component, struct err *e);
+/* What each component says of each item: [n, C], or NULL where nobody asks. */
+struct verify_parts {
+    double *component; /* the summands of the reward */
+    int32_t *verdict;  /* tare_verdict_code; 0 for overlong */
+};
 
-/* Fills reward, component, n_components, verdict, extracted and reason of the batch, in the arena. */
+/* On failure the error of the first item that failed; results are then undefined. */
+tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, struct verify_parts parts, struct err *e);
+
+/* Fills reward, component, n_components, verdict, component_verdict, extracted and reason of the batch, in the arena. */
 tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e);
 
 /* The main function of a worker process (`tare verify --worker`): answers requests on fd until it is closed. Returns the exit status. */
 int verify_worker(int fd);
 
-/* "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial" for code 1..7; NULL otherwise. */
-const char *verify_verdict_name(int32_t code);
 /* How many of n verdicts have each code: counts[code], for the metrics verifier/<verdict>. */
 void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_PARTIAL + 1]);
 

@@ -90,6 +90,17 @@ pub const NEED_COMPONENTS: u32 = 8;
 pub const NEED_CLUSTER: u32 = 16;
 pub const GIVES_TOKENS: u32 = 32;
 pub const WANTS_LOGPROB: u32 = 64;
+/// Since minor 2: a plugin that asks for one of these has since = 2.
+pub const NEED_FINISH: u32 = 128;
+pub const NEED_ROW: u32 = 256;
+pub const NEED_COMPLETION: u32 = 512;
+pub const NEED_TOKEN_ID: u32 = 1024;
+pub const NEED_VERDICTS: u32 = 2048;
+pub const NEED_OFF_POLICY: u32 = 4096;
+pub const NEED_POLICY_VERSION: u32 = 8192;
+
+pub const FINISH_STOP: u8 = 0;
+pub const FINISH_LENGTH: u8 = 1;
 
 pub const LOG_DEBUG: i32 = 0;
 pub const LOG_INFO: i32 = 1;
@@ -215,6 +226,13 @@ pub struct Batch {
     token_entropy: *const f32,
     token_logprob: *const f32,
     token_ref_logprob: *const f32,
+    finish: *const u8,
+    row: *const Text,
+    completion: *const Text,
+    token_id: *const i32,
+    component_verdict: *const i32,
+    off_policy: *const u8,
+    policy_version: *const i64,
 }
 
 #[repr(C)]
@@ -359,7 +377,7 @@ unsafe impl Sync for Param {}
 const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
-    assert!(std::mem::size_of::<Batch>() == 136 && std::mem::size_of::<AdvantageBuffers>() == 64);
+    assert!(std::mem::size_of::<Batch>() == 192 && std::mem::size_of::<AdvantageBuffers>() == 64);
     assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
     assert!(std::mem::size_of::<AnswerView>() == 80 && std::mem::size_of::<VerdictBuffer>() == 48);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
@@ -584,6 +602,50 @@ impl Batch {
     }
     pub fn token_ref_logprob(&self) -> &[f32] {
         unsafe { slice(self.token_ref_logprob, self.n_tokens) }
+    }
+    /// The reward's components of rollout i; empty unless needed.
+    pub fn component(&self, i: usize) -> &[f64] {
+        unsafe { &slice(self.component, self.n_rollouts * self.n_components)[self.components_of(i, self.component.is_null())] }
+    }
+    fn components_of(&self, i: usize, none: bool) -> std::ops::Range<usize> {
+        let c = if none { 0 } else { self.n_components as usize };
+        i * c..(i + 1) * c
+    }
+    /// A host of an earlier minor version does not have the columns from here on: they are empty then, and unless needed.
+    unsafe fn later<T>(&self, column: *const *const T, n: i64) -> &[T] {
+        let end = column as usize + std::mem::size_of::<*const T>() - self as *const Batch as usize;
+        if end > self.struct_size as usize { &[] } else { slice(*column, n) }
+    }
+    /// [rollouts] FINISH_STOP or FINISH_LENGTH
+    pub fn finish(&self) -> &[u8] {
+        unsafe { self.later(std::ptr::addr_of!(self.finish), self.n_rollouts) }
+    }
+    /// [groups] the data set's row as a JSON object
+    pub fn row(&self) -> &[Text] {
+        unsafe { self.later(std::ptr::addr_of!(self.row), self.n_groups) }
+    }
+    /// [rollouts]
+    pub fn completion(&self) -> &[Text] {
+        unsafe { self.later(std::ptr::addr_of!(self.completion), self.n_rollouts) }
+    }
+    /// [tokens]
+    pub fn token_id(&self) -> &[i32] {
+        unsafe { self.later(std::ptr::addr_of!(self.token_id), self.n_tokens) }
+    }
+    /// The verdict of each component of rollout i; 0: none gave it.
+    pub fn component_verdict(&self, i: usize) -> &[i32] {
+        unsafe {
+            let all = self.later(std::ptr::addr_of!(self.component_verdict), self.n_rollouts * self.n_components);
+            &all[self.components_of(i, all.is_empty())]
+        }
+    }
+    /// [rollouts] 1: the row's own completion
+    pub fn off_policy(&self) -> &[u8] {
+        unsafe { self.later(std::ptr::addr_of!(self.off_policy), self.n_rollouts) }
+    }
+    /// [rollouts] policy steps before it was sampled, -1: by no policy of this run
+    pub fn policy_version(&self) -> &[i64] {
+        unsafe { self.later(std::ptr::addr_of!(self.policy_version), self.n_rollouts) }
     }
 }
 

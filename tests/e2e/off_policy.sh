@@ -24,6 +24,20 @@ assert all(r["sample"] < 3 for r in rows if r["id"][0] == "t" and not r.get("off
 PY
     python3 -c 'import json
 for l in open("run/metrics.jsonl"): assert json.loads(l)["policy/sampler_mismatch"] == 0' && ok || bad "a trace is taken for a sampled rollout"
+    # an estimator that asks for every column refuses those that do not fit together; its advantages have them in their digits
+    run run.dir=facts estimator.plugin="$FIXTURES/facts.so" || { bad "facts.so: $(tail -n 2 log.txt)"; }
+    python3 - <<'PY' && ok || bad "an estimator does not see how its rollouts came about"
+import json
+n = 0
+for step in (1, 2):
+    for line in open(f"facts/rollouts/step-{step:06d}.jsonl"):
+        r = json.loads(line)
+        off = bool(r.get("off_policy"))
+        want = (r["finish"] == "length") + 10 * off + 100 * ((-1 if off else step - 1) + 2)
+        assert r["advantage"] % 1000 == want, (r, want)
+        n += off
+assert n == 8, n
+PY
 fi
 ! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'no row of .* has a "completion"' log.txt && ok || bad "no traces at all was not refused"
 sed 's/"completion":"2"/"completion":"2 and much more"/' train.jsonl > long.jsonl

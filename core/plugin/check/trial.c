@@ -17,6 +17,10 @@ struct columns {
     int32_t *cluster, *verdict;
     double *reward, *component;
     float *entropy, *logprob, *ref_logprob;
+    uint8_t *finish, *off_policy;
+    tare_text *row, *completion;
+    int32_t *token_id, *component_verdict;
+    int64_t *policy_version;
 };
 
 static tare_status new_columns(struct check *c, int64_t groups, int64_t rollouts, struct columns *x, struct err *e)
@@ -28,11 +32,18 @@ static tare_status new_columns(struct check *c, int64_t groups, int64_t rollouts
     TRY(arena_new(a, int32_t, groups + 1, &x->cluster, e));
     TRY(arena_new(a, int32_t, rollouts + 1, &x->verdict, e));
     TRY(arena_new(a, double, rollouts + 1, &x->reward, e));
+    TRY(arena_new(a, uint8_t, rollouts + 1, &x->finish, e));
+    TRY(arena_new(a, uint8_t, rollouts + 1, &x->off_policy, e));
+    TRY(arena_new(a, tare_text, groups + 1, &x->row, e));
+    TRY(arena_new(a, tare_text, rollouts + 1, &x->completion, e));
+    TRY(arena_new(a, int64_t, rollouts + 1, &x->policy_version, e));
+    TRY(arena_new(a, int32_t, rollouts * COMPONENTS + 1, &x->component_verdict, e));
     return arena_new(a, double, rollouts *COMPONENTS + 1, &x->component, e);
 }
 
 static tare_status new_tokens(struct check *c, int64_t tokens, struct columns *x, struct err *e)
 {
+    TRY(arena_new(&c->arena, int32_t, tokens + 1, &x->token_id, e));
     TRY(arena_new(&c->arena, float, tokens + 1, &x->entropy, e));
     TRY(arena_new(&c->arena, float, tokens + 1, &x->logprob, e));
     return arena_new(&c->arena, float, tokens + 1, &x->ref_logprob, e);
@@ -60,7 +71,14 @@ static tare_batch view(const struct check *c, const struct columns *x, int64_t g
                         .token_begin = x->token_begin,
                         .token_entropy = needs & TARE_NEED_ENTROPY ? x->entropy : NULL,
                         .token_logprob = logprob ? x->logprob : NULL,
-                        .token_ref_logprob = needs & TARE_NEED_REF_LOGPROB ? x->ref_logprob : NULL};
+                        .token_ref_logprob = needs & TARE_NEED_REF_LOGPROB ? x->ref_logprob : NULL,
+                        .finish = needs & TARE_NEED_FINISH ? x->finish : NULL,
+                        .row = needs & TARE_NEED_ROW ? x->row : NULL,
+                        .completion = needs & TARE_NEED_COMPLETION ? x->completion : NULL,
+                        .token_id = needs & TARE_NEED_TOKEN_ID ? x->token_id : NULL,
+                        .component_verdict = needs & TARE_NEED_VERDICTS ? x->component_verdict : NULL,
+                        .off_policy = needs & TARE_NEED_OFF_POLICY ? x->off_policy : NULL,
+                        .policy_version = needs & TARE_NEED_POLICY_VERSION ? x->policy_version : NULL};
 }
 
 static double a_reward(struct check *c, enum trial_shape shape, double of_group)
@@ -76,6 +94,18 @@ static uint64_t a_prompt(struct check *c)
     return (check_below(c, PROMPTS) + 1) * 0x9e3779b97f4a7c15u;
 }
 
+/* What is told of rollout n beside its reward: among them what is rare in a run, so that a plugin meets it here. */
+static void some_facts(struct check *c, struct columns *x, int64_t n)
+{
+    static const tare_text COMPLETIONS[] = {{"it is 42", 8}, {"", 0}, {"a\0b", 3}, {"cut \xc3", 5}};
+    x->finish[n] = (uint8_t)check_below(c, 2);
+    x->off_policy[n] = !check_below(c, 8);
+    x->policy_version[n] = x->off_policy[n] ? -1 : 2 - (int64_t)check_below(c, 2);
+    x->completion[n] = COMPLETIONS[check_below(c, 4)];
+    for (int64_t k = 0; k < COMPONENTS; k++)
+        x->component_verdict[n * COMPONENTS + k] = k ? (int32_t)check_below(c, TARE_PARTIAL + 1) : x->verdict[n];
+}
+
 tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups, tare_batch *out, struct err *e)
 {
     struct columns x;
@@ -87,17 +117,20 @@ tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups,
         const double of_group = (double)check_below(c, 2);
         x.cluster[m] = shape == TRIAL_UNCLUSTERED ? -1 : (int32_t)check_below(c, CHECK_CLUSTERS);
         x.uid[m] = a_prompt(c);
+        x.row[m] = check_below(c, 2) ? (tare_text){"{\"question\":\"?\",\"level\":3}", 26} : (tare_text){"{}", 2};
         for (int64_t i = 0; i < size; i++, n++) {
             x.reward[n] = a_reward(c, shape, of_group);
             x.verdict[n] = x.reward[n] > 0 ? TARE_CORRECT : TARE_WRONG;
             x.token_begin[n + 1] = x.token_begin[n] + 1 + (int64_t)check_below(c, 9);
             for (int64_t k = 0; k < COMPONENTS; k++) x.component[n * COMPONENTS + k] = x.reward[n] / COMPONENTS;
+            some_facts(c, &x, n);
         }
         x.group_begin[m + 1] = n;
     }
     const int64_t tokens = x.token_begin[n];
     TRY(new_tokens(c, tokens, &x, e));
     for (int64_t t = 0; t < tokens; t++) {
+        x.token_id[t] = (int32_t)check_below(c, 1000);
         x.entropy[t] = (float)(3 * check_uniform(c));
         x.logprob[t] = (float)(-5 * check_uniform(c));
         x.ref_logprob[t] = (float)(-5 * check_uniform(c));
@@ -111,6 +144,19 @@ static void copy_tokens(float *to, const float *from, int64_t first, int64_t n)
     if (from) memcpy(to, from + first, (size_t)n * sizeof *to);
 }
 
+/* The tokens from x->token_begin[at] on are those of rollout i. */
+static void copy_facts(const tare_batch *from, int64_t i, struct columns *x, int64_t at)
+{
+    const int64_t first = from->token_begin[i], tokens = from->token_begin[i + 1] - first;
+    if (from->finish) x->finish[at] = from->finish[i];
+    if (from->off_policy) x->off_policy[at] = from->off_policy[i];
+    if (from->policy_version) x->policy_version[at] = from->policy_version[i];
+    if (from->completion) x->completion[at] = from->completion[i];
+    for (int64_t t = 0; from->token_id && t < tokens; t++) x->token_id[x->token_begin[at] + t] = from->token_id[first + t];
+    for (int64_t k = 0; from->component_verdict && k < COMPONENTS; k++)
+        x->component_verdict[at * COMPONENTS + k] = from->component_verdict[i * COMPONENTS + k];
+}
+
 tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t *groups, int64_t n, tare_batch *out, struct err *e)
 {
     struct columns x;
@@ -121,6 +167,7 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
         const int64_t g = groups[m];
         x.cluster[m] = from->cluster[g];
         x.uid[m] = from->prompt_uid[g];
+        if (from->row) x.row[m] = from->row[g];
         for (int64_t i = from->group_begin[g]; i < from->group_begin[g + 1]; i++, at++) {
             const int64_t first = from->token_begin[i], tokens = from->token_begin[i + 1] - first;
             x.reward[at] = from->reward[i];
@@ -130,6 +177,7 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
             copy_tokens(x.entropy + x.token_begin[at], from->token_entropy, first, tokens);
             copy_tokens(x.logprob + x.token_begin[at], from->token_logprob, first, tokens);
             copy_tokens(x.ref_logprob + x.token_begin[at], from->token_ref_logprob, first, tokens);
+            copy_facts(from, i, &x, at);
             x.token_begin[at + 1] = x.token_begin[at] + tokens;
         }
         x.group_begin[m + 1] = at;

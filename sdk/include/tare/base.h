@@ -78,6 +78,9 @@ typedef struct tare_text {
     int64_t size;
 } tare_text;
 
+/* How a completion ended: by a stop token, or at the length limit. */
+enum tare_finish { TARE_FINISH_STOP = 0, TARE_FINISH_LENGTH = 1 };
+
 /* ---------------------------------------------------------------- parameters */
 
 enum { TARE_BOOL = 1, TARE_INT, TARE_FLOAT, TARE_STRING, TARE_CHOICE, TARE_PATH };

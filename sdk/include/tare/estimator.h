@@ -27,8 +27,16 @@ enum {
     TARE_NEED_REF_LOGPROB = 4,
     TARE_NEED_COMPONENTS = 8,
     TARE_NEED_CLUSTER = 16,
-    TARE_GIVES_TOKENS = 32, /* writes token_advantage */
-    TARE_WANTS_LOGPROB = 64 /* minor 1: token_logprob where the host has it, else NULL */
+    TARE_GIVES_TOKENS = 32,  /* writes token_advantage */
+    TARE_WANTS_LOGPROB = 64, /* minor 1: token_logprob where the host has it, else NULL */
+    /* Since minor 2; a plugin that asks for one of these sets abi_minor_needed = 2. */
+    TARE_NEED_FINISH = 128,
+    TARE_NEED_ROW = 256,
+    TARE_NEED_COMPLETION = 512,
+    TARE_NEED_TOKEN_ID = 1024,
+    TARE_NEED_VERDICTS = 2048, /* component_verdict */
+    TARE_NEED_OFF_POLICY = 4096,
+    TARE_NEED_POLICY_VERSION = 8192
 };
 
 /* All rollouts of the step, the same on every rank; groups are whole and in global prompt order; M and N may be 0. A Python host or
@@ -42,11 +50,19 @@ typedef struct tare_batch {
     const int32_t *cluster;     /* [M]   in [0, K), or -1: none */
     const double *reward;       /* [N]   finite, never rounded */
     const double *component;    /* [N,C] weighted reward components, or NULL */
-    const int32_t *verdict;     /* [N]   tare_verdict_code */
+    const int32_t *verdict;     /* [N]   tare_verdict_code of the first verifier */
     const int64_t *token_begin; /* [N+1] completion tokens of rollout i, EOS included */
     const float *token_entropy; /* [T]   nats; NULL unless needed. So are the next two */
     const float *token_logprob;
     const float *token_ref_logprob;
+    /* Since minor 2. Each is NULL unless needed. */
+    const uint8_t *finish;            /* [N]   tare_finish */
+    const tare_text *row;             /* [M]   the data set's row as a JSON object; size 0: none */
+    const tare_text *completion;      /* [N]   decoded, without the stop token */
+    const int32_t *token_id;          /* [T] */
+    const int32_t *component_verdict; /* [N,C] tare_verdict_code; 0: a component that no verifier gave (overlong) */
+    const uint8_t *off_policy;        /* [N]   1: the row's own completion, not a sample */
+    const int64_t *policy_version;    /* [N]   policy steps made before it was sampled; -1: not sampled by this run's policy */
 } tare_batch;
 
 /* Buffers of the host. On entry row_weight is 1 and the others are NaN: every one of those must be written. */

@@ -181,6 +181,93 @@ static void parse__reads_uids(void **state)
     assert_true(b.prompt_uid[0] == 7 && b.prompt_uid[1] == 0xfedcba9876543210u && b.prompt_uid[2] == 2);
 }
 
+/* ---------------------------------------------------------------- columns on demand */
+
+static const char FACTS[] =
+    "{\"groups\":[{\"rewards\":[1,0],\"lengths\":[2,1],\"components\":[[1,0],[0,0]],\"row\":{\"level\":3},"
+    "\"finish\":[\"stop\",\"length\"],\"completions\":[\"it is "
+    "4\",\"\"],\"ids\":[[7,8],[9]],\"verdicts\":[\"correct\",\"crashed\"],"
+    "\"component_verdicts\":[[\"correct\",null],[\"crashed\",\"wrong\"]],\"off_policy\":[false,true],\"policy_version\":[4,-1]}]}";
+
+static void facts__reach_an_estimator_that_asks(void **state)
+{
+    (void)state;
+    const struct estimate_options o = {.plugin = fixture("facts")};
+    struct estimator *est;
+    struct batch b;
+    assert_ok(estimate_open(&o, &est, &e), &e);
+    parse(FACTS, &b);
+    assert_ok(estimate_run(est, &b, &arena, &e), &e);
+    /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of the components */
+    assert_true(b.advantage[0] == 0 + 0 + 600 + 1e3 * (11 + 7) + 1e6 * 15 + 1e8 * 1);
+    assert_true(b.advantage[1] == 1 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (6 + 2));
+    uint8_t *off = b.off_policy;
+    b.off_policy = NULL; /* a batch of samples only */
+    b.policy_version[1] = 0;
+    assert_ok(estimate_run(est, &b, &arena, &e), &e);
+    assert_true(b.advantage[1] == 1 + 200 + 1e3 * 11 + 1e6 * 9 + 1e8 * (6 + 2));
+    b.off_policy = off;
+    estimate_free(est);
+}
+
+static void facts__that_are_missing_are_named(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"\"finish\"", "needs how the completions ended (finish), and the batch has none"},
+                                           {"\"row\"", "needs the data set's rows, and the batch has none"},
+                                           {"\"completions\"", "needs the completions' texts, and"},
+                                           {"\"ids\"", "needs the completions' token ids, and"},
+                                           {"\"component_verdicts\"", "needs each verifier's verdicts, and"},
+                                           {"\"policy_version\"", "needs the policy's version, and"}};
+    const struct estimate_options o = {.plugin = fixture("facts")};
+    struct estimator *est;
+    assert_ok(estimate_open(&o, &est, &e), &e);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[sizeof FACTS];
+        struct batch b;
+        memcpy(text, FACTS, sizeof FACTS);
+        strstr(text, cases[i][0])[1] = 'x'; /* another name */
+        parse(text, &b);
+        assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
+        if (!strstr(e.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], e.message);
+    }
+    estimate_free(est);
+}
+
+static void facts__are_checked(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"\"finish\":[\"stop\"]", "\"finish\" has to be an array of 2"},
+        {"\"finish\":[\"stop\",\"end\"]", "rollout 1: \"finish\" has to be \"stop\" or \"length\""},
+        {"\"completions\":[\"a\",1]", "rollout 1: \"completions\" has to be a text"},
+        {"\"ids\":[[1],[1,2]]", "rollout 1: \"ids\" has to be an array of token ids"},
+        {"\"ids\":[[1],[-1]]", "rollout 1: \"ids\" has to be"},
+        {"\"verdicts\":[\"correct\",\"fine\"]", "rollout 1: \"verdicts\" has to be a verdict"},
+        {"\"component_verdicts\":[[\"wrong\"],[]]", "rollout 0: \"component_verdicts\" has to be an array"},
+        {"\"off_policy\":[0,1]", "rollout 0: \"off_policy\" has to be true or false"},
+        {"\"policy_version\":[0,-2]", "rollout 1: \"policy_version\" has to be"},
+        {"\"row\":[]", "\"row\" has to be an object"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        json_t *object;
+        struct batch b;
+        snprintf(text, sizeof text, "{\"groups\":[{\"rewards\":[1,0],%s}]}", cases[i][0]);
+        assert_ok(json_parse(text, (int64_t)strlen(text), "x", &object, &e), &e);
+        const tare_status status = estimate_parse(object, "x:1", &arena, &b, &e);
+        if (!status || !strstr(e.message, cases[i][1])) fail_msg("%s: %d %s", text, status, e.message);
+        json_decref(object);
+    }
+    json_t *object;
+    struct batch b;
+    static const char SOME[] = "{\"groups\":[{\"rewards\":[1],\"finish\":[\"stop\"]},{\"rewards\":[1]}]}";
+    assert_ok(json_parse(SOME, (int64_t)strlen(SOME), "x", &object, &e), &e);
+    assert_int_equal(estimate_parse(object, "x", &arena, &b, &e), TARE_E_SHAPE);
+    assert_non_null(strstr(e.message, "group 1: \"finish\" has to be an array of 1, one for each reward; other groups have it"));
+    json_decref(object);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -205,6 +292,9 @@ int main(void)
         cmocka_unit_test(metrics__are_given),
         cmocka_unit_test(parse__refuses),
         cmocka_unit_test(parse__reads_uids),
+        cmocka_unit_test(facts__reach_an_estimator_that_asks),
+        cmocka_unit_test(facts__that_are_missing_are_named),
+        cmocka_unit_test(facts__are_checked),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -60,6 +60,8 @@ static tare_status fill(struct batch *b, struct arena *a, struct err *e)
             b->reward[i] = 1.0 / (double)uid + (double)k;
             for (int64_t c = 0; c < C; c++) b->component[i * C + c] = b->reward[i] * (double)(c + 1);
             b->verdict[i] = (int32_t)(uid % 5);
+            b->policy_version[i] = (int64_t)uid + k;
+            for (int64_t c = 0; c < C; c++) b->component_verdict[i * C + c] = (int32_t)(uid % 5) + (int32_t)c;
             TRY(text_of(a, "text of %lld/%lld", uid, k, &b->completion[i], e));
             if (k) TRY(text_of(a, "%lld:%lld", uid, k, &b->extracted[i], e));
             b->reason[i] = k % 2 ? "because" : NULL;
@@ -86,6 +88,8 @@ static void same_batch(const struct batch *x, const struct batch *y)
     SAME(reward, x->n_rollouts);
     SAME(component, x->n_rollouts * C);
     SAME(verdict, x->n_rollouts);
+    SAME(policy_version, x->n_rollouts);
+    SAME(component_verdict, x->n_rollouts * C);
     for (int64_t i = 0; i < x->n_rollouts; i++) {
         assert_int_equal(x->completion[i].size, y->completion[i].size);
         assert_memory_equal(x->completion[i].data, y->completion[i].data, (size_t)x->completion[i].size);

@@ -189,7 +189,7 @@ static void test_workers_do_not_matter(void **state)
             items[k][i] = (struct verify_item){
                 .completion = text(said[i]), .answer = text("3"), .extracted = extracted[k][i], .capacity = 16};
         }
-        assert_ok(verify_items(v, items[k], MANY, NULL, &e), &e);
+        assert_ok(verify_items(v, items[k], MANY, (struct verify_parts){0}, &e), &e);
         verify_close(v);
     }
     int64_t right = 0, unparsable = 0;
@@ -238,7 +238,7 @@ static void test_processes(void **state)
                                                                        : "fine"),
                                         .answer = text("x"),
                                         .name = "r"};
-    assert_ok(verify_items(v, items, MANY, NULL, &e), &e);
+    assert_ok(verify_items(v, items, MANY, (struct verify_parts){0}, &e), &e);
     for (int i = 0; i < MANY; i++) {
         const int expected = i % 10 == 3 ? TARE_CRASHED : i == 17 ? TARE_TIMED_OUT : TARE_CORRECT;
         assert_int_equal(items[i].verdict, expected);
@@ -249,7 +249,7 @@ static void test_processes(void **state)
 
     v = isolated(0.05, 5); /* 4 of 40 are above this share */
     items[17].completion = text("fine");
-    assert_int_equal(verify_items(v, items, MANY, NULL, &e), TARE_E_PLUGIN);
+    assert_int_equal(verify_items(v, items, MANY, (struct verify_parts){0}, &e), TARE_E_PLUGIN);
     assert_non_null(strstr(e.message, "4 of 40"));
     assert_non_null(strstr(e.message, "max_crash_share"));
     verify_close(v);
@@ -269,7 +269,7 @@ static void test_process_errors(void **state)
         struct verify_item items[3] = {{.completion = text("fine"), .name = "a"},
                                        {.completion = text(cases[k].completion), .name = "b", .sample = 7},
                                        {.completion = text("fine"), .name = "c"}};
-        const tare_status got = verify_items(v, items, 3, NULL, &e);
+        const tare_status got = verify_items(v, items, 3, (struct verify_parts){0}, &e);
         if (!got || !strstr(e.message, "row b, sample 7") || !strstr(e.message, cases[k].part))
             fail_msg("%s: status %d, \"%s\"", cases[k].completion, got, e.message);
         verify_close(v);
@@ -299,7 +299,7 @@ static void test_processes_change_nothing(void **state)
             items[k][i] = (struct verify_item){
                 .completion = text(said[i]), .answer = text("3%"), .extracted = extracted[k][i], .capacity = 16};
         }
-        assert_ok(verify_items(v, items[k], MANY, NULL, &e), &e);
+        assert_ok(verify_items(v, items[k], MANY, (struct verify_parts){0}, &e), &e);
         for (int i = 0; i < MANY; i++) assert_true(items[k][i].reward == (i % 2 && i % 7 == 3 ? 2.0 : 0.0));
         if (k)
             for (int i = 0; i < MANY; i++) {
