@@ -97,7 +97,7 @@ static bool is_symbol(const struct parser *p, const struct token *t, const char 
 static void rename_bound(struct parser *p, int from, int to, struct token bound)
 {
     struct math *m = p->m;
-    const int text = pool_add(m, "@", 1);
+    const int text = pool_add(m, &"@~?:;!%&|"[p->bound % 9], 1); /* another than those of what it stands in */
     for (int i = from; i < to && text >= 0; i++) {
         struct token *t = &m->tokens[i];
         if (t->kind == T_SYM && t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text))
@@ -154,6 +154,19 @@ int parse_integral(struct parser *p)
     return mk(m, OP_INT, limits, limits ? kids : kids + 2, limits ? 3 : 1);
 }
 
+/* Where the limit at the cursor ends: at a comma or relation outside of its brackets. */
+static int limit_end(const struct parser *p)
+{
+    int i = p->t, depth = 0;
+    for (; p->m->tokens[i].kind != T_END; i++) {
+        const int kind = p->m->tokens[i].kind;
+        depth += kind == T_LBRACE || kind == T_LPAREN || kind == T_LBRACK || kind == T_LSET || kind == T_BEGIN;
+        depth -= kind == T_RBRACE || kind == T_RPAREN || kind == T_RBRACK || kind == T_RSET || kind == T_ENDENV;
+        if (depth < 0 || (!depth && (kind == T_REL || kind == T_COMMA || kind == T_SEMI || kind == T_AND))) break;
+    }
+    return i;
+}
+
 /* \lim_{x \to a} f. Nothing is computed: it becomes a symbol that is named after its parts, so that two limits are the same when their parts
  * are, and sums and products of limits are read as such. The parts are nodes, and nodes are unique. */
 int parse_limit(struct parser *p)
@@ -164,6 +177,9 @@ int parse_limit(struct parser *p)
     const struct token t = *peek(p);
     p->t++;
     if (accept(p, T_UNDER)) {
+        const struct token bound = *ahead(p, 1);
+        if (p->bound < 9 && bound.kind == T_SYM && ahead(p, 2)->kind == T_REL && ahead(p, 2)->aux == R_TO)
+            rename_bound(p, p->t, limit_end(p), bound);
         if (accept(p, T_LBRACE)) {
             int items[8];
             bool semicolons;
@@ -174,6 +190,7 @@ int parse_limit(struct parser *p)
         }
     }
     if (under < 0 || !enter(p)) return parse_fail(p, "a limit");
+    p->bound++;
     int body = parse_power(p);
     while (body >= 0 && (starts_factor(p) || peek(p)->kind == T_TIMES || peek(p)->kind == T_DIV)) {
         const bool over = peek(p)->kind == T_DIV;
@@ -181,6 +198,7 @@ int parse_limit(struct parser *p)
         const int next = parse_power(p);
         body = over ? mk_div(m, body, next) : mk_mul(m, body, next);
     }
+    p->bound--;
     p->depth--;
     if (body < 0) return -1;
     for (int64_t i = 0; i < t.n_text && n < 20; i++) name[n++] = m->pool[t.text + i];

@@ -237,6 +237,7 @@ bool compare(struct math *m, int gold, int pred)
     const struct node *a = at(m, gold), *b = at(m, pred);
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
         return said(m, true, "the same structure");
+    if (a->op == OP_WHERE || b->op == OP_WHERE) return compare_where(m, gold, pred);
     const enum truth conditions = compare_conditions(m, gold, pred);
     if (conditions != UNKNOWN) return said(m, conditions == YES, conditions == YES ? "the same solutions" : "different solutions");
     if (a->op == OP_REL || b->op == OP_REL) {

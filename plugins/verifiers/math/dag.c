@@ -242,7 +242,8 @@ int mk_pow(struct math *m, int a, int b)
 {
     if (a < 0 || b < 0) return -1;
     if (num_is(m, b, 1)) return a;
-    if (at(m, a)->op == OP_MATRIX) return matrix_power(m, a, b);
+    if (at(m, a)->op == OP_MATRIX || (at(m, a)->op == OP_TUPLE && !(at(m, a)->aux & 8) && is_transpose(m, b)))
+        return matrix_power(m, a, b);
     return mk(m, OP_POW, 0, (int[]){a, b}, 2);
 }
 

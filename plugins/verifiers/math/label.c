@@ -97,3 +97,52 @@ int parse_label(struct parser *p, bool front)
     p->t = end;
     return mk_text(m, OP_TEXT, TEXT_NAME, NULL, 0, text, n);
 }
+
+static bool letter_at(const struct parser *p, int k, char c)
+{
+    const struct token *t = ahead(p, k);
+    return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == c;
+}
+
+/* d, d^2, d^{2} at ahead(k): its order, and *k behind it; 0: none */
+static int differential(const struct parser *p, int *k, char c)
+{
+    int64_t order = 1;
+    if (c && !letter_at(p, *k, c)) return 0;
+    ++*k;
+    if (ahead(p, *k)->kind != T_CARET) return 1;
+    const bool brace = ahead(p, *k + 1)->kind == T_LBRACE;
+    const struct token *t = ahead(p, *k + 1 + brace);
+    if (t->kind != T_NUM || t->n_text != 1 || (brace && ahead(p, *k + 3)->kind != T_RBRACE)) return 0;
+    order = p->m->pool[t->text] - '0';
+    *k += brace ? 4 : 2;
+    return (int)order;
+}
+
+/* \frac{dy}{dx} is no quotient in which d cancels; nor is \frac{d}{dx}. By x it is y', by another letter a name of its own. */
+int parse_derivative(struct parser *p)
+{
+    char name[100];
+    int k = 1, n = 0;
+    if (peek(p)->kind != T_LBRACE) return -2;
+    int order = differential(p, &k, 'd');
+    const struct token *f = ahead(p, k);
+    if (!order || order > 4 || (f->kind != T_RBRACE && f->kind != T_SYM) || f->n_text > 60) return -2;
+    if (f->kind == T_SYM) k++;
+    if (ahead(p, k)->kind != T_RBRACE || ahead(p, k + 1)->kind != T_LBRACE) return -2;
+    k += 2;
+    if (!letter_at(p, k, 'd') || ahead(p, k + 1)->kind != T_SYM) return -2;
+    const struct token *by = ahead(p, ++k);
+    if (by->n_text > 20 || differential(p, &k, 0) != order || ahead(p, k)->kind != T_RBRACE) return -2;
+    if (f->kind == T_SYM)
+        memcpy(name, p->m->pool + f->text, (size_t)f->n_text), n = f->n_text;
+    else
+        name[n++] = 'd';
+    for (int i = 0; i < order; i++) name[n++] = '\'';
+    if (f->kind != T_SYM || by->n_text != 1 || p->m->pool[by->text] != 'x') {
+        name[n++] = '/';
+        memcpy(name + n, p->m->pool + by->text, (size_t)by->n_text), n += by->n_text;
+    }
+    p->t += k + 1;
+    return mk_sym(p->m, name, n);
+}

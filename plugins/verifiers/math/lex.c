@@ -307,6 +307,8 @@ bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, i
     int64_t word = 0;
     while (word < n && text_is_letter(s[word])) word++;
     *used = word;
+    const char *temperature = lex_temperature(x, s, word);
+    if (temperature) return lex_push(x, T_UNIT, 0, temperature, 4);
     if (is_percent_word(s, word)) return lex_push(x, T_PERCENT, 0, NULL, 0);
     if (is_degree_word(s, word)) return lex_push(x, T_DEGREE, 0, NULL, 0);
     if (lex_last_kind(x) == T_NUM && find_scale(s, word, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
@@ -348,6 +350,8 @@ static bool lex_letters(struct lexer *x)
     if (lex_word_is(s, n, "and")) return x->i += n, lex_push(x, T_AND, JOINT_AND, NULL, 0);
     if (lex_word_is(s, n, "or")) return x->i += n, lex_push(x, T_AND, JOINT_OR, NULL, 0);
     if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return x->i += n, lex_push(x, T_COLON, 0, NULL, 0);
+    const char *temperature = lex_temperature(x, s, n);
+    if (temperature) return x->i += n, lex_push(x, T_UNIT, 0, temperature, 4);
     if (n == 1 && times_letter(x)) return x->i++, lex_push(x, T_TIMES, 0, NULL, 0);
     if ((n > 1 || x->plain) && lex_after_operand(x)) {
         if (!lex_bare_unit(x, s, &done)) return false;
@@ -482,6 +486,9 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to)
             continue;
         }
         const bool left = x->after_left;
+        bool done = false;
+        if (c == '{' || c == '_' || c == '^') ok = lex_prescript(x, &done);
+        if (done) continue;
         if (text_is_digit(c) || (c == '.' && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1])) ||
             (c == '.' && (starts(x, x->i, ".\\overline{") || starts(x, x->i, ".\\dot{"))))
             ok = lex_number(x);

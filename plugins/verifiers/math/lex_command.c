@@ -14,6 +14,36 @@ static bool is_consequence(const char *s, int64_t n)
     return false;
 }
 
+static bool ends_with(const char *s, int64_t n, const char *w)
+{
+    const int64_t size = (int64_t)strlen(w);
+    return n >= size && !memcmp(s + n - size, w, (size_t)size);
+}
+
+/* "where", "for all", "for any integer": a condition follows. *set: the kind of number they name, or 0 */
+static bool is_condition(const char *s, int64_t n, int *set)
+{
+    static const char *const words[] = {"where",   "for",       "with",           "if",      "when",          "such that",
+                                        "for all", "for every", "for some",       "for any", "provided that", "provided",
+                                        "where $", "for each",  "if and only if", NULL};
+    *set = 0;
+    if (n > 8 && (ends_with(s, n, " integer") || ends_with(s, n, " integers")))
+        *set = C_INTEGERS, n -= ends_with(s, n, "s") ? 9 : 8;
+    if (n > 3 && *set && ends_with(s, n, " an")) n -= 3;
+    for (const char *const *w = words; *w; w++)
+        if (lex_word_is(s, n, *w)) return true;
+    return false;
+}
+
+static bool is_integer_phrase(const char *s, int64_t n)
+{
+    static const char *const words[] = {
+        "is an integer", "is any integer", "are integers", "is integer", "an integer", "any integer", NULL};
+    for (const char *const *w = words; *w; w++)
+        if (lex_word_is(s, n, *w)) return true;
+    return false;
+}
+
 static bool has_words(const char *s, int64_t n)
 {
     for (int64_t k = 0, run = 0; k < n; k++) {
@@ -73,6 +103,10 @@ static bool lex_words(struct lexer *x, bool math_font)
     if (x->matrices && (lex_word_is(s, n, "if") || lex_word_is(s, n, "for") || lex_word_is(s, n, "when")))
         return x->space = true, true;
     if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
+    int set;
+    if (!x->matrices && lex_after_operand(x) && is_condition(s, n, &set)) return lex_push(x, T_WHERE, set, NULL, 0);
+    if (lex_after_operand(x) && is_integer_phrase(s, n))
+        return lex_push(x, T_REL, R_IN, NULL, 0) && lex_push(x, T_CONST, C_INTEGERS, NULL, 0);
     const bool words = has_words(s, n);
     int64_t word = 0;
     while (word < n && text_is_letter(s[word])) word++;
@@ -91,6 +125,12 @@ static bool lex_words(struct lexer *x, bool math_font)
     if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)
         return lex_push(x, T_CURRENCY, 0, unit, (int64_t)strlen(unit));
     if (!words) return lex_range(x, from, to);
+    const int64_t numeral = lex_after_operand(x) ? 0 : lex_measure_in_text(s, n);
+    if (numeral) {
+        bool done;
+        if (!lex_range(x, from, from + numeral)) return false;
+        return numeral == n || lex_words_behind(x, s + numeral + 1, n - numeral - 1, &done);
+    }
     if (n > 1000) return lex_fail(x, "long text");
     char text[1000];
     return lex_push(x, T_TEXT, 0, text, squash(s, n, text, true));
@@ -154,6 +194,9 @@ static bool lex_accent(struct lexer *x, const char *name, int64_t n)
     const bool braced = from < x->n && x->s[from] == '{';
     const int64_t size = n + 2 + squash(x->s + from + braced, to - from - 2 * braced, full + n + 2, false);
     x->i = to;
+    if (lex_is_complex(x->s + from, to - from) && (lex_word_is(name, n, "overline") || lex_word_is(name, n, "bar")))
+        return lex_push(x, T_FUNC, F_CONJ, NULL, 0) && lex_push(x, T_LPAREN, 0, NULL, 0) &&
+               lex_range(x, from + braced, to - braced) && lex_push(x, T_RPAREN, 0, NULL, 0);
     return lex_push_symbol(x, full, size);
 }
 
@@ -246,7 +289,9 @@ static bool lex_blackboard(struct lexer *x)
     if (from < x->n && x->s[from] == '{') from = lex_skip_spaces(x, from + 1);
     const struct word *set = from < x->n ? find_command(x->s + from, 1) : NULL;
     x->i = to;
-    return set && set->kind == T_CONST ? lex_push_word(x, set) : lex_fail(x, "an unknown blackboard letter");
+    if (set && set->kind == T_CONST) return lex_push_word(x, set);
+    const char name[3] = {'\\', 'b', from < x->n ? x->s[from] : 0}; /* E[X], P(A): names */
+    return text_is_letter(name[2]) ? lex_push_symbol(x, name, 3) : lex_fail(x, "an unknown blackboard letter");
 }
 
 bool lex_command(struct lexer *x)
@@ -266,6 +311,9 @@ bool lex_command(struct lexer *x)
     case T_SKIP:
     case T_STYLE:
     case T_GROUP:
+        return x->space = true, true;
+    case T_ASIDE:
+        x->i = lex_group_end(x, lex_skip_spaces(x, x->i));
         return x->space = true, true;
     case T_LEFT:
         x->after_left = true;

@@ -31,6 +31,12 @@ bool lex_word_is(const char *s, int64_t n, const char *w);
 
 /* The characters from .. to - 1, then on from where it was. */
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
+/* lex_notation.c */
+bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
+bool lex_after_degree(const struct lexer *x);
+const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
+int64_t lex_measure_in_text(const char *s, int64_t n); /* the numeral of "3 hours", all of "6 and 8"; 0: neither */
+bool lex_is_complex(const char *s, int64_t n);
 /* lex_command.c: at a backslash */
 bool lex_command(struct lexer *x);
 

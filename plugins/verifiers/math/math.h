@@ -60,10 +60,12 @@ enum op {
     OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
     OP_MATRIX, /* aux: columns */
     OP_RATIO,
-    OP_INT, /* from, to (aux 1: they are there), what stands under the integral */
-    OP_TEXT /* digits: folded words */
+    OP_INT,  /* from, to (aux 1: they are there), what stands under the integral */
+    OP_TEXT, /* digits: folded words */
+    OP_WHERE /* a value and its conditions; aux 1: they only say what kind of number a letter is */
 };
 
+enum { TEXT_NAME = 1 }; /* aux of an OP_TEXT: the name of something */
 enum constant { C_PI = 1, C_E, C_I, C_INF, C_UNDEFINED, C_EMPTY, C_REALS, C_INTEGERS, C_NATURALS, C_RATIONALS, C_COMPLEXES };
 enum rel { R_EQ = 1, R_NE, R_LT, R_LE, R_GT, R_GE, R_APPROX, R_IN, R_NOTIN, R_SUBSET, R_EQUIV, R_TO, R_SIM };
 enum func {
@@ -197,7 +199,8 @@ static inline int kid(const struct math *m, int i, int k)
 {
     return m->kids[m->nodes[i].first + k];
 }
-int matrix_product(struct math *m, int a, int b);      /* matrix.c; -1: not matrices of fitting shapes */
+int matrix_product(struct math *m, int a, int b); /* matrix.c; -1: not matrices of fitting shapes */
+bool is_transpose(const struct math *m, int exponent);
 int matrix_power(struct math *m, int a, int exponent); /* whole powers, -1 the inverse, T the transpose */
 /* x with the symbol s (its index) replaced */
 int substitute(struct math *m, int x, int s, int value);
@@ -257,6 +260,7 @@ enum truth numeric_proportional(struct math *m, int p, int q, int *sign);
 bool decide(struct math *m, int a, int b);     /* scalars */
 void math_alias(struct math *m, int a, int b); /* which letters stand for which under the options; -1, -1: none */
 bool compare(struct math *m, int gold, int pred);
+bool compare_where(struct math *m, int gold, int pred); /* where.c: either has conditions */
 enum truth compare_relations(struct math *m, int gold, int pred);
 bool relation_value(struct math *m, int x, int *lhs, int *value); /* x = v, an assignment or a chain that ends in a value */
 bool is_name(const struct math *m, int x);

@@ -24,7 +24,7 @@ static int product(struct math *m, int a, int b)
             for (int t = 0; t < k; t++) sum = mk_add(m, sum, mk_mul(m, kid(m, a, i * k + t), kid(m, b, t * c + j)));
             out[i * c + j] = sum;
         }
-    return mk(m, OP_MATRIX, c, out, n * c);
+    return n * c == 1 ? out[0] : mk(m, OP_MATRIX, c, out, n * c);
 }
 
 static int transpose(struct math *m, int a)
@@ -84,17 +84,30 @@ int matrix_product(struct math *m, int a, int b)
     return is_matrix(m, a) && is_matrix(m, b) ? product(m, a, b) : -1;
 }
 
+bool is_transpose(const struct math *m, int exponent)
+{
+    const struct node *e = at(m, exponent);
+    if (e->op != OP_SYM) return false;
+    const char *name = m->pool + m->symbol[e->aux].name;
+    const int n = m->symbol[e->aux].n_name;
+    return (n == 1 && (*name == 'T' || *name == 't')) || (n == 3 && name[0] == 't' && name[1] == 'o');
+}
+
+/* (1, 2)^T */
+static int column(struct math *m, int a)
+{
+    int out[MAX_ENTRIES];
+    const int n = at(m, a)->n;
+    if (n > MAX_ENTRIES) return -1;
+    for (int i = 0; i < n; i++) out[i] = kid(m, a, i);
+    return mk(m, OP_MATRIX, 1, out, n);
+}
+
 int matrix_power(struct math *m, int a, int exponent)
 {
     int64_t k;
-    const struct node *e = at(m, exponent);
+    if (is_transpose(m, exponent)) return at(m, a)->op == OP_TUPLE ? column(m, a) : is_matrix(m, a) ? transpose(m, a) : -1;
     if (!is_matrix(m, a)) return -1;
-    if (e->op == OP_SYM) {
-        const char *name = m->pool + m->symbol[e->aux].name;
-        const int n = m->symbol[e->aux].n_name;
-        if ((n == 1 && (*name == 'T' || *name == 't')) || (n == 3 && name[0] == 't' && name[1] == 'o')) return transpose(m, a);
-        return -1;
-    }
     if (!small_int(m, exponent, &k) || at(m, a)->aux != rows(m, a) || k < -8 || k > 16 || !k) return -1;
     const int base = k < 0 ? inverse(m, a) : a;
     int x = base;

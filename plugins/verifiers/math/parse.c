@@ -116,7 +116,6 @@ bool starts_factor(const struct parser *p)
     case T_PROD:
     case T_LIM:
     case T_DET:
-    case T_LPAREN:
     case T_LBRACK:
     case T_LBRACE:
     case T_LSET:
@@ -125,6 +124,8 @@ bool starts_factor(const struct parser *p)
     case T_LCEIL:
     case T_BEGIN:
         return true;
+    case T_LPAREN:
+        return !at_condition(p);
     case T_BAR:
         return !p->no_bar && (!p->bars || opens_inner(p));
     default:
@@ -178,12 +179,30 @@ static int radians(struct math *m, int x)
     return mk(m, (enum op)a.op, a.aux, out, a.n);
 }
 
+/* Of sums, products and whole powers: -i for i. Of anything else the function itself. */
+static int conjugate(struct math *m, int x)
+{
+    const struct node a = *at(m, x);
+    int64_t power;
+    int out[16] = {0};
+    if (a.op == OP_NUM) return x;
+    if (a.op == OP_CONST) return a.aux == C_I ? mk_neg(m, x) : x;
+    if (a.op == OP_POW && small_int(m, kid(m, x, 1), &power)) return mk_pow(m, conjugate(m, kid(m, x, 0)), kid(m, x, 1));
+    if ((a.op != OP_ADD && a.op != OP_MUL) || a.n > 16) return mk_func(m, F_CONJ, x);
+    for (int i = 0; i < a.n; i++)
+        if ((out[i] = conjugate(m, kid(m, x, i))) < 0) return -1;
+    int r = out[0];
+    for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
+    return r;
+}
+
 static int function_value(struct parser *p, int f, int base, int *args, int n)
 {
     struct math *m = p->m;
     if (f <= F_CSC && n && (args[0] = radians(m, args[0])) < 0) return -1;
     if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, n);
     if (n != 1) return parse_fail(p, "a function of one value with several");
+    if (f == F_CONJ && !(at(m, args[0])->flags & NODE_VAR)) return conjugate(m, args[0]);
     if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);
     if (f == F_LOG) return base < 0 ? mk_func(m, F_LN, args[0]) : mk_func2(m, F_LOG, args[0], base);
     if (f == F_CSC) return mk_pow(m, mk_func(m, F_SIN, args[0]), mk_int(m, -1));
@@ -260,12 +279,18 @@ static int between(struct parser *p, int close, enum func f)
 
 static int parse_fraction(struct parser *p, bool binomial)
 {
+    struct math *m = p->m;
+    const bool ordered = peek(p)->aux; /* {}_n P_r */
     p->t++;
+    const int derivative = binomial ? -2 : parse_derivative(p);
+    if (derivative != -2) return derivative;
     const int a = parse_argument(p);
     if (a < 0) return -1;
     const int b = parse_argument(p);
     if (b < 0) return -1;
-    return binomial ? mk(p->m, OP_BINOM, 0, (int[]){a, b}, 2) : mk_div(p->m, a, b);
+    if (!binomial) return mk_div(m, a, b);
+    const int chosen = mk(m, OP_BINOM, 0, (int[]){a, b}, 2);
+    return ordered ? mk_mul(m, chosen, mk(m, OP_FACT, 0, &b, 1)) : chosen;
 }
 
 static int parse_root(struct parser *p)

@@ -15,8 +15,6 @@ struct parser {
     int32_t currency, n_currency; /* in the pool: the sign in front of the value that is being read */
 };
 
-enum { TEXT_NAME = 1 }; /* aux of an OP_TEXT: the name of something */
-
 static inline const struct token *peek(const struct parser *p)
 {
     return &p->m->tokens[p->t];
@@ -49,6 +47,14 @@ int parse_integral(struct parser *p);         /* big.c */
 int parse_limit(struct parser *p);            /* big.c */
 /* label.c: the name in front of "=", or the application that ends a chain; taken; -2: there is none */
 int parse_label(struct parser *p, bool front);
+
+/* label.c: {dy}{dx}, the arguments of a \frac at the cursor, as the symbol y'; taken; -2: another fraction */
+int parse_derivative(struct parser *p);
+
+/* where.c */
+bool at_condition(const struct parser *p);                             /* brackets behind a value that hold its condition */
+int parse_conditions(struct parser *p, int x);                         /* there, or at a T_WHERE, behind the value x */
+int lift_memberships(struct parser *p, int *items, int n, int joints); /* x \in R, x != 3 as one value */
 
 /* matrix.c: of nodes; -1: not matrices of fitting shapes, or too large */
 int matrix_determinant(struct math *m, const int *entries, int n);

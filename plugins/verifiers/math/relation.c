@@ -167,12 +167,58 @@ static bool same_unknown(const struct math *m, int a, int b)
     return base[0] == base[1] && (base[0] == size[0]) != (base[1] == size[1]) && !memcmp(name[0], name[1], (size_t)base[0]);
 }
 
+/* The capitals of AB or \overline{AB}, in the order of the alphabet, into out; 0: another name. */
+static int segment_letters(const struct math *m, int x, char out[4])
+{
+    static const char bar[] = "\\overline{";
+    const struct node *a = at(m, x);
+    int n = 0;
+    if (a->op == OP_SYM) {
+        const char *name = m->pool + m->symbol[a->aux].name;
+        const int front = (int)sizeof bar - 1, letters = m->symbol[a->aux].n_name - front;
+        if (letters < 2 || letters > 3 || memcmp(name, bar, sizeof bar - 1)) return 0;
+        for (; n < letters; n++) out[n] = name[front + n];
+    } else if (a->op == OP_MUL && a->n <= 3) {
+        for (; n < a->n; n++) {
+            const struct node *k = at(m, kid(m, x, n));
+            if (k->op != OP_SYM || m->symbol[k->aux].n_name != 1) return 0;
+            out[n] = m->pool[m->symbol[k->aux].name];
+        }
+    }
+    for (int i = 0; i < n; i++)
+        for (int k = i; k > 0 && out[k] < out[k - 1]; k--) {
+            const char c = out[k];
+            out[k] = out[k - 1], out[k - 1] = c;
+        }
+    for (int i = 0; i < n; i++)
+        if (out[i] < 'A' || out[i] > 'Z') return 0;
+    return n;
+}
+
+/* P and P(A), f and f(2): a name alone, and what it is applied to. */
+static bool applied_name(const struct math *m, int name, int application)
+{
+    const struct node *a = at(m, name), *b = at(m, application);
+    if (a->op != OP_SYM || b->op != OP_TEXT || b->aux != TEXT_NAME) return false;
+    const int n = m->symbol[a->aux].n_name;
+    return b->n_digits > n && m->pool[b->digits + n] == ' ' &&
+           !memcmp(m->pool + b->digits, m->pool + m->symbol[a->aux].name, (size_t)n);
+}
+
+static bool same_name(const struct math *m, int a, int b)
+{
+    char x[4], y[4];
+    const int n = segment_letters(m, a, x);
+    if (n && n == segment_letters(m, b, y) && !memcmp(x, y, (size_t)n)) return true;
+    return applied_name(m, a, b) || applied_name(m, b, a);
+}
+
 enum truth compare_relations(struct math *m, int gold, int pred)
 {
     int la, va, lb, vb;
     const bool a = relation_value(m, gold, &la, &va), b = relation_value(m, pred, &lb, &vb);
     if (a && b) {
-        if (la < 0 || lb < 0 || same_unknown(m, la, lb))
+        if (la < 0 || lb < 0 || same_unknown(m, la, lb) || same_name(m, la, lb))
             return said(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
         if (la == lb || (at(m, la)->op <= OP_DEG && at(m, lb)->op <= OP_DEG && decide(m, la, lb)) ||
             (at(m, la)->op > OP_DEG && at(m, la)->op == at(m, lb)->op && compare(m, la, lb)))

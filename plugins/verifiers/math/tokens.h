@@ -74,6 +74,8 @@ enum tok {
     T_ACCENT, /* text: name; the next group is its argument */
     T_OVERLINE,
     T_GROUP, /* a command that only groups: \boxed */
+    T_WHERE, /* what follows are conditions; aux: the set that its words name, or 0 */
+    T_ASIDE, /* a command whose argument is no part of the answer: \color{red} */
     T_SKIP,
     T_STYLE,
     T_WORDS,

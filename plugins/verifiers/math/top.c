@@ -231,9 +231,14 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     for (;;) {
         if (n == max) return parse_fail(p, "a long list");
         if ((items[n++] = parse_element(p)) < 0) return -1;
-        const int kind = peek(p)->kind;
+        int kind = peek(p)->kind;
         if (p->no_bar && n == 1 && (kind == T_BAR || kind == T_COLON)) return -2;
-        if (kind == stop1 || kind == stop2 || kind == T_END) {
+        if (stop1 == T_END && at_condition(p)) {
+            if ((items[n - 1] = parse_conditions(p, items[n - 1])) < 0) return -1;
+            kind = peek(p)->kind;
+        }
+        if (kind == stop1 || kind == stop2 || kind == T_END || (kind == T_WHERE && stop1 == T_END)) {
+            if (kind == T_WHERE) break;
             if (kind == T_END && stop1 != T_END) return parse_fail(p, "a bracket that is not closed");
             p->t++;
             break;
@@ -292,6 +297,7 @@ int parse_answer(struct math *m)
     while (peek(&p)->kind == T_COMMA || peek(&p)->kind == T_AND) p.t++;
     const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
     if (n < 1) return parse_fail(&p, "nothing is there");
-    const int x = n == 1 ? items[0] : mk(m, OP_LIST, p.joints, items, n);
+    int x = lift_memberships(&p, items, n, p.joints);
+    if (x >= 0 && peek(&p)->kind == T_WHERE) x = parse_conditions(&p, x);
     return x < 0 ? parse_fail(&p, "too large to parse") : x;
 }

@@ -1,52 +1,7 @@
 /* The math verifier, rule by rule: pairs on both sides of every rule, properties that hold for all answers, and threads. */
-#include "cases.h"
-#include "check.h"
+#include "pairs.h"
 
 #include <pthread.h>
-
-static tare_text text(const char *s)
-{
-    return (tare_text){s, (int64_t)strlen(s)};
-}
-
-static struct harness opened(const char *const *settings)
-{
-    struct harness h = {0};
-    if (harness_open(&h, "math", settings)) {
-        SKIP("the plugin math is not built (FLINT is missing)");
-    }
-    return h;
-}
-
-static int boxed_code(struct harness *h, const char *gold, const char *pred, const char **reason)
-{
-    char b[8192];
-    struct harness_verdict v;
-    snprintf(b, sizeof b, "So the answer is $\\boxed{%s}$.", pred);
-    assert_int_equal(harness_run(h, text(b), text(gold), (tare_text){0}, &v), 0);
-    *reason = v.v.reason;
-    return v.v.code;
-}
-
-struct pair {
-    const char *gold, *pred;
-};
-
-static void try_pairs(struct harness *h, const struct pair *p, size_t n, bool equal)
-{
-    int missed = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *reason;
-        const int code = boxed_code(h, p[i].gold, p[i].pred, &reason);
-        if ((code == TARE_CORRECT) != equal) {
-            printf("  %s | %s: %s (%s), should be %s\n", p[i].gold, p[i].pred, harness_code(code), reason,
-                   equal ? "equal" : "different");
-            missed++;
-        }
-    }
-    assert_int_equal(missed, 0);
-}
-#define TRY_PAIRS(H, PAIRS, EQUAL) try_pairs(H, PAIRS, sizeof(PAIRS) / sizeof *(PAIRS), EQUAL)
 
 static const struct pair EQUAL[] = {
     /* by locale */

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Three judges on the same generated pairs: `math`, Math-Verify, and sympy on what the generator meant. Where do they differ, and who is right?
+
+    tests/verify/pairs.py 100500 --seed 25 > PAIRS
+    VENV/bin/python bench/verify_differential.py sympy PAIRS OUT          one verdict a line; goes on where it stopped
+    VENV/bin/python bench/verify_differential.py math-verify PAIRS OUT
+    bench/verify_differential.py report PLUGIN PAIRS SYMPY MATH_VERIFY [--draw 300 --table FILE]
+
+VENV holds math-verify (bench/verify_math.py makes one). sympy does not read the LaTeX: it compares what the generator wrote for it, by exact
+arithmetic, else to 30 digits, with letters at four points. Every disagreement is put into a class by a rule on its text; --draw writes some as a
+table, with who is right and why."""
+import argparse, collections, json, os, random, re, sys
+
+sys.set_int_max_str_digits(0) if hasattr(sys, "set_int_max_str_digits") else None
+
+# ---------------------------------------------------------------- judges
+
+
+def sympy_judge():
+    import sympy
+    names = {k: getattr(sympy, k) for k in dir(sympy) if not k.startswith("_")}
+    x, y, n, t, a, k, z = symbols = sympy.symbols("x y n t a k z", positive=True)
+    names.update({str(s): s for s in symbols})
+    points = [dict(zip(symbols, [sympy.Rational(p, q) for p, q in row])) for row in
+              ([(3, 7), (5, 3), (2, 9), (7, 4), (11, 5), (13, 8), (1, 6)], [(17, 10), (2, 5), (9, 7), (1, 3), (5, 8), (3, 11), (19, 12)],
+               [(23, 9), (6, 11), (4, 3), (8, 5), (2, 7), (15, 13), (5, 2)], [(1, 8), (21, 16), (7, 6), (10, 9), (3, 2), (4, 9), (12, 7)])]
+
+    def scalars(a, b):
+        d = sympy.sympify(a - b)
+        if d.has(sympy.zoo, sympy.nan, sympy.oo):
+            return False
+        if d.is_Rational:
+            return d == 0
+        if not d.free_symbols:
+            return abs(d.evalf(40)) < sympy.Float("1e-30")
+        return all(abs(d.subs(p).evalf(40)) < sympy.Float("1e-25") for p in points)
+
+    def equal(a, b):
+        if isinstance(a, sympy.Eq) and isinstance(b, sympy.Eq):
+            ratios = [((a.lhs - a.rhs).subs(p), (b.lhs - b.rhs).subs(p)) for p in points]
+            return all(ratios[0][0] * v == ratios[0][1] * u for u, v in ratios)
+        if isinstance(a, sympy.MatrixBase):
+            return a.shape == b.shape and all(scalars(u, v) for u, v in zip(a, b))
+        if isinstance(a, (sympy.Set, sympy.Tuple)):
+            return a == b
+        return scalars(a, b)
+    return lambda r: bool(equal(eval(r["gold_sympy"], dict(names)), eval(r["pred_sympy"], dict(names))))
+
+
+def math_verify_judge():
+    import logging
+    from math_verify import parse, verify, LatexExtractionConfig
+    logging.disable(logging.CRITICAL)
+    config, read = [LatexExtractionConfig()], {}
+
+    def parsed(text):
+        if text not in read:
+            read[text] = parse("$" + text + "$", config, parsing_timeout=2)
+        return read[text]
+    return lambda r: bool(verify(parsed(r["gold"]), parsed(r["pred"]), timeout_seconds=2))
+
+
+def run_judge(judge, pairs, out):
+    done = sum(1 for _ in open(out)) if os.path.exists(out) else 0
+    with open(pairs, encoding="utf-8") as f, open(out, "a", encoding="utf-8") as o:
+        for k, line in enumerate(f):
+            if k < done:
+                continue
+            r = json.loads(line)
+            try:
+                verdict = judge(r)
+            except Exception as e:
+                verdict = None
+                if k - done < 20:
+                    print(r["id"], type(e).__name__, e, file=sys.stderr)
+            o.write(json.dumps([r["id"], verdict]) + "\n")
+            if k % 100 == 0:
+                o.flush()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("what", choices=["sympy", "math-verify", "report"])
+    p.add_argument("files", nargs="+")
+    p.add_argument("--draw", type=int, default=0)
+    p.add_argument("--table")
+    a = p.parse_args()
+    if a.what == "report":
+        report(a)
+    else:
+        run_judge(sympy_judge() if a.what == "sympy" else math_verify_judge(), *a.files)
+
+
+if __name__ == "__main__":
+    main()

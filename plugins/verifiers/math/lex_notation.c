@@ -1,0 +1,104 @@
+/* Notations that have to be seen before they are cut into tokens: {}_n C_r and {}_n P_r, measures in words, degrees Celsius, conjugates. */
+#include "lexer.h"
+
+#include <string.h>
+
+/* The range inside the braces at i, or the one character or command there; what comes after it. */
+static int64_t script(const struct lexer *x, int64_t i, int64_t *from, int64_t *to)
+{
+    i = lex_skip_spaces(x, i);
+    const int64_t end = lex_group_end(x, i);
+    const bool braced = i < x->n && x->s[i] == '{';
+    *from = i + braced, *to = end - (braced && x->s[end - 1] == '}');
+    return lex_skip_spaces(x, end);
+}
+
+/* {}_n C_r, ^n C_r, {}_n\mathrm{P}_r as \binom{n}{r} or n!/(n - r)!. *done: it was one. */
+bool lex_prescript(struct lexer *x, bool *done)
+{
+    int64_t i = x->i, n[2], r[2];
+    *done = false;
+    if (x->s[i] == '{') {
+        i = lex_skip_spaces(x, i + 1);
+        if (i >= x->n || x->s[i] != '}') return true;
+        i = lex_skip_spaces(x, i + 1);
+    } else if (lex_after_operand(x) || lex_last_kind(x) == T_CARET) {
+        return true;
+    }
+    if (i >= x->n || (x->s[i] != '_' && x->s[i] != '^')) return true;
+    i = script(x, i + 1, &n[0], &n[1]);
+    char letter[8];
+    const int64_t at = i, end = i < x->n && x->s[i] == '\\' ? lex_group_end(x, lex_skip_spaces(x, lex_group_end(x, i)))
+                                                            : lex_group_end(x, i);
+    if (end - at > 40 || end - at < 1) return true;
+    char text[48];
+    if (squash(x->s + at, end - at, text, false) != 1 || (*text != 'C' && *text != 'P')) return true;
+    letter[0] = *text;
+    i = lex_skip_spaces(x, end);
+    if (i >= x->n || x->s[i] != '_') return true;
+    i = script(x, i + 1, &r[0], &r[1]);
+    if (n[0] >= n[1] || r[0] >= r[1]) return true;
+    *done = true;
+    x->i = i;
+    return lex_push(x, T_BINOM, letter[0] == 'P', NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, n[0], n[1]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, r[0], r[1]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0);
+}
+
+/* ^\circ or ^{\circ} was the last */
+bool lex_after_degree(const struct lexer *x)
+{
+    const struct token *t = x->m->tokens + x->m->n_tokens;
+    return lex_last_kind(x) == T_DEGREE || (x->m->n_tokens > 1 && t[-1].kind == T_RBRACE && t[-2].kind == T_DEGREE);
+}
+
+/* C, F, Celsius, Fahrenheit behind a degree sign; NULL: another word */
+const char *lex_temperature(const struct lexer *x, const char *s, int64_t n)
+{
+    if (!lex_after_degree(x)) return NULL;
+    if (lex_word_is(s, n, "C") || lex_word_is(s, n, "Celsius")) return "degc";
+    return lex_word_is(s, n, "F") || lex_word_is(s, n, "Fahrenheit") ? "degf" : NULL;
+}
+
+/* Does the text hold numbers and connectives only: 6 and 8? */
+static bool only_numbers(const char *s, int64_t n)
+{
+    for (int64_t i = 0; i < n;) {
+        int64_t k = i;
+        while (k < n && text_is_letter(s[k])) k++;
+        if (k > i && !lex_word_is(s + i, k - i, "and") && !lex_word_is(s + i, k - i, "or")) return false;
+        if (k == i && !text_is_digit(s[i]) && !text_is_space(s[i]) && !strchr(",.-/%", s[i])) return false;
+        i = k > i ? k : i + 1;
+    }
+    return true;
+}
+
+/* The numeral at the start of a text, followed by a blank and what it counts or measures: 3 hours. 0: the text is none of these. */
+int64_t lex_measure_in_text(const char *s, int64_t n)
+{
+    int64_t i = n > 1 && s[0] == '-';
+    if (i >= n || !text_is_digit(s[i])) return 0;
+    if (only_numbers(s, n)) return n;
+    while (i < n && (text_is_digit(s[i]) || ((s[i] == '.' || s[i] == ',' || s[i] == '/') && i + 1 < n && text_is_digit(s[i + 1]))))
+        i++;
+    if (i >= n || !text_is_space(s[i])) return 0;
+    for (int64_t k = i; k < n; k++)
+        if (!text_is_letter(s[k]) && !strchr(" .-/^23", s[k])) return 0;
+    return i;
+}
+
+/* Under a bar: a complex number in digits and i, whose conjugate is meant? */
+bool lex_is_complex(const char *s, int64_t n)
+{
+    bool sign = false, unit = false;
+    for (int64_t k = 0; k < n; k++) {
+        if (s[k] == '\\') { /* \frac, \sqrt */
+            while (k + 1 < n && text_is_letter(s[k + 1])) k++;
+            continue;
+        }
+        sign |= s[k] == '+' || s[k] == '-';
+        unit |= s[k] == 'i';
+        if (text_is_letter(s[k]) && s[k] != 'i') return false;
+    }
+    return sign && unit;
+}

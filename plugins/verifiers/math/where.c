@@ -1,0 +1,105 @@
+/* Side conditions of an answer: 2k\pi (k \in Z), \sqrt{x} for x > 0, x \in R, x != 3. They are OP_WHERE: the value, then its conditions. That a
+ * letter is a whole, real, ... number may be left out; a condition that restricts more has to be there on both sides. */
+#include "parser.h"
+
+enum { MAX_CONDITIONS = 8, TOP_LEVEL = 4 /* depth of a product outside of all brackets */ };
+
+static bool ends_item(int kind)
+{
+    return kind == T_END || kind == T_COMMA || kind == T_SEMI || kind == T_AND || kind == T_WHERE || kind == T_LPAREN;
+}
+
+/* Brackets behind a value that hold a relation, and end the item: no factor of a product. Looks only outside of other brackets, so that no
+ * token is looked at twice. */
+bool at_condition(const struct parser *p)
+{
+    if (peek(p)->kind != T_LPAREN || p->depth > TOP_LEVEL || !p->t) return false;
+    bool relation = false;
+    int depth = 0;
+    for (int i = p->t; i < p->m->n_tokens; i++) {
+        const int kind = p->m->tokens[i].kind;
+        depth += kind == T_LPAREN || kind == T_LBRACK || kind == T_LBRACE || kind == T_LSET || kind == T_BEGIN;
+        depth -= kind == T_RPAREN || kind == T_RBRACK || kind == T_RBRACE || kind == T_RSET || kind == T_ENDENV;
+        relation |= depth == 1 && kind == T_REL;
+        if (!depth) return relation && ends_item(p->m->tokens[i + 1].kind);
+    }
+    return false;
+}
+
+/* k \in Z */
+static bool is_membership(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_REL || a->n != 2 || relation_op(m, x, 0) != R_IN) return false;
+    const int set = at(m, kid(m, x, 1))->op == OP_POW ? kid(m, kid(m, x, 1), 0) : kid(m, x, 1); /* Z^+ */
+    return at(m, set)->op == OP_CONST && at(m, set)->aux >= C_REALS;
+}
+
+static int with_conditions(struct parser *p, int x, const int *conditions, int n)
+{
+    int kids[1 + MAX_CONDITIONS] = {x};
+    bool memberships = true;
+    if (n > MAX_CONDITIONS) return parse_fail(p, "many conditions");
+    for (int i = 0; i < n; i++) kids[1 + i] = conditions[i], memberships &= is_membership(p->m, conditions[i]);
+    return mk(p->m, OP_WHERE, memberships, kids, 1 + n);
+}
+
+/* What stands behind the value x: (k \in Z) or "where k \in Z". "For any integer k" has only the letters. */
+int parse_conditions(struct parser *p, int x)
+{
+    int items[MAX_CONDITIONS];
+    bool semicolons;
+    const struct token t = *peek(p);
+    p->t++;
+    const int stop = t.kind == T_LPAREN ? T_RPAREN : T_END;
+    if (!enter(p)) return -1;
+    const int n = parse_list(p, stop, stop, items, MAX_CONDITIONS, &semicolons);
+    p->depth--;
+    if (n < 1) return parse_fail(p, "a condition");
+    if (stop == T_END) p->t--; /* the end is the list's, too */
+    for (int i = 0; i < n; i++) {
+        if (t.aux && at(p->m, items[i])->op == OP_SYM) {
+            const int kids[2] = {items[i], mk_const(p->m, (enum constant)t.aux)};
+            const char in = R_IN;
+            items[i] = mk_text(p->m, OP_REL, 0, kids, 2, &in, 1);
+        }
+        if (items[i] < 0 || at(p->m, items[i])->op != OP_REL) return parse_fail(p, "words behind a value");
+    }
+    return with_conditions(p, x, items, n);
+}
+
+/* Items of a list that only say what kind of number a letter is become conditions of the others. */
+int lift_memberships(struct parser *p, int *items, int n, int joints)
+{
+    int conditions[MAX_CONDITIONS], k = 0, rest = 0;
+    for (int i = 0; i < n; i++) k += is_membership(p->m, items[i]);
+    if (!k || k == n || k > MAX_CONDITIONS) return n == 1 ? items[0] : mk(p->m, OP_LIST, joints, items, n);
+    k = 0;
+    for (int i = 0; i < n; i++) {
+        if (is_membership(p->m, items[i]))
+            conditions[k++] = items[i];
+        else
+            items[rest++] = items[i];
+    }
+    const int x = rest == 1 ? items[0] : mk(p->m, OP_LIST, joints, items, rest);
+    return x < 0 ? -1 : with_conditions(p, x, conditions, k);
+}
+
+bool compare_where(struct math *m, int gold, int pred)
+{
+    const bool a = at(m, gold)->op == OP_WHERE, b = at(m, pred)->op == OP_WHERE;
+    const int x = a ? kid(m, gold, 0) : gold, y = b ? kid(m, pred, 0) : pred;
+    if (a && b) {
+        const int n = at(m, gold)->n;
+        bool same = n == at(m, pred)->n;
+        for (int i = 1; i < n && same; i++) {
+            bool found = false;
+            for (int k = 1; k < n && !found; k++) found = compare(m, kid(m, gold, i), kid(m, pred, k));
+            same = found;
+        }
+        if (!same) return m->reason = "different conditions", false;
+    } else if (!at(m, a ? gold : pred)->aux) {
+        return m->reason = "a condition on one side only", false;
+    }
+    return compare(m, x, y);
+}

@@ -1,0 +1,95 @@
+/* Notations of LaTeX that say more than their letters: combinations, transposes, derivatives, limits, conditions, temperatures, names. */
+#include "pairs.h"
+
+static const struct pair EQUAL[] = {
+    /* combinations and permutations */
+    {"10", "{}_5C_2"},
+    {"15", "{}_{6}\\mathrm{C}_{2}"},
+    {"35", "^{7}C_{3}"},
+    {"20", "{}_{5}P_{2}"},
+    {"2\\cdot 10", "2\\,{}_5C_2"},
+    {"15", "\\binom 62"},
+    {"C_5^2", "C_5^2"},
+    /* vectors */
+    {"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "(1, 2)^T"},
+    {"[1,0,-2]^{\\top}", "\\begin{bmatrix}1\\\\0\\\\-2\\end{bmatrix}"},
+    {"11", "\\begin{pmatrix}1&2\\end{pmatrix}\\begin{pmatrix}3\\\\4\\end{pmatrix}"},
+    {"3", "\\lVert -3 \\rVert"},
+    /* derivatives, limits */
+    {"y' = 2x", "\\frac{dy}{dx} = 2x"},
+    {"y'' + y = 0", "\\frac{d^2y}{dx^{2}} + y = 0"},
+    {"\\lim_{x \\to 0} \\frac{\\sin x}{x}", "\\lim_{t\\to 0}\\frac{\\sin t}{t}"},
+    /* conditions */
+    {"2k\\pi, k \\in \\mathbb{Z}", "2k\\pi \\ (k\\in\\mathbb{Z})"},
+    {"2k\\pi", "2k\\pi \\text{ where } k\\in\\mathbb{Z}"},
+    {"2k\\pi, k \\in \\mathbb{Z}", "2k\\pi \\text{ for any integer } k"},
+    {"k\\pi \\text{, where } k \\text{ is an integer}", "k\\pi"},
+    {"x^2 \\ (x \\ge 0)", "x^2 \\text{ for } 0 \\le x"},
+    {"x \\in \\mathbb{R}, x \\ne 3", "(-\\infty, 3) \\cup (3, \\infty)"},
+    {"P(X > 2) = 0.3", "0.3"},
+    {"x(x + 1)", "x^2 + x"},
+    /* measures in words */
+    {"3", "\\text{3 hours}"},
+    {"6, 8", "\\text{6 and 8}"},
+    {"72^{\\circ}F", "72^\\circ \\text{F}"},
+    {"20", "20\\text{ degrees Celsius}"},
+    /* names */
+    {"\\overline{AB} = 7", "BA = 7"},
+    {"\\Pr(X \\ge 2) = \\frac14", "0.25"},
+    {"P = \\frac12", "\\Pr(A) = \\frac12"},
+    {"\\mathbb{E}[X] = 3", "3"},
+    {"2 - 3i", "\\overline{2+3i}"},
+    {"7", "\\color{red}{7}"},
+    {"x = 3 \\tag{1}", "3"},
+};
+
+static const struct pair DIFFERENT[] = {
+    {"12", "{}_6C_2"},
+    {"10", "{}_5P_2"},
+    {"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "(2, 1)^T"},
+    {"\\begin{pmatrix}1&2\\end{pmatrix}", "(1, 2)^T"},
+    {"12", "\\begin{pmatrix}1&2\\end{pmatrix}\\begin{pmatrix}3\\\\4\\end{pmatrix}"},
+    {"\\frac{y}{x}", "\\frac{dy}{dx}"},
+    {"x^2", "\\frac{d}{dx} x^3"},
+    {"y'", "\\frac{dy}{dt}"},
+    {"y'", "\\frac{d^2y}{dx^2}"},
+    {"\\lim_{x \\to 0} f(x)", "\\lim_{t \\to 1} f(t)"},
+    {"\\lim_{x \\to 0} \\lim_{y \\to 0} (x - 2y)", "\\lim_{x \\to 0} \\lim_{y \\to 0} (y - 2x)"},
+    {"2k\\pi \\ (k\\in\\mathbb{Z})", "k\\pi \\ (k\\in\\mathbb{Z})"},
+    {"2k\\pi, k\\in\\mathbb{Z}", "2k\\pi, k\\in\\mathbb{N}"},
+    {"x^2 \\ (x > 0)", "x^2 \\ (x < 0)"},
+    {"x^2 \\ (x > 0)", "x^2"},
+    {"x^2", "x^2 \\text{ for } x > 5"},
+    {"3", "\\text{3 out of 4}"},
+    {"\\text{3 hours}", "\\text{3 days}"},
+    {"\\text{6 and 8}", "6"},
+    {"72^\\circ F", "72^\\circ C"},
+    {"\\overline{AB} = 7", "AC = 7"},
+    {"\\overline{AB} = 7", "\\overline{AB} = 8"},
+    {"P(A) = \\frac12", "P(B) = \\frac12"},
+    {"\\overline{2+3i}", "2+3i"},
+    {"\\overline{x+y}", "x+y"},
+    {"7", "\\color{red}{8}"},
+};
+
+static void test_notation_equal(void **state)
+{
+    (void)state;
+    struct harness h = opened(NULL);
+    TRY_PAIRS(&h, EQUAL, true);
+    harness_close(&h);
+}
+
+static void test_notation_different(void **state)
+{
+    (void)state;
+    struct harness h = opened(NULL);
+    TRY_PAIRS(&h, DIFFERENT, false);
+    harness_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_notation_equal), cmocka_unit_test(test_notation_different)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
