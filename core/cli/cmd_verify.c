@@ -16,7 +16,8 @@ const char verify_usage[] =
     "row)\n"
     "  writes  {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} a line, in the order of the input\n"
     "  --explain      the steps to each verdict, in \"explain\"\n"
-    "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1\n"
+    "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1.\n"
+    "                 python gets up to 512 lines in one call\n"
     "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end\n"
     "  --timeout S    seconds that one completion may take; default 10\n"
     "  key=value      parameters of the plugin: tare plugin info PLUGIN\n";
@@ -150,6 +151,7 @@ static tare_status run(const char *plugin, const char *const *settings, int64_t 
     TRY_TO(s, end, plugin_settings(p, settings, n, NULL, &arena, &params, e));
     TRY_TO(s, end, verify_new(o, &f.v, e));
     TRY_TO(s, end, verify_add(f.v, plugin, 1, NULL, params, NULL, e));
+    if (p->verifier->flags & TARE_JUDGES_TOGETHER) f.capacity = CHUNK;
     TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
     TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));
     s = json_each_line(stdin, "standard input", take_line, &f, e);

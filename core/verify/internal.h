@@ -35,21 +35,29 @@ struct verify {
     int64_t n_reasons, reasons_capacity;
 };
 
-/* Judges item with verifier c as worker `thread`. A verdict, or an error that names no row yet. */
-tare_status verify_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *verdict,
-                        struct err *e);
+/* One call of a plugin: verifier c judges n items as worker `thread`. */
+struct verify_call {
+    int64_t c;
+    int thread;
+    const struct verify_item *items;
+    int64_t n;
+    tare_verdict *verdicts; /* [n] */
+};
+/* Nanoseconds that the call may take: verifier.timeout for each item. 0: any. */
+int64_t verify_call_time(const struct verify *v, const struct verify_call *call);
+/* Whether verifier c gets all items in one call. */
+bool verify_together(const struct verify *v, int64_t c);
 
 /* The one copy of a reason that lives as long as v. Any thread. */
 tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e);
 
 /* One worker process a thread; the first call of a thread starts its own. A worker that dies gives the verdict crashed, one that is late
- * timeout; the next call starts another. An error: the worker cannot be started, its plugins refuse, or a plugin's call failed. */
+ * timeout, to every item of the call; the next call starts another. An error: the worker cannot be started, its plugins refuse, or a plugin's call failed. */
 /* The program to start for workers: NULL, this one, when it is tare; else the one the environment names in TARE (test programs). */
 tare_status processes_program(const char **out, struct err *e);
 tare_status processes_new(int n, struct process **out, struct err *e);
 void processes_free(struct process *p, int n);
 tare_status process_start(const struct verify *v, int thread, struct err *e);
-tare_status process_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *out,
-                         struct err *e);
+tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e);
 
 #endif

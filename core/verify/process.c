@@ -137,43 +137,61 @@ tare_status process_start(const struct verify *v, int thread, struct err *e)
     return v->process[thread].pid ? TARE_OK : start(v, &v->process[thread], e);
 }
 
-static tare_status lost(struct process *p, bool late, tare_verdict *out)
+static tare_status lost(struct process *p, bool late, const struct verify_call *call)
 {
     end(p, true);
-    out->code = late ? TARE_TIMED_OUT : TARE_CRASHED;
-    out->reward = 0;
-    out->size = 0;
-    out->reason = late ? "the verifier did not answer in time" : "the verifier's process died";
+    for (int64_t i = 0; i < call->n; i++) {
+        tare_verdict *out = &call->verdicts[i];
+        out->code = late ? TARE_TIMED_OUT : TARE_CRASHED;
+        out->reward = 0;
+        out->size = 0;
+        out->reason = late ? "the verifier did not answer in time" : "the verifier's process died";
+    }
     return TARE_OK;
 }
 
-tare_status process_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *out,
-                         struct err *e)
+static tare_status put_call(struct str *m, const struct verify_call *call, int64_t time, struct err *e)
 {
-    struct process *p = &v->process[thread];
-    const int64_t timeout = v->options.timeout > 0 ? (int64_t)(v->options.timeout * 1e9) : 0;
-    TRY(process_start(v, thread, e));
-    wire_start(&p->message);
-    TRY(wire_put_int(&p->message, WIRE_JUDGE, e));
-    TRY(wire_put_int(&p->message, c, e));
-    TRY(wire_put_int(&p->message, timeout, e));
-    TRY(wire_put_text(&p->message, item->prompt, e));
-    TRY(wire_put_text(&p->message, item->completion, e));
-    TRY(wire_put_text(&p->message, item->answer, e));
-    TRY(wire_put_text(&p->message, item->row, e));
+    wire_start(m);
+    TRY(wire_put_int(m, WIRE_JUDGE, e));
+    TRY(wire_put_int(m, call->c, e));
+    TRY(wire_put_int(m, time, e));
+    TRY(wire_put_int(m, call->n, e));
+    for (int64_t i = 0; i < call->n; i++) {
+        const struct verify_item *item = &call->items[i];
+        TRY(wire_put_text(m, item->prompt, e));
+        TRY(wire_put_text(m, item->completion, e));
+        TRY(wire_put_text(m, item->answer, e));
+        TRY(wire_put_text(m, item->row, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status take_verdict(const struct verify *v, struct wire *w, tare_verdict *out, struct err *e)
+{
+    out->code = (int32_t)wire_int(w);
+    out->reward = wire_double(w);
+    const tare_text extracted = wire_text(w), reason = wire_text(w);
+    out->reason = NULL;
+    out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
+    if (w->bad) return TARE_OK;
+    if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
+    return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
+}
+
+tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e)
+{
+    struct process *p = &v->process[call->thread];
+    const int64_t time = verify_call_time(v, call);
+    TRY(process_start(v, call->thread, e));
+    TRY(put_call(&p->message, call, time, e));
     enum wire_result r = wire_send(p->fd, &p->message);
-    if (!r) r = wire_receive(p->fd, &p->message, timeout ? clock_ns() + timeout + GRACE_NS : 0);
-    if (r) return lost(p, r == WIRE_LATE, out);
+    if (!r) r = wire_receive(p->fd, &p->message, time ? clock_ns() + time + GRACE_NS : 0);
+    if (r) return lost(p, r == WIRE_LATE, call);
     struct wire w = {.data = p->message.data, .size = p->message.size};
     const tare_status s = (tare_status)wire_int(&w);
     if (s) return failed(&w, s, e);
     (void)wire_text(&w);
-    out->code = (int32_t)wire_int(&w);
-    out->reward = wire_double(&w);
-    const tare_text extracted = wire_text(&w), reason = wire_text(&w);
-    if (w.bad) return lost(p, false, out);
-    out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
-    if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
-    out->reason = NULL;
-    return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
+    for (int64_t i = 0; i < call->n && !w.bad; i++) TRY(take_verdict(v, &w, &call->verdicts[i], e));
+    return w.bad ? lost(p, false, call) : TARE_OK;
 }

@@ -1,6 +1,5 @@
 #include "base/clock.h"
 #include "base/log.h"
-#include "batch/verdict.h"
 #include "data/dataset.h"
 #include "verify/internal.h"
 
@@ -20,48 +19,104 @@ struct job {
     int64_t *error_at;  /* [threads] */
 };
 
-tare_status verify_call(const struct verify *v, int64_t c, int thread, const struct verify_item *item, tare_verdict *verdict,
-                        struct err *e)
+static const char *name_of(const struct verify_item *item)
 {
-    const struct verifier *f = &v->verifiers[c];
-    if (v->process) return process_call(v, c, thread, item, verdict, e);
-    struct plugin_instance *instance = f->instance[f->n_instances > 1 ? thread : 0];
-    tare_answer answer = {
-        .struct_size = sizeof answer,
-        .prompt = item->prompt,
-        .completion = item->completion,
-        .answer = item->answer,
-        .row = item->row,
-        .deadline_ns = v->options.timeout > 0 ? clock_ns() + (int64_t)(v->options.timeout * 1e9) : 0,
-    };
-    const tare_answer *answers = &answer;
-    TRY(plugin_verify(instance, &answers, &verdict, 1, e));
-    if (!verdict_name(verdict->code) || verdict->code == TARE_CRASHED)
-        FAIL(e, TARE_E_PLUGIN, "verifier %s: verdict code %d does not exist", f->plugin->desc.name, (int)verdict->code);
-    if (!isfinite(verdict->reward))
-        FAIL(e, TARE_E_NOT_FINITE, "verifier %s: the reward is %g", f->plugin->desc.name, verdict->reward);
-    return TARE_OK;
+    return item->name ? item->name : "?";
+}
+
+int64_t verify_call_time(const struct verify *v, const struct verify_call *call)
+{
+    return v->options.timeout > 0 ? (int64_t)(v->options.timeout * 1e9 * (double)call->n) : 0;
+}
+
+bool verify_together(const struct verify *v, int64_t c)
+{
+    return v->verifiers[c].plugin->verifier->flags & TARE_JUDGES_TOGETHER;
+}
+
+struct asked { /* what the plugin gets for each item of a call, [n] each */
+    tare_answer *answer;
+    const tare_answer **answers;
+    tare_verdict **verdicts;
+};
+
+static tare_status ask(const struct verify *v, const struct verify_call *call, const struct asked *a, struct err *e)
+{
+    const struct verifier *f = &v->verifiers[call->c];
+    const int64_t time = verify_call_time(v, call), deadline = time ? clock_ns() + time : 0;
+    if (v->process) return process_call(v, call, e);
+    for (int64_t i = 0; i < call->n; i++) {
+        const struct verify_item *item = &call->items[i];
+        a->answer[i] = (tare_answer){
+            .struct_size = sizeof *a->answer,
+            .prompt = item->prompt,
+            .completion = item->completion,
+            .answer = item->answer,
+            .row = item->row,
+            .deadline_ns = deadline,
+        };
+        a->answers[i] = &a->answer[i];
+        a->verdicts[i] = &call->verdicts[i];
+    }
+    return plugin_verify(f->instance[f->n_instances > 1 ? call->thread : 0], a->answers, a->verdicts, call->n, e);
+}
+
+/* Only the first verifier's extracted text is kept. */
+static tare_verdict room_for(const struct verify_item *item, int64_t c, char *nothing)
+{
+    const bool kept = !c && item->extracted;
+    return (tare_verdict){
+        .struct_size = sizeof(tare_verdict), .extracted = kept ? item->extracted : nothing, .capacity = kept ? item->capacity : 0};
+}
+
+static void keep(struct job *j, int64_t i, int64_t c, const tare_verdict *verdict)
+{
+    struct verify_item *item = &j->items[i];
+    j->part[i * j->v->n_verifiers + c] = verdict->reward;
+    if (j->verdict) j->verdict[i * verify_n_components(j->v) + c] = verdict->code;
+    if (verdict->code == TARE_CRASHED) atomic_fetch_add(&j->crashed, 1);
+    if (c) return;
+    item->verdict = verdict->code;
+    item->reason = verdict->reason;
+    item->extracted_size = verdict->size;
 }
 
 static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
 {
-    struct verify_item *item = &j->items[i];
-    char scratch[8];
+    char nothing[8];
+    tare_answer answer;
+    const tare_answer *answers;
+    tare_verdict *verdicts;
+    const struct asked room = {&answer, &answers, &verdicts};
     for (int64_t c = j->first; c < j->last; c++) {
-        tare_verdict verdict = {.struct_size = sizeof verdict, .extracted = scratch};
-        if (!c)
-            verdict.extracted = item->extracted ? item->extracted : scratch,
-            verdict.capacity = item->extracted ? item->capacity : 0;
-        TRY(verify_call(j->v, c, thread, item, &verdict, e));
-        j->part[i * j->v->n_verifiers + c] = verdict.reward;
-        if (j->verdict) j->verdict[i * verify_n_components(j->v) + c] = verdict.code;
-        if (verdict.code == TARE_CRASHED) atomic_fetch_add(&j->crashed, 1);
-        if (c) continue;
-        item->verdict = verdict.code;
-        item->reason = verdict.reason;
-        item->extracted_size = verdict.size;
+        tare_verdict verdict = room_for(&j->items[i], c, nothing);
+        const struct verify_call call = {c, thread, &j->items[i], 1, &verdict};
+        TRY(ask(j->v, &call, &room, e));
+        keep(j, i, c, &verdict);
     }
     return TARE_OK;
+}
+
+static tare_status judge_together(struct job *j, int64_t c, struct err *e)
+{
+    char nothing[8];
+    tare_verdict *verdict = NULL;
+    struct asked room = {0};
+    tare_status s;
+    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *verdict, (void **)&verdict, e));
+    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.answer, (void **)&room.answer, e));
+    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.answers, (void **)&room.answers, e));
+    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.verdicts, (void **)&room.verdicts, e));
+    for (int64_t i = 0; i < j->n; i++) verdict[i] = room_for(&j->items[i], c, nothing);
+    s = ask(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &room, e);
+    for (int64_t i = 0; i < j->n && !s; i++) keep(j, i, c, &verdict[i]);
+    if (s && j->n > 1)
+        err_prefix(e, "row %s, sample %lld, and %lld more", name_of(j->items), (long long)j->items->sample, (long long)j->n - 1);
+    else if (s)
+        err_prefix(e, "row %s, sample %lld", name_of(j->items), (long long)j->items->sample);
+end:
+    mem_free(verdict), mem_free(room.answer), mem_free((void *)room.answers), mem_free(room.verdicts);
+    return s;
 }
 
 static void task(void *arg, int64_t i, int thread)
@@ -81,22 +136,34 @@ static tare_status report_failure(const struct job *j, struct err *e)
     if (i >= j->n) return TARE_OK;
     for (int t = 0; t < pool_threads(j->v->pool); t++)
         if (j->error_at[t] == i) *e = j->errors[t];
-    return err_prefix(e, "row %s, sample %lld", j->items[i].name ? j->items[i].name : "?", (long long)j->items[i].sample);
+    return err_prefix(e, "row %s, sample %lld", name_of(&j->items[i]), (long long)j->items[i].sample);
 }
 
+enum way { SHARED, ALONE, TOGETHER };
+
 /* A plugin that takes one call at a time runs alone in the calling thread; the others share the pool. */
-static void run_passes(struct job *j)
+static enum way way_of(const struct verify *v, int64_t c)
+{
+    if (verify_together(v, c)) return TOGETHER;
+    return !v->process && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD ? ALONE : SHARED;
+}
+
+static tare_status run_passes(struct job *j, struct err *e)
 {
     struct verify *v = j->v;
-    for (int64_t c = 0; c < v->n_verifiers; c = j->last) {
-        const bool single = !v->process && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD;
+    for (int64_t c = 0; c < v->n_verifiers && j->n; c = j->last) {
+        const enum way way = way_of(v, c);
         j->first = c;
         j->last = c + 1;
-        while (j->last < v->n_verifiers &&
-               (!v->process && v->verifiers[j->last].plugin->desc.threading == TARE_SINGLE_THREAD) == single)
-            j->last++;
-        pool_run(single ? NULL : v->pool, j->n, task, j);
+        if (way == TOGETHER) {
+            TRY(judge_together(j, c, e));
+            continue;
+        }
+        while (j->last < v->n_verifiers && way_of(v, j->last) == way) j->last++;
+        pool_run(way == ALONE ? NULL : v->pool, j->n, task, j);
+        TRY(report_failure(j, e));
     }
+    return TARE_OK;
 }
 
 static double overlong(const struct verify_options *o, const struct verify_item *item, double sum)
@@ -121,7 +188,7 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
         }
         if (!isfinite(sum))
             FAIL(e, TARE_E_NOT_FINITE, "row %s, sample %lld: the weighted reward is %g; lower the weights in verifier.plugins",
-                 items[i].name ? items[i].name : "?", (long long)items[i].sample, sum);
+                 name_of(&items[i]), (long long)items[i].sample, sum);
         items[i].reward = sum;
     }
     return TARE_OK;
@@ -136,8 +203,7 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
     TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(struct err), (void **)&j.errors, e));
     TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(int64_t), (void **)&j.error_at, e));
     for (int t = 0; t < threads; t++) j.error_at[t] = INT64_MAX;
-    run_passes(&j);
-    TRY_TO(s, end, report_failure(&j, e));
+    TRY_TO(s, end, run_passes(&j, e));
     const int64_t crashed = atomic_load(&j.crashed);
     if (n && (double)crashed > v->options.max_crash_share * (double)(n * v->n_verifiers))
         FAIL_TO(s, end, e, TARE_E_PLUGIN,

@@ -52,7 +52,8 @@ tare_status verify_add(struct verify *v, const char *plugin, double weight, cons
     for (int64_t c = 0; c < v->n_verifiers; c++)
         if (v->verifiers[c].plugin == f->plugin)
             FAIL(e, TARE_E_CONFIG, "the verifier %s is listed twice; give it once, with the sum of the weights", plugin);
-    const int64_t n = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD ? pool_threads(v->pool) : 1;
+    const bool many = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers);
+    const int64_t n = many ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
     if (env) v->seed = env->seed;

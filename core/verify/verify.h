@@ -4,8 +4,9 @@
  *
  * The verifiers (verifier.plugins = "math:1 format:0.1") are plugins; the first one gives the verdict, the extracted text and the reason.
  * Every completion is judged alone, by whichever worker is free, so neither the number of workers nor the batch can change a verdict. A
- * plugin is called from as many threads as its descriptor's threading allows. The deadline of a completion (verifier.timeout) is handed to
- * the plugin with it; verifier.isolate = process enforces it. A reward that is not finite, or a call that fails, is an error naming plugin,
+ * plugin is called from as many threads as its descriptor's threading allows. One with TARE_JUDGES_TOGETHER gets all of a call's items at
+ * once, in their order: those of a step on this rank. The deadline of a call (verifier.timeout for each of its completions) is handed to
+ * the plugin; verifier.isolate = process enforces it. A reward that is not finite, or a call that fails, is an error naming plugin,
  * row and sample: nothing is trained on it. A worker process that dies is not: its verdict is `crashed`, its reward 0, and it is counted.
  *
  * Overlong (tokens l_i of completion i, EOS included; L = rollout.max_new_tokens; only the option's summand is added):

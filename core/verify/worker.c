@@ -12,7 +12,14 @@
 struct worker_state {
     struct plugin_instance *instance[VERIFY_MAX];
     int64_t n;
-    struct arena arena;
+    struct arena arena, step; /* step: of a request */
+    struct judging {
+        int64_t n; /* 0: the request opened plugins */
+        tare_answer *answer;
+        tare_verdict *verdict;
+        const tare_answer **answers;
+        tare_verdict **verdicts;
+    } judging;
     struct str out;
 };
 
@@ -46,37 +53,67 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
     return TARE_OK;
 }
 
-static tare_status judge(struct worker_state *w, struct wire *in, tare_verdict *v, struct err *e)
+/* Rooms for n verdicts, with their buffers, and for what the plugin gets. */
+static tare_status make_room(struct worker_state *w, int64_t n, struct err *e)
 {
-    const int64_t c = wire_int(in), timeout = wire_int(in);
-    tare_answer a = {.struct_size = sizeof a};
-    a.prompt = wire_text(in), a.completion = wire_text(in), a.answer = wire_text(in), a.row = wire_text(in);
-    a.deadline_ns = timeout ? clock_ns() + timeout : 0;
-    if (in->bad || c < 0 || c >= w->n) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
-    const tare_answer *answers = &a;
-    return plugin_verify(w->instance[c], &answers, &v, 1, e);
+    struct judging *j = &w->judging;
+    char *extracted;
+    arena_reset(&w->step);
+    *j = (struct judging){.n = n};
+    TRY(arena_new(&w->step, tare_answer, n, &j->answer, e));
+    TRY(arena_new(&w->step, tare_verdict, n, &j->verdict, e));
+    TRY(arena_new(&w->step, const tare_answer *, n, &j->answers, e));
+    TRY(arena_new(&w->step, tare_verdict *, n, &j->verdicts, e));
+    TRY(arena_push_raw(&w->step, n * VERIFY_EXTRACT, (void **)&extracted, e));
+    for (int64_t i = 0; i < n; i++) {
+        j->verdict[i] = (tare_verdict){
+            .struct_size = sizeof *j->verdict, .extracted = extracted + i * VERIFY_EXTRACT, .capacity = VERIFY_EXTRACT};
+        j->answers[i] = &j->answer[i];
+        j->verdicts[i] = &j->verdict[i];
+    }
+    return TARE_OK;
 }
 
-/* status, message; of a verdict: code, reward, extracted, reason */
-static tare_status reply(struct worker_state *w, tare_status status, const struct err *why, const tare_verdict *v, struct err *e)
+static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
+{
+    const int64_t c = wire_int(in), timeout = wire_int(in), n = wire_int(in);
+    const int64_t deadline = timeout ? clock_ns() + timeout : 0;
+    if (in->bad || c < 0 || c >= w->n || n < 1 || n > in->size)
+        FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+    TRY(make_room(w, n, e));
+    for (int64_t i = 0; i < n; i++) {
+        tare_answer *a = &w->judging.answer[i];
+        a->struct_size = sizeof *a;
+        a->prompt = wire_text(in), a->completion = wire_text(in), a->answer = wire_text(in), a->row = wire_text(in);
+        a->deadline_ns = deadline;
+    }
+    if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+    return plugin_verify(w->instance[c], w->judging.answers, w->judging.verdicts, n, e);
+}
+
+/* status, message; of each verdict: code, reward, extracted, reason */
+static tare_status reply(struct worker_state *w, tare_status status, const struct err *why, struct err *e)
 {
     wire_start(&w->out);
     TRY(wire_put_int(&w->out, status, e));
     TRY(wire_put_text(&w->out, status ? (tare_text){why->message, (int64_t)strlen(why->message)} : (tare_text){"", 0}, e));
-    if (status || !v) return TARE_OK;
-    TRY(wire_put_int(&w->out, v->code, e));
-    TRY(wire_put_double(&w->out, v->reward, e));
-    TRY(wire_put_text(&w->out, (tare_text){v->extracted, v->size}, e));
-    return wire_put_text(&w->out, v->reason ? (tare_text){v->reason, (int64_t)strlen(v->reason)} : (tare_text){"", 0}, e);
+    for (int64_t i = 0; i < w->judging.n && !status; i++) {
+        const tare_verdict *v = &w->judging.verdict[i];
+        TRY(wire_put_int(&w->out, v->code, e));
+        TRY(wire_put_double(&w->out, v->reward, e));
+        TRY(wire_put_text(&w->out, (tare_text){v->extracted, v->size}, e));
+        TRY(wire_put_text(&w->out, v->reason ? (tare_text){v->reason, (int64_t)strlen(v->reason)} : (tare_text){"", 0}, e));
+    }
+    return TARE_OK;
 }
 
 int verify_worker(int fd)
 {
     struct worker_state w = {.n = 0};
     struct str in = {0};
-    char extracted[VERIFY_EXTRACT];
     struct err e = {0};
     arena_init(&w.arena, "verifier worker");
+    arena_init(&w.step, "verifier worker's request");
     /* What a plugin prints or reads must not reach the engine's output or requests. And a worker that hangs ends with the engine, even
      * when that was killed. */
     const int requests = fcntl(fd, F_DUPFD_CLOEXEC, 64), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -86,15 +123,14 @@ int verify_worker(int fd)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (wire_receive(requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
-        tare_verdict v = {.struct_size = sizeof v, .extracted = extracted, .capacity = sizeof extracted};
         struct err why = {0};
         const bool opening = wire_int(&m) == WIRE_OPEN;
-        const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &v, &why);
-        if (reply(&w, s, &why, opening ? NULL : &v, &e) || wire_send(requests, &w.out)) break;
+        const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &why);
+        if (reply(&w, s, &why, &e) || wire_send(requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
     str_free(&in), str_free(&w.out);
-    arena_free(&w.arena);
+    arena_free(&w.arena), arena_free(&w.step);
     close(requests);
     return 0;
 }

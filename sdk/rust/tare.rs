@@ -124,6 +124,7 @@ pub const TIMED_OUT: i32 = 5;
 /// Set by the host, never by a plugin.
 pub const CRASHED: i32 = 6;
 pub const PARTIAL: i32 = 7;
+pub const JUDGES_TOGETHER: u32 = 1; // tare_verifier.flags
 
 // ---------------------------------------------------------------- structs of the C headers
 

@@ -55,13 +55,11 @@ import sys, time
 def reward(prompts, completions, answers, **row):
     print("printed by the user")
     assert len(prompts) == len(completions) == len(answers) == len(row["question"])
-    if row.get("level") == [3]:
-        return [0.5]
-    return [1.0 if a in c else 0.0 for c, a in zip(completions, answers)]
+    return [0.5 if level == 3 else float(a in c) for c, a, level in zip(completions, answers, row.get("level", [None] * len(answers)))]
 def trl(completions, answer):
     return [float(len(c[0]["content"])) for c in completions]
 def none(completions, **kwargs):
-    return [None]
+    return [None] * len(completions)
 def slow(completions, **kwargs):
     time.sleep(60)
 def raises(completions, **kwargs):
@@ -72,6 +70,11 @@ def short(completions, **kwargs):
     return []
 def leaves(completions, **kwargs):
     sys.exit(5)
+def together(prompts, completions, question, **row):
+    assert prompts == question and len(completions) == len(prompts)
+    return [float(len(completions))] * len(completions)
+def one(completions, **kwargs):
+    return [1.0]
 PY
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py > out 2> err || true
 expect "python: correct" '"id":"a","reward":1,"verdict":"correct"'
@@ -79,6 +82,15 @@ expect "python: partial" '"id":"b","reward":0.5,"verdict":"partial"'
 if grep -q "printed by the user" err && ! grep -q printed out; then ok; else bad "python: what is printed"; fi
 one='{"id":"r","question":"q","completion":"four","answer":"42"}'
 py() { printf '%s\n' "$one" | timeout 60 "$TARE" verify python file=rewards.py "$@" > out 2>&1 || true; }
+# all completions of a step are in one call, in their order, and a reward for the first of them alone is refused
+printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together > out 2>&1 || true
+[ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines: $(cat out)"
+printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together --isolate > out 2>&1 || true
+[ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines with --isolate: $(cat out)"
+printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=one > out 2>&1 && bad "python: one reward for two completions passed"
+expect "python: one reward for two" 'row a, sample 0, and 1 more: verifier python: verify: one in rewards.py: ValueError: 1 rewards for 2 completions'
+printf '%s\n' "$rows" | timeout 60 "$TARE" verify python file=rewards.py function=slow timeout=0.3 > out 2>&1 || true
+[ "$(grep -c '"verdict":"timeout"' out)" = 2 ] && ok || bad "python: a late call is not a timeout of all its completions: $(cat out)"
 py function=trl messages=true correct_at=5
 expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
 py function=none
@@ -86,7 +98,7 @@ expect "python: None" '"reward":0,"verdict":"no_answer"'
 py function=slow timeout=0.3
 expect "python: late" '"reward":0,"verdict":"timeout"'
 py function=raises
-expect "python: raises" 'row r, sample 0: verifier python: verify: raises in rewards.py: ZeroDivisionError: division by zero (rewards.py:15)'
+expect "python: raises" 'row r, sample 0: verifier python: verify: raises in rewards.py: ZeroDivisionError: division by zero (rewards.py:13)'
 py function=nan
 expect "python: nan" 'a reward of nan'
 py function=short
@@ -110,4 +122,8 @@ expect "python: check" '1 tests, 0 failed'
 tiny_config
 if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=none > log 2>&1 &&
     [ "$(grep -c '"verifier/no_answer":\(32\|1[,}.]\)' run/metrics.jsonl)" = 2 ]; then ok; else bad "train: $(tail -n 5 log)"; fi
+for isolate in thread process; do # 8 prompts of 4 completions, whatever the workers are
+    if "$TARE" train tiny.ini train.steps=2 run.dir=$isolate verifier.workers=3 verifier.isolate=$isolate verifier.plugins=python verifier.python.file=rewards.py \
+        verifier.python.function=together > log 2>&1 && [ "$(grep -c '"reward/mean":32[,.]' $isolate/metrics.jsonl)" = 2 ]; then ok; else bad "train, together, isolate=$isolate: $(tail -n 5 log)"; fi
+done
 done_

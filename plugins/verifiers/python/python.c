@@ -1,10 +1,11 @@
-/* python: a Python function of the user's judges, with the signature of TRL's reward functions:
+/* python: the reward is that of a Python function of the user's, with the signature of TRL's reward functions:
  *
  *   def reward(prompts, completions, answers, **row) -> list[float]        one list for each field of the rows; None: not judged
  *
- * It runs in a python of its own for each worker (driver.py, over a pipe), so neither libpython nor its lock is in this process. correct at
- * `correct_at` or more, wrong at 0 or less, partial between; None is no_answer with reward 0. A call that is late is ended and the verdict is
- * timeout. An exception stops the run with its message and line.
+ * One call has all completions of a step, in their order (on several ranks: those of the rank). The function runs in a python of its own
+ * (driver.py, over a pipe), so neither libpython nor its lock is in this process. correct at `correct_at` or more, wrong at 0 or less,
+ * partial between; None is no_answer with reward 0. A call that is late is ended, and all its verdicts are timeout. An exception stops the
+ * run with its message and line.
  */
 #include "common/program/program.h"
 #include "common/text.h"
@@ -24,7 +25,7 @@ static const tare_param PARAMS[P_COUNT] = {
                     .fallback = "false",
                     .type = TARE_BOOL,
                     .doc = "hand over prompts and completions as lists of chat messages, as TRL does for conversational data"},
-    [P_TIMEOUT] = PROGRAM_TIMEOUT("call"),
+    [P_TIMEOUT] = PROGRAM_TIMEOUT("call, which has all completions of a step"),
     [P_START] = PROGRAM_START("seconds that python may take to start and to import the file"),
     [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct"),
 };
@@ -145,14 +146,15 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
+static const tare_verifier FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .flags = TARE_JUDGES_TOGETHER, .create = create, .destroy = destroy, .verify = verify};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,
     .kind = TARE_VERIFIER,
     .name = "python",
     .version = "1.0.0",
-    .summary = "a Python function of the user's judges, with the signature of TRL's reward functions",
+    .summary = "a Python function with the signature of TRL's reward functions; one call has all completions of a step",
     .license = "Apache-2.0",
     .params = PARAMS,
     .n_params = P_COUNT,

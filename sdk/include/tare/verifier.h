@@ -18,6 +18,14 @@ enum tare_verdict_code {
     TARE_PARTIAL  /* a reward between wrong and correct */
 };
 
+/* Flags of tare_verifier. */
+enum {
+    /* verify gets all completions that the host has at a time in one call, in their order, from one thread: for rewards that compare
+     * completions, and for programs that want them at once. The deadline of each is that of the call. Since 1.2; hosts before it hand
+     * over one at a time. */
+    TARE_JUDGES_TOGETHER = 1
+};
+
 /* One completion to judge. */
 typedef struct tare_answer {
     uint32_t struct_size, flags;
