@@ -56,11 +56,11 @@ $(BUILD)/tare:
 	@$(MAKE) build
 
 install: $(BUILD)/tare
-	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(abspath $(PREFIX)) > /dev/null
-	@echo "installed: $(DESTDIR)$(abspath $(PREFIX))/bin/tare"
+	@prefix=$$(realpath -m "$(PREFIX)") && DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$$prefix" > /dev/null && \
+	    echo "installed: $(DESTDIR)$$prefix/bin/tare"
 
 uninstall:
-	@cmake -DPREFIX=$(DESTDIR)$(abspath $(PREFIX)) -P packaging/uninstall.cmake
+	@cmake -DPREFIX="$(DESTDIR)$$(realpath -m "$(PREFIX)")" -P packaging/uninstall.cmake
 
 deb:
 	@sh tools/needs.sh deb

@@ -90,8 +90,8 @@ def main():
     source, sets = sys.argv[1], [s.split("=", 1) for s in sys.argv[2:]]
     compilers = [c for c in ("gcc", "clang") if shutil.which(c)]
     if not compilers or not shutil.which("objdump"):
-        print("SKIP all: neither gcc nor clang, or no objdump")
-        return 0
+        print("SKIP: neither gcc nor clang, or no objdump")
+        return 77
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/tile.c", "w") as f:

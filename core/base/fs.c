@@ -165,8 +165,9 @@ tare_status fs_temporary(char *out, const char *name, struct err *e)
 {
     const char *folder = getenv("TMPDIR");
     char file[64];
+    const bool usable = folder && fs_is_dir(folder) && access(folder, W_OK | X_OK) == 0;
     snprintf(file, sizeof file, "%s-XXXXXX", name);
-    return fs_join(out, folder && *folder ? folder : "/tmp", file, e);
+    return fs_join(out, usable ? folder : "/tmp", file, e);
 }
 
 void fs_dirname(char *out, const char *path)

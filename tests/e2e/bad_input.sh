@@ -44,14 +44,15 @@ printf '{"id":"a","question":"1+\xff1=","answer":"2"}\n' > rows.jsonl
 refused 'rows.jsonl:1' train tiny.ini $q data.train=rows.jsonl
 printf '{"id":"a","question":"1+1=","answer":"2"\n' > rows.jsonl
 refused 'rows.jsonl:1' train tiny.ini $q data.train=rows.jsonl
-python3 -c 'print("{\"id\":\"a\",\"question\":\"" + "1+" * 200 + "1=\",\"answer\":\"2\",\"subject\":\"x\"}")' > rows.jsonl
+printf '{"id":"a","question":"%s1=","answer":"2","subject":"x"}\n' "$(printf '1+%.0s' $(seq 200))" > rows.jsonl
 refused 'rows.jsonl:1.*(token|context|position)' train tiny.ini $q data.train=rows.jsonl data.eval= eval.before=false eval.after=false
 
 # checkpoints
-broken() { # NAME, then a Python expression that changes the bytes d
+refused_broken() { # NAME PATTERN CHANGE: a checkpoint whose bytes d the Python statements change
+    has_python || return 0
     rm -rf "$1"
     cp -r base "$1"
-    python3 - "$1/model.safetensors" "$2" <<'PY'
+    python3 - "$1/model.safetensors" "$3" <<'PY'
 import sys, json
 path, change = sys.argv[1:]
 d = open(path, "rb").read()
@@ -64,17 +65,13 @@ def pack(h, body):
 exec(change)
 open(path, "wb").write(d)
 PY
+    refused "$2" train tiny.ini $q model.path="$1"
 }
-broken cut 'd = d[:-100]'
-refused 'model.safetensors.*(truncat|short|end|beyond|size)' train tiny.ini $q model.path=cut
-broken longhead 'd = (1 << 40).to_bytes(8, "little") + d[8:]'
-refused 'model.safetensors.*header' train tiny.ini $q model.path=longhead
-broken overlap 'head[names[1]]["data_offsets"] = [o - 8 for o in head[names[1]]["data_offsets"]]; d = pack(head, d[8 + n:])'
-refused 'model.safetensors.*(overlap|gap)' train tiny.ini $q model.path=overlap
-broken missing 'k = [x for x in names if "q_proj.weight" in x][0]; head["other"] = head.pop(k); d = pack(head, d[8 + n:])'
-refused 'q_proj.weight' train tiny.ini $q model.path=missing
-broken shape 'k = [x for x in names if "q_proj.weight" in x][0]; head[k]["shape"] = head[k]["shape"][::-1]; head[k]["shape"] = [head[k]["shape"][0] // 2, head[k]["shape"][1] * 2]; d = pack(head, d[8 + n:])'
-refused 'q_proj.weight.*' train tiny.ini $q model.path=shape
+refused_broken cut 'model.safetensors.*(truncat|short|end|beyond|size)' 'd = d[:-100]'
+refused_broken longhead 'model.safetensors.*header' 'd = (1 << 40).to_bytes(8, "little") + d[8:]'
+refused_broken overlap 'model.safetensors.*(overlap|gap)' 'head[names[1]]["data_offsets"] = [o - 8 for o in head[names[1]]["data_offsets"]]; d = pack(head, d[8 + n:])'
+refused_broken missing 'q_proj.weight' 'k = [x for x in names if "q_proj.weight" in x][0]; head["other"] = head.pop(k); d = pack(head, d[8 + n:])'
+refused_broken shape 'q_proj.weight.*' 'k = [x for x in names if "q_proj.weight" in x][0]; head[k]["shape"] = head[k]["shape"][::-1]; head[k]["shape"] = [head[k]["shape"][0] // 2, head[k]["shape"][1] * 2]; d = pack(head, d[8 + n:])'
 
 # a codebook made for another encoder
 for i in 1 2 3 4 5 6 7 8; do printf '{"text":"row number %d of the corpus"}\n' $i; done > corpus.jsonl

@@ -71,7 +71,7 @@ expect 0 '5 steps without any signal' "$TARE" train least.ini data.train=never.j
     loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false
 grep -q 'entropy bonus alone moves the weights' out.txt && grep -q 'base has no end-of-sequence id' out.txt && ok || { bad "the bonus or the missing end is not warned about"; cat out.txt; }
 [ "$(grep -c 'without any signal' out.txt)" = 1 ] && ok || bad "said more than once"
-if command -v python3 > /dev/null; then
+if has_python; then
     names=$(python3 -c 'import sqlite3; print(*sorted(r[0] for r in sqlite3.connect("runs/runs.db").execute("select name from runs")), sep=";")')
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
 fi

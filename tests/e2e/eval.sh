@@ -50,7 +50,7 @@ cat > mc.jsonl <<'ROWS'
 ROWS
 eval_ eval.out=mc data.eval=mc.jsonl verifier.plugins=choice > mc.md || { bad "multiple choice failed"; tail -3 log.txt; }
 if has_python; then
-    python3 - <<'PY' && ok || bad "the answer's letter does not follow the options"
+    checked "the answer's letter does not follow the options" <<'PY'
 import json
 right = {"m1": "A", "m2": "B", "m3": "C"}
 orders = set()
@@ -85,7 +85,7 @@ for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $i
 same="tiny.ini train.steps=1 data.eval=builtin:arithmetic/heldout?rows=6 eval.samples=2 rollout.ignore_eos=true"
 "$TARE" train $same run.dir=trained eval.after=true 2>> log.txt > /dev/null || bad "the run with an evaluation failed"
 "$TARE" eval $same model.path=trained/checkpoints/step-000001 eval.out=trained-eval 2>> log.txt > /dev/null || bad "the evaluation of its checkpoint failed"
-python3 - <<'PY' && ok || bad "a run's evaluation is not that of tare eval"
+checked "a run's evaluation is not that of tare eval" <<'PY'
 import json
 run = json.loads(open("trained/metrics.jsonl").read().splitlines()[-1])
 samples = [json.loads(line) for line in open("trained-eval/samples.jsonl")]

@@ -23,7 +23,7 @@ for run in grpo bv_blend; do
 done
 [ "$(wc -l < $OUT/estimate/samples.jsonl)" = $((8 * $(wc -l < $OUT/estimate/questions.jsonl))) ] && ok || bad "not 8 samples a question behind the estimate"
 if has_python; then
-    python3 - << 'PY' && ok || bad "difficulty.json does not hold what the evaluations gave"
+    checked "difficulty.json does not hold what the evaluations gave" << 'PY'
 import json, math
 o = json.load(open('runs/grpo/eval/heldout/difficulty.json'))
 rate = {q['id']: q['pass_rate'] for q in map(json.loads, open('runs/grpo/eval/heldout/estimate/questions.jsonl'))}

@@ -28,7 +28,7 @@ for isa in ref avx2 avx512; do
 done
 gen group_size=3 max_new_tokens=20 seed=6 < in.jsonl | cmp -s all.jsonl - && bad "the seed changes nothing" || ok
 
-python3 - <<'PY' && ok || bad "the lines are not what was asked for"
+checked "the lines are not what was asked for" <<'PY'
 import json
 rows = [json.loads(l) for l in open("all.jsonl")]
 assert [r["id"] for r in rows] == [i for i in ["q", "m", 7, "line-4", "q", "long"] for _ in range(3)]
@@ -45,6 +45,7 @@ PY
 
 # logprobs: the bits of tare score, at another temperature too
 for t in 1 0.7; do
+    has_python || break
     gen group_size=4 max_new_tokens=20 temperature=$t < in.jsonl > g.jsonl
     python3 - in.jsonl g.jsonl > s.in <<'PY'
 import json, sys
@@ -56,7 +57,7 @@ for i, line in enumerate(open(sys.argv[2])):
         print(json.dumps({"id": len(prompts[i // 4]), "ids": prompts[i // 4] + json.loads(line)["ids"]}))
 PY
     "$TARE" -q score base temperature=$t batch=5 < s.in > s.jsonl || bad "score"
-    python3 - <<'PY' && ok || bad "logprobs differ from tare score at temperature $t"
+    checked "logprobs differ from tare score at temperature $t" <<'PY'
 import json
 g = [json.loads(l)["logprobs"] for i, l in enumerate(open("g.jsonl")) if i // 4 in (2, 3, 5)]
 s = [json.loads(l) for l in open("s.jsonl")]
@@ -65,21 +66,23 @@ assert all(a == b["logprobs"][b["id"] - 1:] for a, b in zip(g, s))
 PY
 done
 gen group_size=2 temperature=0 max_new_tokens=9 < in.jsonl > greedy.jsonl
-python3 -c '
+checked greedy <<'PY'
 import json
 rows = [json.loads(l) for l in open("greedy.jsonl")]
 assert all(rows[i]["ids"] == rows[i + 1]["ids"] for i in range(0, 12, 2))
-assert rows[0]["ids"] == rows[2]["ids"] == rows[8]["ids"] and rows[4]["ids"] == rows[6]["ids"]' && ok || bad "greedy"
+assert rows[0]["ids"] == rows[2]["ids"] == rows[8]["ids"] and rows[4]["ids"] == rows[6]["ids"]
+PY
 
 # a stop id of the user's, ids without a tokenizer
 gen stop_ids=48,49,50,51,52,53,54,55,56,57 ignored= < /dev/null 2> /dev/null && bad "unknown key" || ok
-gen stop_ids=48,49,50,51,52,53,54,55,56,57 max_new_tokens=20 < in.jsonl | python3 -c '
-import json, sys
-for l in sys.stdin:
-    ids = json.loads(l)["ids"]
-    assert not any(48 <= t <= 57 for t in ids[:-1])' && ok || bad "stop_ids"
+gen stop_ids=48,49,50,51,52,53,54,55,56,57 max_new_tokens=20 < in.jsonl > stopped.jsonl
+checked stop_ids <<'PY'
+import json
+rows = [json.loads(l)["ids"] for l in open("stopped.jsonl")]
+assert rows and not any(48 <= t <= 57 for ids in rows for t in ids[:-1])
+PY
 gen ignore_eos=true max_new_tokens=6 group_size=2 --stats < in.jsonl > out.txt 2> err.txt
-python3 - "$(wc -l < in.jsonl)" <<'PY' && ok || bad "ignore_eos, --stats"
+checked "ignore_eos, --stats" "$(wc -l < in.jsonl)" <<'PY'
 import json, sys
 rows = [json.loads(l) for l in open("out.txt")]
 assert len(rows) == 2 * int(sys.argv[1]) and all(len(r["ids"]) == 6 and r["finish"] == "length" for r in rows)

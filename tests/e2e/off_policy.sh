@@ -10,8 +10,7 @@ tiny_config
 run() { "$TARE" train tiny.ini data.train=train.jsonl train.steps=2 log.progress=none rollout.off_policy=true "$@" > /dev/null 2>> log.txt; }
 run || { bad "the run failed"; tail -3 log.txt; }
 grep -q '4 of 8 rows bring a trace' log.txt && ok || bad "the number of traces is not said"
-if has_python; then
-    python3 - <<'PY' && ok || bad "the traces are not where they belong"
+checked "the traces are not where they belong" <<'PY'
 import json
 rows = [json.loads(l) for s in (1, 2) for l in open(f"run/rollouts/step-{s:06d}.jsonl")]
 assert len(rows) == 64, len(rows)
@@ -22,11 +21,13 @@ for r in traces:
     assert r["completion"] == str(2 * int(r["id"][1])) and r["length"] == 2, r
 assert all(r["sample"] < 3 for r in rows if r["id"][0] == "t" and not r.get("off_policy"))
 PY
-    python3 -c 'import json
-for l in open("run/metrics.jsonl"): assert json.loads(l)["policy/sampler_mismatch"] == 0' && ok || bad "a trace is taken for a sampled rollout"
-    # an estimator that asks for every column refuses those that do not fit together; its advantages have them in their digits
-    run run.dir=facts estimator.plugin="$FIXTURES/facts.so" || { bad "facts.so: $(tail -n 2 log.txt)"; }
-    python3 - <<'PY' && ok || bad "an estimator does not see how its rollouts came about"
+checked "a trace is taken for a sampled rollout" <<'PY'
+import json
+for l in open("run/metrics.jsonl"): assert json.loads(l)["policy/sampler_mismatch"] == 0
+PY
+# an estimator that asks for every column refuses those that do not fit together; its advantages have them in their digits
+run run.dir=facts estimator.plugin="$FIXTURES/facts.so" || { bad "facts.so: $(tail -n 2 log.txt)"; }
+checked "an estimator does not see how its rollouts came about" <<'PY'
 import json
 n = 0
 for step in (1, 2):
@@ -38,7 +39,6 @@ for step in (1, 2):
         n += off
 assert n == 8, n
 PY
-fi
 ! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'no row of .* has a "completion"' log.txt && ok || bad "no traces at all was not refused"
 sed 's/"completion":"2"/"completion":"2 and much more"/' train.jsonl > long.jsonl
 ! run run.dir=r3 data.train=long.jsonl && grep -q 'long.jsonl:1: the completion has' log.txt && ok || bad "a long trace was not refused"

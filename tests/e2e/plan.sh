@@ -3,7 +3,9 @@
 . "$SOURCE/tests/e2e/common.inc"
 CONFIG=$SOURCE/configs/qwen2.5-math-7b-bv-blend.ini
 SHAPES=$SOURCE/configs/models
-field() { python3 -c "import json,sys; o=json.load(open(sys.argv[1])); print(eval(sys.argv[2],{'o':o}))" "$1" "$2"; }
+holds() { # EXPRESSION MESSAGE: a Python expression of o, the plan in plan.json
+    checked "$2" "$1" <<< 'import json, sys; sys.exit(not eval(sys.argv[1], {"o": json.load(open("plan.json"))}))'
+}
 expect() { # STATUS PATTERN COMMAND...
     local status=$1 pattern=$2 got=0
     shift 2
@@ -46,29 +48,26 @@ fi
 
 # The same numbers as JSON: classes add up, pieces of 8 ranks.
 plan plan.memory=80GB --json > plan.json && ok || bad "plan --json"
-[ "$(field plan.json "len(o['ranks'])")" = 8 ] && ok || bad "not 8 ranks"
-[ "$(field plan.json "all(sum(r['bytes'].values()) == r['total'] == r['device'] + r['host'] for r in o['ranks'])")" = True ] && ok ||
-    bad "classes do not add up"
-[ "$(field plan.json "all(abs(8 * r['bytes']['moments'] / 8 / o['parameters'] - 1) < 0.01 for r in o['ranks'])")" = True ] && ok ||
-    bad "moments are not 8 bytes a parameter over 8 ranks"
-[ "$(field plan.json "o['fits'] and o['kv_cache']['sequences'] >= 16")" = True ] && ok || bad "80 GB do not hold a step's completions"
+holds "len(o['ranks']) == 8" "not 8 ranks"
+holds "all(sum(r['bytes'].values()) == r['total'] == r['device'] + r['host'] for r in o['ranks'])" "classes do not add up"
+holds "all(abs(8 * r['bytes']['moments'] / 8 / o['parameters'] - 1) < 0.01 for r in o['ranks'])" "moments are not 8 bytes a parameter over 8 ranks"
+holds "o['fits'] and o['kv_cache']['sequences'] >= 16" "80 GB do not hold a step's completions"
 
 # A model that does not exist yet: the warm start's shape.
 (cd "$SOURCE" && "$TARE" plan configs/quickstart.ini run.seed=987 --json) > plan.json && ok || bad "the plan of a warm start"
-[ "$(field plan.json "o['parameters']")" = 624640 ] && ok || bad "parameters of the quickstart (by hand 624640): $(field plan.json "o['parameters']")"
+holds "o['parameters'] == 624640" "parameters of the quickstart are not 624640, as by hand"
 
 # Measured peaks fill every stage.
 tiny_config
 "$TARE" -q sft sft.ini > /dev/null
 "$TARE" plan tiny.ini --measure --json > plan.json && ok || bad "plan --measure"
-[ "$(field plan.json "all(v is not None for v in [o['stages']['step_seconds'], o['stages']['run_seconds']])")" = True ] && ok ||
-    bad "a stage has no time"
+holds "all(v is not None for v in [o['stages']['step_seconds'], o['stages']['run_seconds']])" "a stage has no time"
 ls -a | grep -q '\.tare-plan' && bad "--measure leaves a file" || ok
 
 # What runs record (memory/...), against the plan.
 compare() { # RANKS
     "$TARE" plan tiny.ini dist.ranks="$1" --json > plan.json
-    python3 - "$1" << 'PY' && ok || bad "the plan for $1 ranks is not what the run took"
+    checked "the plan for $1 ranks is not what the run took" "$1" << 'PY'
 import json, sys
 plan = json.load(open('plan.json'))['ranks'][0]['bytes']
 run = json.loads(open('run/metrics.jsonl').readlines()[-1])

@@ -23,17 +23,18 @@ for at in $A:va$$ $B:vb$$; do
     ip -n ${at%%:*} link set lo up
     ip -n ${at%%:*} link set ${at##*:} up
 done
-# what mpirun takes for ssh: HOST COMMAND
-cat > agent <<SH
+# what mpirun takes for ssh: HOST COMMAND. Found on PATH: mpirun splits at spaces what it is given here.
+cat > as_ssh <<SH
 #!/bin/sh
 shift
 exec ip netns exec $B unshare --uts sh -c 'hostname tare-b; exec sh -c "\$*"' sh "\$@"
 SH
-chmod +x agent
+chmod +x as_ssh
+PATH=$WORK:$PATH
 two_hosts() { # RANKS command...
     local n=$1
     shift
-    timeout 300 ip netns exec $A unshare --uts sh -c 'hostname tare-a; exec "$@"' sh $MPIRUN --mca plm_rsh_agent "$PWD/agent" --mca btl tcp,self \
+    timeout 300 ip netns exec $A unshare --uts sh -c 'hostname tare-a; exec "$@"' sh $MPIRUN --mca plm_rsh_agent as_ssh --mca btl tcp,self \
         --mca btl_tcp_if_include 10.97.13.0/24 --mca oob_tcp_if_include 10.97.13.0/24 \
         --host 10.97.13.1:$((n / 2)),10.97.13.2:$((n / 2)) -n "$n" -x TARE_PLUGIN_PATH -x TARE_FAULT -x MARK -wdir "$PWD" "$@"
 }

@@ -17,7 +17,7 @@ says 'go on with: tare train runs/k4 --resume'
 if command -v sqlite3 > /dev/null; then
     [ "$(sqlite3 runs/runs.db 'select status from runs')" = interrupted ] && ok || bad "runs.db: not interrupted"
 else
-    [ "$(python3 -c 'import sqlite3; print(sqlite3.connect("runs/runs.db").execute("select status from runs").fetchone()[0])')" = interrupted ] && ok || bad "runs.db: not interrupted"
+    checked "runs.db: not interrupted" <<< 'import sqlite3; assert sqlite3.connect("runs/runs.db").execute("select status from runs").fetchone()[0] == "interrupted"'
 fi
 step=$(sed -n 's/.*interrupted after step \([0-9]*\);.*/\1/p' err.txt)
 

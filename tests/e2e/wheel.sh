@@ -3,7 +3,7 @@
 # Nothing is left in the source tree. The wheel is made from the build that is tested (TARE_PREBUILT), so nothing is compiled again.
 source "$(dirname "$0")/common.inc"
 build=$(dirname "$TARE")
-python3 -m venv env > log 2>&1 || skip "python3-venv is not installed"
+python3 -m venv env > log 2>&1 || skip "python3 or python3-venv is not installed"
 unset TARE_PLUGIN_PATH
 litter() { find "$SOURCE" \( -name '*.egg-info' -o -name _skbuild -o -path "$SOURCE/sdk/python/build" \) -not -path "$build/*"; }
 if ! env/bin/pip install --disable-pip-version-check "$SOURCE" --config-settings=cmake.define.TARE_PREBUILT="$build" > log 2>&1; then

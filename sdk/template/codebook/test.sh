@@ -1,3 +1,3 @@
 # The parameters are seen.
 set -eu
-${TARE:-tare} plugin info ./@NAME@.so --ini | grep -q '^clusters = 8$' && echo "ok"
+"${TARE:-tare}" plugin info ./@NAME@.so --ini | grep -q '^clusters = 8$' && echo "ok"

@@ -4,11 +4,11 @@ TARE_INCLUDE ?= @INCLUDE@
 CXXFLAGS ?= -O2 -Wall -Wextra
 
 @NAME@.so: @NAME@.cpp tare.map
-	$(CXX) -std=c++17 $(CXXFLAGS) -fPIC -fvisibility=hidden -I$(TARE_INCLUDE) -shared -Wl,-z,defs,-z,relro,-z,now -Wl,--version-script=tare.map -o $@ @NAME@.cpp
+	$(CXX) -std=c++17 $(CXXFLAGS) -fPIC -fvisibility=hidden -I"$(TARE_INCLUDE)" -shared -Wl,-z,defs,-z,relro,-z,now -Wl,--version-script=tare.map -o $@ @NAME@.cpp
 
 check: @NAME@.so
-	$(TARE) plugin check ./@NAME@.so
-	TARE=$(TARE) sh test.sh
+	"$(TARE)" plugin check ./@NAME@.so
+	TARE="$(TARE)" sh test.sh
 
 clean:
 	rm -f @NAME@.so

@@ -1,6 +1,6 @@
 # The advantages of one group, worked out by hand.
 set -eu
-got=$(echo '{"groups":[{"rewards":[1,0,0,0]}]}' | ${TARE:-tare} estimate ./@NAME@.so)
+got=$(echo '{"groups":[{"rewards":[1,0,0,0]}]}' | "${TARE:-tare}" estimate ./@NAME@.so)
 case $got in
 '{"advantages":[[0.75,-0.25,-0.25,-0.25]]'*) echo "ok" ;;
 *) echo "unexpected: $got"; exit 1 ;;

@@ -399,6 +399,32 @@ static void atomic_writes_replace_or_leave(void **state)
     str_free(&s);
 }
 
+/* TMPDIR where it is a folder that can be written, else /tmp */
+static void temporary_files_have_a_folder(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+    char with_space[300], wanted[320], out[FS_PATH];
+    snprintf(with_space, sizeof with_space, "%s", in_folder("a folder"));
+    assert_ok(fs_mkdirs(with_space, &e), &e);
+    snprintf(wanted, sizeof wanted, "%s/a-XXXXXX", with_space);
+    setenv("TMPDIR", with_space, 1);
+    assert_ok(fs_temporary(out, "a", &e), &e);
+    assert_string_equal(out, wanted);
+    const char *const useless[] = {in_folder("missing"), "", NULL};
+    for (int i = 0; i < 3; i++) {
+        if (useless[i])
+            setenv("TMPDIR", useless[i], 1);
+        else
+            unsetenv("TMPDIR");
+        assert_ok(fs_temporary(out, "a", &e), &e);
+        assert_string_equal(out, "/tmp/a-XXXXXX");
+    }
+    if (old) setenv("TMPDIR", old, 1);
+    free(old);
+}
+
 static void folders_and_paths(void **state)
 {
     (void)state;
@@ -547,6 +573,7 @@ int main(void)
         cmocka_unit_test(arenas_of_two_memories),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test(atomic_writes_replace_or_leave),
+        cmocka_unit_test(temporary_files_have_a_folder),
         cmocka_unit_test(folders_and_paths),
         cmocka_unit_test(maps_and_hashes),
         cmocka_unit_test(json_errors_say_where),

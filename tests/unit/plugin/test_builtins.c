@@ -1,6 +1,7 @@
 /* tare plugin check on every plugin that this build made: none fails, and none skips a test for want of a parameter. */
 #include "check.h"
 
+#include "base/fs.h"
 #include "plugin/check/check.h"
 
 #include <dirent.h>
@@ -32,72 +33,94 @@ static void write_file(const char *path, const char *text)
 }
 
 /* With the program itself: two clusters of two questions. */
-static void make_codebook(const char *folder)
+static void make_codebook(const char *where)
 {
-    char line[800];
+    char line[FS_PATH + 400];
     snprintf(line, sizeof line,
              "printf '{\"question\":\"one\"}\\n{\"question\":\"two and three\"}\\n' | "
-             "\"${TARE:-tare}\" codebook hashed dim=16 --clusters 2 -o %s/codebook.safetensors > %s/log 2>&1 && rm %s/log",
-             folder, folder, folder);
+             "\"${TARE:-tare}\" codebook hashed dim=16 --clusters 2 -o '%s/codebook.safetensors' > /dev/null 2>&1",
+             where);
     assert_int_equal(system(line), 0);
 }
 
-/* What some plugins need: %s is the folder of the files made below, or SHARED; the tests left out start hundreds of interpreters or read a
- * model hundreds of times. */
+/* What some plugins need: %s is the folder of the files made below, or that of the reference data; the tests left out start hundreds of interpreters or
+ * read a model hundreds of times. Those that need what a machine may lack have a case of their own. */
 static const struct need {
     const char *name, *first, *second, *only[8];
-    bool shared;
+    bool alone;
 } NEEDS[] = {
-    {.name = "command", .first = "command=sh %s/judge.sh", .second = "start=0.5"},
-    {.name = "python", .first = "file=%s/judge.py", .second = "start=20", .only = {"exports", "loads", "process", "texts"}},
+    {.name = "command", .first = "command=sh '%s/judge.sh'", .second = "start=0.5"},
+    {.name = "python",
+     .first = "file=%s/judge.py",
+     .second = "start=20",
+     .only = {"exports", "loads", "process", "texts"},
+     .alone = true},
     {.name = "kmeans", .first = "path=%s/codebook.safetensors"},
-    {.name = "minilm", .first = "model=%s/models/minilm", .only = {"exports", "loads", "process", "encode"}, .shared = true},
+    {.name = "minilm", .first = "model=%s", .only = {"exports", "loads", "process", "encode"}, .alone = true},
 };
 
-static int64_t check_one(const char *path, const char *name, const char *folder)
+static const struct need *need_of(const char *name)
 {
     static const struct need none = {0};
-    const struct need *need = &none;
-    const char *shared = getenv("SHARED");
-    char first[600];
+    for (size_t i = 0; i < sizeof NEEDS / sizeof *NEEDS; i++)
+        if (!strcmp(NEEDS[i].name, name)) return &NEEDS[i];
+    return &none;
+}
+
+static int64_t check_one(const char *path, const char *name, const char *where)
+{
+    const struct need *need = need_of(name);
+    char first[FS_PATH + 40];
     struct tally t = {.name = name};
     int64_t failed;
-    for (size_t i = 0; i < sizeof NEEDS / sizeof *NEEDS; i++)
-        if (!strcmp(NEEDS[i].name, name)) need = &NEEDS[i];
-    if (need->first) snprintf(first, sizeof first, need->first, need->shared ? shared ? shared : "../shared" : folder);
+    if (need->first) snprintf(first, sizeof first, need->first, where);
     const char *assignments[2] = {first, need->second};
-    const char *file = need->first ? strchr(first, '=') + 1 : NULL;
     struct check_options o = {.path = path, .seed = 3, .limit = 120, .assignments = assignments};
-    if (need->shared && access(file, R_OK))
-        printf("  %s: SKIP what needs %s, which is not there\n", name, file);
-    else
-        o.n_assignments = !!need->first + !!need->second;
+    o.n_assignments = !!need->first + !!need->second;
     for (int i = 0; i == 0 || need->only[i]; i++) {
         o.only = need->only[i];
         assert_ok(check_run(&o, take, &t, &failed, &e), &e);
     }
     printf("%-24s %lld passed, %lld failed\n", name, (long long)t.passed, (long long)t.failed);
-    if (t.skipped && o.n_assignments) printf("  %s: %lld tests still lack a parameter\n", name, (long long)t.skipped);
-    return t.failed + (o.n_assignments ? t.skipped : 0) + (t.passed < 3);
+    if (t.skipped) printf("  %s: %lld tests still lack a parameter\n", name, (long long)t.skipped);
+    return t.failed + t.skipped + (t.passed < 3);
+}
+
+static char folder[FS_PATH];
+
+static const char *in_folder(const char *name)
+{
+    static char path[FS_PATH];
+    assert_ok(fs_join(path, folder, name, &e), &e);
+    return path;
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (fs_temporary(folder, "tare-builtins", &e) || !mkdtemp(folder)) return 1;
+    write_file(in_folder("judge.sh"), "while read -r line; do echo '{\"reward\":0}'; done\n");
+    write_file(in_folder("judge.py"), "def reward(prompts, completions, answers, **row):\n    return [0.0] * len(completions)\n");
+    make_codebook(folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return (int)fs_remove_tree(folder, &e);
 }
 
 static void every_built_in_plugin(void **state)
 {
     static const char *const kinds[] = {"estimators", "verifiers", "clusterers"};
     const char *root = getenv("TARE_PLUGIN_PATH");
-    char folder[] = "/tmp/tare-builtins-XXXXXX", judge[64];
     int64_t bad = 0, found = 0;
     (void)state;
     assert_non_null(root);
-    assert_non_null(mkdtemp(folder));
-    snprintf(judge, sizeof judge, "%s/judge.sh", folder);
-    write_file(judge, "while read -r line; do echo '{\"reward\":0}'; done\n");
-    snprintf(judge, sizeof judge, "%s/judge.py", folder);
-    write_file(judge, "def reward(prompts, completions, answers, **row):\n    return [0.0] * len(completions)\n");
-    make_codebook(folder);
     for (int k = 0; k < 3; k++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", root, kinds[k]);
+        char path[FS_PATH], file[FS_PATH];
+        assert_ok(fs_join(path, root, kinds[k], &e), &e);
         DIR *d = opendir(path);
         assert_non_null(d);
         for (const struct dirent *f; (f = readdir(d));) {
@@ -105,24 +128,41 @@ static void every_built_in_plugin(void **state)
             const char *dot = strrchr(f->d_name, '.');
             if (!dot || strcmp(dot, ".so") || strlen(f->d_name) >= sizeof name) continue;
             snprintf(name, sizeof name, "%.*s", (int)(dot - f->d_name), f->d_name);
-            snprintf(path, sizeof path, "%s/%s/%s", root, kinds[k], f->d_name);
-            bad += check_one(path, name, folder);
+            assert_ok(fs_join(file, path, f->d_name, &e), &e);
             found++;
+            if (!need_of(name)->alone) bad += check_one(file, name, folder);
         }
         closedir(d);
     }
-    unlink(judge);
-    snprintf(judge, sizeof judge, "%s/judge.sh", folder);
-    unlink(judge);
-    snprintf(judge, sizeof judge, "%s/codebook.safetensors", folder);
-    unlink(judge);
-    rmdir(folder);
     assert_true(found > 20);
     assert_int_equal(bad, 0);
 }
 
+static void check_alone(const char *file, const char *name, const char *needed)
+{
+    char path[FS_PATH];
+    assert_ok(fs_join(path, getenv("TARE_PLUGIN_PATH"), file, &e), &e);
+    assert_int_equal(check_one(path, name, needed), 0);
+}
+
+static void the_verifier_python(void **state)
+{
+    (void)state;
+    if (system("command -v python3 > /dev/null 2>&1")) SKIP("python3 is not installed");
+    check_alone("verifiers/python.so", "python", folder);
+}
+
+static void the_encoder_minilm(void **state)
+{
+    (void)state;
+    char model[FS_PATH];
+    fs_dirname(model, shared_or_skip("models/minilm/config.json"));
+    check_alone("clusterers/minilm.so", "minilm", model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_built_in_plugin)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_built_in_plugin), cmocka_unit_test(the_verifier_python),
+                                       cmocka_unit_test(the_encoder_minilm)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -17,12 +17,24 @@ static const char *fixture(const char *name)
     return path;
 }
 
-/* A file of the test, in a folder of its own. */
+static char own[FS_PATH]; /* the folder for files of these tests */
+
+static int make(void **state)
+{
+    (void)state;
+    return fs_temporary(own, "tare-test-loader", &e) || !mkdtemp(own);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    return (int)fs_remove_tree(own, &e);
+}
+
 static const char *temporary(const char *name, const void *data, int64_t n)
 {
-    static char path[4096];
-    const char *root = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/tare-test-%d-%s", root ? root : "/tmp", (int)getpid(), name);
+    static char path[FS_PATH];
+    assert_ok(fs_join(path, own, name, &e), &e);
     assert_ok(fs_write_atomic(path, data, n, &e), &e);
     return path;
 }
@@ -189,7 +201,7 @@ static void loader__searches_folders_in_order(void **state)
     setenv("TARE_PLUGIN_PATH", "", 1);
     refused("good", TARE_E_NOT_FOUND, "no estimator named 'good' in ");
     /* beside the configuration: its folder "plugins" */
-    snprintf(path, sizeof path, "%s/tare-test-%d-config", "/tmp", (int)getpid());
+    snprintf(path, sizeof path, "%s/config", own);
     char folder[8300], link[8400];
     snprintf(folder, sizeof folder, "%s/plugins/estimators", path);
     assert_ok(fs_mkdirs(folder, &e), &e);
@@ -233,14 +245,6 @@ static void loader__lists_good_and_bad(void **state)
     assert_true(n[0] >= 15 && n[1] >= 25);
 }
 
-static int clean(void **state)
-{
-    (void)state;
-    char command[200];
-    snprintf(command, sizeof command, "rm -rf \"${TMPDIR:-/tmp}\"/tare-test-%d-*", (int)getpid());
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,5 +258,5 @@ int main(void)
         cmocka_unit_test(loader__puts_the_locale_back),
         cmocka_unit_test(loader__lists_good_and_bad),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, make, clean);
 }
