@@ -4,10 +4,12 @@
 #include "base/arena.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "dist/launch_report.h"
 #include "needs.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ static bool in_path(const char *name)
 /* argv of mpirun: its options, this program's file, this process's arguments. Points into `text` (the NUL-separated command line). */
 static tare_status command(int64_t ranks, struct str *text, const char ***out, char *number, char *exe, struct err *e)
 {
-    const char *const head[] = {"mpirun", "--quiet", "--oversubscribe", "--bind-to", "none", "-n", number, "--allow-run-as-root"};
+    const char *const head[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n", number, "--allow-run-as-root"};
     const int n_head = (int)(sizeof head / sizeof *head) - (geteuid() != 0);
     int64_t arguments = 0, n = 0;
     const ssize_t size = readlink("/proc/self/exe", exe, FS_PATH - 1);
@@ -61,7 +63,7 @@ static tare_status command(int64_t ranks, struct str *text, const char ***out, c
 }
 
 /* In the child: a process group of its own (the terminal's Ctrl-C goes to the parent alone), and an end with its parent. */
-static void become_mpirun(const char *const *argv, pid_t parent)
+static void become_mpirun(const char *const *argv, pid_t parent, int error_output)
 {
     char *const *arguments;
     memcpy(&arguments, &argv, sizeof arguments);
@@ -70,6 +72,8 @@ static void become_mpirun(const char *const *argv, pid_t parent)
     if (getppid() != parent) _exit(1);
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, STDIN_FILENO);
+    if (error_output >= 0) dup2(error_output, STDERR_FILENO);
+    setenv("OMPI_MCA_orte_execute_quiet", "1", 1); /* Open MPI 4: no report of its own; launch_report.h for Open MPI 5 */
     execvp(arguments[0], arguments);
     _exit(127);
 }
@@ -80,42 +84,61 @@ void launch_told(void)
     if (note && *note) unlink(note);
 }
 
-/* mpirun is quiet; a rank that ends before it has joined the job cannot speak for itself. */
-static void tell_if_nobody_did(const char *note, int exit_status, const char *const *argv)
+/* A rank that ends before it has joined the job cannot speak for itself. `says` is what mpirun reported. */
+static void tell_if_nobody_did(const char *note, int exit_status, const char *number, const struct str *says)
 {
     const bool told = unlink(note) != 0;
     if (told || !exit_status) return;
-    log_message(LOG_ERROR, "the ranks ended without a word, exit status %d%s; `mpirun -n %s` with the same arguments shows more",
-                exit_status, exit_status > 128 ? " (a signal)" : "", argv[6]);
+    const char *const how = exit_status > 128 && exit_status < 128 + NSIG ? " (a signal)" : "";
+    if (says->size)
+        log_message(LOG_ERROR, "the ranks ended without a word, exit status %d%s; mpirun says: %s", exit_status, how, says->data);
+    else
+        log_message(LOG_ERROR,
+                    "the ranks ended without a word, exit status %d%s; `mpirun -n %s` with the same arguments shows more",
+                    exit_status, how, number);
 }
 
-static int wait_for(pid_t pid)
+/* Hands on what mpirun writes to the pipe `from` until it ends. A process that outlives it may hold the pipe open. */
+static int wait_for(pid_t pid, int from, struct launch_report *r)
 {
+    char text[4096];
     int how;
-    while (waitpid(pid, &how, 0) < 0)
-        if (errno != EINTR) return 1;
+    for (bool ended = false; !ended;) {
+        struct pollfd p = {.fd = from, .events = POLLIN};
+        ssize_t n = 0;
+        const pid_t got = waitpid(pid, &how, from < 0 ? 0 : WNOHANG);
+        if (got < 0 && errno != EINTR) return 1;
+        ended = got == pid;
+        while (poll(&p, 1, ended ? 0 : 100) > 0 && (n = read(from, text, sizeof text)) > 0) launch_report_take(r, text, n);
+        if (n == 0 && (p.revents & (POLLIN | POLLHUP))) from = -1; /* closed: nothing more comes */
+    }
+    launch_report_end(r);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
 /* Runs mpirun with this process's signals handed on. */
-static tare_status run_mpirun(const char **argv, int *exit_status, struct err *e)
+static tare_status run_mpirun(const char **argv, struct launch_report *r, int *exit_status, struct err *e)
 {
+    int ends[2] = {-1, -1};
     const struct sigaction a = {.sa_handler = hand_on};
     const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
     struct sigaction old[4];
     tare_status status = TARE_OK;
     const pid_t parent = getpid();
+    if (pipe2(ends, O_CLOEXEC)) FAIL(e, TARE_E_IO, "no pipe for mpirun: %s", strerror(errno));
     fflush(NULL);
     for (int i = 0; i < 4; i++) sigaction(signals[i], &a, &old[i]);
     child = fork();
     if (child == 0) {
         for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
-        become_mpirun(argv, parent);
+        become_mpirun(argv, parent, ends[1]);
     }
+    close(ends[1]);
     if (child < 0)
         status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no process for mpirun: %s", strerror(errno));
     else
-        *exit_status = wait_for(child);
+        *exit_status = wait_for(child, ends[0], r);
+    close(ends[0]);
     for (int i = 0; i < 4; i++) sigaction(signals[i], &old[i], NULL);
     return status;
 }
@@ -123,6 +146,7 @@ static tare_status run_mpirun(const char **argv, int *exit_status, struct err *e
 tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
 {
     struct str text = {0};
+    struct launch_report report = {.to = STDERR_FILENO};
     const char **argv = NULL;
     char number[24], exe[FS_PATH], note[FS_PATH];
     if (!in_path("mpirun"))
@@ -134,13 +158,14 @@ tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
         const int file = mkstemp(note);
         if (file >= 0) close(file);
         setenv(NOTE, file >= 0 ? note : "", 1);
-        status = run_mpirun(argv, exit_status, e);
+        status = run_mpirun(argv, &report, exit_status, e);
         if (file >= 0 && !status)
-            tell_if_nobody_did(note, *exit_status, argv);
+            tell_if_nobody_did(note, *exit_status, number, &report.ends);
         else if (file >= 0)
             unlink(note);
     }
     mem_free((void *)argv);
+    str_free(&report.ends);
     str_free(&text);
     return status;
 }
