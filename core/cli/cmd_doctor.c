@@ -177,7 +177,7 @@ static void look_at_plugins(const struct config *c)
 {
     struct found f = {0};
     struct err e = {0};
-    const struct plugin_search search = {.config_dir = c->file ? c->dir : NULL};
+    const struct plugin_search search = {.folder = c->run.plugins};
     if (plugin_list(&search, visit, &f, &e)) row("bad", "plugins", "%s", e.message);
     if (f.n) look_for_ours(&f);
     for (int32_t kind = 1; kind < KINDS; kind++) {

@@ -185,7 +185,7 @@ static tare_status open_replay(const char *run, int64_t number, struct filter *f
     snprintf(file, sizeof file, "estimator/step-%06lld.state", (long long)number);
     TRY_TO(status, done, fs_join(path, run, file, e));
     TRY_TO(status, done, fs_read_all(path, &state, e));
-    const struct plugin_search search = {.config_dir = config.dir};
+    const struct plugin_search search = {.folder = config.run.plugins};
     const struct estimate_options o = {.plugin = config.estimator.plugin,
                                        .search = &search,
                                        .settings = config.params,

@@ -211,7 +211,7 @@ tare_status cluster_open(const struct config *config, const struct dataset *data
     *out = (struct cluster){.data = data, .pool = pool};
     arena_init(&out->arena, "clusters");
     if (!config_has_codebook(config)) return TARE_OK;
-    const struct plugin_search search = {.config_dir = config->dir};
+    const struct plugin_search search = {.folder = config->run.plugins};
     tare_status status = open_codebook(config, &search, env, comm, out, e);
     if (!status) status = assign_data(config, comm, out, e);
     if (status) {
@@ -225,7 +225,7 @@ tare_status cluster_open(const struct config *config, const struct dataset *data
 
 static tare_status check_codebook(const struct config *config, const struct plugin_env *env, struct cluster *c, struct err *e)
 {
-    const struct plugin_search search = {.config_dir = config->dir};
+    const struct plugin_search search = {.folder = config->run.plugins};
     const struct plugin *p, *encoder;
     const struct config_param *settings = config->params;
     const tare_value *values;

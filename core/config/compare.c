@@ -9,6 +9,7 @@
 /* Keys that change no weight: where things lie, what is recorded, how the work is spread. "section." stands for a whole section. */
 static const char *const FREE[] = {"run.dir",
                                    "run.name",
+                                   "run.plugins",
                                    "run.threads",
                                    "run.kernels",
                                    "model.path",

@@ -258,6 +258,15 @@ static tare_status set_defaults(struct config *c, struct err *e)
     return TARE_OK;
 }
 
+/* The folder "plugins" beside the file: kept as run.plugins, so that a run's own copy of its configuration has it too. */
+static tare_status find_plugins(struct config *c, struct err *e)
+{
+    char folder[FS_PATH];
+    if (*c->run.plugins || !c->file) return TARE_OK;
+    TRY(fs_join(folder, c->dir, "plugins", e));
+    return fs_is_dir(folder) ? assign(c, "run", "plugins", folder, "default", e) : TARE_OK;
+}
+
 static tare_status load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
 {
     char folder[FS_PATH] = ".", builtin[FS_PATH];
@@ -276,6 +285,7 @@ static tare_status load(struct config *c, const char *file, const char *const *o
         TRY(load_file(&l, e));
     }
     for (int64_t i = 0; i < n; i++) TRY(load_override(c, overrides[i], e));
+    TRY(find_plugins(c, e));
     TRY(resolve(c, e));
     return config_check_relations(c, e);
 }

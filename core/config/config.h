@@ -12,8 +12,9 @@
 #include <stdbool.h>
 
 struct run_config {
-    const char *dir;  /* run.dir */
-    const char *name; /* shown in tables */
+    const char *dir;     /* run.dir */
+    const char *name;    /* shown in tables */
+    const char *plugins; /* a folder with plugins, absolute; empty: none */
     enum device_choice device;
     enum kernels_choice kernels;
     int64_t seed, threads;

@@ -50,6 +50,10 @@ const struct config_key CONFIG_KEYS[] = {
          "Folder of the run. One folder holds one run: a folder that has one is refused unless --resume is given. The run "
          "database is next to it."),
     TEXT(run, name, "", "Name in tables and in the run database. Empty: the configuration file's name without .ini."),
+    {"run", "plugins", KEY_TEXT, offsetof(struct config, run.plugins), "", 0, 0, KEY_FILE_RELATIVE, NULL,
+     "Folder with plugins of your own, searched after those of TARE_PLUGIN_PATH. Counts from the folder of the file it is named "
+     "in. "
+     "Empty: plugins/ beside the configuration, if it is there. A run records it, so that --resume finds the same plugins."},
     CHOICE(run, device, "cpu", CHOICES_DEVICE, "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
     CHOICE(
         run, kernels, "auto", CHOICES_KERNELS,

@@ -142,7 +142,7 @@ tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool
 static tare_status open_part(struct engine *g, unsigned part, bool answers, struct err *e)
 {
     const struct config *c = g->config;
-    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_search search = {.folder = c->run.plugins};
     switch (part) {
     case ENGINE_TRAIN:
         return open_train(g, answers, e);

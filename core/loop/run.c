@@ -56,7 +56,7 @@ static tare_status open_parts(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
     struct engine *g = &r->engine;
-    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_search search = {.folder = c->run.plugins};
     struct plugin_env estimator_env = plugin_env(r);
     g->env = estimator_env;
     estimator_env.extension = on_estimator_extension;

@@ -43,7 +43,7 @@ struct plugin {
 
 /* Where names are looked up beside TARE_PLUGIN_PATH, the folder of the executable and PREFIX/lib/tare. May be NULL everywhere. */
 struct plugin_search {
-    const char *config_dir; /* its "plugins" folder; NULL: none */
+    const char *folder; /* run.plugins; NULL or empty: none */
 };
 
 /* The plugins of this project, whether or not this build has them. Ends with a NULL name. */

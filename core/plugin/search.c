@@ -71,9 +71,9 @@ void plugin_folders(const struct plugin_search *search, int32_t kind, folder_vis
 {
     char folder[FS_PATH];
     if (listed_folders(getenv("TARE_PLUGIN_PATH"), kind, visit, ctx)) return;
-    if (search && search->config_dir && !fs_join(folder, search->config_dir, "plugins", NULL)) {
-        if (visit(ctx, folder) || kind_folders(folder, kind, visit, ctx)) return;
-    }
+    if (search && search->folder && *search->folder &&
+        (visit(ctx, search->folder) || kind_folders(search->folder, kind, visit, ctx)))
+        return;
     if (program_path(folder, "plugins") && kind_folders(folder, kind, visit, ctx)) return;
     if (program_path(folder, PROGRAM_LIBRARIES)) kind_folders(folder, kind, visit, ctx);
 }
@@ -146,8 +146,8 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
         else
             status =
                 err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                        "no %s named '%s' in %s; `tare plugin list` has them all, a file is named with a slash (./%s.so)",
-                        plugin_kind_name(kind), name, h.looked.size ? h.looked.data : "no folder at all: TARE_PLUGIN_PATH", name);
+                        "no %s named '%s'; `tare plugin list` has them all, a file is named with a slash (./%s.so). Looked in %s",
+                        plugin_kind_name(kind), name, name, h.looked.size ? h.looked.data : "no folder: set TARE_PLUGIN_PATH");
     }
     str_free(&h.looked);
     return status;

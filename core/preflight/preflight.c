@@ -56,7 +56,7 @@ static const void *extension(void *ctx, const char *id)
 
 static tare_status check_plugins(const struct config *c, const struct dataset *train, struct err *e)
 {
-    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_search search = {.folder = c->run.plugins};
     struct logprob_service logprob = {0};
     const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
     struct verify *verify;
@@ -168,7 +168,7 @@ tare_status preflight(const struct config *c, struct err *e)
 
 static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
 {
-    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_search search = {.folder = c->run.plugins};
     const char *name = strchr(section, '.') + 1;
     if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
     if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);

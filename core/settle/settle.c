@@ -39,7 +39,7 @@ static tare_status set_model(struct config *c, const char *key, const char *give
 static tare_status set_codebook(struct config *c, bool say, struct err *e)
 {
     const struct plugin *p;
-    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_search search = {.folder = c->run.plugins};
     if (strcmp(c->clusterer.codebook, "auto")) return TARE_OK;
     TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
     const bool by_cluster = p->desc.needs & TARE_NEED_CLUSTER;

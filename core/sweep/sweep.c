@@ -104,7 +104,7 @@ static tare_status check_estimator(const struct config *c, struct err *e)
     const struct plugin *p;
     const tare_value *values;
     struct arena a;
-    const struct plugin_search search = {.config_dir = c->dir};
+    const struct plugin_search search = {.folder = c->run.plugins};
     TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
     arena_init(&a, "parameters");
     const tare_status status = plugin_params(p, c->params, &a, &values, e);

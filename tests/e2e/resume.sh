@@ -81,4 +81,15 @@ PY
 fi
 for file in whole/rollouts/*; do cmp -s "$file" "broken/${file#whole/}" || bad "${file#whole/} differs"; done
 ok
+
+# A run knows the plugins beside the configuration that it was started with, from wherever that is.
+mkdir -p project/plugins/estimators
+cp "${TARE_PLUGIN_PATH%%:*}/estimators/grpo.so" project/plugins/estimators/mine.so
+cp tiny.ini project
+cp sft.ini project
+if "$TARE" -q train project/tiny.ini estimator.plugin=mine run.dir=mine train.steps=1 > out.txt 2>&1 &&
+    (mkdir elsewhere && cd elsewhere && "$TARE" -q train "$WORK/mine" --resume --allow-change train.steps=2 model.path="$WORK/base" log.rollouts=false > ../out.txt 2>&1) &&
+    [ "$(wc -l < mine/metrics.jsonl)" = 2 ]; then ok; else bad "a run does not find the plugins beside its configuration: $(cat out.txt)"; fi
+"$TARE" config diff mine project/tiny.ini estimator.plugin=mine train.steps=2 run.dir=mine model.path="$WORK/base" log.rollouts=false > out.txt 2>&1 && ! grep -q plugins out.txt &&
+    ok || bad "the recorded folder of plugins is a difference: $(cat out.txt)"
 done_

@@ -199,15 +199,15 @@ static void loader__searches_folders_in_order(void **state)
     assert_ok(plugin_open("good", TARE_ESTIMATOR, NULL, &p, &e), &e);
     refused("nothing_like_it", TARE_E_NOT_FOUND, "/nowhere/estimators, ");
     setenv("TARE_PLUGIN_PATH", "", 1);
-    refused("good", TARE_E_NOT_FOUND, "no estimator named 'good' in ");
-    /* beside the configuration: its folder "plugins" */
+    refused("good", TARE_E_NOT_FOUND, "no estimator named 'good'; `tare plugin list`");
+    /* run.plugins */
     snprintf(path, sizeof path, "%s/config", own);
     char folder[8300], link[8400];
-    snprintf(folder, sizeof folder, "%s/plugins/estimators", path);
+    snprintf(folder, sizeof folder, "%s/estimators", path);
     assert_ok(fs_mkdirs(folder, &e), &e);
     snprintf(link, sizeof link, "%s/mine.so", folder);
     assert_ok(fs_copy(fixture("good"), link, &e), &e);
-    search.config_dir = path;
+    search.folder = path;
     assert_ok(plugin_open("mine", TARE_ESTIMATOR, &search, &p, &e), &e);
     assert_non_null(strstr(p->path, "/mine.so"));
     assert_ok(fs_remove_tree(path, &e), &e);
