@@ -102,10 +102,10 @@ int relation_to_set(struct math *m, int x)
     if (s < 0) return -1;
     if (n == 2 && relation_op(m, x, 0) == R_NE) {
         const int v = at(m, kid(m, x, 0))->op == OP_SYM ? kid(m, x, 1) : kid(m, x, 0);
-        if (!is_constant(m, v)) return -1;
-        const int inf = mk_const(m, C_INF), low = mk(m, OP_TUPLE, 0, (int[]){mk_neg(m, inf), v}, 2),
-                  high = mk(m, OP_TUPLE, 0, (int[]){v, inf}, 2);
-        return low < 0 || high < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){low, high}, 2);
+        const int points[2] = {pm_expand(m, v, 0), pm_expand(m, v, 1)}; /* x != +-1 */
+        if (points[0] < 0 || points[1] < 0 || !is_constant(m, points[0])) return -1;
+        const int set = mk(m, OP_SET, 0, points, 2);
+        return set < 0 ? -1 : mk(m, OP_DIFF, 0, (int[]){mk_const(m, C_REALS), set}, 2);
     }
     if (n > 3 || !relation_ascending(m, x, a, ops)) return -1;
     if (n == 2) return single(m, a[0], a[1], ops[0], s);

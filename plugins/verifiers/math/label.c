@@ -74,6 +74,12 @@ static bool is_label(const struct parser *p, int end, bool front)
     bool words = false;
     for (int i = p->t; i < end; i++) words |= p->m->tokens[i].kind == T_TEXT || p->m->tokens[i].kind == T_MARK;
     if (words) return front;
+    if (t[0].kind == T_FUNC) return front && end == p->t + 1; /* \max = 4 */
+    if (t[0].kind == T_BAR || t[0].kind == T_LBAR) {          /* |A \cup B|, how many */
+        bool sets = false;
+        for (int i = p->t; i < end; i++) sets |= p->m->tokens[i].kind == T_CUP || p->m->tokens[i].kind == T_CAP;
+        return front && sets;
+    }
     return t[0].kind == T_SYM && end - p->t >= 4 && is_application(p, end);
 }
 
@@ -82,7 +88,18 @@ int parse_label(struct parser *p, bool front)
     struct math *m = p->m;
     char text[512];
     int n = 0;
-    if (peek(p)->kind != T_SYM && peek(p)->kind != T_TEXT && peek(p)->kind != T_MARK && peek(p)->kind != T_CONST) return -2;
+    switch (peek(p)->kind) {
+    case T_SYM:
+    case T_TEXT:
+    case T_MARK:
+    case T_CONST:
+    case T_BAR:
+    case T_LBAR:
+    case T_FUNC:
+        break;
+    default:
+        return -2;
+    }
     const int end = name_end(p, front);
     if (end <= p->t || !is_label(p, end, front)) return -2;
     for (int i = p->t; i < end; i++) {

@@ -48,6 +48,13 @@ int64_t lex_group_end(const struct lexer *x, int64_t i)
     return x->n;
 }
 
+struct lexer lex_near(const struct lexer *x, int64_t i)
+{
+    struct lexer near = *x;
+    if (near.n > i + NEAR_BYTES) near.n = i + NEAR_BYTES;
+    return near;
+}
+
 int64_t lex_skip_spaces(const struct lexer *x, int64_t i)
 {
     while (i < x->n && (text_is_space(x->s[i]) || x->s[i] == '~')) i++;
@@ -235,12 +242,15 @@ bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
     int64_t sub = i;
     if (i < x->n && x->s[i] == '^' && !limit) {
         const int64_t power = lex_skip_spaces(x, i + 1);
-        sub = lex_group_end(x, power);
+        const struct lexer near = lex_near(x, power);
+        sub = lex_group_end(&near, power);
+        if (sub == near.n) sub = x->n; /* a long exponent */
         if (text_is_digit(x->s[power < x->n ? power : 0]) && x->s[power] != '{') sub = digits_end(x, power);
         sub = lex_skip_spaces(x, sub);
     }
     if (sub < x->n && x->s[sub] == '_' && !limit) {
-        const int64_t from = lex_skip_spaces(x, sub + 1), to = lex_group_end(x, from);
+        const struct lexer near = lex_near(x, sub + 1);
+        const int64_t from = lex_skip_spaces(&near, sub + 1), to = lex_group_end(&near, from);
         if (to - from > 60 || to == from) return lex_fail(x, "a very long subscript");
         const bool braced = x->s[from] == '{';
         full[n++] = '_';
@@ -388,7 +398,8 @@ static bool lex_base_or_index(struct lexer *x)
     const bool numeral = x->m->n_tokens && (t[-1].kind == T_NUM || t[-1].kind == T_RPAREN);
     const bool limit = x->m->n_tokens > 2 && t[-2].kind == T_CARET &&
                        (t[-3].kind == T_INT || t[-3].kind == T_SUM || t[-3].kind == T_PROD); /* \int^3_1 */
-    const int64_t from = lex_skip_spaces(x, x->i), to = lex_group_end(x, from);
+    const struct lexer near = lex_near(x, x->i);
+    const int64_t from = lex_skip_spaces(&near, x->i), to = lex_group_end(&near, from);
     char text[64];
     if (numeral && !limit && to - from < 40) {
         const bool braced = from < x->n && x->s[from] == '{';
@@ -396,6 +407,21 @@ static bool lex_base_or_index(struct lexer *x)
         if (base) return x->i = to, lex_push(x, T_BASE, base, NULL, 0);
     }
     return lex_push(x, T_UNDER, 0, NULL, 0);
+}
+
+/* [2, 3[: behind the bracket nothing that it could open. */
+static bool closes_open_end(const struct lexer *x)
+{
+    const int64_t i = lex_skip_spaces(x, x->i);
+    return i >= x->n || strchr("$,;.", x->s[i]) || starts(x, i, "\\cup") || starts(x, i, "\\cap");
+}
+
+/* [ and ]; turned outwards they are open ends: ]2, 3[ is (2, 3). */
+static bool lex_square_bracket(struct lexer *x, bool left)
+{
+    const bool closes = left ? x->depth && lex_after_operand(x) && closes_open_end(x) : x->depth || lex_after_operand(x);
+    x->depth += closes ? -(x->depth > 0) : 1;
+    return lex_push(x, left ? closes ? T_RPAREN : T_LBRACK : closes ? T_RBRACK : T_LPAREN, 0, NULL, 0);
 }
 
 static bool lex_operator(struct lexer *x)
@@ -433,9 +459,8 @@ static bool lex_operator(struct lexer *x)
     case ')':
         return x->depth -= x->depth > 0, lex_push(x, T_RPAREN, 0, NULL, 0);
     case '[':
-        return x->depth++, lex_push(x, T_LBRACK, 0, NULL, 0);
     case ']':
-        return x->depth -= x->depth > 0, lex_push(x, T_RBRACK, 0, NULL, 0);
+        return lex_square_bracket(x, c == '[');
     case '{':
         return lex_push(x, T_LBRACE, 0, NULL, 0);
     case '}':
@@ -488,6 +513,7 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to)
         const bool left = x->after_left;
         bool done = false;
         if (c == '{' || c == '_' || c == '^') ok = lex_prescript(x, &done);
+        if (ok && !done && c == '{') ok = lex_braced_sign(x, &done);
         if (done) continue;
         if (text_is_digit(c) || (c == '.' && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1])) ||
             (c == '.' && (starts(x, x->i, ".\\overline{") || starts(x, x->i, ".\\dot{"))))

@@ -35,6 +35,28 @@ static bool is_condition(const char *s, int64_t n, int *set)
     return false;
 }
 
+/* "all real numbers", "the empty set", squashed; 0: other words */
+static int set_in_words(const char *s, int64_t n)
+{
+    static const struct {
+        const char *words;
+        int set;
+    } sets[] = {{"allrealnumbers", C_REALS},
+                {"allreals", C_REALS},
+                {"therealnumbers", C_REALS},
+                {"allintegers", C_INTEGERS},
+                {"emptyset", C_EMPTY},
+                {"theemptyset", C_EMPTY},
+                {"nosolution", C_EMPTY},
+                {"nosolutions", C_EMPTY},
+                {"norealsolution", C_EMPTY},
+                {"norealsolutions", C_EMPTY},
+                {NULL, 0}};
+    int k = 0;
+    while (sets[k].words && !lex_word_is(s, n, sets[k].words)) k++;
+    return sets[k].set;
+}
+
 static bool is_integer_phrase(const char *s, int64_t n)
 {
     static const char *const words[] = {
@@ -93,7 +115,8 @@ static bool lex_words(struct lexer *x, bool math_font)
     while (from < to && (text_is_space(x->s[from]) || strchr("~,.", x->s[from])) &&
            !(x->s[from] == '.' && from + 1 < to && text_is_digit(x->s[from + 1])))
         from++;
-    while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) to--;
+    bool colon = false;
+    while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) colon |= x->s[--to] == ':';
     const char *s = x->s + from;
     const int64_t n = to - from;
     if (n <= 0) return x->space = true, true;
@@ -102,6 +125,7 @@ static bool lex_words(struct lexer *x, bool math_font)
     if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return lex_push(x, T_COLON, 0, NULL, 0);
     if (x->matrices && (lex_word_is(s, n, "if") || lex_word_is(s, n, "for") || lex_word_is(s, n, "when")))
         return x->space = true, true;
+    if (lex_word_is(s, n, "mod")) return lex_push(x, T_MOD, 0, NULL, 0);
     if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
     int set;
     if (!x->matrices && lex_after_operand(x) && is_condition(s, n, &set)) return lex_push(x, T_WHERE, set, NULL, 0);
@@ -117,6 +141,7 @@ static bool lex_words(struct lexer *x, bool math_font)
              w->kind == T_DET))
             return lex_push_word(x, w);
     }
+    if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n) return x->space = true, true; /* \text{Area: } 5 */
     if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(')) {
         bool done = false;
         if (!lex_words_behind(x, s, n, &done) || done) return done;
@@ -133,18 +158,21 @@ static bool lex_words(struct lexer *x, bool math_font)
     }
     if (n > 1000) return lex_fail(x, "long text");
     char text[1000];
-    return lex_push(x, T_TEXT, 0, text, squash(s, n, text, true));
+    const int64_t size = squash(s, n, text, true);
+    const int known = set_in_words(text, size);
+    return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
 }
 
 /* \frac{\text{m}}{\text{s}} behind a value; *done: it was such a unit */
 static bool lex_unit_fraction(struct lexer *x, bool *done)
 {
     struct unit u[2];
-    int64_t from = lex_skip_spaces(x, x->i);
+    const struct lexer near = lex_near(x, x->i);
+    int64_t from = lex_skip_spaces(&near, x->i);
     *done = false;
     for (int k = 0; k < 2; k++) {
-        const int64_t to = lex_group_end(x, from);
-        if (from + 3 >= x->n || x->s[from] != '{' || x->s[from + 1] != '\\') return true;
+        const int64_t to = lex_group_end(&near, from);
+        if (from + 3 >= near.n || x->s[from] != '{' || x->s[from + 1] != '\\') return true;
         if (unit_read(x->s + from, to - from, true, &u[k]) < to - from) return true;
         from = to;
     }
@@ -186,7 +214,8 @@ static bool lex_environment(struct lexer *x, bool close)
 static bool lex_accent(struct lexer *x, const char *name, int64_t n)
 {
     char full[128];
-    const int64_t from = lex_skip_spaces(x, x->i), to = lex_group_end(x, from);
+    const struct lexer near = lex_near(x, x->i);
+    const int64_t from = lex_skip_spaces(&near, x->i), to = lex_group_end(&near, from);
     if (to - from > 60 || n > 30) return lex_fail(x, "a very long accent");
     full[0] = '\\';
     memcpy(full + 1, name, (size_t)n);
@@ -279,6 +308,7 @@ static bool lex_right(struct lexer *x)
     const int64_t k = lex_skip_spaces(x, x->i);
     if (k < x->n && x->s[k] == '|') return x->i = k + 1, lex_push(x, T_RBAR, 0, NULL, 0);
     if (k < x->n && x->s[k] == '.') x->i = k + 1;
+    if (k < x->n && x->s[k] == '[') return x->i = k + 1, x->depth -= x->depth > 0, lex_push(x, T_RPAREN, 0, NULL, 0);
     return true;
 }
 
@@ -304,6 +334,9 @@ bool lex_command(struct lexer *x)
     if (!w) return lex_fail(x, "an unknown command");
     x->i += 1 + n;
     bool done = false;
+    if (w->kind == T_SYM && lex_word_is(name, n, "Omega") && lex_last_kind(x) == T_NUM && lex_skip_spaces(x, x->i) >= x->n)
+        return lex_push(x, T_UNIT, 0, "ohm", 3);
+    if (lex_word_is(name, n, "deg") && lex_after_operand(x)) return lex_push(x, T_DEGREE, 0, NULL, 0);
     switch (w->kind) {
     case T_FRAC:
         if (lex_after_operand(x) && (!lex_unit_fraction(x, &done) || done)) return done;

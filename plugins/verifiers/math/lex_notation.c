@@ -7,9 +7,10 @@
 static int64_t script(const struct lexer *x, int64_t i, int64_t *from, int64_t *to)
 {
     i = lex_skip_spaces(x, i);
-    const int64_t end = lex_group_end(x, i);
+    const struct lexer near = lex_near(x, i);
+    const int64_t end = lex_group_end(&near, i);
     const bool braced = i < x->n && x->s[i] == '{';
-    *from = i + braced, *to = end - (braced && x->s[end - 1] == '}');
+    *from = i + braced, *to = braced && x->s[end - 1] != '}' ? i : end - braced;
     return lex_skip_spaces(x, end);
 }
 
@@ -27,22 +28,35 @@ bool lex_prescript(struct lexer *x, bool *done)
     }
     if (i >= x->n || (x->s[i] != '_' && x->s[i] != '^')) return true;
     i = script(x, i + 1, &n[0], &n[1]);
-    char letter[8];
-    const int64_t at = i, end = i < x->n && x->s[i] == '\\' ? lex_group_end(x, lex_skip_spaces(x, lex_group_end(x, i)))
-                                                            : lex_group_end(x, i);
-    if (end - at > 40 || end - at < 1) return true;
-    char text[48];
-    if (squash(x->s + at, end - at, text, false) != 1 || (*text != 'C' && *text != 'P')) return true;
-    letter[0] = *text;
+    char letter[NEAR_BYTES];
+    const struct lexer near = lex_near(x, i);
+    const int64_t at = i, name = lex_group_end(&near, i),
+                  end = i < x->n && x->s[i] == '\\' ? lex_group_end(&near, lex_skip_spaces(&near, name)) : name;
+    if (end <= at || squash(x->s + at, end - at, letter, false) != 1 || (*letter != 'C' && *letter != 'P')) return true;
     i = lex_skip_spaces(x, end);
     if (i >= x->n || x->s[i] != '_') return true;
     i = script(x, i + 1, &r[0], &r[1]);
     if (n[0] >= n[1] || r[0] >= r[1]) return true;
     *done = true;
     x->i = i;
-    return lex_push(x, T_BINOM, letter[0] == 'P', NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, n[0], n[1]) &&
+    return lex_push(x, T_BINOM, *letter == 'P', NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, n[0], n[1]) &&
            lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, r[0], r[1]) &&
            lex_push(x, T_RBRACE, 0, NULL, 0);
+}
+
+/* {=}, {:} and {} at a brace: the sign alone, or nothing. *done: it was one of these. */
+bool lex_braced_sign(struct lexer *x, bool *done)
+{
+    const int last = lex_last_kind(x);
+    const int64_t i = lex_skip_spaces(x, x->i + 1);
+    *done = false;
+    if (i >= x->n || last == T_CARET || last == T_UNDER) return true;
+    if (x->s[i] == '}' && (!last || lex_after_operand(x) || last == T_COMMA || last == T_REL || last == T_LPAREN))
+        return *done = true, x->i = i + 1, true;
+    if (i + 1 >= x->n || x->s[i + 1] != '}' || !strchr(":=<>", x->s[i])) return true;
+    *done = true;
+    const int64_t end = i + 2;
+    return lex_range(x, i, i + 1) ? (x->i = end, true) : false;
 }
 
 /* ^\circ or ^{\circ} was the last */

@@ -26,6 +26,9 @@ int lex_last_kind(const struct lexer *x);
 bool lex_after_operand(const struct lexer *x);
 /* End of the group that opens at i (behind its closing brace), or of the one character or command there. */
 int64_t lex_group_end(const struct lexer *x, int64_t i);
+/* x with its end near i: for groups that are short, or not what is looked for. Nested ones would cost the square of their depth. */
+enum { NEAR_BYTES = 96 };
+struct lexer lex_near(const struct lexer *x, int64_t i);
 int64_t lex_skip_spaces(const struct lexer *x, int64_t i);
 bool lex_word_is(const char *s, int64_t n, const char *w);
 
@@ -33,6 +36,7 @@ bool lex_word_is(const char *s, int64_t n, const char *w);
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
 /* lex_notation.c */
 bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
+bool lex_braced_sign(struct lexer *x, bool *done);
 bool lex_after_degree(const struct lexer *x);
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
 int64_t lex_measure_in_text(const char *s, int64_t n); /* the numeral of "3 hours", all of "6 and 8"; 0: neither */

@@ -584,6 +584,7 @@ int parse_sum(struct parser *p)
         pm = kind;
         p->t++;
     }
+    if (x >= 0 && accept(p, T_OVER)) x = mk_div(m, x, parse_sum(p)); /* {a + b \over c} */
     while (x >= 0 && (peek(p)->kind == T_MOD || peek(p)->kind == T_CHOOSE)) {
         const bool mod = peek(p)->kind == T_MOD;
         p->t++;

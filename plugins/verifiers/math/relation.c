@@ -12,7 +12,11 @@ bool is_name(const struct math *m, int x)
     case OP_TEXT:
         return true;
     case OP_FUNC:
-        return a->aux == F_ABS && is_name(m, kid(m, x, 0));
+        if (a->aux == F_ABS) return is_name(m, kid(m, x, 0));
+        if (a->aux != F_MAX && a->aux != F_MIN && a->aux != F_GCD && a->aux != F_LCM) return false;
+        for (int i = 0; i < a->n; i++) /* gcd(a, b), max f */
+            if (!is_name(m, kid(m, x, i))) return false;
+        return true;
     case OP_TUPLE:
     case OP_RATIO:
     case OP_MUL: /* (x, y); V_1 : V_2; AB or f(x) */

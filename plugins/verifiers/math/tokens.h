@@ -17,6 +17,7 @@ enum tok {
     T_CBRT,
     T_BINOM,
     T_CHOOSE,
+    T_OVER,
     T_SUM,
     T_PROD,
     T_INT,
@@ -74,6 +75,7 @@ enum tok {
     T_ACCENT, /* text: name; the next group is its argument */
     T_OVERLINE,
     T_GROUP, /* a command that only groups: \boxed */
+    T_PMOD,  /* \pmod: its argument is a modulus */
     T_WHERE, /* what follows are conditions; aux: the set that its words name, or 0 */
     T_ASIDE, /* a command whose argument is no part of the answer: \color{red} */
     T_SKIP,

@@ -117,7 +117,7 @@ int parse_matrix(struct parser *p)
     if (!n) return parse_fail(p, "an empty matrix");
     if (det) p->determinant = false;
     if (cases || (relations && !det)) return lines_of(p, items, n, columns);
-    if (!det) return mk(m, OP_MATRIX, columns, items, n);
+    if (!det) return n == 1 ? items[0] : mk(m, OP_MATRIX, columns, items, n);
     if (n != columns * columns) return parse_fail(p, "a determinant that is not square");
     const int x = matrix_determinant(m, items, columns);
     return x < 0 ? parse_fail(p, "a large determinant") : x;
@@ -171,7 +171,7 @@ static int parse_unit(struct parser *p, char *text)
 }
 
 /* A value, and the percent sign, unit or text behind it. */
-static int parse_value(struct parser *p)
+static int parse_measure(struct parser *p)
 {
     struct math *m = p->m;
     char unit[UNIT_TEXT];
@@ -193,6 +193,16 @@ static int parse_value(struct parser *p)
         return n < 0 ? -1 : n ? mk_text(m, OP_UNIT, 0, &x, 1, unit, n) : x;
     }
     return p->n_currency ? mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency) : x;
+}
+
+/* 5 hours 30 minutes: several measures one after the other, each with its unit */
+static int parse_value(struct parser *p)
+{
+    int parts[4], n = 0;
+    do {
+        if ((parts[n++] = parse_measure(p)) < 0) return -1;
+    } while (n < 4 && at(p->m, parts[n - 1])->op == OP_UNIT && ahead(p, -1)->kind == T_UNIT && peek(p)->kind == T_NUM);
+    return n == 1 ? parts[0] : mk_text(p->m, OP_TUPLE, 8, parts, n, "measures", 8);
 }
 
 /* values joined by relations; a : b : c */

@@ -13,6 +13,7 @@ static bool ends_item(int kind)
  * token is looked at twice. */
 bool at_condition(const struct parser *p)
 {
+    if (peek(p)->kind == T_PMOD) return true;
     if (peek(p)->kind != T_LPAREN || p->depth > TOP_LEVEL || !p->t) return false;
     bool relation = false;
     int depth = 0;
@@ -20,7 +21,7 @@ bool at_condition(const struct parser *p)
         const int kind = p->m->tokens[i].kind;
         depth += kind == T_LPAREN || kind == T_LBRACK || kind == T_LBRACE || kind == T_LSET || kind == T_BEGIN;
         depth -= kind == T_RPAREN || kind == T_RBRACK || kind == T_RBRACE || kind == T_RSET || kind == T_ENDENV;
-        relation |= depth == 1 && kind == T_REL;
+        relation |= depth == 1 && (kind == T_REL || (kind == T_MOD && i == p->t + 1)); /* (mod 7) */
         if (!depth) return relation && ends_item(p->m->tokens[i + 1].kind);
     }
     return false;
@@ -44,12 +45,23 @@ static int with_conditions(struct parser *p, int x, const int *conditions, int n
     return mk(p->m, OP_WHERE, memberships, kids, 1 + n);
 }
 
+/* x (mod n), \pmod{n} */
+static int modulus(struct parser *p, int x)
+{
+    const bool brackets = accept(p, T_LPAREN);
+    p->t++;
+    const int n = brackets ? parse_sum(p) : parse_argument(p);
+    if (n < 0 || (brackets && !accept(p, T_RPAREN))) return parse_fail(p, "a modulus");
+    return with_conditions(p, x, (int[]){mk_text(p->m, OP_TUPLE, 8, &n, 1, "modulus", 7)}, 1);
+}
+
 /* What stands behind the value x: (k \in Z) or "where k \in Z". "For any integer k" has only the letters. */
 int parse_conditions(struct parser *p, int x)
 {
     int items[MAX_CONDITIONS];
     bool semicolons;
     const struct token t = *peek(p);
+    if (t.kind == T_PMOD || ahead(p, 1)->kind == T_MOD) return modulus(p, x);
     p->t++;
     const int stop = t.kind == T_LPAREN ? T_RPAREN : T_END;
     if (!enter(p)) return -1;
@@ -68,10 +80,26 @@ int parse_conditions(struct parser *p, int x)
     return with_conditions(p, x, items, n);
 }
 
+/* x != 1, -1: the values that follow belong to the relation */
+static void spread_not_equal(struct parser *p, int *items, int n)
+{
+    struct math *m = p->m;
+    const struct node *a = at(m, items[0]);
+    if (a->op != OP_REL || a->n != 2 || relation_op(m, items[0], 0) != R_NE || at(m, kid(m, items[0], 0))->op != OP_SYM) return;
+    for (int i = 1; i < n; i++)
+        if (at(m, items[i])->op > OP_DEG || at(m, items[i])->flags & NODE_VAR) return;
+    const char not_equal = R_NE;
+    for (int i = 1; i < n; i++) {
+        const int x = mk_text(m, OP_REL, 0, (int[]){kid(m, items[0], 0), items[i]}, 2, &not_equal, 1);
+        if (x >= 0) items[i] = x;
+    }
+}
+
 /* Items of a list that only say what kind of number a letter is become conditions of the others. */
 int lift_memberships(struct parser *p, int *items, int n, int joints)
 {
     int conditions[MAX_CONDITIONS], k = 0, rest = 0;
+    spread_not_equal(p, items, n);
     for (int i = 0; i < n; i++) k += is_membership(p->m, items[i]);
     if (!k || k == n || k > MAX_CONDITIONS) return n == 1 ? items[0] : mk(p->m, OP_LIST, joints, items, n);
     k = 0;

@@ -1,4 +1,4 @@
-/* The time of a verdict grows no faster than the completion: 60 shapes of text from 1 KB to 4 MB, the slope of log time over log size. */
+/* The time of a verdict grows no faster than the completion: 68 shapes of text from 1 KB to 4 MB, the slope of log time over log size. */
 #include "check.h"
 #include "harness.h"
 
@@ -46,6 +46,12 @@ static const struct shape {
     {"", "\\boxed{\\fbox{", "B}"},
     {"\\boxed{", "B", "}"},
     {"\\boxed{", "{", "}"},
+    {"\\boxed{", "_{", "}"},
+    {"\\boxed{", "x^{", "}"},
+    {"\\boxed{", "{}_1{", "}"},
+    {"\\boxed{", "\\overline{", "}"},
+    {"\\boxed{", "\\lim_{x\\to 0}", "x}"},
+    {"\\boxed{", "x (", "}"},
     {"", "\\text{", ""},
     {"", "$", ""},
     {"", "$1$ ", ""},
