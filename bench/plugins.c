@@ -19,14 +19,14 @@ static tare_status count(void *ctx, const char *path, const struct plugin *p, co
     return TARE_OK;
 }
 
-/* Milliseconds for everything in FOLDER/{estimators,verifiers,clusterers} but math, in this process. */
+/* Milliseconds for everything in FOLDER/{estimators,verifiers,clusterers,objectives} but math, in this process. */
 static double load_all(int *loaded)
 {
-    static const char *const names[][2] = {{"estimators", ""}, {"verifiers", "math"}, {"clusterers", ""}};
+    static const char *const names[][2] = {{"estimators", ""}, {"verifiers", "math"}, {"clusterers", ""}, {"objectives", ""}};
     char command[5000], line[4200];
     char paths[64][4200];
     int n = 0;
-    for (int i = 0; i < 3; i++) { /* the names first: a directory is not what is measured */
+    for (int i = 0; i < 4; i++) { /* the names first: a directory is not what is measured */
         snprintf(command, sizeof command, "ls %s/%s/*.so", getenv("TARE_PLUGIN_PATH"), names[i][0]);
         FILE *list = popen(command, "r");
         while (list && n < 64 && fgets(line, sizeof line, list)) {
@@ -137,7 +137,7 @@ static void cost(const char *name)
 int main(int argc, char **argv)
 {
     if (!getenv("TARE_PLUGIN_PATH")) {
-        fprintf(stderr, "set TARE_PLUGIN_PATH to the folder with estimators/, verifiers/ and clusterers/\n");
+        fprintf(stderr, "set TARE_PLUGIN_PATH to the folder with estimators/, verifiers/, clusterers/ and objectives/\n");
         return 2;
     }
     loading(argc > 1 ? atoi(argv[1]) : 30);

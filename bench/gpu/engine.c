@@ -226,6 +226,8 @@ static tare_status step(struct bench *b, struct err *e)
     b->config.train.recompute = RECOMPUTE_LAYER;
     TRY(sampler_new(b->m, prompts * samples, 0, &s, e));
     TRY(trainer_new(b->m, NULL, &b->config.train, &b->config.loss, 1, 1, 100, &t, e));
+    TRY(objective_open(&(struct objective_options){.plugin = b->config.objective.plugin, .loss = &b->config.loss}, &t->objective,
+                       e));
     TRY(requests_of(b, prompts, samples, PROMPT, &r, e));
     for (int i = 0; i < 2; i++) { /* the second is shown */
         TRY(sample_timed(b, s, r, prompts, new_tokens, &out, &rollout, e));
@@ -245,6 +247,7 @@ static tare_status step(struct bench *b, struct err *e)
            b->shape.name, (long long)b->shape.layers, (long long)prompts, (long long)samples, (long long)new_tokens, rollout,
            (double)out.n_tokens / rollout, update, flops / update / 989e12, report.mismatch);
     sampler_free(s);
+    objective_free(t->objective);
     trainer_free(t);
     return TARE_OK;
 }

@@ -331,6 +331,7 @@ static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
         TRY(engine_open(&s->engine, ENGINE_SAMPLER, e));
     }
     if (strcmp(s->kind, "generate") != 0) {
+        TRY(engine_open_objective(&s->engine, e));
         TRY(engine_open_trainer(&s->engine, s->config.rollout.temperature, MAX_ROUNDS, e));
         s->engine.trainer->gradient_shards = s->config.dist.gradient_shards;
     }

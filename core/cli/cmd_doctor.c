@@ -133,7 +133,7 @@ static void look_at_devices(const struct config *c)
     look_at_ranks(c);
 }
 
-enum { KINDS = TARE_CODEBOOK + 1 };
+enum { KINDS = PLUGIN_LAST_KIND + 1 };
 
 struct found {
     int n;
@@ -185,7 +185,8 @@ static void look_at_plugins(const struct config *c)
         str_free(&f.names[kind]);
     }
     if (!f.n)
-        row("bad", "plugins", "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/");
+        row("bad", "plugins",
+            "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/");
 }
 
 static void look_at_disk(const struct config *c)

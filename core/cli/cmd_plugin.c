@@ -14,7 +14,7 @@ const char plugin_usage[] =
     "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
-    "       tare plugin new estimator | verifier | encoder | codebook NAME [--lang c | cpp | rust]\n"
+    "       tare plugin new estimator | verifier | encoder | codebook | objective NAME [--lang c | cpp | rust]\n"
     "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
     "PREFIX/lib/tare; a name found twice is taken from the first place.\n";
 
@@ -53,13 +53,13 @@ static int print(const struct str *text)
 /* docs/plugins.md: every plugin under the heading of its kind. */
 static tare_status list_markdown(struct listing *l, struct err *e)
 {
-    static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks"};
+    static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks", "Objectives"};
     TRY(str_add(
         &l->text,
         "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters stand in the configuration's "
         "section\n`[KIND.NAME]`, or on the command line as `KIND.NAME.key=value`.\n",
         -1, e));
-    for (l->kind = TARE_ESTIMATOR; l->kind <= TARE_CODEBOOK; l->kind++) {
+    for (l->kind = PLUGIN_FIRST_KIND; l->kind <= PLUGIN_LAST_KIND; l->kind++) {
         TRY(str_addf(&l->text, e, "\n## %s\n", HEADINGS[l->kind]));
         TRY(plugin_list(NULL, list_one, l, e));
     }
@@ -101,7 +101,7 @@ static int info(const char *name, enum plugin_format format)
     const struct plugin *p;
     tare_status status = TARE_E_NOT_FOUND;
     if (strstr(name, ".so:") || !(strchr(name, '/') || strstr(name, ".so"))) {
-        for (int32_t kind = TARE_ESTIMATOR; kind <= TARE_CODEBOOK; kind++) {
+        for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++) {
             struct err *slot = first.code ? &e : &first;
             const tare_status got = plugin_open(name, kind, NULL, &p, slot);
             if (!got) status = info_one(&a, NULL, p, NULL);
@@ -161,7 +161,7 @@ static tare_status resolve(const char *name, char found[FS_PATH], const char **p
         return TARE_OK;
     }
     *path = found;
-    for (int32_t kind = TARE_ESTIMATOR; kind < TARE_CODEBOOK; kind++)
+    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++)
         if (!plugin_find(name, kind, NULL, found, e)) return TARE_OK;
     return e->code;
 }
@@ -221,14 +221,14 @@ static int check(int argc, char **argv)
 static int make_new(int argc, char **argv)
 {
     struct err e = {0};
-    int32_t kind = TARE_ESTIMATOR;
+    int32_t kind = PLUGIN_FIRST_KIND;
     const char *language = "c";
     if (argc == 6 && !strcmp(argv[4], "--lang"))
         language = argv[5];
     else if (argc != 4)
         return cli_usage(plugin_usage);
-    while (kind <= TARE_CODEBOOK && strcmp(argv[2], plugin_kind_name(kind))) kind++;
-    if (kind > TARE_CODEBOOK) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], plugin_usage), 2;
+    while (kind <= PLUGIN_LAST_KIND && strcmp(argv[2], plugin_kind_name(kind))) kind++;
+    if (kind > PLUGIN_LAST_KIND) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], plugin_usage), 2;
     const tare_status status = plugin_template(kind, argv[3], language, &e);
     if (status) {
         log_error(&e);

@@ -78,6 +78,10 @@ struct estimator_config {
     const char *plugin;
 };
 
+struct objective_config {
+    const char *plugin;
+};
+
 struct loss_config {
     enum aggregation aggregation;
     int64_t aggregation_length;        /* of constant; 0: rollout.max_new_tokens */
@@ -150,6 +154,7 @@ struct config {
     struct verifier_config verifier;
     struct clusterer_config clusterer;
     struct estimator_config estimator;
+    struct objective_config objective;
     struct loss_config loss;
     struct train_config train;
     struct sft_config sft;

@@ -35,7 +35,10 @@ const struct config_section CONFIG_SECTIONS[] = {
     {"clusterer",
      "How a question gets its cluster k = argmin_j |E(q) - c_j|^2. Parameters of the plugins stand under [clusterer.NAME]."},
     {"estimator", "How rewards become advantages. The plugin's own parameters stand under [estimator.NAME]."},
-    {"loss", "The clipped objective that the advantages enter."},
+    {"objective",
+     "How the advantages enter the loss of a token: a plugin. The plugin's own parameters stand under [objective.NAME]."},
+    {"loss",
+     "What every objective has around it: means over tokens, bounds, the KL penalty, the entropy bonus, old probabilities."},
     {"train", "The optimizer and its schedule."},
     {"sft", "Supervised training (`tare sft`): the warm start, and the baseline."},
     {"dist", "Several processes."},
@@ -173,6 +176,9 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(estimator, plugin, "bv_blend",
          "Estimator plugin: a name on the search path, or a file. Swapping it is one line: estimator.plugin=grpo."),
 
+    TEXT(objective, plugin, "ppo",
+         "Name of the objective (`tare plugin list`), or a file. ppo: the clipped surrogate, by loss.clip, loss.clip_high and "
+         "loss.dual_clip."),
     CHOICE(loss, aggregation, "sequence", CHOICES_AGGREGATION,
            "How token losses are averaged. sequence: mean over a trajectory's tokens, then over the group, then over prompts (the "
            "paper); token: mean over all tokens; constant: sum over tokens divided by loss.aggregation_length."),

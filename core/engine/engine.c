@@ -194,15 +194,28 @@ tare_status engine_open(struct engine *g, unsigned parts, struct err *e)
     return TARE_OK;
 }
 
+tare_status engine_open_objective(struct engine *g, struct err *e)
+{
+    const struct config *c = g->config;
+    const struct plugin_search search = {.folder = c->run.plugins};
+    return objective_open(
+        &(struct objective_options){
+            .plugin = c->objective.plugin, .search = &search, .settings = c->params, .loss = &c->loss, .env = g->env},
+        &g->objective, e);
+}
+
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e)
 {
     const struct config *c = g->config;
-    return trainer_new(g->model, g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps, &g->trainer, e);
+    TRY(trainer_new(g->model, g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps, &g->trainer, e));
+    g->trainer->objective = g->objective;
+    return TARE_OK;
 }
 
 void engine_close(struct engine *g)
 {
     trainer_free(g->trainer);
+    objective_free(g->objective);
     sampler_free(g->sampler);
     model_free(g->reference);
     model_free(g->model);

@@ -48,6 +48,7 @@ struct engine {
     struct prompts *prompts;
     struct sample_params sampling, evaluating;
     struct sampler *sampler;
+    struct objective *objective; /* the policy's loss; NULL until engine_open_objective */
     struct trainer *trainer;
     struct kctx comm_ctx; /* of collectives in the backend's memory */
     struct kernel_fault comm_fault;
@@ -60,6 +61,8 @@ void engine_init(struct engine *g, const struct config *c, struct comm *comm);
 tare_status engine_open(struct engine *g, unsigned parts, struct err *e);
 /* The frozen reference policy: model.reference, or the initial model. TARE_E_CONFIG: not the model's shape. */
 tare_status engine_open_reference(struct engine *g, struct err *e);
+/* objective.plugin, with the environment in env. Before engine_open_reference and engine_open_trainer, which asks what it needs. */
+tare_status engine_open_objective(struct engine *g, struct err *e);
 /* The trainer of the model (and the reference), with its gradients in one shard; temperature: of pi and pi_old; steps: optimizer steps of the
  * whole run. */
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e);

@@ -1,5 +1,5 @@
 /* What a checkpoint of a run holds beside the model's folder: training.state with
- *   step, cursor, optimizer_steps, estimator, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
+ *   step, cursor, optimizer_steps, estimator, objective, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
  *   data, seed and G: a run is only continued on what it was started with.
  * Every random draw is keyed by step and prompt, so there is no generator state. A run goes on with the same bits on any number of ranks. */
 #include "checkpoint/training.h"
@@ -30,18 +30,22 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     tare_status status = estimate_save(r->estimator, &text, e);
     if (!status) status = state_write(w, "estimator", text.data, text.size, e);
     str_clear(&text);
+    if (!status) status = objective_save(r->engine.objective, &text, e);
+    if (!status) status = state_write(w, "objective", text.data, text.size, e);
+    str_clear(&text);
     if (!status) status = cluster_save(&r->cluster, &text, e);
     if (!status) status = state_write(w, "cluster", text.data, text.size, e);
     str_free(&text);
     return status;
 }
 
-/* What all ranks must have alike: each has applied the same sums to the same state. */
-static tare_status same_estimator(struct run *r, struct err *e)
+/* What all ranks must have alike: each has applied the same sums to the same states. */
+static tare_status same_states(struct run *r, struct err *e)
 {
     struct str text = {0};
     int64_t *hash;
     tare_status status = estimate_save(r->estimator, &text, e);
+    if (!status) status = objective_save(r->engine.objective, &text, e);
     const uint64_t mine = status ? 0 : fs_hash(text.data, text.size, 0);
     str_free(&text);
     TRY(comm_agree(&r->comm, status, e));
@@ -50,8 +54,9 @@ static tare_status same_estimator(struct run *r, struct err *e)
     for (int k = 1; k < r->comm.size; k++)
         if (hash[k] != hash[0])
             FAIL(e, TARE_E_STATE,
-                 "the estimator %s has another state on rank %d than on rank 0; is it deterministic? (tare plugin check)",
-                 r->config->estimator.plugin, k);
+                 "the estimator %s or the objective %s has another state on rank %d than on rank 0; are they deterministic? (tare "
+                 "plugin check)",
+                 r->config->estimator.plugin, r->config->objective.plugin, k);
     return TARE_OK;
 }
 
@@ -65,7 +70,7 @@ tare_status run_save(struct run *r, struct err *e)
     struct checkpoint k = {0};
     const bool first = !r->comm.rank;
     TRY(comm_stage(&r->comm, "checkpoint", r->step, e));
-    TRY(same_estimator(r, e));
+    TRY(same_states(r, e));
     TRY(comm_agree(&r->comm, first ? checkpoint_begin(r->config->run.dir, r->step, &k, e) : TARE_OK, e));
     TRY(r->comm.broadcast(&r->comm, &k, sizeof k, 0, e));
     const struct training t = training_of(r);
@@ -86,7 +91,7 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     struct run *r = ctx;
     const struct config *c = r->config;
     struct trainer *t = r->engine.trainer;
-    const void *estimator, *cluster;
+    const void *estimator, *objective, *cluster;
     int64_t n;
     TRY(saved_expect(s, "data", (int64_t)r->engine.train.hash, "data.train", e));
     TRY(saved_expect(s, "seed", c->run.seed, "run.seed", e));
@@ -98,6 +103,10 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
     TRY(state_view(s, "estimator", &estimator, &n, e));
     TRY(estimate_load(r->estimator, estimator, n, folder, e));
+    if (state_has(s, "objective")) { /* not in a checkpoint from before there were objectives: ppo, without a state */
+        TRY(state_view(s, "objective", &objective, &n, e));
+        TRY(objective_load(r->engine.objective, objective, n, folder, e));
+    }
     TRY(state_view(s, "cluster", &cluster, &n, e));
     return cluster_resume(&r->cluster, cluster, n, folder, e);
 }

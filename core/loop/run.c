@@ -42,7 +42,8 @@ static struct plugin_env plugin_env(struct run *r)
 
 static bool wants_reference(const struct run *r)
 {
-    return r->config->loss.kl_coef > 0 || (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB);
+    return r->config->loss.kl_coef > 0 || (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) ||
+           (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
 }
 
 static int64_t optimizer_steps(const struct config *c)
@@ -72,6 +73,7 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .n_clusters = r->cluster.n_clusters,
                                                  .env = estimator_env},
                       &r->estimator, e));
+    TRY(engine_open_objective(g, e));
     TRY(off_policy_check(r, e));
     if (wants_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
@@ -100,6 +102,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->estimator));
+    add_plugin(&m, plugins, objective_plugin(r->engine.objective));
     for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < 24; k++)
         add_plugin(&m, plugins, verify_plugin(r->engine.verify, k));
     add_plugin(&m, plugins, r->cluster.encoder ? r->cluster.encoder->plugin : NULL);

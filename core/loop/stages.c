@@ -58,12 +58,14 @@ tare_status stage_gather(struct run *r, struct err *e)
     return share_join(&r->share, &r->comm, &r->arena, &r->batch, e);
 }
 
-/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3) or the estimator wants them. */
+/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3), or estimator or objective want them. */
 tare_status stage_reference(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
     const bool estimated = r->config->loss.kl_coef > 0 && r->config->loss.kl != KL_EXACT;
-    if (!estimated && !(estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB)) return TARE_OK;
+    const bool wanted =
+        (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) || (objective_needs(r->engine.objective) & TARE_OBJECTIVE_REFERENCE);
+    if (!estimated && !wanted) return TARE_OK;
     TRY(arena_new(&r->arena, float, b->n_tokens, &b->ref_logprob, e));
     return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
 }
@@ -87,5 +89,5 @@ tare_status stage_apply(struct run *r, struct err *e)
     TRY(logprob_service_fill(&r->logprob, r->engine.trainer, r->engine.model, &r->batch, &r->arena, e));
     const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
     logprob_service_clear(&r->logprob);
-    return status;
+    return status ? status : update_apply(r->engine.trainer, r->batch.step, e);
 }

@@ -35,7 +35,7 @@ tare_status step_run(struct run *r, struct err *e)
     TRY(refill(r, e));                                                /* groups in the place of dropped ones */
     STAGE("update", update_run(r->engine.trainer, b, &r->report, e)); /* theta */
     STAGE("state", stage_state(r, e));                                /* what A came from, kept for a replay */
-    STAGE("apply", stage_apply(r, e));                                /* the estimator's state */
+    STAGE("apply", stage_apply(r, e));                                /* the states of estimator and objective */
 
     STAGE("evaluate", evaluate_when_due(r, b->step, e)); /* on held-out rows, now and then */
     TRY(step_record(r, clock_seconds() - began, e));

@@ -60,6 +60,9 @@ static tare_status copy_values(struct plugin_instance *i, const tare_value *valu
     return TARE_OK;
 }
 
+/* The defaults of [loss], for an instance that no engine makes. */
+static const tare_loss PLAIN_LOSS = {.struct_size = sizeof PLAIN_LOSS, .clip = 0.2, .clip_high = 0.2, .shaping = 0.1};
+
 static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, tare_error *error)
 {
     const struct plugin *p = i->plugin;
@@ -70,6 +73,8 @@ static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, ta
         return p->verifier->create(&i->host, i->values, &i->self, error);
     case TARE_ENCODER:
         return p->encoder->create(&i->host, i->values, &i->self, error);
+    case TARE_OBJECTIVE:
+        return p->objective->create(&i->host, i->values, i->env.loss ? i->env.loss : &PLAIN_LOSS, &i->self, error);
     default:
         return p->codebook->create(&i->host, i->values, &i->self, error);
     }
@@ -112,6 +117,9 @@ void plugin_destroy(struct plugin_instance *i)
         break;
     case TARE_ENCODER:
         i->plugin->encoder->destroy(i->self);
+        break;
+    case TARE_OBJECTIVE:
+        i->plugin->objective->destroy(i->self);
         break;
     default:
         i->plugin->codebook->destroy(i->self);

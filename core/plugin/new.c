@@ -45,6 +45,8 @@ static const char *try_line(int32_t kind)
         return "tare train CONFIG estimator.plugin=./@NAME@.so";
     case TARE_VERIFIER:
         return "tare train CONFIG verifier.plugins=./@NAME@.so";
+    case TARE_OBJECTIVE:
+        return "tare train CONFIG objective.plugin=./@NAME@.so";
     case TARE_ENCODER:
         return "tare codebook ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
     default:
@@ -59,7 +61,7 @@ static tare_status write_file(const char *from, const char *to, int32_t kind, co
     const char *const words[][2] = {{"@TRY@", try_line(kind)},
                                     {"@NAME@", name},
                                     {"@KIND@", plugin_kind_name(kind)},
-                                    {"@HEADER@", kind > TARE_VERIFIER ? "clusterer" : plugin_kind_name(kind)},
+                                    {"@HEADER@", plugin_section_kind(kind)},
                                     {"@INCLUDE@", sdk->include}};
     struct str text = {0}, out = {0};
     tare_status status;

@@ -38,6 +38,7 @@ struct plugin {
         const tare_verifier *verifier;
         const tare_encoder *encoder;
         const tare_codebook *codebook;
+        const tare_objective *objective;
     };
 };
 
@@ -67,8 +68,9 @@ typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct pl
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
+enum { PLUGIN_FIRST_KIND = TARE_ESTIMATOR, PLUGIN_LAST_KIND = TARE_OBJECTIVE };
 const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
-/* The first half of its section: [estimator.NAME], [verifier.NAME], and [clusterer.NAME] for encoders and codebooks. */
+/* The first half of its section: [estimator.NAME], [verifier.NAME], [objective.NAME], and [clusterer.NAME] for encoders and codebooks. */
 const char *plugin_section_kind(int32_t kind);
 
 /* ---------------------------------------------------------------- parameters */
@@ -96,6 +98,7 @@ struct plugin_env {
     void (*metric)(void *ctx, const char *name, double value); /* name: "estimator/..." */
     int32_t (*cancelled)(void *ctx);
     const void *(*extension)(void *ctx, const char *id); /* "tare.embed/1" -> const tare_embed_v1 * */
+    const tare_loss *loss;                               /* for an objective, until create returns; NULL: the defaults of [loss] */
 };
 
 struct plugin_instance {

@@ -9,25 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* By kind: its name, the first half of its section in a configuration, and the folder of its files. */
+static const struct {
+    const char *name, *section, *folder;
+} KINDS[PLUGIN_LAST_KIND + 1] = {
+    [TARE_ESTIMATOR] = {"estimator", "estimator", "estimators"}, [TARE_VERIFIER] = {"verifier", "verifier", "verifiers"},
+    [TARE_ENCODER] = {"encoder", "clusterer", "clusterers"},     [TARE_CODEBOOK] = {"codebook", "clusterer", "clusterers"},
+    [TARE_OBJECTIVE] = {"objective", "objective", "objectives"},
+};
+
 const char *plugin_kind_name(int32_t kind)
 {
-    switch (kind) {
-    case TARE_ESTIMATOR:
-        return "estimator";
-    case TARE_VERIFIER:
-        return "verifier";
-    case TARE_ENCODER:
-        return "encoder";
-    case TARE_CODEBOOK:
-        return "codebook";
-    default:
-        return "plugin of an unknown kind";
-    }
+    return kind >= PLUGIN_FIRST_KIND && kind <= PLUGIN_LAST_KIND ? KINDS[kind].name : "plugin of an unknown kind";
 }
 
 const char *plugin_section_kind(int32_t kind)
 {
-    return kind == TARE_ENCODER || kind == TARE_CODEBOOK ? "clusterer" : plugin_kind_name(kind);
+    return KINDS[kind].section;
 }
 
 bool plugin_name_ok(const char *name)
@@ -38,16 +36,14 @@ bool plugin_name_ok(const char *name)
     return true;
 }
 
-static const char *const FOLDERS[] = {"estimators", "verifiers", "clusterers"};
-
-/* folder/estimators and so on: the one of this kind, or all three. */
+/* folder/estimators and so on: the one of this kind, or each. */
 static bool kind_folders(const char *folder, int32_t kind, folder_visit visit, void *ctx)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
         char path[FS_PATH];
-        const bool wanted =
-            !kind || (kind == TARE_ESTIMATOR && i == 0) || (kind == TARE_VERIFIER && i == 1) || (kind > TARE_VERIFIER && i == 2);
-        if (wanted && !fs_join(path, folder, FOLDERS[i], NULL) && visit(ctx, path)) return true;
+        const bool again = !strcmp(KINDS[k].folder, KINDS[k - 1].folder ? KINDS[k - 1].folder : "");
+        if (kind ? k != kind : again) continue;
+        if (!fs_join(path, folder, KINDS[k].folder, NULL) && visit(ctx, path)) return true;
     }
     return false;
 }

@@ -65,6 +65,8 @@ static save_function save_of(const struct plugin *p)
         return p->encoder->save;
     case TARE_CODEBOOK:
         return p->codebook->save;
+    case TARE_OBJECTIVE:
+        return p->objective->save;
     default:
         return NULL;
     }
@@ -79,6 +81,8 @@ static load_function load_of(const struct plugin *p)
         return p->encoder->load;
     case TARE_CODEBOOK:
         return p->codebook->load;
+    case TARE_OBJECTIVE:
+        return p->objective->load;
     default:
         return NULL;
     }

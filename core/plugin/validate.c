@@ -77,6 +77,19 @@ static const struct member CODEBOOK[] = {MEMBER(tare_codebook, create, true, NUL
                                          MEMBER(tare_codebook, cluster_name, false, NULL),
                                          {0}};
 
+static const struct member OBJECTIVE[] = {MEMBER(tare_objective, create, true, NULL),
+                                          MEMBER(tare_objective, destroy, true, NULL),
+                                          MEMBER(tare_objective, save, false, "load"),
+                                          MEMBER(tare_objective, load, false, "save"),
+                                          MEMBER(tare_objective, prepare_size, false, "prepare"),
+                                          MEMBER(tare_objective, collect_size, false, "collect"),
+                                          MEMBER(tare_objective, prepare, false, "prepare_size"),
+                                          MEMBER(tare_objective, compute, true, NULL),
+                                          MEMBER(tare_objective, collect, false, "collect_size"),
+                                          MEMBER(tare_objective, collect, false, "apply"),
+                                          MEMBER(tare_objective, apply, false, "save"),
+                                          {0}};
+
 static const struct kind {
     const struct member *members;
     uint32_t size;
@@ -84,7 +97,8 @@ static const struct kind {
              {ESTIMATOR, sizeof(tare_estimator)},
              {VERIFIER, sizeof(tare_verifier)},
              {ENCODER, sizeof(tare_encoder)},
-             {CODEBOOK, sizeof(tare_codebook)}};
+             {CODEBOOK, sizeof(tare_codebook)},
+             {OBJECTIVE, sizeof(tare_objective)}};
 
 static bool is_set(const void *table, const struct member *m)
 {
@@ -249,7 +263,7 @@ static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint3
 /* A kind that came with a later minor version does not keep the file's other plugins from being used. */
 static bool known_kind(const struct subject *s, const tare_descriptor *d)
 {
-    if (!d || d->struct_size < MIN_DESCRIPTOR || (d->kind >= TARE_ESTIMATOR && d->kind <= TARE_CODEBOOK)) return true;
+    if (!d || d->struct_size < MIN_DESCRIPTOR || (d->kind >= PLUGIN_FIRST_KIND && d->kind <= PLUGIN_LAST_KIND)) return true;
     log_info("%s: a plugin of kind %d is passed over; this program (plugin ABI %d.%d) does not know that kind", s->path, d->kind,
              TARE_ABI_MAJOR, TARE_ABI_MINOR);
     return false;

@@ -172,6 +172,7 @@ static tare_status find_named(const struct config *c, const char *section, const
     const char *name = strchr(section, '.') + 1;
     if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
     if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
+    if (!strncmp(section, "objective.", 10)) return plugin_open(name, TARE_OBJECTIVE, &search, out, e);
     if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
     return plugin_open(name, TARE_CODEBOOK, &search, out, e);
 }

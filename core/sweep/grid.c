@@ -129,6 +129,8 @@ static bool uses(const struct grid *g, const char **value, const char *key)
         return has_word(value_in(g, value, "estimator.plugin", g->c->estimator.plugin), plugin, n);
     if (kind == 8 && !strncmp(key, "verifier", kind))
         return has_word(value_in(g, value, "verifier.plugins", g->c->verifier.plugins), plugin, n);
+    if (kind == 9 && !strncmp(key, "objective", kind))
+        return has_word(value_in(g, value, "objective.plugin", g->c->objective.plugin), plugin, n);
     const char *codebook = value_in(g, value, "clusterer.codebook", g->c->clusterer.codebook);
     return has_word(value_in(g, value, "clusterer.encoder", g->c->clusterer.encoder), plugin, n) || has_word(codebook, plugin, n) ||
            (!strcmp(codebook, "auto") && n == 6 && !strncmp(plugin, "kmeans", n));

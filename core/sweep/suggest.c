@@ -84,9 +84,9 @@ tare_status sweep_suggest(const char *name, struct str *out, struct err *e)
     tare_status status = TARE_E_NOT_FOUND;
     struct err first = {0};
     int n = 0;
-    for (int32_t kind = TARE_ESTIMATOR; status && kind <= TARE_CODEBOOK; kind++) {
+    for (int32_t kind = PLUGIN_FIRST_KIND; status && kind <= PLUGIN_LAST_KIND; kind++) {
         status = plugin_open(name, kind, NULL, &p, e);
-        if (status && kind == TARE_ESTIMATOR) first = *e;
+        if (status && kind == PLUGIN_FIRST_KIND) first = *e;
     }
     if (status) {
         *e = first;

@@ -99,13 +99,13 @@ static tare_status make_arguments(struct sweep *s, const struct sweep_cell *cell
     return add_argument(s, job, &n, e, "run.threads=1", threads, "");
 }
 
-static tare_status check_estimator(const struct config *c, struct err *e)
+static tare_status check_plugin(const struct config *c, const char *name, int32_t kind, struct err *e)
 {
     const struct plugin *p;
     const tare_value *values;
     struct arena a;
     const struct plugin_search search = {.folder = c->run.plugins};
-    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    TRY(plugin_open(name, kind, &search, &p, e));
     arena_init(&a, "parameters");
     const tare_status status = plugin_params(p, c->params, &a, &values, e);
     arena_free(&a);
@@ -124,7 +124,8 @@ static tare_status check_metric(const struct sweep *s, const struct config *c, s
 static tare_status take_config(struct sweep *s, struct sweep_job *job, const struct config *c, struct err *e)
 {
     const char *path = NULL;
-    TRY(check_estimator(c, e));
+    TRY(check_plugin(c, c->estimator.plugin, TARE_ESTIMATOR, e));
+    TRY(check_plugin(c, c->objective.plugin, TARE_OBJECTIVE, e));
     TRY(check_metric(s, c, e));
     TRY(config_lines(c, &s->arena, &job->config, e));
     job->steps = c->train.steps;

@@ -1,15 +1,14 @@
-/* The PPO-clipped objective and its gradient, token by token (see update.h for the formula).
+/* The loss token by token: what the objective gives (objective.h), and what the host adds to each.
  *
- *   dL/dlogp = -c A r                 where the unclipped term is the smaller one, else 0
- *            + c beta dKL/dlogp       k1: 1;  k2: logp - ref;  k3: 1 - exp(ref - logp)     (Schulman, "Approximating KL divergence")
- *   dL/dH    = -c lambda
- *   dL/dKL   = c beta                 exact: KL(pi || ref) over the whole vocabulary
+ *   dL/dlogp = c (dv/dlogp + beta dKL/dlogp)   k1: 1;  k2: logp - ref;  k3: 1 - exp(ref - logp)     (Schulman, "Approximating KL divergence")
+ *   dL/dH    = c (dv/dH - lambda)
+ *   dL/dKL   = c (dv/dKL + beta)               exact: KL(pi || ref) over the whole vocabulary
  *
- * dual_clip (Ye et al. 2020): for A < 0 the term is bounded below by dual_clip * A. Truncated importance sampling (rollout_is = tis) multiplies a
- * token's term by min(exp(old - sampled), cap), a constant.
+ * Truncated importance sampling (rollout_is = tis) multiplies v and its derivatives by min(exp(old - sampled), cap), a constant.
  *
- * Off-policy tokens (traces mixed into a group): -f(pi) A with f(pi) = pi / (pi + gamma), unclipped: LUFFY (arXiv 2504.14945), policy shaping, with
- * the probability under the policy that wrote the trace taken as 1. df/dlogp = gamma pi / (pi + gamma)^2: tokens that the policy finds unlikely keep a gradient.
+ * Off-policy tokens (traces mixed into a group), for an objective that does not treat them itself: v = -f(pi) A with f(pi) = pi / (pi + gamma),
+ * LUFFY's policy shaping (arXiv 2504.14945), with the probability under the policy that wrote the trace taken as 1.
+ * df/dlogp = gamma pi / (pi + gamma)^2: tokens that the policy finds unlikely keep a gradient.
  */
 #include "update/update.h"
 
@@ -19,17 +18,24 @@
 #include <string.h>
 
 struct policy_loss {
+    struct objective *objective;
     const struct batch *b;
     const struct loss_config *c;
-    const float *old;     /* [T] */
+    struct objective_columns columns;
+    double *ratio;        /* [T] */
     const float *sampled; /* [T] for truncated importance sampling; NULL: none */
-    const double *weight; /* [T] c_t */
-    const int64_t *owner; /* [T] rollout of a token */
+    bool traces;          /* the objective treats them itself */
     bool first;           /* the weights are still those that sampled: measure the mismatch */
 };
 
 struct term {
     double value, dlogp;
+};
+
+struct weighed {
+    struct term token;
+    double dentropy, dkl;
+    bool off; /* a trace's */
 };
 
 /* Estimates of KL(pi || ref) from one token, and their derivative in logp. */
@@ -41,62 +47,74 @@ static struct term kl_estimate(enum kl_form form, double logp, double ref)
     return (struct term){exp(d) - d - 1, 1 - exp(d)}; /* k3 */
 }
 
-/* -min(r A, clip(r) A), with its derivative in logp; sets *clipped when the clip decides. */
-static struct term surrogate(const struct loss_config *c, double ratio, double advantage, bool *clipped)
-{
-    const double high = c->clip_high > 0 ? c->clip_high : c->clip;
-    const double bounded = fmin(fmax(ratio, 1 - c->clip), 1 + high);
-    *clipped = bounded * advantage < ratio * advantage;
-    if (*clipped) return (struct term){-bounded * advantage, 0};
-    if (c->dual_clip > 0 && advantage < 0 && ratio > c->dual_clip) {
-        *clipped = true;
-        return (struct term){-c->dual_clip * advantage, 0};
-    }
-    return (struct term){-ratio * advantage, -ratio * advantage};
-}
-
 static struct term shaped(double gamma, double logp, double advantage)
 {
     const double pi = exp(logp), all = pi + gamma;
     return (struct term){-pi / all * advantage, -gamma * pi / (all * all) * advantage};
 }
 
-static tare_status policy_token_loss(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
-                                     const float *kl, struct head_grad_row *coef, struct tally *tally, struct err *e)
+/* exp(logp - old) of each token of a block; 1 for a trace, which no old policy sampled. */
+static tare_status ratios(const struct policy_loss *p, const struct token_block *s, struct err *e)
+{
+    const struct batch *b = p->b;
+    for (int64_t i = 0; i < s->n; i++) {
+        const int64_t t = s->token[i], owner = p->columns.owner[t];
+        const double logp = s->logprob[i], old = p->columns.old[t];
+        p->ratio[t] = b->off_policy && b->off_policy[owner] ? 1 : exp(logp - old);
+        if (!isfinite(p->ratio[t]))
+            FAIL(e, TARE_E_NOT_FINITE, "rollout %lld: the ratio of token %lld is not finite (logprob %g, was %g); lower train.lr",
+                 (long long)owner, (long long)(t - b->token_begin[owner]), logp, old);
+    }
+    return TARE_OK;
+}
+
+/* What the objective says of token t, place i of the block; shaped for a trace that it does not treat; times the weight of truncated importance sampling. */
+static void weigh(const struct policy_loss *p, const struct objective_block *x, int64_t i, int64_t t, double logp,
+                  struct weighed *out)
+{
+    const struct batch *b = p->b;
+    const int64_t owner = p->columns.owner[t];
+    const bool off = b->off_policy && b->off_policy[owner];
+    struct term v = {x->value[i], x->dlogprob[i]};
+    double is = 1;
+    if (off && !p->traces)
+        v = shaped(p->c->shaping, logp, b->token_advantage ? (double)b->token_advantage[t] : b->advantage[owner]);
+    if (p->sampled && !off) is = fmin(exp((double)p->columns.old[t] - (double)p->sampled[t]), p->c->rollout_is_cap);
+    *out = (struct weighed){{v.value * is, v.dlogp * is}, x->dentropy[i] * is, x->dkl ? x->dkl[i] * is : 0, off};
+}
+
+/* Fills coef for a block of tokens and counts. */
+static tare_status policy_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
+                                     struct err *e)
 {
     const struct policy_loss *p = ctx;
     const struct batch *b = p->b;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t t = token[i];
-        const double logp = logprob[i], old = p->old[t], w = p->weight[t];
-        const double advantage = b->token_advantage ? (double)b->token_advantage[t] : b->advantage[p->owner[t]];
-        const bool off = b->off_policy && b->off_policy[p->owner[t]];
-        const double ratio = off ? 1 : exp(logp - old);
-        if (!isfinite(ratio))
-            FAIL(e, TARE_E_NOT_FINITE, "rollout %lld: the ratio of token %lld is not finite (logprob %g, was %g); lower train.lr",
-                 (long long)p->owner[t], (long long)(t - b->token_begin[p->owner[t]]), logp, old);
-        bool clipped = false;
-        struct term s = off ? shaped(p->c->shaping, logp, advantage) : surrogate(p->c, ratio, advantage, &clipped);
-        if (p->sampled && !off) {
-            const double is = fmin(exp(old - (double)p->sampled[t]), p->c->rollout_is_cap);
-            s = (struct term){s.value * is, s.dlogp * is};
-        }
+    const double lambda = p->c->entropy_coef, beta = p->c->kl_coef;
+    const bool exact = s->kl && p->c->kl == KL_EXACT;
+    struct objective_block x;
+    TRY(ratios(p, s, e));
+    TRY(objective_compute(p->objective, s, tally->sums, &x, e));
+    for (int64_t i = 0; i < s->n; i++) {
+        const int64_t t = s->token[i];
+        const double logp = s->logprob[i], w = p->columns.weight[t];
+        struct weighed v;
         struct term k = {0, 0};
-        if (kl)
-            k.value = kl[i];
+        weigh(p, &x, i, t, logp, &v);
+        if (exact)
+            k.value = s->kl[i];
         else if (b->ref_logprob)
             k = kl_estimate(p->c->kl, logp, b->ref_logprob[t]);
-        const double beta = p->c->kl_coef, lambda = p->c->entropy_coef;
-        coef[i] = (struct head_grad_row){(float)(w * (s.dlogp + (kl ? 0 : beta * k.dlogp))), (float)(-w * lambda),
-                                         kl ? (float)(w * beta) : 0};
-        tally->loss += w * (s.value + beta * k.value - lambda * (double)entropy[i]);
-        tally->entropy += entropy[i];
-        tally->clipped += clipped;
-        tally->kl_old += off ? 0 : (ratio - 1) - (logp - old); /* k3 of KL(old || pi) */
+        coef[i] =
+            (struct head_grad_row){(float)(w * (v.token.dlogp + (exact ? 0 : beta * k.dlogp))), (float)(-w * (lambda - v.dentropy)),
+                                   s->kl ? (float)(w * ((exact ? beta : 0) + v.dkl)) : 0};
+        tally->loss += w * (v.token.value + beta * k.value - lambda * (double)s->entropy[i]);
+        tally->entropy += s->entropy[i];
+        tally->clipped += x.clipped[i];
+        tally->kl_old += v.off ? 0 : (p->ratio[t] - 1) - (logp - (double)p->columns.old[t]); /* k3 of KL(old || pi) */
         tally->kl_ref += k.value;
         tally->tokens++;
-        tally->ratio_max = fmax(tally->ratio_max, ratio);
-        if (p->first && !off) tally->mismatch = fmax(tally->mismatch, fabs(logp - (double)b->logprob[t]));
+        tally->ratio_max = fmax(tally->ratio_max, p->ratio[t]);
+        if (p->first && !v.off) tally->mismatch = fmax(tally->mismatch, fabs(logp - (double)b->logprob[t]));
     }
     return TARE_OK;
 }
@@ -154,20 +172,28 @@ static int64_t cut_minibatches(const struct trainer *t, const struct batch *b, i
 
 /* Work arrays of one iteration, in the batch's sizes. */
 struct work {
-    double *weight;
+    double *weight, *ratio, *sums;
     int64_t *owner, *order, *end;
-    float *old;
+    float *old, *now, *now_entropy; /* now: before each minibatch, for an objective that asks */
 };
 
-static tare_status work_new(struct arena *a, const struct batch *b, struct work *w, struct err *e)
+static tare_status work_new(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
 {
+    struct arena *a = &t->work;
+    *w = (struct work){0};
+    if (objective_needs(t->objective) & TARE_OBJECTIVE_PASS) {
+        TRY(arena_new(a, float, b->n_tokens, &w->now, e));
+        TRY(arena_new(a, float, b->n_tokens, &w->now_entropy, e));
+    }
+    TRY(arena_new(a, double, objective_sums(t->objective) + 1, &w->sums, e));
+    TRY(arena_new(a, double, b->n_tokens, &w->ratio, e));
     TRY(arena_new(a, double, b->n_tokens, &w->weight, e));
     TRY(arena_new(a, int64_t, b->n_tokens, &w->owner, e));
     TRY(arena_new(a, int64_t, b->n_groups, &w->order, e));
     TRY(arena_new(a, int64_t, b->n_groups, &w->end, e));
     TRY(arena_new(a, float, b->n_tokens, &w->old, e));
     for (int64_t i = 0; i < b->n_rollouts; i++)
-        for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) w->owner[t] = i;
+        for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++) w->owner[k] = i;
     return TARE_OK;
 }
 
@@ -187,32 +213,63 @@ static int64_t longest(const struct batch *b)
     return most;
 }
 
-static tare_status run_minibatches(struct trainer *t, const struct batch *b, struct work *w, struct policy_loss *p,
-                                   struct tally *total, struct update_report *r, struct err *e)
+struct minibatch { /* of whole groups */
+    const int64_t *groups;
+    int64_t n;
+};
+
+/* What the objective has to know before the minibatch's gradients: where it asks for it, what the weights say now of all its tokens. */
+static tare_status prepare(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
+                           struct err *e)
 {
+    if (!objective_prepares(t->objective)) return TARE_OK;
+    if (w->now)
+        TRY(microbatch_run(t,
+                           &(struct microbatch_job){.b = b,
+                                                    .groups = part->groups,
+                                                    .n_groups = part->n,
+                                                    .row_weight = b->row_weight,
+                                                    .m = t->m,
+                                                    .logprob = w->now,
+                                                    .entropy = w->now_entropy},
+                           e));
+    return objective_prepare(t->objective, part->groups, part->n, w->now, w->now_entropy, e);
+}
+
+static tare_status run_minibatch(struct trainer *t, const struct work *w, struct policy_loss *p, struct minibatch part,
+                                 struct tally *total, struct err *e)
+{
+    const struct batch *b = p->b;
     const struct loss_config *c = t->loss;
+    const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || (objective_needs(t->objective) & TARE_OBJECTIVE_KL);
+    if (!any_weight(b, part.groups, part.n)) return TARE_OK;
+    TRY(token_weights(b, c, part.groups, part.n, longest(b), w->weight, e));
+    TRY(prepare(t, b, w, &part, e));
+    return microbatch_run(t,
+                          &(struct microbatch_job){.b = b,
+                                                   .groups = part.groups,
+                                                   .n_groups = part.n,
+                                                   .row_weight = b->row_weight,
+                                                   .m = t->m,
+                                                   .exact_kl = exact,
+                                                   .loss = policy_token_loss,
+                                                   .ctx = p,
+                                                   .tally = total,
+                                                   .n_sums = objective_sums(t->objective)},
+                          e);
+}
+
+static tare_status run_minibatches(struct trainer *t, struct work *w, struct policy_loss *p, struct tally *total,
+                                   struct update_report *r, struct err *e)
+{
     double grad_norm = 0;
     for (int64_t epoch = 0; epoch < t->train->epochs; epoch++) {
-        const int64_t n = cut_minibatches(t, b, epoch, w->order, w->end);
+        const int64_t n = cut_minibatches(t, p->b, epoch, w->order, w->end);
         for (int64_t k = 0, begin = 0; k < n; begin = w->end[k], k++) {
-            const int64_t *groups = w->order + begin, count = w->end[k] - begin;
             bool skipped = false;
             double norm = 0;
             p->first = r->optimizer_steps == 0;
-            if (any_weight(b, groups, count)) {
-                TRY(token_weights(b, c, groups, count, longest(b), w->weight, e));
-                TRY(microbatch_run(t,
-                                   &(struct microbatch_job){.b = b,
-                                                            .groups = groups,
-                                                            .n_groups = count,
-                                                            .row_weight = b->row_weight,
-                                                            .m = t->m,
-                                                            .exact_kl = c->kl_coef > 0 && c->kl == KL_EXACT,
-                                                            .loss = policy_token_loss,
-                                                            .ctx = p,
-                                                            .tally = total},
-                                   e));
-            }
+            TRY(run_minibatch(t, w, p, (struct minibatch){w->order + begin, w->end[k] - begin}, total, e));
             TRY(optimizer_step(t, &norm, &r->lr, &skipped, e));
             r->optimizer_steps++;
             r->skipped += skipped;
@@ -227,19 +284,27 @@ static tare_status run_minibatches(struct trainer *t, const struct batch *b, str
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *r, struct err *e)
 {
     *r = (struct update_report){0};
+    if (!t->objective) FAIL(e, TARE_E_STATE, "the trainer has no objective");
+    t->collected = NULL;
     if (!b->n_groups) return TARE_OK;
     struct work w;
     arena_reset(&t->work);
-    TRY(work_new(&t->work, b, &w, e));
-    tare_status status = TARE_OK;
-    struct tally sum = {0};
-    struct policy_loss p = {.b = b, .c = t->loss, .old = b->logprob, .weight = w.weight, .owner = w.owner};
+    TRY(work_new(t, b, &w, e));
+    struct tally sum = {.sums = w.sums};
+    struct policy_loss p = {.objective = t->objective,
+                            .b = b,
+                            .c = t->loss,
+                            .columns = {.old = b->logprob, .sampled = b->logprob, .weight = w.weight, .owner = w.owner},
+                            .ratio = w.ratio,
+                            .traces = objective_needs(t->objective) & TARE_OBJECTIVE_TRACES};
     if (t->loss->old_logprobs == OLD_RECOMPUTE) {
-        status = update_logprobs(t, t->m, b, w.old, NULL, e);
-        p.old = w.old;
+        TRY(update_logprobs(t, t->m, b, w.old, NULL, e));
+        p.columns.old = w.old;
         if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
     }
-    if (!status) status = run_minibatches(t, b, &w, &p, &sum, r, e);
+    TRY(objective_begin(t->objective, b, &p.columns, e));
+    TRY(run_minibatches(t, &w, &p, &sum, r, e));
+    t->collected = w.sums;
     r->entropy = sum.entropy / sum.tokens;
     r->clip_fraction = sum.clipped / sum.tokens;
     r->approx_kl = sum.kl_old / sum.tokens;
@@ -247,5 +312,12 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     r->ratio_max = sum.ratio_max;
     r->mismatch = sum.mismatch;
     r->tokens = (int64_t)sum.tokens;
-    return status;
+    return TARE_OK;
+}
+
+tare_status update_apply(struct trainer *t, int64_t step, struct err *e)
+{
+    const double *collected = t->collected;
+    t->collected = NULL;
+    return collected ? objective_apply(t->objective, step, collected, e) : TARE_OK;
 }

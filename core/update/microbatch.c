@@ -193,13 +193,9 @@ static tare_status chunk_new(const struct model *m, struct arena *a, bool refere
 }
 
 /* A chunk's scores where the host can read them, as far as they are computed. */
-struct scores {
-    const float *logprob, *entropy, *kl;
-};
-
-static tare_status read_scores(const struct model *m, const struct chunk *c, int64_t n, struct scores *out, struct err *e)
+static tare_status read_scores(const struct model *m, const struct chunk *c, struct token_block *out, struct err *e)
 {
-    const int64_t bytes = n * (int64_t)sizeof(float);
+    const int64_t bytes = out->n * (int64_t)sizeof(float);
     out->logprob = from_backend(m, c->host, c->logprob, bytes);
     out->entropy = from_backend(m, c->host + c->rows, c->entropy, bytes);
     out->kl = c->kl ? from_backend(m, c->host + 2 * c->rows, c->kl, bytes) : NULL;
@@ -219,7 +215,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
     for (int64_t begin = 0; begin < p->n_tokens; begin += c.rows) {
         const int64_t n = p->n_tokens - begin < c.rows ? p->n_tokens - begin : c.rows;
         const int32_t *target = to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
-        struct scores s;
+        struct token_block s = {.token = p->token + begin, .n = n};
         model_logits(m, hidden + begin * width, n, c.logits);
         KERNEL(k, &m->ctx, head_stats, .logprob = c.logprob, .entropy = c.entropy, .lse = c.lse, .logits = c.logits,
                .target = target, .temperature = temperature, .r = n, .v = vocab);
@@ -230,13 +226,13 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
             KERNEL(k, &m->ctx, head_kl, .kl = c.kl, .logits = c.logits, .lse = c.lse, .ref_logits = c.ref_logits,
                    .ref_lse = c.ref_lse, .temperature = temperature, .r = n, .v = vocab);
         }
-        TRY(read_scores(m, &c, n, &s, e));
+        TRY(read_scores(m, &c, &s, e));
         for (int64_t i = 0; i < n; i++) {
             if (j->logprob) j->logprob[p->token[begin + i]] = s.logprob[i];
             if (j->entropy) j->entropy[p->token[begin + i]] = s.entropy[i];
         }
         if (!j->loss) continue;
-        TRY(j->loss(j->ctx, p->token + begin, n, s.logprob, s.entropy, s.kl, c.coef, tally, e));
+        TRY(j->loss(j->ctx, &s, c.coef, tally, e));
         KERNEL(k, &m->ctx, head_grad, .logits = c.logits, .target = target, .lse = c.lse, .entropy = c.entropy,
                .ref_logits = c.ref_logits, .ref_lse = c.ref_lse, .kl = c.kl,
                .coef = to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n, .v = vocab);
@@ -274,8 +270,9 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
 
 /* ---------------------------------------------------------------- all of them, on all ranks */
 
-static void add_tally(struct tally *to, const struct tally *x)
+static void add_tally(struct tally *to, const struct tally *x, const double *sums, int64_t n_sums)
 {
+    for (int64_t k = 0; k < n_sums; k++) to->sums[k] += sums[k];
     to->loss += x->loss;
     to->entropy += x->entropy;
     to->clipped += x->clipped;
@@ -304,23 +301,33 @@ static tare_status gather_micros(struct trainer *t, const struct cut *c, const i
     return m->comm->gather(m->comm, in, sizes[m->rank], out, sizes, e);
 }
 
-static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, struct tally *total, struct err *e)
+/* item bytes of each micro-batch of each rank; of this rank's own where there is but one. */
+static tare_status gather_items(struct trainer *t, const struct cut *c, const void *mine, int64_t item, const void **all,
+                                struct err *e)
+{
+    char *gathered;
+    int64_t *bytes;
+    *all = mine;
+    if (t->m->ranks == 1 || !item) return TARE_OK;
+    TRY(arena_new(&t->work, char, c->n *item, &gathered, e));
+    TRY(arena_new(&t->work, int64_t, c->n, &bytes, e));
+    for (int64_t i = 0; i < c->n; i++) bytes[i] = item;
+    *all = gathered;
+    return gather_micros(t, c, bytes, mine, gathered, e);
+}
+
+/* Those of all micro-batches, in their order. sums: [of this rank, n_sums] */
+static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, const double *sums,
+                               const struct microbatch_job *j, struct err *e)
 {
     const int64_t ranks = t->m->ranks;
-    const struct tally *all = mine;
-    if (ranks > 1) {
-        struct tally *gathered;
-        int64_t *bytes;
-        TRY(arena_new(&t->work, struct tally, c->n, &gathered, e));
-        TRY(arena_new(&t->work, int64_t, c->n, &bytes, e));
-        for (int64_t i = 0; i < c->n; i++) bytes[i] = (int64_t)sizeof *mine;
-        TRY(gather_micros(t, c, bytes, mine, gathered, e));
-        all = gathered;
-    }
+    const void *tallies, *all_sums;
+    TRY(gather_items(t, c, mine, (int64_t)sizeof *mine, &tallies, e));
+    TRY(gather_items(t, c, sums, j->n_sums * (int64_t)sizeof *sums, &all_sums, e));
     for (int64_t i = 0; i < c->n; i++) {
         int64_t before = i / ranks; /* micro-batches of this rank and of those in front of it */
         for (int64_t r = 0; r < i % ranks; r++) before += (c->n - r + ranks - 1) / ranks;
-        add_tally(total, &all[before]);
+        add_tally(j->tally, (const struct tally *)tallies + before, (const double *)all_sums + before * j->n_sums, j->n_sums);
     }
     return TARE_OK;
 }
@@ -377,9 +384,12 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
     const int64_t ranks = t->m->ranks, rank = t->m->rank;
     struct cut c;
     struct tally *tally;
+    double *sums;
     TRY(reserve_positions(t, j, e));
     TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c, e)); /* a forward pass gives the same numbers however it is cut */
     TRY(arena_new(&t->work, struct tally, c.n / ranks + 1, &tally, e));
+    TRY(arena_new(&t->work, double, (c.n / ranks + 1) * j->n_sums, &sums, e));
+    for (int64_t i = 0; i <= c.n / ranks; i++) tally[i].sums = sums + i * j->n_sums;
     for (int64_t first = 0; first < c.n; first += ranks) {
         const int64_t left = c.n - first;
         t->grads.active = (int)(left < ranks ? left : ranks);
@@ -391,7 +401,7 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
             TRY(model_backward_idle(t->m, &t->grads, e));
         }
     }
-    if (j->loss) return add_tallies(t, &c, tally, j->tally, e);
+    if (j->loss) return add_tallies(t, &c, tally, sums, j, e);
     TRY(gather_tokens(t, j->b, &c, j->logprob, e));
     return gather_tokens(t, j->b, &c, j->entropy, e);
 }
@@ -410,14 +420,14 @@ tare_status update_logprobs(struct trainer *t, struct model *m, const struct bat
 
 /* ---------------------------------------------------------------- supervised training: L = -1/T sum_t log p(t) */
 
-static tare_status sft_token_loss(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
-                                  const float *kl, struct head_grad_row *coef, struct tally *tally, struct err *e)
+static tare_status sft_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
+                                  struct err *e)
 {
-    (void)token, (void)entropy, (void)kl, (void)e;
+    (void)e;
     const double *weight = ctx;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < s->n; i++) {
         coef[i] = (struct head_grad_row){.logprob = (float)-*weight};
-        tally->loss -= *weight * (double)logprob[i];
+        tally->loss -= *weight * (double)s->logprob[i];
     }
     return TARE_OK;
 }

@@ -1,8 +1,8 @@
 /* The policy update: minibatches of whole groups, packed micro-batches in which a prompt is computed once for its G rollouts, the
- * PPO-clipped objective, AdamW.
+ * objective (objective.h), AdamW.
  *
- *   L = - sum_t c_t min(r_t A_t, clip(r_t, 1-eps, 1+eps_high) A_t) + beta sum_t c_t KL_t - lambda sum_t c_t H_t
- *   r_t = exp(logp_t - old_t)                                                                  (paper Eq. ratio, grpo_obj, appendix_objective)
+ *   L = sum_t c_t v_t + beta sum_t c_t KL_t - lambda sum_t c_t H_t                             (paper Eq. grpo_obj, appendix_objective)
+ *   v_t of the objective; of ppo - min(r_t A_t, clip(r_t, 1-eps, 1+eps_high) A_t), r_t = exp(logp_t - old_t)
  *   c_t = 1/n_i * 1/G * 1/M of the minibatch (aggregation = sequence, the paper's means), 1/sum n_i (token), 1/(N length) (constant).
  *
  * One trainer serves reinforcement learning and supervised training: both hand microbatch_run a function that turns a token's logprob,
@@ -18,13 +18,16 @@
 #include "config/config.h"
 #include "model/grads.h"
 #include "model/model.h"
+#include "update/objective.h"
 
 struct trainer {
     struct model *m;
     struct model *reference; /* NULL unless a KL coefficient or an estimator asks for it */
     const struct train_config *train;
     const struct loss_config *loss;
-    double temperature; /* of pi and pi_old */
+    struct objective *objective; /* the caller's; NULL: supervised steps only */
+    const double *collected;     /* by the objective in the last update, for its apply; NULL: there was none */
+    double temperature;          /* of pi and pi_old */
     uint64_t seed;
     int64_t total_steps;                 /* optimizer steps of the whole run, for the schedule */
     int64_t optimizer_steps;             /* done; saved */
@@ -48,6 +51,8 @@ void trainer_free(struct trainer *t);
 
 /* One iteration: train.epochs passes over the batch in minibatches. b's advantages and row weights are constants. */
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *report, struct err *e);
+/* The objective's state, from what the last update has collected. */
+tare_status update_apply(struct trainer *t, int64_t step, struct err *e);
 
 /* logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the trainer's temperature. */
 tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy,
@@ -64,10 +69,11 @@ double schedule_lr(const struct train_config *c, int64_t s, int64_t total);
 struct tally {
     double loss, entropy, clipped, kl_old, kl_ref, tokens; /* sums */
     double ratio_max, mismatch;                            /* maxima */
+    double *sums;                                          /* [microbatch_job.n_sums] */
 };
-/* A token of a micro-batch is known by its index into batch->ids. Fills coef for n tokens and counts; kl is NULL unless exact KL was asked for. */
-typedef tare_status (*token_loss)(void *ctx, const int64_t *token, int64_t n, const float *logprob, const float *entropy,
-                                  const float *kl, struct head_grad_row *coef, struct tally *tally, struct err *e);
+/* Fills coef for the tokens of a block and counts; s->kl is NULL unless exact KL was asked for. */
+typedef tare_status (*token_loss)(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
+                                  struct err *e);
 /* Forward and backward over the given groups of b, cut into micro-batches; gradients are added to t->grads. loss NULL: forward only. The frozen
  * reference is run when exact_kl. */
 struct microbatch_job {
@@ -80,6 +86,7 @@ struct microbatch_job {
     token_loss loss;
     void *ctx;
     struct tally *tally;      /* with a loss: added to */
+    int64_t n_sums;           /* of tally->sums */
     float *logprob, *entropy; /* [T] outputs, may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);

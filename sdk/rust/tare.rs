@@ -102,6 +102,12 @@ pub const NEED_POLICY_VERSION: u32 = 8192;
 pub const FINISH_STOP: u8 = 0;
 pub const FINISH_LENGTH: u8 = 1;
 
+pub const OBJECTIVE_PASS: u32 = 1;
+pub const OBJECTIVE_REFERENCE: u32 = 2;
+pub const OBJECTIVE_SAMPLER: u32 = 4;
+pub const OBJECTIVE_KL: u32 = 8;
+pub const OBJECTIVE_TRACES: u32 = 16;
+
 pub const LOG_DEBUG: i32 = 0;
 pub const LOG_INFO: i32 = 1;
 pub const LOG_WARN: i32 = 2;
@@ -111,6 +117,7 @@ pub const ESTIMATOR: i32 = 1;
 pub const VERIFIER: i32 = 2;
 pub const ENCODER: i32 = 3;
 pub const CODEBOOK: i32 = 4;
+pub const OBJECTIVE: i32 = 5;
 
 pub const SINGLE_THREAD: u32 = 0;
 pub const INSTANCE_PER_THREAD: u32 = 1;
@@ -341,6 +348,70 @@ pub struct CodebookTable {
     cluster_name: Option<unsafe extern "C" fn(*const c_void, i64) -> Text>,
 }
 
+/// The values of [loss].
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Loss {
+    struct_size: u32,
+    flags: u32,
+    pub clip: f64,
+    pub clip_high: f64,
+    pub dual_clip: f64,
+    pub kl_coef: f64,
+    pub entropy_coef: f64,
+    pub shaping: f64,
+}
+
+#[repr(C)]
+pub struct Tokens {
+    struct_size: u32,
+    flags: u32,
+    pub step: i64,
+    n: i64,
+    logprob: *const f32,
+    detached: *const f32,
+    old_logprob: *const f32,
+    sampler_logprob: *const f32,
+    ref_logprob: *const f32,
+    kl: *const f32,
+    entropy: *const f32,
+    advantage: *const f64,
+    weight: *const f64,
+    off_policy: *const u8,
+    prepared: *const f64,
+    n_sequences: i64,
+    n_groups: i64,
+    sequence_begin: *const i64,
+    group_begin: *const i64,
+}
+
+#[repr(C)]
+pub struct TokenLossBuffers {
+    struct_size: u32,
+    flags: u32,
+    value: *mut f64,
+    dlogprob: *mut f64,
+    dentropy: *mut f64,
+    dkl: *mut f64,
+    clipped: *mut u8,
+}
+
+#[repr(C)]
+pub struct ObjectiveTable {
+    struct_size: u32,
+    flags: u32,
+    create: unsafe extern "C" fn(*const Host, *const Value, *const Loss, *mut *mut c_void, *mut ErrorBuffer) -> Status,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    save: Option<Save>,
+    load: Option<Load>,
+    prepare_size: Option<Number>,
+    collect_size: Option<Number>,
+    prepare: Option<unsafe extern "C" fn(*const c_void, *const Tokens, *mut f64, *mut ErrorBuffer) -> Status>,
+    compute: unsafe extern "C" fn(*const c_void, *const Tokens, *mut TokenLossBuffers, *mut ErrorBuffer) -> Status,
+    collect: Option<unsafe extern "C" fn(*const c_void, *const Tokens, *const TokenLossBuffers, *mut f64, *mut ErrorBuffer) -> Status>,
+    apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
+}
+
 #[repr(C)]
 pub struct Descriptor {
     struct_size: u32,
@@ -382,6 +453,8 @@ const _: () = {
     assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
     assert!(std::mem::size_of::<AnswerView>() == 80 && std::mem::size_of::<VerdictBuffer>() == 48);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
+    assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
+    assert!(std::mem::size_of::<TokenLossBuffers>() == 48 && std::mem::size_of::<ObjectiveTable>() == 88);
     assert!(std::mem::size_of::<Descriptor>() == 80 && std::mem::size_of::<Plugin>() == 24);
 };
 
@@ -650,6 +723,90 @@ impl Batch {
     }
 }
 
+impl Tokens {
+    pub fn len(&self) -> usize {
+        self.n as usize
+    }
+    /// log pi(token) of the current weights; empty in prepare without OBJECTIVE_PASS.
+    pub fn logprob(&self) -> &[f32] {
+        unsafe { self.column(self.logprob) }
+    }
+    /// The same numbers without a gradient.
+    pub fn detached(&self) -> &[f32] {
+        unsafe { self.column(self.detached) }
+    }
+    pub fn old_logprob(&self) -> &[f32] {
+        unsafe { self.column(self.old_logprob) }
+    }
+    /// Empty unless needed; so are the next two.
+    pub fn sampler_logprob(&self) -> &[f32] {
+        unsafe { self.column(self.sampler_logprob) }
+    }
+    pub fn ref_logprob(&self) -> &[f32] {
+        unsafe { self.column(self.ref_logprob) }
+    }
+    pub fn kl(&self) -> &[f32] {
+        unsafe { self.column(self.kl) }
+    }
+    pub fn entropy(&self) -> &[f32] {
+        unsafe { self.column(self.entropy) }
+    }
+    pub fn advantage(&self) -> &[f64] {
+        unsafe { self.column(self.advantage) }
+    }
+    pub fn weight(&self) -> &[f64] {
+        unsafe { self.column(self.weight) }
+    }
+    /// 1: a token of a trace; empty: there are none.
+    pub fn off_policy(&self) -> &[u8] {
+        unsafe { self.column(self.off_policy) }
+    }
+    /// What prepare wrote, size numbers a token.
+    pub fn prepared(&self, size: usize) -> &[f64] {
+        unsafe { slice(self.prepared, self.n * size as i64) }
+    }
+    /// In prepare: how many sequences, and the tokens of one.
+    pub fn sequences(&self) -> usize {
+        self.n_sequences as usize
+    }
+    pub fn sequence(&self, i: usize) -> std::ops::Range<usize> {
+        let begin = unsafe { slice(self.sequence_begin, self.n_sequences + 1) };
+        begin[i] as usize..begin[i + 1] as usize
+    }
+    /// In prepare: how many groups, and the sequences of one.
+    pub fn groups(&self) -> usize {
+        self.n_groups as usize
+    }
+    pub fn group(&self, m: usize) -> std::ops::Range<usize> {
+        let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
+        begin[m] as usize..begin[m + 1] as usize
+    }
+    unsafe fn column<T>(&self, data: *const T) -> &[T] {
+        slice(data, self.n)
+    }
+}
+
+/// The host's buffers, one entry a token; dkl is empty without OBJECTIVE_KL.
+pub struct TokenLoss<'a> {
+    pub value: &'a mut [f64],
+    pub dlogprob: &'a mut [f64],
+    pub dentropy: &'a mut [f64],
+    pub dkl: &'a mut [f64],
+    pub clipped: &'a mut [u8],
+}
+
+impl TokenLossBuffers {
+    unsafe fn view(&self, n: i64) -> TokenLoss<'_> {
+        TokenLoss {
+            value: slice_mut(self.value, n),
+            dlogprob: slice_mut(self.dlogprob, n),
+            dentropy: slice_mut(self.dentropy, n),
+            dkl: slice_mut(self.dkl, n),
+            clipped: slice_mut(self.clipped, n),
+        }
+    }
+}
+
 /// The host's buffers: [rollouts] advantage and row_weight, [groups] baseline, scale and confidence.
 pub struct Advantages<'a> {
     pub advantage: &'a mut [f64],
@@ -722,6 +879,36 @@ pub trait Estimator: Sized {
     }
     fn describe(&self, out: &Stream) -> Result<()> {
         out.put(b"{}")
+    }
+}
+
+/// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are offered.
+pub trait Objective: Sized {
+    const PREPARES: bool = false;
+    const STATEFUL: bool = false;
+    fn new(host: &Host, values: &Values, loss: &Loss) -> Result<Self>;
+    fn compute(&self, tokens: &Tokens, out: &mut TokenLoss) -> Result<()>;
+    /// Numbers for each token.
+    fn prepare_size(&self) -> i64 {
+        1
+    }
+    fn prepare(&self, _tokens: &Tokens, _prepared: &mut [f64]) -> Result<()> {
+        Ok(())
+    }
+    fn collect_size(&self) -> i64 {
+        0
+    }
+    fn collect(&self, _tokens: &Tokens, _loss: &TokenLoss, _sum: &mut [f64]) -> Result<()> {
+        Ok(())
+    }
+    fn apply(&mut self, _step: i64, _collected: &[f64]) -> Result<()> {
+        Ok(())
+    }
+    fn save(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn load(&mut self, _in: &Stream) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -957,6 +1144,65 @@ impl<T: Verifier> VerifierOf<T> {
     }
 }
 
+struct ObjectiveOf<T>(PhantomData<T>);
+impl<T: Objective> ObjectiveOf<T> {
+    const TABLE: ObjectiveTable = ObjectiveTable {
+        struct_size: std::mem::size_of::<ObjectiveTable>() as u32,
+        flags: 0,
+        create: Self::create,
+        destroy: destroy::<T>,
+        save: if T::STATEFUL { Some(Self::save) } else { None },
+        load: if T::STATEFUL { Some(Self::load) } else { None },
+        prepare_size: if T::PREPARES { Some(Self::prepare_size) } else { None },
+        collect_size: if T::STATEFUL { Some(Self::collect_size) } else { None },
+        prepare: if T::PREPARES { Some(Self::prepare) } else { None },
+        compute: Self::compute,
+        collect: if T::STATEFUL { Some(Self::collect) } else { None },
+        apply: if T::STATEFUL { Some(Self::apply) } else { None },
+    };
+    unsafe extern "C" fn create(
+        host: *const Host, values: *const Value, loss: *const Loss, me: *mut *mut c_void, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || keep(me, T::new(&*host, &Values(values), &*loss)))
+    }
+    unsafe extern "C" fn prepare_size(me: *const c_void) -> i64 {
+        number(|| (*(me as *const T)).prepare_size())
+    }
+    unsafe extern "C" fn collect_size(me: *const c_void) -> i64 {
+        number(|| (*(me as *const T)).collect_size())
+    }
+    unsafe extern "C" fn prepare(me: *const c_void, tokens: *const Tokens, prepared: *mut f64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let (me, tokens) = (&*(me as *const T), &*tokens);
+            me.prepare(tokens, slice_mut(prepared, tokens.n * me.prepare_size()))
+        })
+    }
+    unsafe extern "C" fn compute(me: *const c_void, tokens: *const Tokens, out: *mut TokenLossBuffers, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *const T)).compute(&*tokens, &mut (*out).view((*tokens).n)))
+    }
+    unsafe extern "C" fn collect(
+        me: *const c_void, tokens: *const Tokens, loss: *const TokenLossBuffers, sum: *mut f64, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || {
+            let me = &*(me as *const T);
+            me.collect(&*tokens, &(*loss).view((*tokens).n), slice_mut(sum, me.collect_size()))
+        })
+    }
+    unsafe extern "C" fn apply(me: *mut c_void, step: i64, collected: *const f64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let me = &mut *(me as *mut T);
+            let n = me.collect_size();
+            me.apply(step, slice(collected, n))
+        })
+    }
+    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *const T)).save(&*out))
+    }
+    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).load(&*from))
+    }
+}
+
 struct EncoderOf<T>(PhantomData<T>);
 impl<T: Encoder> EncoderOf<T> {
     const TABLE: EncoderTable = EncoderTable {
@@ -1119,4 +1365,7 @@ pub const fn encoder<T: Encoder>(a: About, params: &'static [Param]) -> Descript
 }
 pub const fn codebook<T: Codebook>(a: About, params: &'static [Param]) -> Descriptor {
     descriptor(4, a, params, &CodebookOf::<T>::TABLE as *const CodebookTable as *const c_void)
+}
+pub const fn objective<T: Objective>(a: About, params: &'static [Param]) -> Descriptor {
+    descriptor(5, a, params, &ObjectiveOf::<T>::TABLE as *const ObjectiveTable as *const c_void)
 }

@@ -234,25 +234,6 @@ static tare_status go_on(struct check *c, struct plugin_instance *a, struct plug
     return TARE_OK;
 }
 
-/* A state cut short, or with random bytes: refused or taken, never a crash. What it is then is still a whole instance. */
-static tare_status damaged(struct check *c, const struct str *raw, int round, struct err *e)
-{
-    struct plugin_instance *x;
-    struct err why = {0};
-    struct str bytes = {0};
-    TRY(check_instance(c, &x, e));
-    const int64_t n = (int64_t)check_below(c, (uint64_t)(raw->size + round % 2));
-    tare_status status = str_add(&bytes, raw->data, n, e);
-    for (int64_t k = 0; !status && round % 2 && k < n; k++)
-        if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
-    const tare_status got = status ? status : plugin_load_raw(x, bytes.data, n, "damaged state", &why);
-    str_free(&bytes);
-    plugin_destroy(x);
-    if (!status && round % 2 == 0 && !got)
-        FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
-    return status;
-}
-
 /* save, load into a new instance, go on: as without a break. Damaged states are refused. */
 static tare_status state(struct check *c, struct err *e)
 {
@@ -270,7 +251,7 @@ static tare_status state(struct check *c, struct err *e)
     if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
         FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
     TRY_TO(status, done, plugin_save_raw(a, &raw, e));
-    for (int round = 0; round < 200; round++) TRY_TO(status, done, damaged(c, &raw, round, e));
+    for (int round = 0; round < 200; round++) TRY_TO(status, done, check_damaged(c, &raw, round, e));
 done:
     plugin_destroy(a);
     plugin_destroy(b);

@@ -48,6 +48,8 @@ struct check_test {
 
 /* The test has nothing to look at in this plugin: return check_skip(c, e, "it has no state"). The only way to a SKIP. */
 tare_status check_skip(struct check *c, struct err *e, const char *why);
+/* Loads a plugin's own state cut short (even rounds), or with random bytes (odd ones): refused or taken, never a crash; a short one is refused. */
+tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e);
 /* Looks around every call into a plugin from now on; off where calls are made from several threads. */
 void check_watch(struct check *c, bool on);
 /* file.c: calls each with the values of the test, one parameter after another at its ends, inside its range and at its choices. what: "key = value" */
@@ -56,8 +58,8 @@ tare_status check_values(struct check *c, check_values_function each, struct err
 /* memory.c: "an allocation that fails is reported, and nothing leaks" */
 tare_status check_memory(struct check *c, struct err *e);
 
-extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[],
-    CHECK_CLUSTERER[]; /* ended by name NULL */
+extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[], CHECK_CLUSTERER[],
+    CHECK_OBJECTIVE[]; /* ended by name NULL */
 
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
@@ -66,6 +68,8 @@ struct plugin_env check_env(struct check *c);
 /* A new instance with the test's parameters. */
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e);
 enum { CHECK_CLUSTERS = 5 };
+/* [loss] of objectives under test. */
+extern const tare_loss CHECK_LOSS;
 
 /* elf.c: calls visit with every symbol that a shared object exports. */
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,

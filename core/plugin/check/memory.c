@@ -67,6 +67,8 @@ static tare_status create_raw(const struct plugin *p, const tare_host *host, con
         return p->verifier->create(host, v, self, error);
     case TARE_ENCODER:
         return p->encoder->create(host, v, self, error);
+    case TARE_OBJECTIVE:
+        return p->objective->create(host, v, &CHECK_LOSS, self, error);
     default:
         return p->codebook->create(host, v, self, error);
     }
@@ -83,6 +85,9 @@ static void destroy_raw(const struct plugin *p, void *self)
         break;
     case TARE_ENCODER:
         p->encoder->destroy(self);
+        break;
+    case TARE_OBJECTIVE:
+        p->objective->destroy(self);
         break;
     default:
         p->codebook->destroy(self);

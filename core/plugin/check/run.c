@@ -12,6 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+const tare_loss CHECK_LOSS = {.struct_size = sizeof CHECK_LOSS,
+                              .clip = 0.2,
+                              .clip_high = 0.28,
+                              .dual_clip = 3,
+                              .kl_coef = 0.01,
+                              .entropy_coef = 0.01,
+                              .shaping = 0.1};
+
 uint64_t check_below(struct check *c, uint64_t n)
 {
     return rng_below(c->key, c->drawn++, n);
@@ -71,13 +79,32 @@ static const void *extension(void *ctx, const char *id)
 
 struct plugin_env check_env(struct check *c)
 {
-    return (struct plugin_env){.seed = c->options->seed, .ctx = c, .extension = extension};
+    return (struct plugin_env){.seed = c->options->seed, .ctx = c, .extension = extension, .loss = &CHECK_LOSS};
 }
 
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
 {
     const struct plugin_env env = check_env(c);
     return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
+}
+
+/* What it is then is still a whole instance. */
+tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
+{
+    struct plugin_instance *x;
+    struct err why = {0};
+    struct str bytes = {0};
+    TRY(check_instance(c, &x, e));
+    const int64_t n = (int64_t)check_below(c, (uint64_t)(raw->size + round % 2));
+    tare_status status = str_add(&bytes, raw->data, n, e);
+    for (int64_t k = 0; !status && round % 2 && k < n; k++)
+        if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
+    const tare_status got = status ? status : plugin_load_raw(x, bytes.data, n, "damaged state", &why);
+    str_free(&bytes);
+    plugin_destroy(x);
+    if (!status && round % 2 == 0 && !got)
+        FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
+    return status;
 }
 
 tare_status check_skip(struct check *c, struct err *e, const char *why)
@@ -230,7 +257,8 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
 tare_status check_run(const struct check_options *o, void (*each)(void *ctx, const struct check_result *r), void *ctx,
                       int64_t *failed, struct err *e)
 {
-    static const struct check_test *const LISTS[] = {CHECK_FILE, CHECK_ANY, CHECK_ESTIMATOR, CHECK_VERIFIER, CHECK_CLUSTERER};
+    static const struct check_test *const LISTS[] = {CHECK_FILE,     CHECK_ANY,       CHECK_ESTIMATOR,
+                                                     CHECK_VERIFIER, CHECK_CLUSTERER, CHECK_OBJECTIVE};
     bool unusable = false;
     int64_t found = 0;
     *failed = 0;

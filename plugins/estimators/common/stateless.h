@@ -1,26 +1,8 @@
-/* What every estimator writes besides its mathematics: parameter rows, and for one without a state everything around compute. */
+/* What every estimator writes besides its mathematics: for one without a state everything around compute. */
 #ifndef STATELESS_H
 #define STATELESS_H
 
-#include <tare/sdk.h>
-
-/* Rows of a parameter table. DEFAULT is text, as it would stand in the INI file. */
-#define PARAM_FLOAT(KEY, DEFAULT, DOC, MIN, MAX, FLAGS)                                                                            \
-    {                                                                                                                              \
-        KEY, DEFAULT, DOC, NULL, NULL, MIN, MAX, TARE_FLOAT, FLAGS                                                                 \
-    }
-#define PARAM_INT(KEY, DEFAULT, DOC, MIN, MAX)                                                                                     \
-    {                                                                                                                              \
-        KEY, DEFAULT, DOC, NULL, NULL, MIN, MAX, TARE_INT, 0                                                                       \
-    }
-#define PARAM_BOOL(KEY, DEFAULT, DOC)                                                                                              \
-    {                                                                                                                              \
-        KEY, DEFAULT, DOC, NULL, NULL, 0, 0, TARE_BOOL, 0                                                                          \
-    }
-#define PARAM_CHOICE(KEY, DEFAULT, DOC, CHOICES)                                                                                   \
-    {                                                                                                                              \
-        KEY, DEFAULT, DOC, NULL, CHOICES, 0, 0, TARE_CHOICE, 0                                                                     \
-    }
+#include "../../common/params.h"
 
 /* The rest of a file whose estimator keeps no state: self is its values, which live as long as the instance (const tare_value *v = self). PARAMS and
  * P_COUNT are the file's; what follows are members of tare_estimator. */

@@ -5,13 +5,14 @@
 #include "base.h"
 #include "clusterer.h"
 #include "estimator.h"
+#include "objective.h"
 #include "verifier.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { TARE_ESTIMATOR = 1, TARE_VERIFIER, TARE_ENCODER, TARE_CODEBOOK };
+enum { TARE_ESTIMATOR = 1, TARE_VERIFIER, TARE_ENCODER, TARE_CODEBOOK, TARE_OBJECTIVE /* since minor 2 */ };
 
 /* Who may call an instance at the same time. create, load, apply, fit and destroy are exclusive in every case. */
 enum {
@@ -28,7 +29,7 @@ typedef struct tare_descriptor {
     const tare_param *params;                       /* [n_params] */
     uint32_t n_params, param_size;                  /* param_size: sizeof(tare_param) in the plugin's build */
     uint32_t needs, threading;
-    const void *functions; /* tare_estimator, tare_verifier, tare_encoder or tare_codebook */
+    const void *functions; /* tare_estimator, tare_verifier, tare_encoder, tare_codebook or tare_objective */
 } tare_descriptor;
 
 typedef struct tare_plugin {

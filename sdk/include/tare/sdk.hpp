@@ -334,6 +334,54 @@ template <class T> struct codebook_functions : common<T> {
 };
 template <class T> inline constexpr tare_codebook CODEBOOK = codebook_functions<T>::table();
 
+template <class T> struct objective_functions : common<T> {
+    using common<T>::of;
+    static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self,
+                              tare_error *error) noexcept
+    {
+        return guard(error, [&] { *self = new T(host, values, *loss); });
+    }
+    static int64_t prepare_size(const void *self) noexcept
+    {
+        return common<T>::number([&] { return of(self).prepare_size(); });
+    }
+    static int64_t collect_size(const void *self) noexcept
+    {
+        return common<T>::number([&] { return of(self).collect_size(); });
+    }
+    static tare_status prepare(const void *self, const tare_tokens *tokens, double *prepared, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).prepare(*tokens, prepared); });
+    }
+    static tare_status compute(const void *self, const tare_tokens *tokens, tare_token_loss *out, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).compute(*tokens, *out); });
+    }
+    static tare_status collect(const void *self, const tare_tokens *tokens, const tare_token_loss *loss, double *sum,
+                               tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).collect(*tokens, *loss, sum); });
+    }
+    static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).apply(step, collected); });
+    }
+    static constexpr tare_objective table()
+    {
+        tare_objective t{};
+        common<T>::fill(t);
+        t.create = create;
+        t.compute = compute;
+        if constexpr (has_prepare_size<T>::value) t.prepare_size = prepare_size;
+        if constexpr (has_prepare<T>::value) t.prepare = prepare;
+        if constexpr (has_collect_size<T>::value) t.collect_size = collect_size;
+        if constexpr (has_collect<T>::value) t.collect = collect;
+        if constexpr (has_apply<T>::value) t.apply = apply;
+        return t;
+    }
+};
+template <class T> inline constexpr tare_objective OBJECTIVE = objective_functions<T>::table();
+
 } // namespace detail
 
 /* The descriptor's own members; see tare_descriptor. */
@@ -362,6 +410,7 @@ TARE_KIND(estimator, TARE_ESTIMATOR, ESTIMATOR)
 TARE_KIND(verifier, TARE_VERIFIER, VERIFIER)
 TARE_KIND(encoder, TARE_ENCODER, ENCODER)
 TARE_KIND(codebook, TARE_CODEBOOK, CODEBOOK)
+TARE_KIND(objective, TARE_OBJECTIVE, OBJECTIVE)
 #undef TARE_KIND
 
 } // namespace tare

@@ -1,6 +1,7 @@
 /* The engine on memory that the host cannot touch (tests/device/fake.c): sampling, scoring, an update with a reference, a clone, hashes, embedding of texts and
  * saved weights have the CPU's bits for every architecture, in fp32 and bf16; a device that is lost is an error that says where. */
 #include "engine.h"
+#include "objective.h"
 
 #include "base/fs.h"
 #include "engine/device_memory.h"
@@ -107,12 +108,13 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     sampler_free(s);
     struct batch b = batch_of(o);
     assert_ok(trainer_new(m, reference, &train, &LOSS, 0.9, 5, 10, &t, &e), &e);
+    set_objective(t, "ppo", NULL);
     assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->logprob, &e), &e);
     assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->entropy, &e), &e);
     assert_ok(update_logprobs(t, m, &b, o->logprob, o->entropy, &e), &e);
     assert_ok(update_run(t, &b, &o->report, &e), &e);
     o->after = backend_hash(m, m->weights, m->memory.parameters, 0);
-    trainer_free(t);
+    free_trainer(t);
     snprintf(o->folder, sizeof o->folder, "/tmp/tare-device-XXXXXX");
     assert_non_null(mkdtemp(o->folder));
     assert_ok(model_save(m, o->folder, DTYPE_F32, NULL, &e), &e);

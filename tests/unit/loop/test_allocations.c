@@ -1,6 +1,7 @@
 /* Sampling and the update take no memory from the system once their sizes are known: every call of malloc and its kin in this program is counted.
  * (What surrounds them, JSON lines and the run's database, allocates small pieces in libraries.) */
 #include "engine.h"
+#include "objective.h"
 
 #include "rollout/rollout.h"
 #include "update/update.h"
@@ -69,6 +70,7 @@ static void rig_new(struct rig *r, const char *dtype, int threads)
     assert_ok(model_new(&c, VOCAB, NULL, 0, 11, k, r->pool, &r->m, &e), &e);
     assert_ok(sampler_new(r->m, 7, 0, &r->sampler, &e), &e);
     assert_ok(trainer_new(r->m, NULL, &r->train, &r->loss, 1, 3, 30, &r->trainer, &e), &e);
+    set_objective(r->trainer, "ppo", NULL);
     r->trainer->gradient_shards = 2;
 }
 
@@ -112,7 +114,7 @@ static void test_nothing_is_taken_after_the_second_step(void **state)
         }
         assert_true(before[1] > before[0]); /* the first step is counted */
         assert_int_equal(calls - before[2], 0);
-        trainer_free(r.trainer);
+        free_trainer(r.trainer);
         sampler_free(r.sampler);
         model_free(r.m);
         pool_free(r.pool);

@@ -41,96 +41,126 @@ static const char *fixture(const char *name)
     return path;
 }
 
+/* A fixture, the test that finds its fault, and what it says. */
+static const struct {
+    const char *name, *test, *part;
+} FAULTS[] = {
+    {"aborts", "shapes", "killed by signal 6"},
+#ifndef __SANITIZE_ADDRESS__ /* which makes an exit of it */
+    {"segfaults", "shapes", "killed by signal 11"},
+    {"reads_undeclared", "shapes", "killed by signal"},
+#endif
+    {"hangs", "shapes", "still running after 2 s"},
+    {"exits", "instances", "a plugin may not call exit"},
+    {"writes_state", "phases", "changed the state; only apply may"},
+    {"counts_calls", "phases", "compute again on the same batch: advantages"},
+    {"counts_calls", "ranks", "a rank's groups: advantages"},
+    {"overwrites_sums", "sums", "collect does not add"},
+    {"leaks_memory", "memory", "destroy le"},
+    {"leaks_files", "parameters", "create and destroy left 1 files open"},
+    {"takes_signals", "parameters", "changed how a signal is handled"},
+    {"changes_locale", "process", "tare_plugin_v1 changed the locale"},
+    {"forgets_cluster", "shapes", "no cluster: the advantage of rollout 0"},
+    {"past_end", "shapes", "wrote outside of an output buffer"},
+    {"unwritten", "shapes", "the advantage of rollout"},
+    {"trusts_state", "state", "load takes a state that is cut short"},
+    {"create_fails", "parameters", "with the defaults: estimator hostile: create: factor 1 does not please"},
+    {"silent_failure", "parameters", "and no message"},
+    {"loses_prompts", "state", "after save and load: advantages"},
+    {"weight_by_call", "phases", "compute again on the same batch: weights of rollouts"},
+    {"baseline_by_call", "phases", "compute again on the same batch: baselines"},
+    {"scale_by_call", "phases", "compute again on the same batch: scales"},
+    {"confidence_by_call", "phases", "compute again on the same batch: confidences"},
+    {"tokens_by_call", "phases", "compute again on the same batch: token advantages"},
+    {"refill_by_call", "phases", "compute again on the same batch: refill_groups"},
+    {"records_by_call", "phases", "records: number"},
+    {"weight_by_rank", "ranks", "a rank's groups: weights of rollouts"},
+    {"baseline_by_rank", "ranks", "a rank's groups: baselines"},
+    {"tokens_by_rank", "ranks", "a rank's groups: token advantages"},
+    {"weight_by_order", "order", "groups in another order: weights of rollouts"},
+    {"changes_fp", "phases", "compute changed the floating-point mode"},
+    {"prints", "shapes", "compute wrote 20 bytes to standard output"},
+#ifndef __SANITIZE_ADDRESS__ /* which reports there */
+    {"prints_error", "shapes", "compute wrote 20 bytes to standard error"},
+    {"leaks_heap", "memory", "create and destroy leave 1"},
+#endif
+    {"leaves_thread", "parameters", "create and destroy left 1 threads running"},
+    {"signals_in_compute", "shapes", "compute changed how a signal is handled"},
+    {"changes_folder", "shapes", "compute changed the working directory"},
+    {"infinite_at_end", "extremes", "with factor = 5: the advantage of rollout 0"},
+    {"past_tokens", "shapes", "wrote outside of an output buffer"},
+    {"past_record", "shapes", "record wrote outside of its buffer"},
+    {"past_sums", "shapes", "collect wrote outside of its buffer"},
+    {"nan_sums", "shapes", "collect: number 0 of group 0 is nan"},
+    {"nan_advantage", "shapes", "the advantage of rollout 0"},
+    {"bad_confidence", "shapes", "the confidence of group 0 is 1.5"},
+    {"infinite_scale", "shapes", "the scale of group 0 is inf"},
+    {"negative_weight", "shapes", "the weight of rollout 0 is -1"},
+    {"negative_size", "shapes", "prepare_size or collect_size makes no sense"},
+    {"state_changes", "state", "after save and load"},
+    {"reads_too_much", "state", "the state is cut short"},
+    {"first_verdict_only", "batches", "answer 1: the verdict code is 0"},
+    {"depends_on_neighbours", "batches", "in a call: code"},
+    {"writes_past_room", "texts", "it wrote outside of the 256 bytes"},
+    {"cuts_characters", "capacity", "no valid UTF-8"},
+    {"verdict_by_capacity", "capacity", "the verdict is another one"},
+    {"judges_by_call", "texts", "the same text judged twice"},
+    {"shares_buffer", "threads", "on several threads a text is judged otherwise"},
+    {"dies_of_row", "rows", "killed by signal 6"},
+    {"explains_nothing", "explain", "explain does not give one JSON object"},
+    {"explains_half", "explain", "explain does not give one JSON object"},
+    {"ignores_deadline", "long", "still running after 2 s"},
+    {"depends_on_batch", "encode", "alone has another embedding"},
+    {"nan_embedding", "encode", "encode, text 1"},
+    {"cluster_by_batch", "assign", "alone is in cluster"},
+    {"distance_by_batch", "assign", "alone is at the distance"},
+    {"loses_fit", "fit", "after save and load"},
+    {"takes_damage", "fit", "load takes a state that is cut short"},
+    {"identity_by_instance", "identity", "its identity is"},
+    {"shares_scratch", "threads", "on several threads its answers are others"},
+    {"slope_sign", "gradient", "the derivative of token"},
+    {"slope_in_clip", "gradient", "the derivative of token"},
+    {"slope_half", "gradient", "the derivative of token"},
+    {"slope_of_detached", "gradient", "the value changes by 0 a unit"},
+    {"entropy_without_slope", "gradient", "in entropy is 0, and the value changes by -0.1"},
+    {"wrong_way", "direction", "the policy would move away from it"},
+    {"learns_nothing", "direction", "nothing is learnt"},
+    {"value_unwritten", "shapes", "the value of token 0"},
+    {"value_infinite", "shapes", "the value of token 0 of"},
+    {"past_values", "shapes", "compute wrote outside of an output buffer"},
+    {"past_marks", "shapes", "compute wrote outside of an output buffer"},
+    {"past_prepared", "shapes", "prepare wrote outside of its buffer"},
+    {"marks_two", "shapes", "is marked as clipped with 2"},
+    {"uses_neighbour", "blocks", "in smaller blocks: values"},
+#ifndef __SANITIZE_ADDRESS__ /* which makes an exit of it */
+    {"reads_sampler", "shapes", "killed by signal 11"},
+    {"reads_logprob_early", "shapes", "killed by signal 11"},
+#endif
+    {"prepares_by_call", "phases", "again on the same minibatch"},
+    {"computes_by_call", "phases", "again on the same minibatch: values"},
+    {"prepares_no_number", "shapes", "prepare_size or collect_size makes no sense"},
+    {"collects_over", "sums", "collect does not add"},
+    {"collects_nan", "shapes", "collect: number 1 is nan"},
+    {"collects_by_block", "blocks", "collected over smaller blocks number 1"},
+    {"writes_in_compute", "phases", "changed the state; only apply may"},
+    {"forgets_bound", "state", "after save and load"},
+    {"takes_short_state", "state", "load takes a state that is cut short"},
+    {"infinite_at_edge", "extremes", "with steepness = 8: the value of token 0"},
+    {"no_entry", "loads", "exports no function tare_plugin_v1"},
+    {"null_member", "loads", "the function compute is missing"},
+};
+
 static void check__finds_what_is_wrong(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name, *test, *part;
-    } cases[] = {
-        {"aborts", "shapes", "killed by signal 6"},
-#ifndef __SANITIZE_ADDRESS__ /* which makes an exit of it */
-        {"segfaults", "shapes", "killed by signal 11"},
-        {"reads_undeclared", "shapes", "killed by signal"},
-#endif
-        {"hangs", "shapes", "still running after 2 s"},
-        {"exits", "instances", "a plugin may not call exit"},
-        {"writes_state", "phases", "changed the state; only apply may"},
-        {"counts_calls", "phases", "compute again on the same batch: advantages"},
-        {"counts_calls", "ranks", "a rank's groups: advantages"},
-        {"overwrites_sums", "sums", "collect does not add"},
-        {"leaks_memory", "memory", "destroy le"},
-        {"leaks_files", "parameters", "create and destroy left 1 files open"},
-        {"takes_signals", "parameters", "changed how a signal is handled"},
-        {"changes_locale", "process", "tare_plugin_v1 changed the locale"},
-        {"forgets_cluster", "shapes", "no cluster: the advantage of rollout 0"},
-        {"past_end", "shapes", "wrote outside of an output buffer"},
-        {"unwritten", "shapes", "the advantage of rollout"},
-        {"trusts_state", "state", "load takes a state that is cut short"},
-        {"create_fails", "parameters", "with the defaults: estimator hostile: create: factor 1 does not please"},
-        {"silent_failure", "parameters", "and no message"},
-        {"loses_prompts", "state", "after save and load: advantages"},
-        {"weight_by_call", "phases", "compute again on the same batch: weights of rollouts"},
-        {"baseline_by_call", "phases", "compute again on the same batch: baselines"},
-        {"scale_by_call", "phases", "compute again on the same batch: scales"},
-        {"confidence_by_call", "phases", "compute again on the same batch: confidences"},
-        {"tokens_by_call", "phases", "compute again on the same batch: token advantages"},
-        {"refill_by_call", "phases", "compute again on the same batch: refill_groups"},
-        {"records_by_call", "phases", "records: number"},
-        {"weight_by_rank", "ranks", "a rank's groups: weights of rollouts"},
-        {"baseline_by_rank", "ranks", "a rank's groups: baselines"},
-        {"tokens_by_rank", "ranks", "a rank's groups: token advantages"},
-        {"weight_by_order", "order", "groups in another order: weights of rollouts"},
-        {"changes_fp", "phases", "compute changed the floating-point mode"},
-        {"prints", "shapes", "compute wrote 20 bytes to standard output"},
-#ifndef __SANITIZE_ADDRESS__ /* which reports there */
-        {"prints_error", "shapes", "compute wrote 20 bytes to standard error"},
-        {"leaks_heap", "memory", "create and destroy leave 1"},
-#endif
-        {"leaves_thread", "parameters", "create and destroy left 1 threads running"},
-        {"signals_in_compute", "shapes", "compute changed how a signal is handled"},
-        {"changes_folder", "shapes", "compute changed the working directory"},
-        {"infinite_at_end", "extremes", "with factor = 5: the advantage of rollout 0"},
-        {"past_tokens", "shapes", "wrote outside of an output buffer"},
-        {"past_record", "shapes", "record wrote outside of its buffer"},
-        {"past_sums", "shapes", "collect wrote outside of its buffer"},
-        {"nan_sums", "shapes", "collect: number 0 of group 0 is nan"},
-        {"nan_advantage", "shapes", "the advantage of rollout 0"},
-        {"bad_confidence", "shapes", "the confidence of group 0 is 1.5"},
-        {"infinite_scale", "shapes", "the scale of group 0 is inf"},
-        {"negative_weight", "shapes", "the weight of rollout 0 is -1"},
-        {"negative_size", "shapes", "prepare_size or collect_size makes no sense"},
-        {"state_changes", "state", "after save and load"},
-        {"reads_too_much", "state", "the state is cut short"},
-        {"first_verdict_only", "batches", "answer 1: the verdict code is 0"},
-        {"depends_on_neighbours", "batches", "in a call: code"},
-        {"writes_past_room", "texts", "it wrote outside of the 256 bytes"},
-        {"cuts_characters", "capacity", "no valid UTF-8"},
-        {"verdict_by_capacity", "capacity", "the verdict is another one"},
-        {"judges_by_call", "texts", "the same text judged twice"},
-        {"shares_buffer", "threads", "on several threads a text is judged otherwise"},
-        {"dies_of_row", "rows", "killed by signal 6"},
-        {"explains_nothing", "explain", "explain does not give one JSON object"},
-        {"explains_half", "explain", "explain does not give one JSON object"},
-        {"ignores_deadline", "long", "still running after 2 s"},
-        {"depends_on_batch", "encode", "alone has another embedding"},
-        {"nan_embedding", "encode", "encode, text 1"},
-        {"cluster_by_batch", "assign", "alone is in cluster"},
-        {"distance_by_batch", "assign", "alone is at the distance"},
-        {"loses_fit", "fit", "after save and load"},
-        {"takes_damage", "fit", "load takes a state that is cut short"},
-        {"identity_by_instance", "identity", "its identity is"},
-        {"shares_scratch", "threads", "on several threads its answers are others"},
-        {"no_entry", "loads", "exports no function tare_plugin_v1"},
-        {"null_member", "loads", "the function compute is missing"},
-    };
     int missed = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct found f = check_file(fixture(cases[i].name), cases[i].test, strstr(cases[i].part, "after 2 s") ? 2 : 120);
-        if (strstr(f.failed, cases[i].test) && strstr(f.message, cases[i].part)) continue;
+    for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++) {
+        const struct found f = check_file(fixture(FAULTS[i].name), FAULTS[i].test, strstr(FAULTS[i].part, "after 2 s") ? 2 : 120);
+        if (strstr(f.failed, FAULTS[i].test) && strstr(f.message, FAULTS[i].part)) continue;
         missed++;
-        print_error("%s, test %s: failed '%s': %s\n", cases[i].name, cases[i].test, f.failed, f.message);
+        print_error("%s, test %s: failed '%s': %s\n", FAULTS[i].name, FAULTS[i].test, f.failed, f.message);
     }
-    if (missed) fail_msg("%d of %zu faults were not found as they should be", missed, sizeof cases / sizeof *cases);
+    if (missed) fail_msg("%d of %zu faults were not found as they should be", missed, sizeof FAULTS / sizeof *FAULTS);
 }
 
 static void check__passes_good_plugins(void **state)
@@ -143,8 +173,8 @@ static void check__passes_good_plugins(void **state)
         const struct found f = check_file(path, NULL, 120);
         if (f.failed[0] || f.passed < 10) fail_msg("%s: %lld passed; %s", names[i], (long long)f.passed, f.message);
     }
-    static const char *const fixtures[] = {"good", "good_verifier", "good_clusterer"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const fixtures[] = {"good", "good_verifier", "good_clusterer", "good_objective"};
+    for (int i = 0; i < 4; i++) {
         const struct found f = check_file(fixture(fixtures[i]), NULL, 120);
         if (f.failed[0] || f.passed < 8) fail_msg("%s: %lld passed; %s", fixtures[i], (long long)f.passed, f.message);
     }

@@ -1,5 +1,6 @@
 /* Off-policy tokens: the value of the shaped term from the logprobs, its gradient by differences, and sampled tokens unchanged beside them. */
 #include "engine.h"
+#include "objective.h"
 
 #include "../model/small.h"
 #include "update/update.h"
@@ -39,6 +40,7 @@ static struct trainer *trainer_of(struct model *m)
     train.lr = train.max_grad_norm = 0;
     loss.shaping = 0.1;
     assert_ok(trainer_new(m, NULL, &train, &loss, 1, 1, 10, &t, &e), &e);
+    set_objective(t, "ppo", NULL);
     return t;
 }
 
@@ -51,7 +53,7 @@ static double loss_of(struct model *m, struct batch *b, struct trainer **kept)
     if (kept)
         *kept = t;
     else
-        trainer_free(t);
+        free_trainer(t);
     return r.loss;
 }
 
@@ -65,7 +67,7 @@ static void test_shaped(void **state)
     struct batch b = batch_of(off);
     float logp[TOKENS];
     assert_ok(update_logprobs(t, m, &b, logp, NULL, &e), &e);
-    trainer_free(t);
+    free_trainer(t);
     memcpy(old, logp, sizeof old);
     for (int i = token_begin[2] > 0 ? (int)token_begin[2] : 0; i < TOKENS; i++) old[i] = 0; /* as a trace comes */
     double want = 0;
@@ -91,7 +93,7 @@ static void test_shaped(void **state)
     }
     const double slope = (side[0] - side[1]) / (2 * h), gradient = norm / 0.1;
     if (!(gradient > 1e-3 && fabs(slope - gradient) < 0.01 * gradient)) fail_msg("slope %g, gradient %g", slope, gradient);
-    trainer_free(t);
+    free_trainer(t);
     model_free(m);
 }
 

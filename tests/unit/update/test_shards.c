@@ -1,6 +1,7 @@
 /* The update on ranks (threads): weights, moments and figures have the same bits on 1, 2, 3, 4 and 8 ranks, whatever a rank holds; memory falls as 1/R;
  * a damaged refresh is noticed. */
 #include "engine.h"
+#include "objective.h"
 
 #include "../model/small.h"
 #include "base/fs.h"
@@ -157,6 +158,7 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
     tare_status status;
     TRY_TO(status, done, model_load_sharded(j->folder, &MODEL, j->k, NULL, c, j->shard, &m, e));
     TRY_TO(status, done, trainer_new(m, NULL, &train, &LOSS, 0.9, 1, 10, &t, e));
+    TRY_TO(status, done, objective_open(&(struct objective_options){.plugin = "ppo", .loss = &LOSS}, &t->objective, e));
     t->gradient_shards = j->shards;
     struct batch b = batch;
     for (int s = 0; s < STEPS; s++) {
@@ -168,7 +170,7 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
     r->n_params = m->n_params;
     status = hash_moments(t, &r->moments, e);
 done:
-    trainer_free(t);
+    free_trainer(t);
     model_free(m);
     return status;
 }

@@ -1,6 +1,7 @@
 /* The update against the goldens of the tiny models: losses A, B, C, gradient norms, three AdamW steps; prompt sharing and micro-batches change
  * rounding only; the schedule; weights of tokens. TARE_GOLDENS (default: models/tiny of the shared data): a folder of such folders. */
 #include "engine.h"
+#include "objective.h"
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -140,6 +141,7 @@ static struct update_report one_update(const char *folder, const struct golden *
     snprintf(path, sizeof path, "%s/ref", folder);
     if (loss->kl == KL_EXACT) assert_ok(model_load(path, &MODEL, k, pool, &ref, &e), &e);
     assert_ok(trainer_new(m, ref, train, loss, 1, 1, 100, &t, &e), &e);
+    set_objective(t, "ppo", NULL);
     struct batch b = g->b;
     if (!(loss->kl_coef > 0) || ref) b.ref_logprob = NULL;
     for (int s = 0; s < steps; s++) {
@@ -148,7 +150,7 @@ static struct update_report one_update(const char *folder, const struct golden *
         if (losses) losses[s] = r.loss;
         if (norms) norms[s] = r.grad_norm;
     }
-    trainer_free(t);
+    free_trainer(t);
     if (ref) model_free(ref);
     if (after)
         *after = m;

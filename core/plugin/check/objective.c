@@ -1,0 +1,297 @@
+/* Tests of objectives: outputs are whole, derivatives are those of the values, a token's outcome is its own, the phases keep the state. */
+#include "plugin/check/tokens.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+static tare_status shapes(struct check *c, struct err *e)
+{
+    for (int shape = 0; shape < TOKENS_SHAPES; shape++)
+        for (int history = 0; history < 2; history++) {
+            struct plugin_instance *i = NULL;
+            struct tokens_trial x;
+            tare_status status = history ? tokens_instance(c, &i, e) : check_instance(c, &i, e);
+            if (!status) status = tokens_batch(c, (enum tokens_shape)shape, &x, e);
+            if (!status) status = tokens_run(c, i, &x, 0, e);
+            if (!status) status = tokens_apply(i, &x, e);
+            plugin_destroy(i);
+            if (status) return err_prefix(e, "%s", TOKENS_NAMES[shape]);
+        }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- derivatives */
+
+/* h: the columns are multiples of 1/1024, so x + h and x - h are exact in single precision. */
+static const double H = 1.0 / 8192;
+
+/* A column moved by a step, as a copy. */
+static tare_status moved(struct check *c, const float *column, int64_t n, double step, const float **out, struct err *e)
+{
+    float *x;
+    TRY(arena_new(&c->arena, float, n, &x, e));
+    for (int64_t i = 0; i < n; i++) x[i] = (float)((double)column[i] + step);
+    *out = x;
+    return TARE_OK;
+}
+
+/* The derivative is the difference over 2h, or at a kink the one of either side. */
+static bool is_slope(double derivative, const double value[3])
+{
+    const double slopes[3] = {(value[2] - value[0]) / (2 * H), (value[2] - value[1]) / H, (value[1] - value[0]) / H};
+    for (int k = 0; k < 3; k++)
+        if (fabs(derivative - slopes[k]) <= 1e-3 * fabs(slopes[k]) + 1e-6) return true;
+    return false;
+}
+
+static tare_status check_slopes(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, int which,
+                                struct err *e)
+{
+    static const char *const NAMES[] = {"logprob", "entropy", "KL"};
+    const float *const columns[] = {x->t.logprob, x->t.entropy, x->t.kl};
+    const double *const derivatives[] = {x->out.dlogprob, x->out.dentropy, x->out.dkl};
+    struct tokens_trial side[2] = {*x, *x};
+    for (int s = 0; s < 2; s++) {
+        const float **const column[] = {&side[s].t.logprob, &side[s].t.entropy, &side[s].t.kl};
+        TRY(moved(c, columns[which], x->t.n, s ? H : -H, column[which], e));
+        TRY(tokens_compute(c, i, &side[s], 0, e));
+    }
+    for (int64_t t = 0; t < x->t.n; t++) {
+        const double value[3] = {side[0].out.value[t], x->out.value[t], side[1].out.value[t]}, d = derivatives[which][t];
+        if (is_slope(d, value)) continue;
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "the derivative of token %lld in %s is %.9g, and the value changes by %.9g a unit (logprob %g, old %g, advantage %g; a "
+            "factor without a gradient is computed from `detached`)",
+            (long long)t, NAMES[which], d, (value[2] - value[0]) / (2 * H), (double)x->t.logprob[t], (double)x->t.old_logprob[t],
+            x->t.advantage[t]);
+    }
+    return TARE_OK;
+}
+
+static tare_status gradient(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    tare_status status = tokens_instance(c, &i, e);
+    for (int round = 0; round < 10 && !status; round++) {
+        struct tokens_trial x;
+        status = tokens_batch(c, round % 2 ? TOKENS_ON_POLICY : TOKENS_MIXED, &x, e);
+        if (!status) status = tokens_run(c, i, &x, 0, e);
+        for (int which = 0; which < (x.t.kl ? 3 : 2) && !status; which++) status = check_slopes(c, i, &x, which, e);
+    }
+    plugin_destroy(i);
+    return status;
+}
+
+/* Where the weights are those that sampled, a token with a positive advantage may not become less likely, nor one with a negative advantage more. */
+static tare_status direction(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct tokens_trial x;
+    int64_t moving = 0;
+    tare_status status;
+    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY_TO(status, done, tokens_batch(c, TOKENS_ON_POLICY, &x, e));
+    TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
+    for (int64_t t = 0; t < x.t.n; t++) {
+        if (x.out.dlogprob[t] * x.t.advantage[t] > 0)
+            FAIL_TO(
+                status, done, e, TARE_E_PLUGIN,
+                "a token with the advantage %g has the derivative %g: the loss is minimised, so the policy would move away from it",
+                x.t.advantage[t], x.out.dlogprob[t]);
+        moving += x.out.dlogprob[t] != 0;
+    }
+    if (!moving)
+        FAIL_TO(status, done, e, TARE_E_PLUGIN,
+                "no token has a derivative where the weights are those that sampled: nothing is learnt");
+done:
+    plugin_destroy(i);
+    return status;
+}
+
+/* ---------------------------------------------------------------- blocks, phases */
+
+static tare_status blocks(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct tokens_trial whole;
+    tare_status status;
+    TRY_TO(status, done, tokens_instance(c, &i, e));
+    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &whole, e));
+    TRY_TO(status, done, tokens_run(c, i, &whole, 0, e));
+    for (int64_t block = 1; block <= 7; block += 3) {
+        struct tokens_trial cut = whole;
+        TRY_TO(status, done, tokens_run(c, i, &cut, block, e));
+        TRY_TO(status, done, tokens_same(&whole, &cut, "in smaller blocks", e));
+        for (int64_t k = 0; k < whole.collect_size; k++)
+            if (!(fabs(whole.collected[k] - cut.collected[k]) <= 1e-9 * (1 + fabs(whole.collected[k]))))
+                FAIL_TO(status, done, e, TARE_E_PLUGIN, "collected over smaller blocks number %lld is %g, and was %g", (long long)k,
+                        cut.collected[k], whole.collected[k]);
+    }
+done:
+    plugin_destroy(i);
+    return status;
+}
+
+static tare_status reads_only(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct tokens_trial a, b;
+    struct str before = {0}, after = {0};
+    tare_status status;
+    TRY_TO(status, done, tokens_instance(c, &i, e));
+    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &a, e));
+    b = a;
+    TRY_TO(status, done, plugin_save(i, &before, e));
+    TRY_TO(status, done, tokens_run(c, i, &a, 0, e));
+    TRY_TO(status, done, plugin_save(i, &after, e));
+    if (before.size != after.size || memcmp(before.data, after.data, (size_t)before.size))
+        FAIL_TO(status, done, e, TARE_E_PLUGIN, "prepare, compute or collect changed the state; only apply may");
+    TRY_TO(status, done, tokens_run(c, i, &b, 0, e));
+    TRY_TO(status, done, tokens_same(&a, &b, "again on the same minibatch", e));
+    for (int64_t k = 0; k < a.collect_size; k++)
+        if (a.collected[k] != b.collected[k])
+            FAIL_TO(status, done, e, TARE_E_PLUGIN, "collect gives another number the second time");
+done:
+    plugin_destroy(i);
+    str_free(&before);
+    str_free(&after);
+    return status;
+}
+
+static tare_status adds(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct tokens_trial x;
+    struct plugin_call call;
+    double *one;
+    tare_status status;
+    if (!c->plugin->objective->collect) return check_skip(c, e, "it collects nothing");
+    TRY_TO(status, done, tokens_instance(c, &i, e));
+    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &x, e));
+    TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
+    TRY_TO(status, done, arena_new(&c->arena, double, x.collect_size + 1, &one, e));
+    for (int64_t k = 0; k < x.collect_size; k++) one[k] = 1;
+    tare_tokens t = x.t;
+    t.prepared = x.prepared;
+    t.n_sequences = t.n_groups = 0;
+    t.sequence_begin = t.group_begin = NULL;
+    plugin_enter(&call);
+    TRY_TO(status, done,
+           plugin_leave(&call, i, "collect", t.step, c->plugin->objective->collect(i->self, &t, &x.out, one, &call.error), e));
+    for (int64_t k = 0; k < x.collect_size; k++)
+        if (!(fabs(one[k] - 1 - x.collected[k]) <= 1e-9 * (1 + fabs(x.collected[k]))))
+            FAIL_TO(status, done, e, TARE_E_PLUGIN, "collect does not add: number %lld is %g on 0 and %g on 1", (long long)k,
+                    x.collected[k], one[k]);
+done:
+    plugin_destroy(i);
+    return status;
+}
+
+/* ---------------------------------------------------------------- parameters, state, cost */
+
+static tare_status step_with(struct check *c, const tare_value *values, const char *what, struct err *e)
+{
+    const tare_value *mine = c->values;
+    struct plugin_instance *i = NULL;
+    c->values = values;
+    tare_status status = check_instance(c, &i, e);
+    c->values = mine;
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` looks at refusals */
+    for (int step = 0; step < 2 && !status; step++) {
+        struct tokens_trial x;
+        status = tokens_batch(c, step ? TOKENS_EQUAL : TOKENS_MIXED, &x, e);
+        if (!status) status = tokens_run(c, i, &x, 0, e);
+        if (!status) status = tokens_apply(i, &x, e);
+    }
+    plugin_destroy(i);
+    const bool said_by_plugin = status && !strncmp(e->message, "objective ", 10) && !strstr(e->message, "and no message");
+    return status && !said_by_plugin ? err_prefix(e, "with %s", what) : TARE_OK;
+}
+
+static tare_status extremes(struct check *c, struct err *e)
+{
+    return check_values(c, step_with, e);
+}
+
+static tare_status go_on(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
+{
+    for (int step = 0; step < 3; step++) {
+        struct tokens_trial p, q;
+        TRY(tokens_batch(c, TOKENS_MIXED, &p, e));
+        q = p;
+        TRY(tokens_run(c, a, &p, 0, e));
+        TRY(tokens_run(c, b, &q, 0, e));
+        TRY(tokens_same(&p, &q, "after save and load", e));
+        TRY(tokens_apply(a, &p, e));
+        TRY(tokens_apply(b, &q, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status state(struct check *c, struct err *e)
+{
+    struct plugin_instance *a = NULL, *b = NULL;
+    struct str saved = {0}, one = {0}, two = {0}, raw = {0};
+    tare_status status;
+    if (!c->plugin->objective->save) return check_skip(c, e, "it has no state");
+    TRY_TO(status, done, tokens_instance(c, &a, e));
+    TRY_TO(status, done, check_instance(c, &b, e));
+    TRY_TO(status, done, plugin_save(a, &saved, e));
+    TRY_TO(status, done, plugin_load(b, saved.data, saved.size, NULL, "saved state", e));
+    TRY_TO(status, done, go_on(c, a, b, e));
+    TRY_TO(status, done, plugin_save(a, &one, e));
+    TRY_TO(status, done, plugin_save(b, &two, e));
+    if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
+        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
+    TRY_TO(status, done, plugin_save_raw(a, &raw, e));
+    for (int round = 0; round < 200; round++) TRY_TO(status, done, check_damaged(c, &raw, round, e));
+done:
+    plugin_destroy(a);
+    plugin_destroy(b);
+    str_free(&saved);
+    str_free(&one);
+    str_free(&two);
+    str_free(&raw);
+    return status;
+}
+
+static tare_status cost(struct check *c, struct err *e)
+{
+    struct plugin_instance *i = NULL;
+    struct tokens_trial x;
+    struct plugin_call call;
+    double best = 1e9;
+    tare_status status;
+    TRY_TO(status, done, tokens_instance(c, &i, e));
+    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &x, e));
+    TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
+    tare_tokens t = x.t;
+    t.prepared = x.prepared;
+    check_watch(c, false);
+    for (int round = 0; round < 2000 && !status; round++) {
+        const double start = clock_seconds();
+        plugin_enter(&call);
+        status = plugin_leave(&call, i, "compute", 3, i->plugin->objective->compute(i->self, &t, &x.out, &call.error), e);
+        best = fmin(best, clock_seconds() - start);
+    }
+    check_watch(c, true);
+    if (!status) status = str_addf(&c->note, e, "compute: %.1f ns a token", 1e9 * best / (double)t.n);
+done:
+    plugin_destroy(i);
+    return status;
+}
+
+const struct check_test CHECK_OBJECTIVE[] = {
+    {"shapes", "mixed, on-policy, zero advantages, one token: whole, finite outputs inside their buffers", TARE_OBJECTIVE, shapes},
+    {"gradient", "the derivatives are those of the values, by finite differences", TARE_OBJECTIVE, gradient},
+    {"direction", "on-policy, advantages move the policy the right way", TARE_OBJECTIVE, direction},
+    {"blocks", "the same bits in blocks of 1, 4 and 7 tokens", TARE_OBJECTIVE, blocks},
+    {"extremes", "every parameter at its ends: the outputs are finite there too", TARE_OBJECTIVE, extremes},
+    {"phases", "prepare, compute and collect leave the state alone, and repeat", TARE_OBJECTIVE, reads_only},
+    {"sums", "collect adds", TARE_OBJECTIVE, adds},
+    {"state", "save, load, go on: as without a break; damaged states are refused", TARE_OBJECTIVE, state},
+    {"cost", "time of compute", TARE_OBJECTIVE, cost},
+    {0}};

@@ -1,0 +1,373 @@
+#include "update/objective.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    KNOWN_NEEDS =
+        TARE_OBJECTIVE_PASS | TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_SAMPLER | TARE_OBJECTIVE_KL | TARE_OBJECTIVE_TRACES,
+    MOST_NUMBERS = 64
+};
+
+/* Columns of tokens next to each other, as the plugin gets them, and what it writes. */
+struct buffers {
+    float *logprob, *old, *sampled, *ref, *kl, *entropy;
+    double *advantage, *weight, *prepared;
+    uint8_t *off_policy;
+    double *value, *dlogprob, *dentropy, *dkl;
+    uint8_t *clipped;
+    int64_t *at; /* place in the host's block */
+    int64_t *sequence_begin, *group_begin;
+};
+
+struct objective {
+    struct plugin_instance *instance;
+    const tare_objective *call;
+    uint32_t needs;
+    int64_t prepare_size, collect_size;
+    const struct batch *b; /* of this step, in the next two as well */
+    struct objective_columns columns;
+    double *prepared; /* [T, prepare_size] */
+    bool any_trace;
+    struct arena step, block;
+};
+
+/* ---------------------------------------------------------------- life */
+
+uint32_t objective_needs(const struct objective *o)
+{
+    return o->needs;
+}
+
+const struct plugin *objective_plugin(const struct objective *o)
+{
+    return o->instance->plugin;
+}
+
+bool objective_prepares(const struct objective *o)
+{
+    return o->call->prepare != NULL;
+}
+
+int64_t objective_sums(const struct objective *o)
+{
+    return o->collect_size;
+}
+
+static const char *name_of(const struct objective *o)
+{
+    return o->instance->plugin->desc.name;
+}
+
+void objective_free(struct objective *o)
+{
+    if (!o) return;
+    plugin_destroy(o->instance);
+    arena_free(&o->step);
+    arena_free(&o->block);
+    mem_free(o);
+}
+
+/* An importance weight between sampler and old policy is 1 where both are one column, and squared where the host has one, too. */
+static tare_status check_sampler(const struct objective *o, const struct loss_config *c, struct err *e)
+{
+    if (!(o->needs & TARE_OBJECTIVE_SAMPLER)) return TARE_OK;
+    if (c->old_logprobs == OLD_SAMPLER)
+        FAIL(e, TARE_E_CONFIG,
+             "objective %s compares the logprobs recorded while sampling with those of the update; set loss.old_logprobs = "
+             "recompute",
+             name_of(o));
+    if (c->rollout_is != ROLLOUT_IS_NONE)
+        FAIL(e, TARE_E_CONFIG, "objective %s weighs by the sampler's probabilities itself; set loss.rollout_is = none", name_of(o));
+    return TARE_OK;
+}
+
+static tare_status open_into(struct objective *o, const struct objective_options *x, struct err *e)
+{
+    struct plugin_call c;
+    const struct loss_config *l = x->loss;
+    const tare_loss loss = {.struct_size = sizeof loss,
+                            .clip = l->clip,
+                            .clip_high = l->clip_high > 0 ? l->clip_high : l->clip,
+                            .dual_clip = l->dual_clip,
+                            .kl_coef = l->kl_coef,
+                            .entropy_coef = l->entropy_coef,
+                            .shaping = l->shaping};
+    struct plugin_env env = x->env;
+    env.loss = &loss;
+    TRY(plugin_new(x->plugin, TARE_OBJECTIVE, x->search, x->settings, 0, &env, &o->instance, e));
+    o->call = o->instance->plugin->objective;
+    o->needs = o->instance->plugin->desc.needs;
+    if (o->needs & ~(uint32_t)KNOWN_NEEDS)
+        FAIL(e, TARE_E_UNSUPPORTED, "objective %s: needs columns that this program does not know (needs 0x%x); update tare",
+             name_of(o), o->needs);
+    plugin_enter(&c);
+    if (o->call->prepare_size) o->prepare_size = o->call->prepare_size(o->instance->self);
+    if (o->call->collect_size) o->collect_size = o->call->collect_size(o->instance->self);
+    plugin_leave(&c, o->instance, "prepare_size", -1, TARE_OK, NULL);
+    if (o->call->prepare && (o->prepare_size < 1 || o->prepare_size > MOST_NUMBERS))
+        FAIL(e, TARE_E_PLUGIN, "objective %s: wants %lld numbers for each token; 1 to %d are possible", name_of(o),
+             (long long)o->prepare_size, MOST_NUMBERS);
+    if (o->collect_size < 0 || o->collect_size > 1 << 20)
+        FAIL(e, TARE_E_PLUGIN, "objective %s: wants sums of %lld numbers", name_of(o), (long long)o->collect_size);
+    return check_sampler(o, l, e);
+}
+
+tare_status objective_open(const struct objective_options *x, struct objective **out, struct err *e)
+{
+    struct objective *o;
+    *out = NULL;
+    TRY(mem_new((int64_t)sizeof *o, (void **)&o, e));
+    arena_init(&o->step, "objective");
+    arena_init(&o->block, "a block of the objective");
+    const tare_status status = open_into(o, x, e);
+    if (status) {
+        objective_free(o);
+        return status;
+    }
+    *out = o;
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- columns */
+
+tare_status objective_begin(struct objective *o, const struct batch *b, const struct objective_columns *columns, struct err *e)
+{
+    arena_reset(&o->step);
+    o->b = b;
+    o->columns = *columns;
+    o->any_trace = false;
+    for (int64_t i = 0; b->off_policy && i < b->n_rollouts; i++) o->any_trace = o->any_trace || b->off_policy[i];
+    if ((o->needs & TARE_OBJECTIVE_REFERENCE) && !b->ref_logprob)
+        FAIL(e, TARE_E_SHAPE, "objective %s needs the reference policy's logprobs, and the batch has none", name_of(o));
+    return arena_new(&o->step, double, b->n_tokens * o->prepare_size + 1, &o->prepared, e);
+}
+
+static bool is_trace(const struct objective *o, int64_t token)
+{
+    return o->any_trace && o->b->off_policy[o->columns.owner[token]];
+}
+
+/* The host treats the traces of an objective that does not. */
+static bool shown(const struct objective *o, int64_t token)
+{
+    return (o->needs & TARE_OBJECTIVE_TRACES) || !is_trace(o, token);
+}
+
+static tare_status buffers_new(struct objective *o, int64_t n, struct buffers *x, struct err *e)
+{
+    struct arena *a = &o->block;
+    arena_reset(a);
+    *x = (struct buffers){0};
+    TRY(arena_new_raw(a, float, n, &x->logprob, e));
+    TRY(arena_new_raw(a, float, n, &x->entropy, e));
+    TRY(arena_new_raw(a, float, n, &x->old, e));
+    if (o->needs & TARE_OBJECTIVE_SAMPLER) TRY(arena_new_raw(a, float, n, &x->sampled, e));
+    if (o->needs & TARE_OBJECTIVE_REFERENCE) TRY(arena_new_raw(a, float, n, &x->ref, e));
+    if (o->needs & TARE_OBJECTIVE_KL) TRY(arena_new_raw(a, float, n, &x->kl, e));
+    if (o->any_trace && (o->needs & TARE_OBJECTIVE_TRACES)) TRY(arena_new_raw(a, uint8_t, n, &x->off_policy, e));
+    TRY(arena_new_raw(a, double, n, &x->advantage, e));
+    TRY(arena_new_raw(a, double, n, &x->weight, e));
+    return arena_new_raw(a, int64_t, n, &x->at, e);
+}
+
+/* Column entry i: token t of the batch. */
+static void put_token(const struct objective *o, struct buffers *x, int64_t i, int64_t t)
+{
+    const struct batch *b = o->b;
+    x->old[i] = o->columns.old[t];
+    x->advantage[i] = b->token_advantage ? (double)b->token_advantage[t] : b->advantage[o->columns.owner[t]];
+    x->weight[i] = o->columns.weight[t];
+    if (x->sampled) x->sampled[i] = o->columns.sampled[t];
+    if (x->ref) x->ref[i] = b->ref_logprob[t];
+    if (x->off_policy) x->off_policy[i] = is_trace(o, t);
+}
+
+static tare_tokens view(const struct objective *o, const struct buffers *x, int64_t n)
+{
+    return (tare_tokens){.struct_size = sizeof(tare_tokens),
+                         .step = o->b->step,
+                         .n = n,
+                         .logprob = x->logprob,
+                         .detached = x->logprob,
+                         .old_logprob = x->old,
+                         .sampler_logprob = x->sampled,
+                         .ref_logprob = x->ref,
+                         .kl = x->kl,
+                         .entropy = x->entropy,
+                         .advantage = x->advantage,
+                         .weight = x->weight,
+                         .off_policy = x->off_policy,
+                         .prepared = x->prepared};
+}
+
+/* ---------------------------------------------------------------- prepare */
+
+/* The minibatch's rollouts that count, group by group; x->at holds the batch's tokens. Returns how many tokens. */
+static int64_t take_groups(const struct objective *o, const int64_t *groups, int64_t n, struct buffers *x, tare_tokens *v)
+{
+    const struct batch *b = o->b;
+    int64_t tokens = 0;
+    for (int64_t g = 0; g < n; g++) {
+        const int64_t before = v->n_sequences;
+        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
+            if (!(b->row_weight[i] > 0) || !shown(o, b->token_begin[i])) continue;
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) x->at[tokens++] = t;
+            x->sequence_begin[++v->n_sequences] = tokens;
+        }
+        if (v->n_sequences > before) x->group_begin[++v->n_groups] = v->n_sequences;
+    }
+    return tokens;
+}
+
+tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_t n, const float *logprob, const float *entropy,
+                              struct err *e)
+{
+    const int64_t most = o->b->n_tokens, k = o->prepare_size;
+    struct buffers x;
+    struct plugin_call c;
+    tare_tokens counts = {0};
+    double *out;
+    if (!o->call->prepare) return TARE_OK;
+    TRY(buffers_new(o, most, &x, e));
+    TRY(arena_new(&o->block, int64_t, o->b->n_rollouts + 1, &x.sequence_begin, e));
+    TRY(arena_new(&o->block, int64_t, n + 1, &x.group_begin, e));
+    const int64_t tokens = take_groups(o, groups, n, &x, &counts);
+    if (!tokens) return TARE_OK;
+    TRY(arena_new(&o->block, double, tokens *k, &out, e));
+    for (int64_t i = 0; i < tokens; i++) {
+        put_token(o, &x, i, x.at[i]);
+        if (logprob) x.logprob[i] = logprob[x.at[i]];
+        if (entropy) x.entropy[i] = entropy[x.at[i]];
+    }
+    x.kl = NULL;
+    if (!logprob) x.logprob = NULL;
+    if (!entropy) x.entropy = NULL;
+    tare_tokens v = view(o, &x, tokens);
+    v.n_sequences = counts.n_sequences, v.n_groups = counts.n_groups;
+    v.sequence_begin = x.sequence_begin, v.group_begin = x.group_begin;
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, o->instance, "prepare", o->b->step, o->call->prepare(o->instance->self, &v, out, &c.error), e));
+    for (int64_t i = 0; i < tokens * k; i++)
+        if (!isfinite(out[i]))
+            FAIL(e, TARE_E_NOT_FINITE, "objective %s: prepare, step %lld: number %lld of a token of rollout %lld is %g", name_of(o),
+                 (long long)o->b->step, (long long)(i % k), (long long)o->columns.owner[x.at[i / k]], out[i]);
+    for (int64_t i = 0; i < tokens; i++) memcpy(o->prepared + x.at[i] * k, out + i * k, (size_t)k * sizeof *out);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- compute */
+
+static tare_status outputs_new(struct objective *o, int64_t n, struct buffers *x, tare_token_loss *out, struct err *e)
+{
+    struct arena *a = &o->block;
+    TRY(arena_new_raw(a, double, n, &x->value, e));
+    TRY(arena_new_raw(a, double, n, &x->dlogprob, e));
+    TRY(arena_new(a, double, n, &x->dentropy, e));
+    if (o->needs & TARE_OBJECTIVE_KL) TRY(arena_new(a, double, n, &x->dkl, e));
+    TRY(arena_new(a, uint8_t, n, &x->clipped, e));
+    for (int64_t i = 0; i < n; i++) x->value[i] = x->dlogprob[i] = (double)NAN;
+    *out = (tare_token_loss){.struct_size = sizeof *out,
+                             .value = x->value,
+                             .dlogprob = x->dlogprob,
+                             .dentropy = x->dentropy,
+                             .dkl = x->dkl,
+                             .clipped = x->clipped};
+    return TARE_OK;
+}
+
+static tare_status check_outputs(const struct objective *o, const struct token_block *block, const struct buffers *x, int64_t n,
+                                 struct err *e)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(x->value[i]) && isfinite(x->dlogprob[i]) && isfinite(x->dentropy[i]) && (!x->dkl || isfinite(x->dkl[i])))
+            continue;
+        const int64_t t = block->token[x->at[i]], r = o->columns.owner[t];
+        FAIL(e, TARE_E_NOT_FINITE,
+             "objective %s: compute, step %lld: rollout %lld, token %lld has value %g and derivatives %g, %g, %g; each has to be "
+             "written and finite",
+             name_of(o), (long long)o->b->step, (long long)r, (long long)(t - o->b->token_begin[r]), x->value[i], x->dlogprob[i],
+             x->dentropy[i], x->dkl ? x->dkl[i] : 0);
+    }
+    return TARE_OK;
+}
+
+/* From the plugin's places to the host's, last first, in the same memory. */
+static void spread(struct buffers *x, int64_t shown_tokens, int64_t n)
+{
+    for (int64_t i = n - 1, j = shown_tokens - 1; i >= 0; i--) {
+        const bool has = j >= 0 && x->at[j] == i;
+        x->value[i] = has ? x->value[j] : (double)NAN;
+        x->dlogprob[i] = has ? x->dlogprob[j] : 0;
+        x->dentropy[i] = has ? x->dentropy[j] : 0;
+        if (x->dkl) x->dkl[i] = has ? x->dkl[j] : 0;
+        x->clipped[i] = has ? x->clipped[j] : 0;
+        j -= has;
+    }
+}
+
+static int64_t fill_block(const struct objective *o, const struct token_block *s, struct buffers *x)
+{
+    const int64_t k = o->prepare_size;
+    int64_t count = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!shown(o, s->token[i])) continue;
+        x->at[count] = i;
+        x->logprob[count] = s->logprob[i];
+        x->entropy[count] = s->entropy[i];
+        if (x->kl) x->kl[count] = s->kl[i];
+        if (k) memcpy(x->prepared + count * k, o->prepared + s->token[i] * k, (size_t)k * sizeof *x->prepared);
+        put_token(o, x, count, s->token[i]);
+        count++;
+    }
+    return count;
+}
+
+tare_status objective_compute(struct objective *o, const struct token_block *block, double *sums, struct objective_block *out,
+                              struct err *e)
+{
+    const int64_t n = block->n;
+    struct buffers x;
+    struct plugin_call c;
+    tare_token_loss loss;
+    TRY(buffers_new(o, n, &x, e));
+    if (o->call->prepare) TRY(arena_new_raw(&o->block, double, n * o->prepare_size, &x.prepared, e));
+    TRY(outputs_new(o, n, &x, &loss, e));
+    const int64_t count = fill_block(o, block, &x);
+    const tare_tokens v = view(o, &x, count);
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, o->instance, "compute", o->b->step, o->call->compute(o->instance->self, &v, &loss, &c.error), e));
+    TRY(check_outputs(o, block, &x, count, e));
+    if (o->call->collect) {
+        plugin_enter(&c);
+        TRY(plugin_leave(&c, o->instance, "collect", o->b->step, o->call->collect(o->instance->self, &v, &loss, sums, &c.error),
+                         e));
+        for (int64_t i = 0; i < o->collect_size; i++)
+            if (!isfinite(sums[i]))
+                FAIL(e, TARE_E_NOT_FINITE, "objective %s: collect, step %lld: number %lld is %g", name_of(o), (long long)o->b->step,
+                     (long long)i, sums[i]);
+    }
+    if (count < n) spread(&x, count, n);
+    *out = (struct objective_block){x.value, x.dlogprob, x.dentropy, x.dkl, x.clipped};
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- state */
+
+tare_status objective_apply(struct objective *o, int64_t step, const double *collected, struct err *e)
+{
+    struct plugin_call c;
+    if (!o->call->apply) return TARE_OK;
+    plugin_enter(&c);
+    return plugin_leave(&c, o->instance, "apply", step, o->call->apply(o->instance->self, step, collected, &c.error), e);
+}
+
+tare_status objective_save(const struct objective *o, struct str *out, struct err *e)
+{
+    return plugin_save(o->instance, out, e);
+}
+
+tare_status objective_load(struct objective *o, const void *data, int64_t n, const char *where, struct err *e)
+{
+    return plugin_load(o->instance, data, n, NULL, where, e);
+}

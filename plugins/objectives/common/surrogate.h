@@ -1,0 +1,27 @@
+/* The clipped surrogate of PPO, which several objectives change in one place.
+ *
+ *   v = -min(r A, clip(r, 1 - clip, 1 + clip_high) A),   r = pi / old
+ *
+ * Schulman et al. 2017 (arXiv 1707.06347), equation 7; two bounds: DAPO (arXiv 2503.14476). dual_clip (Ye et al. 2020, arXiv 1912.09729):
+ * for A < 0 the term is bounded below by dual_clip A. */
+#ifndef OBJECTIVE_SURROGATE_H
+#define OBJECTIVE_SURROGATE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <tare/objective.h>
+
+struct term {
+    double value, dlogp;
+    bool clipped; /* a bound decides */
+};
+
+static inline struct term surrogate(const tare_loss *c, double ratio, double advantage)
+{
+    const double bounded = fmin(fmax(ratio, 1 - c->clip), 1 + c->clip_high);
+    if (bounded * advantage < ratio * advantage) return (struct term){-bounded * advantage, 0, true};
+    if (c->dual_clip > 0 && advantage < 0 && ratio > c->dual_clip) return (struct term){-c->dual_clip * advantage, 0, true};
+    return (struct term){-ratio * advantage, -ratio * advantage, false};
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* @NAME@: the clipped surrogate with a bound of its own.
+ *
+ *   v = -min(r A, clip(r, 1 - bound, 1 + bound) A)          r = pi / old, A: the token's advantage
+ *
+ * Replace this by your formula and its paper. compute gives v and its derivatives for each token; the host weighs and adds them up, adds KL
+ * penalty and entropy bonus, and computes the gradient of the model. What depends on a whole sequence or group comes from prepare; an
+ * objective that remembers things over steps adds collect_size, collect, apply, save and load (see tare/objective.h for the order of the
+ * phases). A factor through which no gradient shall flow is computed from tokens.detached. What is thrown reaches the user as an error with
+ * this plugin's name in front.
+ */
+#include <algorithm>
+#include <cmath>
+#include <tare/sdk.hpp>
+
+namespace
+{
+
+enum { P_BOUND, P_COUNT };
+
+constexpr tare_param PARAMS[P_COUNT] = {
+    {"bound", "0.2", "how far the ratio may be from 1", nullptr, nullptr, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+};
+
+class objective
+{
+public:
+    objective(const tare_host *, const tare_value *values, const tare_loss &) : bound_(values[P_BOUND].f)
+    {
+    }
+
+    void compute(const tare_tokens &tokens, tare_token_loss &out) const
+    {
+        for (int64_t i = 0; i < tokens.n; i++) {
+            const double A = tokens.advantage[i], r = std::exp(double(tokens.logprob[i]) - double(tokens.old_logprob[i]));
+            const double bounded = std::min(std::max(r, 1 - bound_), 1 + bound_);
+            const bool clipped = bounded * A < r * A;
+            out.value[i] = clipped ? -bounded * A : -r * A;
+            out.dlogprob[i] = clipped ? 0 : -r * A; // dr/dlogp = r
+            out.clipped[i] = clipped;
+        }
+    }
+
+private:
+    double bound_;
+};
+
+constexpr tare_descriptor DESCRIPTOR =
+    tare::objective<objective>({"@NAME@", "0.1.0", "the clipped surrogate with a bound of its own", "Apache-2.0"}, PARAMS);
+
+} // namespace
+
+TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
