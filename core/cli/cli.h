@@ -37,5 +37,7 @@ VERBS(DECLARE_VERB)
 
 /* Prints usage on standard error; the exit status 2. */
 int cli_usage(const char *usage);
+/* The same, after a line that names the argument which is not understood. */
+int cli_unexpected(const char *argument, const char *usage);
 
 #endif

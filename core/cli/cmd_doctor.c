@@ -227,7 +227,7 @@ int cmd_doctor(int argc, char **argv)
 {
     struct err e = {0};
     struct config c;
-    if (argc > 1 && argv[1][0] == '-') return cli_usage(doctor_usage);
+    if (argc > 1 && argv[1][0] == '-') return cli_unexpected(argv[1], doctor_usage);
     const bool file = argc > 1 && !strchr(argv[1], '=');
     const tare_status status = config_load(&c, file ? argv[1] : NULL, (const char *const *)argv + 1 + file, argc - 1 - file, &e);
     if (status) {

@@ -72,7 +72,7 @@ static int parse(struct arguments *a, int argc, char **argv)
         } else if (argv[i][0] != '-' && strchr(argv[i], '=') && a->n < 256) {
             a->overrides[a->n++] = argv[i];
         } else {
-            return cli_usage(eval_usage) + 1;
+            return cli_unexpected(argv[i], eval_usage) + 1;
         }
     }
     if (!a->file || (!a->steps.n_runs && (a->steps.n_steps || a->steps.base))) return cli_usage(eval_usage) + 1;

@@ -178,7 +178,7 @@ int cmd_plan(int argc, char **argv)
         else if (!strcmp(argv[i], "--measure"))
             r.measure = true;
         else if (argv[i][0] == '-' || (equals ? n == 256 : file != NULL))
-            return cli_usage(plan_usage);
+            return cli_unexpected(argv[i], plan_usage);
         else if (!equals)
             file = argv[i];
         else if (ours)

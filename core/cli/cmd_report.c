@@ -173,7 +173,7 @@ int cmd_report(int argc, char **argv)
         else if (argv[i][0] != '-' && n < PATHS)
             paths[n++] = argv[i];
         else
-            return cli_usage(report_usage);
+            return cli_unexpected(argv[i], report_usage);
     }
     if (!n) return cli_usage(report_usage);
     const tare_status status = write_report(paths, n, file, png, &e);

@@ -25,7 +25,7 @@ const char sweep_usage[] =
 enum { METRICS = 16, OVERRIDES = 256 };
 
 struct arguments {
-    const char *file, *overrides[OVERRIDES], *metrics[METRICS], *baseline, *suggest;
+    const char *file, *overrides[OVERRIDES], *metrics[METRICS], *baseline, *suggest, *unexpected;
     int n, n_metrics;
     bool table, csv, dry_run, slurm, retry;
     int64_t cell;
@@ -52,6 +52,7 @@ static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
         for (int k = 0; k < 5; k++)
             if (!strcmp(argv[i], flags[k].name)) known = *flags[k].flag = true;
         if (known) continue;
+        a->unexpected = argv[i];
         if (argv[i][0] == '-') {
             if (i + 1 == argc || !take_value(a, argv[i], argv[i + 1], e)) return false;
             i++;
@@ -63,6 +64,7 @@ static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
         } else {
             return false;
         }
+        a->unexpected = NULL;
     }
     return a->suggest ? !a->file : a->file != NULL;
 }
@@ -125,7 +127,7 @@ int cmd_sweep(int argc, char **argv)
     struct err e = {0};
     struct arguments a = {.cell = -1};
     struct str out = {0};
-    if (!parse(argc, argv, &a, &e)) return cli_usage(sweep_usage);
+    if (!parse(argc, argv, &a, &e)) return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
     tare_status status = run(&a, &out, &e);
     if (!status && out.size && (fwrite(out.data, 1, (size_t)out.size, stdout) != (size_t)out.size || fflush(stdout)))
         status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");

@@ -66,6 +66,12 @@ int cli_usage(const char *usage)
     return 2;
 }
 
+int cli_unexpected(const char *argument, const char *usage)
+{
+    log_message(LOG_ERROR, "'%s' is not understood here; options are listed below, keys are set as section.key=value", argument);
+    return cli_usage(usage);
+}
+
 /* Verbs that only print, and write to no pipe but standard output: they end quietly when its reader has gone (| head). */
 static void end_with_reader(const char *verb)
 {

@@ -415,6 +415,13 @@ tare_status dataset_load(const char *source, int64_t limit, struct dataset *out,
     return status;
 }
 
+tare_status dataset_of(const struct config *c, const char *key, struct dataset *out, struct err *e)
+{
+    const bool train = !strcmp(key, "train");
+    const tare_status status = dataset_load(train ? c->data.train : c->data.eval, train ? c->data.limit : c->eval.rows, out, e);
+    return status == TARE_E_NOT_FOUND ? err_prefix(e, "%s: data.%s", config_where(c, "data", key), key) : status;
+}
+
 void dataset_free(struct dataset *d)
 {
     arena_free(&d->arena);

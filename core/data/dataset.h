@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "config/config.h"
 
 #include <stdbool.h>
 
@@ -36,6 +37,8 @@ struct dataset {
 
 /* limit: first rows only, 0 all. On failure out holds nothing to free. */
 tare_status dataset_load(const char *source, int64_t limit, struct dataset *out, struct err *e);
+/* data.train ("train") or data.eval ("eval") of a configuration; a file that is not there is reported with the line that names it. */
+tare_status dataset_of(const struct config *c, const char *key, struct dataset *out, struct err *e);
 void dataset_free(struct dataset *d);
 
 /* One row from the text of a JSON object (for filters that read rows from standard input); memory from the arena. */

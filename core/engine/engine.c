@@ -15,11 +15,10 @@ void engine_init(struct engine *g, const struct config *c, struct comm *comm)
 
 /* ---------------------------------------------------------------- data */
 
-static tare_status load_rows(const struct engine *g, const char *path, int64_t limit, bool answers, struct dataset *d,
-                             struct err *e)
+static tare_status load_rows(const struct engine *g, const char *key, bool answers, struct dataset *d, struct err *e)
 {
     const struct data_config *c = &g->config->data;
-    TRY(dataset_load(path, limit, d, e));
+    TRY(dataset_of(g->config, key, d, e));
     for (int64_t i = 0; answers && i < d->n; i++)
         if (!d->rows[i].answer.data)
             FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row needs one to be judged by", d->rows[i].where);
@@ -29,7 +28,7 @@ static tare_status load_rows(const struct engine *g, const char *path, int64_t l
 static tare_status open_train(struct engine *g, bool answers, struct err *e)
 {
     const struct config *c = g->config;
-    TRY(load_rows(g, c->data.train, c->data.limit, answers, &g->train, e));
+    TRY(load_rows(g, "train", answers, &g->train, e));
     return order_init(&g->order, g->train.n, c->data.shuffle, (uint64_t)c->run.seed, e);
 }
 
@@ -147,7 +146,7 @@ static tare_status open_part(struct engine *g, unsigned part, bool answers, stru
     case ENGINE_TRAIN:
         return open_train(g, answers, e);
     case ENGINE_EVAL:
-        return load_rows(g, c->data.eval, c->eval.rows, answers, &g->eval, e);
+        return load_rows(g, "eval", answers, &g->eval, e);
     case ENGINE_VERIFIER:
         return verify_open(c, &search, &g->env, &g->verify, e);
     case ENGINE_POOL:

@@ -8,8 +8,8 @@
 #include <string.h>
 
 struct changes {
-    const char *dir;
-    struct str refused;
+    bool allowed;
+    struct str refused, told;
 };
 
 static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
@@ -17,17 +17,17 @@ static tare_status take(void *ctx, const struct config_difference *d, struct err
     struct changes *c = ctx;
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
     if (!strcmp(d->key, "date") && !strcmp(d->before, "(empty)")) return TARE_OK; /* a run from before the key was recorded */
-    log_info("%s goes on with another configuration: %s.%s: %s -> %s%s", c->dir, d->section, d->key, d->before, d->after,
-             d->changes_training ? "" : " (changes no weight)");
-    if (!d->changes_training) return TARE_OK;
-    return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
+    if (d->changes_training && !c->allowed)
+        return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
+    return str_addf(&c->told, e, "%s%s.%s: %s -> %s%s", c->told.size ? "; " : "", d->section, d->key, d->before, d->after,
+                    d->changes_training ? "" : " (changes no weight)");
 }
 
 tare_status resume_check(const struct config *c, bool allow_change, struct err *e)
 {
     char path[FS_PATH];
     struct config before;
-    struct changes changes = {.dir = c->run.dir};
+    struct changes changes = {.allowed = allow_change};
     TRY(fs_join(path, c->run.dir, "config.ini", e));
     if (!fs_exists(path)) {
         if (allow_change) return TARE_OK;
@@ -41,13 +41,14 @@ tare_status resume_check(const struct config *c, bool allow_change, struct err *
             e, "the run's configuration cannot be read, so it cannot be told whether it goes on as it began (--allow-change "
                "goes on without it)");
     status = config_compare(&before, c, take, &changes, e);
-    if (!status && changes.refused.size && !allow_change)
-        status = err_set(
-            e, TARE_E_CONFIG, __FILE__, __LINE__,
-            "%s: --resume with another configuration would be another training: %.1500s; `tare train %s --resume` goes on as "
-            "it began, --allow-change takes the new values from here on",
-            c->run.dir, changes.refused.data, c->run.dir);
-    str_free(&changes.refused);
+    if (!status && changes.refused.size)
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                         "%s: --resume with these values would be another training: %.1500s; `tare train %s --resume` keeps those "
+                         "the run has, --allow-change takes the new ones from here on",
+                         c->run.dir, changes.refused.data, c->run.dir);
+    else if (!status && changes.told.size)
+        log_info("%s continues with another configuration: %.1500s", c->run.dir, changes.told.data);
+    str_free(&changes.refused), str_free(&changes.told);
     config_free(&before);
     return status;
 }

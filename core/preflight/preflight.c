@@ -116,7 +116,7 @@ static tare_status check_warm_start(const struct config *c, int depth, struct er
 static tare_status check_sft(const struct config *c, int depth, struct err *e)
 {
     struct dataset d;
-    TRY(dataset_load(c->data.train, c->data.limit, &d, e));
+    TRY(dataset_of(c, "train", &d, e));
     tare_status status = TARE_OK;
     for (int64_t i = 0; !status && i < d.n; i++)
         if (!d.rows[i].completion.data)
@@ -145,9 +145,9 @@ static tare_status check_warm_start(const struct config *c, int depth, struct er
 static tare_status check_all(const struct config *c, struct dataset *train, struct dataset *eval, struct err *e)
 {
     TRY(check_files(c, e));
-    TRY(dataset_load(c->data.train, c->data.limit, train, e));
+    TRY(dataset_of(c, "train", train, e));
     TRY(check_answers(train, e));
-    if (c->data.eval[0]) TRY(dataset_load(c->data.eval, c->eval.rows, eval, e));
+    if (c->data.eval[0]) TRY(dataset_of(c, "eval", eval, e));
     TRY(check_answers(eval, e));
     TRY(check_plugins(c, train, e));
     if (fs_is_dir(c->model.path)) return check_model(c, train, eval, e);

@@ -36,6 +36,7 @@ printf '[train]\nlr = 3e-4\n\n[estimator.grpo]\nddof = 1\n' >good.ini
 printf '[train]\nlearning_rte = 1\n' >bad.ini
 expect 3 'model.path is not set' "$TARE" config check good.ini
 quickstart=$SOURCE/configs/quickstart.ini
+printf 'include = %s\n\n[data]\neval = nothere.jsonl\n' "$quickstart" >own.ini
 expect 0 'quickstart.ini: no errors' "$TARE" config check "$quickstart"
 "$TARE" -q config check "$quickstart" >out 2>&1 && [ ! -s out ] || { echo "FAILED: -q prints: $(cat out)" && fails=$((fails + 1)); }
 expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
@@ -61,7 +62,13 @@ fi
 expect 0 '^ok   kernels ' "$TARE" doctor
 expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
 [ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
-expect 2 usage "$TARE" doctor --what
+for verb in train sft eval sweep plan report; do
+    "$TARE" $verb good.ini --stepz 3 >out 2>&1
+    [ $? = 2 ] && grep -q "^tare: '--stepz'" out || { echo "FAILED: $verb --stepz: the argument is not named: $(head -1 out)" && fails=$((fails + 1)); }
+done
+expect 2 "^tare: '--what'" "$TARE" doctor --what
+expect 3 '^tare: command line: data.train: nothere.jsonl: No such file' "$TARE" config check "$quickstart" data.train=nothere.jsonl
+expect 3 '^tare: own.ini:4: data.eval: nothere.jsonl: No such file' "$TARE" config check own.ini
 expect 3 'no section' "$TARE" doctor nothing.x=1
 [ $fails -eq 0 ] && echo "all as expected"
 exit $((fails > 0))

@@ -31,6 +31,7 @@ cp -r runs/k4 before
 got=0; train runs/k4 --resume train.lr=1 || got=$?
 status $got 3 "another lr"
 says 'train.lr (0.0002 -> 1)'
+grep -q 'goes on\|continues' err.txt && bad "a refused run is said to go on: $(cat err.txt)" || ok
 got=0; train runs/k4 --resume train.steps=1 --allow-change || got=$?
 status $got 3 "fewer steps than were done"
 says "train.steps = 1, and runs/k4 has done $step already"
