@@ -16,9 +16,11 @@
 extern char **environ;
 
 const char report_usage[] =
-    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--png DIR]\n"
+    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--latex DIR] [--png DIR]\n"
     "One self-contained HTML file: the training signals of runs, or of a sweep's variants over seeds with its table.\n"
     "  -o FILE      default: report.html in the (first) folder\n"
+    "  --svg DIR    also every chart as an SVG file of its own, for papers and slides\n"
+    "  --latex DIR  also the tables of the sweeps as LaTeX (booktabs)\n"
     "  --png DIR    also pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
 
 enum { PATHS = 64, PHONE = 390, DESKTOP = 1280 };
@@ -145,10 +147,15 @@ static tare_status pictures(const char *page, const char *dir, struct err *e)
 
 /* ---------------------------------------------------------------- the verb */
 
-static tare_status write_report(const char *const *paths, int64_t n, const char *file, const char *png, struct err *e)
+struct outputs {
+    const char *page, *svg, *latex, *png; /* a file and three folders; NULL: not asked for */
+};
+
+static tare_status write_report(const char *const *paths, int64_t n, const struct outputs *to, struct err *e)
 {
     char path[FS_PATH];
     struct str text = {0};
+    const char *file = to->page;
     if (!file) {
         TRY(fs_join(path, paths[0], "report.html", e));
         file = path;
@@ -157,26 +164,32 @@ static tare_status write_report(const char *const *paths, int64_t n, const char 
     if (!status) status = fs_write_atomic(file, text.data, text.size, e);
     if (!status) log_info("%s (%.0f kB)", file, (double)text.size / 1000);
     str_free(&text);
-    return status || !png ? status : pictures(file, png, e);
+    if (!status && to->svg) status = report_svg(paths, n, to->svg, e);
+    if (!status && to->latex) status = report_latex(paths, n, to->latex, e);
+    return status || !to->png ? status : pictures(file, to->png, e);
 }
 
 int cmd_report(int argc, char **argv)
 {
     struct err e = {0};
-    const char *paths[PATHS], *file = NULL, *png = NULL;
+    const char *paths[PATHS];
+    struct outputs to = {0};
+    const struct {
+        const char *name, **value;
+    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--latex", &to.latex}, {"--png", &to.png}};
     int64_t n = 0;
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "-o") && i + 1 < argc)
-            file = argv[++i];
-        else if (!strcmp(argv[i], "--png") && i + 1 < argc)
-            png = argv[++i];
+        int k = 0;
+        while (k < 4 && strcmp(argv[i], options[k].name)) k++;
+        if (k < 4 && i + 1 < argc)
+            *options[k].value = argv[++i];
         else if (argv[i][0] != '-' && n < PATHS)
             paths[n++] = argv[i];
         else
             return cli_unexpected(argv[i], report_usage);
     }
     if (!n) return cli_usage(report_usage);
-    const tare_status status = write_report(paths, n, file, png, &e);
+    const tare_status status = write_report(paths, n, &to, &e);
     if (status) log_error(&e);
     return err_exit_code(status);
 }

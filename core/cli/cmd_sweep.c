@@ -9,7 +9,7 @@
 
 const char sweep_usage[] =
     "usage: tare sweep CONFIG [section.key=value ...] [--retry] [--dry-run] [--slurm]\n"
-    "       tare sweep CONFIG --table [--metric NAME] [--baseline key=value[,...]] [--csv]\n"
+    "       tare sweep CONFIG --table [--metric NAME] [--baseline key=value[,...]] [--csv | --latex]\n"
     "       tare sweep --suggest PLUGIN\n"
     "Trains one run for each cell of the grid in [sweep]; a sweep that was stopped continues with the same command.\n"
     "  --retry      cells that failed before, too\n"
@@ -18,6 +18,7 @@ const char sweep_usage[] =
     "  --table      the results so far: mean, deviation, interval, paired difference to the baseline\n"
     "  --metric     eval/reward, reward/mean:tail, ... (:last :first :mean :max :min :tail); may be given several times\n"
     "  --csv        the table as CSV\n"
+    "  --latex      the table as LaTeX (booktabs)\n"
     "  --suggest    lines of [sweep] for the parameters that the plugin declares sweepable\n"
     "An axis is a key with several values: estimator.plugin = grpo, bv_blend; run.seed = 1..10;\n"
     "estimator.bv_blend.temperature = log 0.01..1 x 5; pair = KEY, KEY makes lists advance together.\n";
@@ -27,7 +28,7 @@ enum { METRICS = 16, OVERRIDES = 256 };
 struct arguments {
     const char *file, *overrides[OVERRIDES], *metrics[METRICS], *baseline, *suggest, *unexpected;
     int n, n_metrics;
-    bool table, csv, dry_run, slurm, retry;
+    bool table, csv, latex, dry_run, slurm, retry;
     int64_t cell;
 };
 
@@ -45,11 +46,11 @@ static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {
-        {"--table", &a->table}, {"--csv", &a->csv}, {"--dry-run", &a->dry_run}, {"--slurm", &a->slurm}, {"--retry", &a->retry}};
+    } flags[] = {{"--table", &a->table},     {"--csv", &a->csv},     {"--latex", &a->latex},
+                 {"--dry-run", &a->dry_run}, {"--slurm", &a->slurm}, {"--retry", &a->retry}};
     for (int i = 1; i < argc; i++) {
         bool known = false;
-        for (int k = 0; k < 5; k++)
+        for (int k = 0; k < 6; k++)
             if (!strcmp(argv[i], flags[k].name)) known = *flags[k].flag = true;
         if (known) continue;
         a->unexpected = argv[i];
@@ -78,7 +79,7 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
     for (int i = 0; !status && (i < a->n_metrics || i == 0); i++) {
         status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, t.runs, &arena, &t, e);
         if (!status && i) status = str_add(out, "\n", 1, e);
-        if (!status) status = a->csv ? sweep_table_csv(&t, out, e) : sweep_table_markdown(&t, out, e);
+        if (!status) status = (a->csv ? sweep_table_csv : a->latex ? sweep_table_latex : sweep_table_markdown)(&t, out, e);
     }
     arena_free(&arena);
     return status;

@@ -191,7 +191,7 @@ static tare_status add_sections(struct page *p, struct str *out, struct err *e)
     return str_add(out, "</div>\n", -1, e);
 }
 
-static tare_status print_page(struct page *p, struct str *out, struct err *e)
+tare_status page_print(struct page *p, struct str *out, struct err *e)
 {
     const struct run_data *single = p->n_groups == 1 && p->groups[0].n == 1 ? p->groups[0].runs[0] : NULL;
     TRY(add_head(p, out, e));
@@ -207,7 +207,7 @@ static tare_status print_page(struct page *p, struct str *out, struct err *e)
     return str_add(out, "</script></body></html>\n", -1, e);
 }
 
-static tare_status open_page(struct page *p, const char *const *paths, int64_t n, struct err *e)
+static tare_status read_paths(struct page *p, const char *const *paths, int64_t n, struct err *e)
 {
     struct str title = {0};
     for (int64_t i = 0; i < n; i++) {
@@ -228,14 +228,26 @@ static tare_status open_page(struct page *p, const char *const *paths, int64_t n
     return status;
 }
 
+void page_close(struct page *p)
+{
+    if (p) arena_free(&p->arena);
+    mem_free(p);
+}
+
+tare_status page_open(const char *const *paths, int64_t n, struct page **out, struct err *e)
+{
+    TRY(mem_new((int64_t)sizeof **out, (void **)out, e));
+    arena_init(&(*out)->arena, "report");
+    const tare_status status = read_paths(*out, paths, n, e);
+    if (status) page_close(*out);
+    return status;
+}
+
 tare_status report_html(const char *const *paths, int64_t n, struct str *out, struct err *e)
 {
     struct page *p;
-    TRY(mem_new((int64_t)sizeof *p, (void **)&p, e));
-    arena_init(&p->arena, "report");
-    tare_status status = open_page(p, paths, n, e);
-    if (!status) status = print_page(p, out, e);
-    arena_free(&p->arena);
-    mem_free(p);
+    TRY(page_open(paths, n, &p, e));
+    const tare_status status = page_print(p, out, e);
+    page_close(p);
     return status;
 }

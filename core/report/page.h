@@ -23,6 +23,18 @@ struct page {
     const char *title;
 };
 
+/* The runs and sweeps of the paths; close frees it. */
+tare_status page_open(const char *const *paths, int64_t n, struct page **out, struct err *e);
+void page_close(struct page *p);
+tare_status page_print(struct page *p, struct str *out, struct err *e);
+
+/* ---- table.c: the cells of a row after its label: seeds, mean, deviation, interval; with a baseline difference, interval, pairs, p, p (Holm).
+ * Returns how many. "-": none. */
+enum { SWEEP_CELLS = 9, SWEEP_CELL = 80 };
+int sweep_table_cells(const struct sweep_table *t, int64_t i, char cells[SWEEP_CELLS][SWEEP_CELL]);
+/* What the columns mean, in one line. */
+tare_status sweep_table_note(const struct sweep_table *t, const char *before, struct str *out, struct err *e);
+
 /* ---- curves.c */
 struct chart_spec {
     const char *metric, *title, *note;

@@ -61,6 +61,8 @@ tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, con
                              struct arena *a, struct sweep_table *out, struct err *e);
 tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, struct err *e);
 tare_status sweep_table_csv(const struct sweep_table *t, struct str *out, struct err *e);
+/* A tabular with the rules of booktabs, for a paper. */
+tare_status sweep_table_latex(const struct sweep_table *t, struct str *out, struct err *e);
 
 /* ---------------------------------------------------------------- difficulty.c */
 
@@ -72,6 +74,10 @@ tare_status report_difficulty(const char *title, const struct difficulty_point *
 
 /* paths: folders of runs and of sweeps. */
 tare_status report_html(const char *const *paths, int64_t n, struct str *out, struct err *e);
+/* export.c: every chart of that page as dir/TITLE.svg, with its colours and a key, for papers and slides; the tables of the sweeps as
+ * dir/NAME.tex (TARE_E_INVALID when there is no sweep among the paths). The folder is made. */
+tare_status report_svg(const char *const *paths, int64_t n, const char *dir, struct err *e);
+tare_status report_latex(const char *const *paths, int64_t n, const char *dir, struct err *e);
 /* The newest state of a run in at most `rows` lines of at most `columns` characters. unicode: braille lines, else ASCII. */
 tare_status watch_print(const char *dir, int columns, int rows, bool unicode, struct str *out, struct err *e);
 

@@ -43,7 +43,11 @@ const char REPORT_STYLE[] =
     "border-radius:9px;border:1px solid var(--k);color:var(--k)}\n"
     "#tip{position:fixed;pointer-events:none;display:none;background:var(--card);border:1px solid var(--dim);border-radius:6px;"
     "padding:4px 8px;font-size:12px;line-height:1.4;z-index:9;white-space:pre}#tip b{color:var(--k)}\n"
-    "@media(max-width:500px){body{padding:14px 10px 40px}th,td{padding:4px 6px}.tiles div{min-width:40%}}\n"
+    "@media(max-width:500px){body{padding:14px 10px 40px}th,td{padding:4px 6px}.tiles div{min-width:40%}"
+    ".stack,.stack tbody{display:block}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--rule)}"
+    ".stack tr:first-child,.stack td:empty{display:none}.stack td{display:flex;justify-content:space-between;border:0;padding:1px "
+    "0}"
+    ".stack td:first-child{font-weight:600}.stack td[data-h]::before{content:attr(data-h);color:var(--dim)}}\n"
     "@media print{body{max-width:none}figure{break-inside:avoid}}\n";
 
 /* The pointer on a chart: the values of its lines there, read back from the coordinates. */

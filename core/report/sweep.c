@@ -6,41 +6,20 @@
 
 enum { HEAT_MAPS = 6 };
 
-static tare_status add_cell(struct str *out, const char *format, double x, struct err *e)
-{
-    char text[64];
-    if (!isfinite(x)) return str_add(out, "<td class=\"none\">-</td>", -1, e);
-    snprintf(text, sizeof text, format, x);
-    return str_addf(out, e, "<td>%s</td>", text);
-}
+static const char *const COLUMNS[SWEEP_CELLS] = {"seeds", "mean", "s.d.",    "95 % interval", "difference", "its 95 % interval",
+                                                 "pairs", "p",    "p (Holm)"};
 
-static tare_status add_interval(struct str *out, const char *format, double low, double high, struct err *e)
-{
-    char a[64], b[64];
-    if (!isfinite(low)) return str_add(out, "<td class=\"none\">-</td>", -1, e);
-    snprintf(a, sizeof a, format, low);
-    snprintf(b, sizeof b, format, high);
-    return str_addf(out, e, "<td>%s to %s</td>", a, b);
-}
-
+/* Each cell knows its column, for screens too narrow for a table (style.c, .stack). */
 static tare_status add_row(const struct sweep_table *t, int64_t i, bool best, struct str *out, struct err *e)
 {
-    const struct sweep_row *r = &t->rows[i];
+    char cells[SWEEP_CELLS][SWEEP_CELL];
+    const int n = sweep_table_cells(t, i, cells);
     TRY(str_addf(out, e, "<tr%s><td>", best ? " class=\"best\"" : ""));
-    TRY(html_text(out, r->label, -1, e));
-    TRY(r->n == r->n_cells ? str_addf(out, e, "</td><td>%lld</td>", (long long)r->n)
-                           : str_addf(out, e, "</td><td>%lld of %lld</td>", (long long)r->n, (long long)r->n_cells));
-    TRY(add_cell(out, "%.4f", r->m.mean, e));
-    TRY(add_cell(out, "%.4f", r->m.sd, e));
-    TRY(add_interval(out, "%.4f", r->m.low, r->m.high, e));
-    if (!t->baseline[0]) return str_add(out, "</tr>\n", -1, e);
-    if (r->baseline == i) return str_add(out, "<td class=\"none\">baseline</td><td></td><td></td><td></td><td></td></tr>\n", -1, e);
-    if (r->baseline < 0) return str_add(out, "<td></td><td></td><td></td><td></td><td></td></tr>\n", -1, e);
-    TRY(add_cell(out, "%+.4f", r->diff.mean, e));
-    TRY(add_interval(out, "%+.4f", r->diff.low, r->diff.high, e));
-    TRY(str_addf(out, e, "<td>%lld</td>", (long long)r->pairs));
-    TRY(add_cell(out, "%.3g", r->p, e));
-    TRY(add_cell(out, "%.3g", r->p_holm, e));
+    TRY(html_text(out, t->rows[i].label, -1, e));
+    TRY(str_add(out, "</td>", -1, e));
+    for (int k = 0; k < n; k++)
+        TRY(str_addf(out, e, "<td data-h=\"%s\"%s>%s</td>", COLUMNS[k], strpbrk(cells[k], "0123456789") ? "" : " class=\"none\"",
+                     cells[k]));
     return str_add(out, "</tr>\n", -1, e);
 }
 
@@ -50,11 +29,8 @@ static tare_status add_table(const struct sweep_table *t, struct str *out, struc
     for (int64_t i = 0; i < t->n_rows; i++)
         if (isfinite(t->rows[i].m.mean) && (best < 0 || t->rows[i].m.mean > t->rows[best].m.mean)) best = i;
     if (best >= 0 && t->rows[best].n < STATS_SEEDS) best = -1; /* too few seeds for a winner */
-    TRY(str_add(out,
-                "<div class=\"scroll\"><table><tr><th>variant</th><th>seeds</th><th>mean</th><th>s.d.</th><th>95 % interval</th>",
-                -1, e));
-    if (t->baseline[0])
-        TRY(str_add(out, "<th>difference</th><th>95 % interval</th><th>pairs</th><th>p</th><th>p (Holm)</th>", -1, e));
+    TRY(str_add(out, "<div class=\"scroll\"><table class=\"stack\"><tr><th>variant</th>", -1, e));
+    for (int k = 0; k < (t->baseline[0] ? SWEEP_CELLS : 4); k++) TRY(str_addf(out, e, "<th>%s</th>", COLUMNS[k]));
     TRY(str_add(out, "</tr>\n", -1, e));
     for (int64_t i = 0; i < t->n_rows; i++) TRY(add_row(t, i, i == best, out, e));
     TRY(str_add(out, "</table></div><p class=\"dim\">", -1, e));

@@ -1,6 +1,6 @@
 /* The table of a sweep: one row for each combination of everything but the seed; differences to a baseline are paired by seed. */
 #include "base/fs.h"
-#include "report/report.h"
+#include "report/page.h"
 
 #include <math.h>
 #include <string.h>
@@ -228,21 +228,59 @@ tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, con
 
 /* ---------------------------------------------------------------- printing */
 
-static tare_status add_number(struct str *out, const char *format, double x, struct err *e)
+static void put_number(char *cell, const char *format, double x)
 {
-    char text[64];
-    if (!isfinite(x)) return str_add(out, " - |", -1, e);
-    snprintf(text, sizeof text, format, x);
-    return str_addf(out, e, " %s |", text);
+    if (isfinite(x))
+        snprintf(cell, SWEEP_CELL, format, x);
+    else
+        strcpy(cell, "-");
 }
 
-static tare_status add_interval(struct str *out, const char *format, double low, double high, struct err *e)
+static void put_interval(char *cell, const char *format, double low, double high)
 {
-    char a[64], b[64];
-    if (!isfinite(low)) return str_add(out, " - |", -1, e);
-    snprintf(a, sizeof a, format, low);
-    snprintf(b, sizeof b, format, high);
-    return str_addf(out, e, " %s to %s |", a, b);
+    if (!isfinite(low)) return put_number(cell, format, low);
+    snprintf(cell, SWEEP_CELL, format, low);
+    const size_t n = strlen(cell);
+    const size_t more = (size_t)snprintf(cell + n, SWEEP_CELL - n, " to ");
+    snprintf(cell + n + more, SWEEP_CELL - n - more, format, high);
+}
+
+int sweep_table_cells(const struct sweep_table *t, int64_t i, char cells[SWEEP_CELLS][SWEEP_CELL])
+{
+    const struct sweep_row *r = &t->rows[i];
+    const bool baseline = r->baseline == i, compared = r->baseline >= 0 && !baseline;
+    if (r->n == r->n_cells)
+        snprintf(cells[0], SWEEP_CELL, "%lld", (long long)r->n);
+    else
+        snprintf(cells[0], SWEEP_CELL, "%lld of %lld", (long long)r->n, (long long)r->n_cells);
+    put_number(cells[1], "%.4f", r->m.mean);
+    put_number(cells[2], "%.4f", r->m.sd);
+    put_interval(cells[3], "%.4f", r->m.low, r->m.high);
+    if (!t->baseline[0]) return 4;
+    for (int k = 4; k < SWEEP_CELLS; k++) strcpy(cells[k], baseline ? "" : "-");
+    if (baseline) strcpy(cells[4], "baseline");
+    if (!compared) return SWEEP_CELLS;
+    put_number(cells[4], "%+.4f", r->diff.mean);
+    put_interval(cells[5], "%+.4f", r->diff.low, r->diff.high);
+    snprintf(cells[6], SWEEP_CELL, "%lld", (long long)r->pairs);
+    put_number(cells[7], "%.3g", r->p);
+    put_number(cells[8], "%.3g", r->p_holm);
+    return SWEEP_CELLS;
+}
+
+tare_status sweep_table_note(const struct sweep_table *t, const char *before, struct str *out, struct err *e)
+{
+    TRY(str_addf(out, e,
+                 "%sIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), none below %d of them. "
+                 "s.d.: over seeds, n - 1.",
+                 before, STATS_SEEDS));
+    if (t->baseline[0])
+        TRY(str_addf(
+            out, e,
+            " Difference: to %s, paired by seed; p: two-sided, signs of the paired differences flipped (all patterns up to 16 "
+            "pairs, else 100,000 drawn); Holm over the rows of this table. With n pairs p cannot be below 2^(1-n).",
+            t->baseline));
+    return str_add(out, "\n", 1, e);
 }
 
 tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, struct err *e)
@@ -252,38 +290,15 @@ tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, s
     if (compared) TRY(str_add(out, " difference | 95 % interval | pairs | p | p (Holm) |", -1, e));
     TRY(str_addf(out, e, "\n|---|---:|---:|---:|---:|%s\n", compared ? "---:|---:|---:|---:|---:|" : ""));
     for (int64_t i = 0; i < t->n_rows; i++) {
-        const struct sweep_row *r = &t->rows[i];
+        char cells[SWEEP_CELLS][SWEEP_CELL];
+        const int n = sweep_table_cells(t, i, cells);
         TRY(str_add(out, "| ", -1, e));
-        for (const char *c = r->label; *c; c++) TRY(str_addf(out, e, "%s%c", *c == '|' ? "\\" : "", *c));
-        TRY(r->n == r->n_cells ? str_addf(out, e, " | %lld |", (long long)r->n)
-                               : str_addf(out, e, " | %lld of %lld |", (long long)r->n, (long long)r->n_cells));
-        TRY(add_number(out, "%.4f", r->m.mean, e));
-        TRY(add_number(out, "%.4f", r->m.sd, e));
-        TRY(add_interval(out, "%.4f", r->m.low, r->m.high, e));
-        if (compared && r->baseline == i) {
-            TRY(str_add(out, " baseline | | | | |", -1, e));
-        } else if (compared && r->baseline >= 0) {
-            TRY(add_number(out, "%+.4f", r->diff.mean, e));
-            TRY(add_interval(out, "%+.4f", r->diff.low, r->diff.high, e));
-            TRY(str_addf(out, e, " %lld |", (long long)r->pairs));
-            TRY(add_number(out, "%.3g", r->p, e));
-            TRY(add_number(out, "%.3g", r->p_holm, e));
-        } else if (compared) {
-            TRY(str_add(out, " - | - | - | - | - |", -1, e));
-        }
+        for (const char *c = t->rows[i].label; *c; c++) TRY(str_addf(out, e, "%s%c", *c == '|' ? "\\" : "", *c));
+        TRY(str_add(out, " |", -1, e));
+        for (int k = 0; k < n; k++) TRY(str_addf(out, e, "%s%s |", *cells[k] ? " " : "", cells[k]));
         TRY(str_add(out, "\n", 1, e));
     }
-    TRY(str_add(out,
-                "\nIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), none below 5 of them. "
-                "s.d.: over seeds, n - 1.",
-                -1, e));
-    if (compared)
-        TRY(str_addf(
-            out, e,
-            " Difference: to %s, paired by seed; p: two-sided, signs of the paired differences flipped (all patterns up to 16 "
-            "pairs, else 100,000 drawn); Holm over the rows of this table. With n pairs p cannot be below 2^(1-n).",
-            t->baseline));
-    return str_add(out, "\n", 1, e);
+    return sweep_table_note(t, "\n", out, e);
 }
 
 static tare_status csv_text(struct str *out, const char *text, struct err *e)

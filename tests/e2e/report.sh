@@ -27,5 +27,20 @@ sed -i 's/^steps = 12/steps = 4/' tiny.ini
 "$TARE" -q sweep tiny.ini > /dev/null 2> err.txt || bad "sweep: $(cat err.txt)"
 "$TARE" -q report runs/s -o s.html 2> err.txt && ok || bad "report: $(cat err.txt)"
 grep -q 'class="heat"' s.html && grep -q 'class="band' s.html && ok || bad "no heat map or band in a sweep's report"
+# Every chart as an SVG file of its own, with its colours and a key; the sweep's table as LaTeX.
+"$TARE" -q report runs/s -o s.html --svg figures --latex tables 2> err.txt && ok || bad "report --svg --latex: $(cat err.txt)"
+charts=$(grep -o '<svg ' s.html | wc -l)
+[ "$(find figures -name '*.svg' | wc -l)" = "$charts" ] && [ "$charts" -gt 5 ] && ok || bad "$charts charts, and $(find figures -name '*.svg' | wc -l) SVG files"
+grep -l 'bv_blend' figures/training-reward.svg > /dev/null && grep -q 'fill:#2b6cb0' figures/training-reward.svg && ok || bad "a figure has no key or no colours"
+grep -q 'var(' figures/*.svg && bad "a figure needs the page's style sheet" || ok
+if has_python; then
+    python3 -c 'import sys, xml.etree.ElementTree as t
+for f in sys.argv[1:]: assert t.parse(f).getroot().tag == "{http://www.w3.org/2000/svg}svg", f' figures/*.svg 2> err.txt && ok || bad "not SVG: $(cat err.txt)"
+fi
+tex=$(find tables -name '*.tex')
+[ "$tex" = tables/s.tex ] && grep -q '\\toprule' "$tex" && grep -q 'bv\\_blend' "$tex" && ok || bad "LaTeX: $(cat "$tex")"
+[ "$(grep '\\\\$' "$tex" | tr -cd '&\n' | sort -u | wc -l)" = 1 ] && [ "$(grep -c '\\\\$' "$tex")" = 5 ] && ok || bad "LaTeX: rows of several lengths: $(cat "$tex")"
+"$TARE" -q sweep tiny.ini --table --latex 2> err.txt | cmp - "$tex" && ok || bad "sweep --table --latex: $(cat err.txt)"
+"$TARE" -q report run --latex tables > /dev/null 2> err.txt && bad "a table of a run without a sweep" || grep -q 'no sweep' err.txt && ok || bad "report run --latex: $(cat err.txt)"
 "$TARE" -q report run runs/s/grpo* -o several.html && grep -q 'class="key"' several.html && ok || bad "several runs in one report"
 done_
