@@ -10,7 +10,13 @@ include(${CMAKE_SOURCE_DIR}/kernels/cuda/shim/shim.cmake)
 # A device that is none, for tests of the engine on memory that it cannot touch.
 add_library(tare_fake MODULE tests/device/fake.c)
 target_link_libraries(tare_fake PRIVATE tare_kernels)
-set(TEST_ENV "TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR};FIXTURES=${FIXTURES};TARE_FAKE=$<TARGET_FILE:tare_fake>")
+# Faults for the program's allocations and files; a sanitizer's build has an allocator of its own.
+if(NOT TARE_SANITIZE)
+    add_library(tare_interpose MODULE tests/faults/interpose.c)
+    target_link_libraries(tare_interpose PRIVATE ${CMAKE_DL_LIBS})
+    set(INTERPOSE $<TARGET_FILE:tare_interpose>)
+endif()
+set(TEST_ENV "INTERPOSE=${INTERPOSE};TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR};FIXTURES=${FIXTURES};TARE_FAKE=$<TARGET_FILE:tare_fake>")
 # What a test uses beside its module and what that stands on.
 set(TEST_USES_test_kmeans tare_model)
 set(TEST_USES_test_plan tare_update)

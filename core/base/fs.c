@@ -47,6 +47,24 @@ done:
     return status;
 }
 
+tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e)
+{
+    DIR *d = opendir(folder);
+    if (!d && errno == ENOENT) return TARE_OK;
+    if (!d) FAIL(e, TARE_E_IO, "%s: %s", folder, strerror(errno));
+    tare_status status = TARE_OK;
+    while (!status) {
+        errno = 0;
+        const struct dirent *found = readdir(d);
+        if (!found && errno)
+            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be listed: %s", folder, strerror(errno));
+        if (!found) break;
+        if (strcmp(found->d_name, ".") && strcmp(found->d_name, "..")) status = entry(ctx, folder, found->d_name, e);
+    }
+    closedir(d);
+    return status;
+}
+
 tare_status fs_mkdirs(const char *path, struct err *e)
 {
     char part[FS_PATH];

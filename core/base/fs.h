@@ -11,6 +11,9 @@ bool fs_exists(const char *path);
 bool fs_is_dir(const char *path);
 tare_status fs_read_all(const char *path, struct str *out, struct err *e);
 tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p */
+/* Calls entry() for every name in the folder but . and .., in no order, until one fails. A folder that is not there has none. */
+typedef tare_status (*fs_entry)(void *ctx, const char *folder, const char *name, struct err *e);
+tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e);
 tare_status fs_remove_tree(const char *path, struct err *e);
 /* Writes beside, syncs, renames: after a crash the file is the old one or the new one. */
 tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e);

@@ -5,6 +5,22 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* jansson reads beyond its buffer when that cannot grow, so without memory the process ends here. */
+static void *memory_or_end(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+    if (p) return p;
+    static const char message[] = "tare: no memory to read or write JSON; a row may be too large for this machine\n";
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(1);
+    _exit(1);
+}
+
+void json_begin(void)
+{
+    json_set_alloc_funcs(memory_or_end, free);
+}
 
 tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e)
 {
@@ -93,7 +109,9 @@ tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx,
         errno = 0;
         const ssize_t n = getline(&text, &capacity, f);
         if (n < 0) {
-            if (ferror(f)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be read: %s", name, strerror(errno));
+            if (!feof(f)) /* its line may also have found no memory, of which ferror() says nothing */
+                status = err_set(e, errno == ENOMEM ? TARE_E_NOMEM : TARE_E_IO, __FILE__, __LINE__, "%s: cannot be read: %s", name,
+                                 strerror(errno));
             break;
         }
         if (strspn(text, " \t\r\n") == (size_t)n) continue;

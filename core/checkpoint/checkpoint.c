@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "base/log.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -73,32 +72,34 @@ static tare_status list_file(const char *folder, const char *name, const struct 
 }
 
 /* Syncs and lists all files below folder/prefix. prefix: "" or "sub/". */
-static tare_status list_folder(const char *folder, const char *prefix, json_t *files, struct err *e)
+struct listing {
+    const char *root;   /* the checkpoint's folder */
+    const char *prefix; /* of names in this folder: "" or "estimator/" */
+    json_t *files;
+};
+
+static tare_status list_folder(const struct listing *in, struct err *e);
+
+static tare_status list_entry(void *ctx, const char *folder, const char *entry, struct err *e)
 {
+    const struct listing *in = ctx;
     char path[FS_PATH], name[FS_PATH];
-    TRY(fs_join(path, folder, prefix, e));
-    DIR *d = opendir(path);
-    if (!d) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
-    tare_status status = TARE_OK;
-    for (struct dirent *entry; !status && (entry = readdir(d));) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-        struct stat s;
-        if (snprintf(name, sizeof name, "%s%s", prefix, entry->d_name) >= FS_PATH - 1) {
-            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: path too long", path);
-        } else if (fstatat(dirfd(d), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)) {
-            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s/%s: %s", folder, name, strerror(errno));
-        } else if (S_ISDIR(s.st_mode)) {
-            const size_t n = strlen(name);
-            memcpy(name + n, "/", 2);
-            status = list_folder(folder, name, files, e);
-        } else if (S_ISREG(s.st_mode)) {
-            status = list_file(folder, name, &s, files, e);
-        } else {
-            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s/%s: neither a file nor a folder", folder, name);
-        }
-    }
-    closedir(d);
-    return status ? status : fs_sync_dir(path, e);
+    struct stat s;
+    TRY(fs_join(path, folder, entry, e));
+    if (lstat(path, &s)) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    if (snprintf(name, sizeof name, "%s%s%s", in->prefix, entry, S_ISDIR(s.st_mode) ? "/" : "") >= FS_PATH)
+        FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    if (S_ISDIR(s.st_mode)) return list_folder(&(struct listing){in->root, name, in->files}, e);
+    if (S_ISREG(s.st_mode)) return list_file(in->root, name, &s, in->files, e);
+    FAIL(e, TARE_E_INVALID, "%s: neither a file nor a folder", path);
+}
+
+static tare_status list_folder(const struct listing *in, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_join(path, in->root, in->prefix, e));
+    TRY(fs_each(path, list_entry, (void *)in, e));
+    return fs_sync_dir(path, e);
 }
 
 static tare_status write_complete(const struct checkpoint *k, struct err *e)
@@ -106,7 +107,8 @@ static tare_status write_complete(const struct checkpoint *k, struct err *e)
     json_t *files = json_array(), *root = NULL;
     struct str text = {0};
     char path[FS_PATH];
-    tare_status status = files ? list_folder(k->folder, "", files, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
+    tare_status status =
+        files ? list_folder(&(struct listing){k->folder, "", files}, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
     if (!status) {
         root = json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)k->step, "files", files);
         if (!root) status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory to list its files", k->folder);
@@ -222,20 +224,19 @@ static tare_status add_step(struct steps *out, int64_t step, struct err *e)
     return TARE_OK;
 }
 
+static tare_status take_step(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    const int64_t step = step_of(name);
+    (void)folder;
+    return step >= 0 ? add_step(ctx, step, e) : TARE_OK;
+}
+
 static tare_status list_steps(const char *run_dir, struct steps *out, struct err *e)
 {
     char parent[FS_PATH];
     *out = (struct steps){0};
     TRY(parent_of(run_dir, parent, e));
-    DIR *d = opendir(parent);
-    if (!d && errno == ENOENT) return TARE_OK;
-    if (!d) FAIL(e, TARE_E_IO, "%s: %s", parent, strerror(errno));
-    tare_status status = TARE_OK;
-    for (struct dirent *entry; !status && (entry = readdir(d));) {
-        const int64_t step = step_of(entry->d_name);
-        if (step >= 0) status = add_step(out, step, e);
-    }
-    closedir(d);
+    const tare_status status = fs_each(parent, take_step, out, e);
     if (status) {
         free(out->step);
         *out = (struct steps){0};
@@ -329,27 +330,20 @@ done:
     return status;
 }
 
-static tare_status remove_halves(const char *parent, struct err *e)
+static tare_status remove_half(void *ctx, const char *parent, const char *name, struct err *e)
 {
     char path[FS_PATH];
-    DIR *d = opendir(parent);
-    if (!d && errno == ENOENT) return TARE_OK;
-    if (!d) FAIL(e, TARE_E_IO, "%s: %s", parent, strerror(errno));
-    tare_status status = TARE_OK;
-    for (struct dirent *entry; !status && (entry = readdir(d));) {
-        if (strncmp(entry->d_name, "step-", 5) || (!strstr(entry->d_name, ".tmp-") && !strstr(entry->d_name, ".old-"))) continue;
-        status = fs_join(path, parent, entry->d_name, e);
-        if (!status) log_debug("removing %s, which was not written to the end", path);
-        if (!status) status = fs_remove_tree(path, e);
-    }
-    closedir(d);
-    return status;
+    (void)ctx;
+    if (strncmp(name, "step-", 5) || (!strstr(name, ".tmp-") && !strstr(name, ".old-"))) return TARE_OK;
+    TRY(fs_join(path, parent, name, e));
+    log_debug("removing %s, which was not written to the end", path);
+    return fs_remove_tree(path, e);
 }
 
 tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e)
 {
     char parent[FS_PATH];
     TRY(parent_of(run_dir, parent, e));
-    TRY(remove_halves(parent, e));
+    TRY(fs_each(parent, remove_half, NULL, e));
     return remove_later(run_dir, step, e);
 }

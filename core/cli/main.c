@@ -1,4 +1,5 @@
 /* tare: the verb decides which cmd_VERB runs. Options before the verb (-v, -q) apply to all of them. */
+#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -101,7 +102,9 @@ static int run_verb(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message, */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file at the limit of its size */
+    json_begin();
     for (int i = 1; i < argc; i++) {
         if (is_option(argv[i], "-v", "--verbose")) {
             log_set_level(LOG_DEBUG);

@@ -7,7 +7,6 @@
 #include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,28 +44,31 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static tare_status take_step(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    struct eval_steps *out = ctx;
+    char checkpoint[FS_PATH], mark[FS_PATH], *end;
+    if (strncmp(name, "step-", 5)) return TARE_OK;
+    const long long step = strtoll(name + 5, &end, 10);
+    if (*end || step < 1 || out->n_steps == EVAL_STEPS) return TARE_OK;
+    TRY(fs_join(checkpoint, folder, name, e));
+    TRY(fs_join(mark, checkpoint, "complete.json", e));
+    if (fs_exists(mark)) out->steps[out->n_steps++] = step;
+    return TARE_OK;
+}
+
 /* The complete checkpoints of a run, and 0. */
 static tare_status find_steps(const char *run, struct eval_steps *out, struct err *e)
 {
-    char folder[FS_PATH], checkpoint[FS_PATH], mark[FS_PATH];
+    char folder[FS_PATH];
     TRY(fs_join(folder, run, "checkpoints", e));
-    DIR *d = opendir(folder);
-    if (!d) FAIL(e, TARE_E_NOT_FOUND, "%s: no checkpoints; train with checkpoint.every=30 checkpoint.keep=0", folder);
-    tare_status status = TARE_OK;
+    if (!fs_is_dir(folder))
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no checkpoints; train with checkpoint.every=30 checkpoint.keep=0", folder);
     out->steps[0] = 0;
     out->n_steps = 1;
-    for (struct dirent *entry = readdir(d); entry && !status; entry = readdir(d)) {
-        char *end;
-        if (strncmp(entry->d_name, "step-", 5)) continue;
-        const long long step = strtoll(entry->d_name + 5, &end, 10);
-        if (*end || step < 1 || out->n_steps == EVAL_STEPS) continue;
-        status = fs_join(checkpoint, folder, entry->d_name, e);
-        if (!status) status = fs_join(mark, checkpoint, "complete.json", e);
-        if (!status && fs_exists(mark)) out->steps[out->n_steps++] = step;
-    }
-    closedir(d);
+    TRY(fs_each(folder, take_step, out, e));
     qsort(out->steps, (size_t)out->n_steps, sizeof *out->steps, by_number);
-    return status;
+    return TARE_OK;
 }
 
 /* The model of a run at a step. */

@@ -4,6 +4,7 @@
 #include "observe/manifest.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,7 @@ static tare_status add_model(struct facts *f, const char *folder, struct err *e)
     struct dirent **list = NULL;
     tare_status status = TARE_OK;
     const int n = scandir(folder, &list, is_model_file, alphasort);
+    if (n < 0 && errno != ENOENT) FAIL(e, TARE_E_IO, "%s: cannot be listed: %s", folder, strerror(errno));
     for (int i = 0; i < n; i++) {
         if (!status) status = add_file(f, folder, list[i]->d_name, e);
         free(list[i]);

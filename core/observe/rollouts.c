@@ -6,7 +6,6 @@
 #include "data/dataset.h"
 #include "observe/sinks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -178,24 +177,21 @@ tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, stru
     return fs_sync_dir(path, e);
 }
 
+static tare_status cut_dump(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    const int64_t *step = ctx;
+    long long found;
+    char rest[32], path[FS_PATH];
+    if (sscanf(name, "step-%lld.%31s", &found, rest) != 2 || (strcmp(rest, "jsonl") && strcmp(rest, "jsonl.tmp"))) return TARE_OK;
+    if (found <= *step && !strcmp(rest, "jsonl")) return TARE_OK;
+    TRY(fs_join(path, folder, name, e));
+    if (unlink(path)) FAIL(e, TARE_E_IO, "%s: cannot be removed: %s", path, strerror(errno));
+    return TARE_OK;
+}
+
 tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e)
 {
-    char folder[FS_PATH], path[FS_PATH];
+    char folder[FS_PATH];
     TRY(fs_join(folder, run_dir, "rollouts", e));
-    DIR *d = opendir(folder);
-    if (!d && errno == ENOENT) return TARE_OK;
-    if (!d) FAIL(e, TARE_E_IO, "%s: %s", folder, strerror(errno));
-    tare_status status = TARE_OK;
-    for (struct dirent *entry; !status && (entry = readdir(d));) {
-        long long found;
-        char rest[32];
-        if (sscanf(entry->d_name, "step-%lld.%31s", &found, rest) != 2 || (strcmp(rest, "jsonl") && strcmp(rest, "jsonl.tmp")))
-            continue;
-        if (found <= step && !strcmp(rest, "jsonl")) continue;
-        status = fs_join(path, folder, entry->d_name, e);
-        if (!status && unlink(path))
-            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be removed: %s", path, strerror(errno));
-    }
-    closedir(d);
-    return status;
+    return fs_each(folder, cut_dump, &step, e);
 }

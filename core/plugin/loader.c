@@ -202,6 +202,11 @@ static bool list_folder(void *ctx, const char *folder)
     struct listing *l = ctx;
     struct dirent **names = NULL;
     const int n = scandir(folder, &names, NULL, alphasort);
+    if (n < 0 && errno != ENOENT) {
+        struct err why = {0};
+        err_set(&why, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be listed: %s", folder, strerror(errno));
+        l->status = l->visit(l->ctx, folder, NULL, &why);
+    }
     for (int i = 0; i < n; i++) {
         char path[FS_PATH];
         const size_t length = strlen(names[i]->d_name);

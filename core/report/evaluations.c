@@ -2,7 +2,6 @@
 #include "base/fs.h"
 #include "report/page.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,23 +41,21 @@ static tare_status take_result(struct results *r, const char *path, struct err *
     return TARE_OK;
 }
 
-static tare_status scan(struct results *r, const char *folder, int depth, struct err *e)
+struct scan {
+    struct results *results;
+    int depth; /* of folders still to go into */
+};
+
+static tare_status scan_entry(void *ctx, const char *folder, const char *name, struct err *e)
 {
-    DIR *d = opendir(folder);
-    if (!d) return TARE_OK;
-    tare_status status = TARE_OK;
-    for (struct dirent *entry = readdir(d); entry && !status; entry = readdir(d)) {
-        char path[FS_PATH];
-        if (entry->d_name[0] == '.') continue;
-        status = fs_join(path, folder, entry->d_name, e);
-        if (status) break;
-        if (!strcmp(entry->d_name, "results.json"))
-            status = take_result(r, path, e);
-        else if (depth > 1 && fs_is_dir(path))
-            status = scan(r, path, depth - 1, e);
-    }
-    closedir(d);
-    return status;
+    const struct scan *s = ctx;
+    char path[FS_PATH];
+    if (name[0] == '.') return TARE_OK;
+    TRY(fs_join(path, folder, name, e));
+    if (!strcmp(name, "results.json")) return take_result(s->results, path, e);
+    if (s->depth < 2 || !fs_is_dir(path)) return TARE_OK;
+    struct scan inner = {s->results, s->depth - 1};
+    return fs_each(path, scan_entry, &inner, e);
 }
 
 static int by_step(const void *a, const void *b)
@@ -164,7 +161,7 @@ tare_status evals_section(struct page *p, const struct run_data *run, struct str
     TRY(fs_join(folder, run->dir, "eval", e));
     if (!fs_is_dir(folder)) return TARE_OK;
     TRY(mem_new((int64_t)sizeof *r, (void **)&r, e));
-    tare_status status = scan(r, folder, DEPTH, e);
+    tare_status status = fs_each(folder, scan_entry, &(struct scan){r, DEPTH}, e);
     if (!status && r->n) {
         qsort(r->list, (size_t)r->n, sizeof *r->list, by_step);
         status = str_add(out, "<h2>Evaluations of checkpoints", -1, e);

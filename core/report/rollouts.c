@@ -3,7 +3,7 @@
 #include "base/fs.h"
 #include "report/page.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,27 +85,34 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+struct numbers {
+    int64_t *list, n, capacity;
+};
+
+static tare_status take_dump(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    struct numbers *all = ctx;
+    long long step;
+    (void)folder;
+    if (sscanf(name, "step-%lld.jsonl", &step) != 1 || strcmp(name + strlen(name) - 6, ".jsonl")) return TARE_OK;
+    TRY(mem_grow((void **)&all->list, &all->capacity, all->n + 1, (int64_t)sizeof *all->list, e));
+    all->list[all->n++] = step;
+    return TARE_OK;
+}
+
 static tare_status list_dumps(const char *run_dir, struct arena *a, int64_t **steps, int64_t *n, struct err *e)
 {
     char path[FS_PATH];
-    int64_t capacity = 0, *list = NULL;
-    *n = 0;
+    struct numbers all = {0};
     TRY(fs_join(path, run_dir, "rollouts", e));
-    DIR *folder = opendir(path);
-    if (!folder) return TARE_OK;
-    tare_status status = TARE_OK;
-    for (struct dirent *entry = readdir(folder); entry && !status; entry = readdir(folder)) {
-        long long step;
-        if (sscanf(entry->d_name, "step-%lld.jsonl", &step) != 1 || strcmp(entry->d_name + strlen(entry->d_name) - 6, ".jsonl"))
-            continue;
-        status = mem_grow((void **)&list, &capacity, *n + 1, (int64_t)sizeof *list, e);
-        if (!status) list[(*n)++] = step;
+    tare_status status = fs_each(path, take_dump, &all, e);
+    if (!status) status = arena_new(a, int64_t, all.n + 1, steps, e);
+    if (!status && all.n) {
+        qsort(all.list, (size_t)all.n, sizeof *all.list, by_number);
+        memcpy(*steps, all.list, (size_t)all.n * sizeof *all.list);
     }
-    closedir(folder);
-    if (*n) qsort(list, (size_t)*n, sizeof *list, by_number);
-    if (!status) status = arena_new(a, int64_t, *n + 1, steps, e);
-    if (!status && *n) memcpy(*steps, list, (size_t)*n * sizeof *list);
-    mem_free(list);
+    *n = all.n;
+    mem_free(all.list);
     return status;
 }
 
@@ -114,7 +121,8 @@ static tare_status read_dump(struct dumps *d, const char *run_dir, int64_t step,
     char path[FS_PATH];
     TRY(rollouts_path(run_dir, step, path, e));
     FILE *f = fopen(path, "r");
-    if (!f) return TARE_OK; /* cut by a run that went back to a checkpoint just now */
+    if (!f && errno == ENOENT) return TARE_OK; /* cut by a run that went back to a checkpoint just now */
+    if (!f) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
     d->step = step;
     d->late = late;
     d->index = -1;

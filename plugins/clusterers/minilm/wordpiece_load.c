@@ -2,6 +2,7 @@
 #include "../common/fail.h"
 #include "wordpiece.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,10 +172,16 @@ static tare_status read_lines(struct wordpiece *w, FILE *f, tare_error *error)
     size_t capacity = 0;
     int64_t n = 0;
     while (getline(&line, &capacity, f) >= 0) n++;
+    tare_status status = TARE_OK;
+    if (!feof(f))
+        status = fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)n + 1, strerror(errno));
+    else
+        status = n ? table_new(w, n, error) : fail(error, TARE_E_CORRUPT, "vocab.txt is empty");
     rewind(f);
-    tare_status status = n ? table_new(w, n, error) : fail(error, TARE_E_CORRUPT, "vocab.txt is empty");
     for (int64_t id = 0; !status && id < n; id++) {
         ssize_t size = getline(&line, &capacity, f);
+        if (size < 0)
+            status = fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)id + 1, strerror(errno));
         while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r')) size--;
         if (size > 0) status = put(w, line, size, id, error);
     }

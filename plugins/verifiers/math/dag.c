@@ -12,7 +12,7 @@ bool math_alloc(struct math *m)
     m->tokens = malloc(MAX_TOKENS * sizeof *m->tokens);
     m->buffer = malloc(4 * MAX_ANSWER + 64);
     m->scratch = malloc(8 * MAX_ANSWER + 64);
-    return m->nodes && m->kids && m->table && m->pool && m->tokens && m->buffer && m->scratch && values_alloc(m);
+    return m->nodes && m->kids && m->table && m->pool && m->tokens && m->buffer && m->scratch;
 }
 
 void math_release(struct math *m)

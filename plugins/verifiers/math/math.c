@@ -198,12 +198,25 @@ static struct outcome run(struct math *m, const tare_answer *a, struct found *go
 
 /* ---------------------------------------------------------------- the plugin */
 
+static void alloc_values(void *arg)
+{
+    struct math *m = arg;
+    if (!values_alloc(m)) values_release(m);
+}
+
+/* FLINT's part of m: at the start, and again after a computation that was abandoned. */
+static bool with_values(struct math *m)
+{
+    if (!m->values && !guarded(alloc_values, m)) m->values = NULL;
+    return m->values;
+}
+
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
 {
     static const int64_t priority[] = {0, 50, 100};
     (void)host;
     struct math *m = calloc(1, sizeof *m);
-    if (!m || !math_alloc(m)) {
+    if (!m || !math_alloc(m) || !with_values(m)) {
         if (m) math_release(m);
         free(m);
         return text_fail(error, TARE_E_NOMEM, "no memory for the parser's tables");
@@ -230,19 +243,43 @@ static void destroy(void *self)
     free(self);
 }
 
+struct call {
+    struct math *m;
+    const tare_answer *const *answers;
+    tare_verdict *const *verdicts;
+    int64_t n;
+    const tare_stream *out;
+    tare_status status;
+};
+
+static void verify_all(void *arg)
+{
+    const struct call *c = arg;
+    struct math *m = c->m;
+    struct found gold, pred;
+    for (int64_t i = 0; i < c->n; i++) {
+        const struct outcome r = run(m, c->answers[i], &gold, &pred);
+        const int64_t size = pred.n == 1 ? 0 : join(&pred, m->buffer, 4 * MAX_ANSWER);
+        const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
+        verdict_set(c->verdicts[i], r.code, r.code == TARE_CORRECT, extracted, r.reason);
+    }
+}
+
+/* verify_all or explain_all, with FLINT's failures as errors */
+static tare_status call_guarded(void (*f)(void *), struct call *c, tare_error *error)
+{
+    if (!with_values(c->m)) return text_fail(error, TARE_E_NOMEM, "no memory for the values of a pair");
+    if (!guarded(f, c)) {
+        c->m->values = NULL;
+        return text_fail(error, TARE_E_NOMEM, "a pair was not decided: FLINT got no memory, or gave up");
+    }
+    return TARE_OK;
+}
+
 static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
-    (void)error;
-    struct math *m = self;
-    struct found gold, pred;
-    for (int64_t i = 0; i < n; i++) {
-        const struct outcome r = run(m, answers[i], &gold, &pred);
-        const int64_t size = pred.n == 1 ? 0 : join(&pred, m->buffer, 4 * MAX_ANSWER);
-        const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
-        verdict_set(verdicts[i], r.code, r.code == TARE_CORRECT, extracted, r.reason);
-    }
-    return TARE_OK;
+    return call_guarded(verify_all, &(struct call){.m = self, .answers = answers, .verdicts = verdicts, .n = n}, error);
 }
 
 static tare_status explain_side(struct math *m, const tare_stream *out, const char *name, const struct found *f, int node,
@@ -268,19 +305,27 @@ static tare_status explain_side(struct math *m, const tare_stream *out, const ch
     return s;
 }
 
+static void explain_all(void *arg)
+{
+    struct call *c = arg;
+    struct math *m = c->m;
+    struct found gold, pred;
+    const struct outcome r = run(m, c->answers[0], &gold, &pred);
+    char precision[32] = "exact";
+    tare_status s = explain_text(c->out, true, "rule", text_of(r.reason ? r.reason : ""));
+    if (m->precision) snprintf(precision, sizeof precision, "%lld bits", (long long)m->precision);
+    if (!s && r.gold >= 0 && r.pred >= 0) s = explain_text(c->out, false, "precision", text_of(precision));
+    if (!s) s = explain_side(m, c->out, "gold", &gold, r.gold, r.gold_error);
+    if (!s) s = explain_side(m, c->out, "answer", &pred, r.pred, r.pred_error);
+    c->status = s ? s : explain_raw(c->out, "}");
+}
+
 static tare_status explain(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error)
 {
-    struct math *m = self;
-    struct found gold, pred;
-    const struct outcome r = run(m, answer, &gold, &pred);
-    char precision[32] = "exact";
-    tare_status s = explain_text(out, true, "rule", text_of(r.reason ? r.reason : ""));
-    if (m->precision) snprintf(precision, sizeof precision, "%lld bits", (long long)m->precision);
-    if (!s && r.gold >= 0 && r.pred >= 0) s = explain_text(out, false, "precision", text_of(precision));
-    if (!s) s = explain_side(m, out, "gold", &gold, r.gold, r.gold_error);
-    if (!s) s = explain_side(m, out, "answer", &pred, r.pred, r.pred_error);
-    if (!s) s = explain_raw(out, "}");
-    return s ? text_fail(error, s, "the explanation cannot be written") : TARE_OK;
+    struct call c = {.m = self, .answers = &answer, .n = 1, .out = out};
+    const tare_status s = call_guarded(explain_all, &c, error);
+    if (s) return s;
+    return c.status ? text_fail(error, c.status, "the explanation cannot be written") : TARE_OK;
 }
 
 static const tare_verifier FUNCTIONS = {
@@ -305,5 +350,6 @@ const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
     static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
     static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
     (void)host, (void)error;
+    memory_begin();
     return &plugin;
 }

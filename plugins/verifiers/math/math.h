@@ -235,6 +235,10 @@ int parse_answer(struct math *m); /* of the tokens; -1: m->parse_error */
 enum truth { NO = 0, YES = 1, UNKNOWN = 2 };
 enum value { V_OK = 0, V_NOT_RATIONAL, V_UNDEFINED, V_TOO_BIG };
 
+/* Once in the process, before anything of FLINT. */
+void memory_begin(void);
+/* Runs call(arg); false: it was left where FLINT got no memory or gave up. m->values is then to be abandoned (set NULL), not released. */
+bool guarded(void (*call)(void *arg), void *arg);
 bool values_alloc(struct math *m);
 void values_release(struct math *m);
 void values_reset(struct math *m);

@@ -1,0 +1,67 @@
+#include "flint.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+
+/* FLINT and GMP end the process when they get no memory, FLINT also at a fault of its arithmetic. They take their memory here, and come
+ * back to the verifier's call that is under way. What the abandoned computation held is lost: some kilobytes. */
+static _Thread_local jmp_buf *way_back;
+
+static _Noreturn void come_back(void)
+{
+    if (way_back) longjmp(*way_back, 1);
+    abort(); /* outside of guarded(): nothing that is called there asks for memory */
+}
+
+static void *or_come_back(void *p)
+{
+    if (!p) come_back();
+    return p;
+}
+
+static void *take(size_t n)
+{
+    return or_come_back(malloc(n ? n : 1));
+}
+
+static void *take_zeros(size_t n, size_t size)
+{
+    return or_come_back(calloc(n ? n : 1, size ? size : 1));
+}
+
+static void *resize(void *p, size_t n)
+{
+    return or_come_back(realloc(p, n ? n : 1));
+}
+
+static void *gmp_resize(void *p, size_t was, size_t n)
+{
+    (void)was;
+    return resize(p, n);
+}
+
+static void gmp_give(void *p, size_t n)
+{
+    (void)n;
+    free(p);
+}
+
+void memory_begin(void)
+{
+    __flint_set_memory_functions(take, take_zeros, resize, free);
+    flint_set_abort(come_back);
+    mp_set_memory_functions(take, gmp_resize, gmp_give);
+}
+
+bool guarded(void (*call)(void *arg), void *arg)
+{
+    jmp_buf here;
+    volatile bool whole = false;
+    way_back = &here;
+    if (!setjmp(here)) {
+        call(arg);
+        whole = true;
+    }
+    way_back = NULL;
+    return whole;
+}

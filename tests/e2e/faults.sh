@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Every allocation and every file operation of a command fails once, and then it and all that follow (tests/faults/interpose.c).
+# Each time: an end without a signal and in time; on failure a message, and nothing of the result left under its final name that
+# the command without faults would not have written; on success the same result. After it the command works again.
+# FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves);
+# "all": every one. Figures of whole runs: docs/dev/reliability.md.
+. "$(dirname "$0")/common.inc"
+[ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] || skip "a sanitizer's build has an allocator of its own: faults are not injected"
+POINTS=${FAULT_POINTS:-12} SEED=${FAULT_SEED:-1}
+MODEL=$SOURCE/tests/data/models/tiny/qwen3
+tried=0
+
+INPUT=/dev/null # of the command
+# once COMMAND...: its standard output and exit status; what it writes, RESULT, is removed before
+RESULT=()
+once() {
+    local status=0
+    rm -rf "${RESULT[@]}"
+    LD_PRELOAD=$INTERPOSE timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
+    return $status
+}
+sums() { # of all that the command has written, but for what holds times
+    for path in "${RESULT[@]}"; do
+        [ ! -e "$path" ] || (find "$path" -type f ! -name metrics.jsonl ! -name manifest.json ! -name lock ! -name 'events.*' | sort | xargs -r sha256sum)
+    done
+    cat out.txt
+}
+# injected NAME COMMAND...
+injected() {
+    local name=$1 kind total how at status why
+    shift
+    rm -f count
+    TARE_INTERPOSE_COUNT=$PWD/count once "$@" || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
+    sums > want
+    for kind in alloc io; do
+        total=$(awk -v k=$kind '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' count)
+        local step=1
+        [ "$POINTS" = all ] || step=$(((total + POINTS - 1) / POINTS))
+        [ $step -gt 0 ] || step=1
+        for how in '' +; do
+            for ((at = 1 + SEED * 7 % step; at <= total; at += step)); do
+                tried=$((tried + 1)) status=0
+                [ $kind = io ] && export TARE_INTERPOSE_ERRNO=$((at % 2 ? 28 : 5)) # ENOSPC, EIO
+                TARE_INTERPOSE=$kind=$at$how once "$@" || status=$?
+                why=''
+                if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' err.txt; then
+                    : # the system's loader ends a process whose library or thread it cannot serve, with its own message
+                elif [ $status -ge 124 ]; then
+                    why="exit status $status"
+                elif [ $status != 0 ]; then
+                    grep -q '^tare: ' err.txt || why="exit status $status without a message"
+                elif [ -z "${LOOSE:-}" ]; then
+                    sums | cmp -s - want || why="exit status 0 and another result"
+                fi
+                if [ -n "$why" ]; then
+                    bad "$name, $kind=$at$how of $total: $why: $(tail -2 err.txt)"
+                else
+                    ok
+                fi
+            done
+        done
+    done
+    once "$@" && sums | cmp -s - want || bad "$name: after all faults it does not give its result"
+}
+q="log.level=warn log.progress=none"
+
+for i in $(seq 40); do echo "{\"id\":$i,\"completion\":\"it is \\\\boxed{$((i % 7))}\",\"answer\":\"3\"}"; done > verify.jsonl
+INPUT=verify.jsonl
+injected 'verify exact' "$TARE" verify exact
+injected 'verify number' "$TARE" verify number --threads 2
+[ ! -e "$TARE_PLUGIN_PATH/verifiers/math.so" ] || injected 'verify math' "$TARE" verify math
+for i in $(seq 8); do echo "{\"groups\":[{\"cluster\":0,\"rewards\":[1,0,0,1]},{\"cluster\":1,\"rewards\":[0,0,1,$((i % 2))]}]}"; done > groups.jsonl
+INPUT=groups.jsonl
+injected 'estimate bv_blend' "$TARE" estimate bv_blend clusters=2
+for i in $(seq 8); do echo "{\"id\":\"r$i\",\"ids\":[$i,5,7,9]}"; done > ids.jsonl
+INPUT=ids.jsonl
+injected score "$TARE" score "$MODEL"
+INPUT=/dev/null
+tiny_config
+injected 'config dump' "$TARE" config dump tiny.ini
+RESULT=(sft base)
+injected sft "$TARE" sft sft.ini $q sft.steps=2
+RESULT=()
+rm -rf sft base
+"$TARE" sft sft.ini $q > /dev/null || bad 'warm start'
+injected 'config check' "$TARE" config check tiny.ini
+RESULT=(run)
+injected train "$TARE" train tiny.ini $q train.steps=2 checkpoint.every=1
+RESULT=(evaluation)
+injected eval "$TARE" eval tiny.ini $q run.dir=evaluation model.path=base
+RESULT=()
+rm -rf run
+"$TARE" train tiny.ini $q train.steps=2 > /dev/null || bad 'training'
+RESULT=(page.html)
+injected report "$TARE" report run -o page.html
+RESULT=()
+echo '{"id":1,"text":"1+1="}' > prompts.jsonl
+INPUT=prompts.jsonl
+injected tokenize "$TARE" tokenize base
+injected generate "$TARE" generate base rollout.max_new_tokens=4
+printf '%d points tried\n' "$tried"
+done_
