@@ -1,0 +1,28 @@
+/* dro: no ratio and no clip, but a quadratic pull towards the old policy.
+ *
+ *   v = -A logp + beta/2 (logp - old)^2
+ *
+ * Richemond et al. 2024, "Offline Regularised Reinforcement Learning for Large Language Models Alignment" (arXiv 2405.19107), token by
+ * token, with the old policy as the anchor and the advantage in the place of reward minus value, as verl and tinker have it.
+ */
+#include "common/stateless.h"
+
+enum { P_BETA, P_COUNT };
+static const tare_param PARAMS[P_COUNT] = {
+    [P_BETA] = PARAM_FLOAT("beta", "0.05", "strength of the pull towards the old policy", 0, 1e30, TARE_SWEEPABLE),
+};
+
+static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
+{
+    const struct settings *s = self;
+    const double beta = s->v[P_BETA].f;
+    (void)error;
+    for (int64_t i = 0; i < t->n; i++) {
+        const double A = t->advantage[i], x = log_ratio(t, i);
+        put(out, i, -A * (double)t->logprob[i] + beta / 2 * x * x, -A + beta * x, 0);
+    }
+    return TARE_OK;
+}
+
+OBJECTIVE("dro", "log-probabilities with a quadratic pull towards the old policy", "arXiv 2405.19107", 0, any_values,
+          .compute = compute)

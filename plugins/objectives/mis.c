@@ -1,0 +1,56 @@
+/* mis: the clipped surrogate without the tokens, or the sequences, on which sampler and update disagree.
+ *
+ *   v = M w * surrogate (ppo),   M = 1 where low <= m <= high, else 0
+ *   m = old / sampled: of the token (token), its geometric mean over the sequence (geometric), its product over it (sequence)
+ *   w = 1 (none), or old / sampled of the token or of the sequence
+ *
+ * token with weight = token is IcePop (Ling team 2025, "Every Step Evolves", arXiv 2510.18855). sequence with weight = sequence is
+ * masked importance sampling, geometric the mask by a sequence's mean (Liu et al. 2025, "When Speed Kills Stability", yingru.notion.site).
+ */
+#include "common/sampler.h"
+#include "common/surrogate.h"
+
+enum { P_MASK, P_LOW, P_HIGH, P_WEIGHT, P_COUNT };
+enum { TOKEN, GEOMETRIC, SEQUENCE };
+enum { WEIGH_NONE, WEIGH_TOKEN, WEIGH_SEQUENCE };
+static const char *const MASKS[] = {"token", "geometric", "sequence", NULL};
+static const char *const WEIGHTS[] = {"none", "token", "sequence", NULL};
+static const tare_param PARAMS[P_COUNT] = {
+    [P_MASK] = PARAM_CHOICE("mask", "token", "whose ratio has to lie in the range", MASKS),
+    [P_LOW] = PARAM_FLOAT("low", "0.5", "alpha, least ratio that counts", 0, 1, TARE_SWEEPABLE),
+    [P_HIGH] = PARAM_FLOAT("high", "5", "beta, largest ratio that counts", 1, 1e30, TARE_SWEEPABLE),
+    [P_WEIGHT] = PARAM_CHOICE("weight", "token", "whose ratio multiplies what counts", WEIGHTS),
+};
+
+static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+{
+    const struct settings *s = self;
+    (void)error;
+    for (int64_t q = 0; q < t->n_sequences; q++) {
+        const double sum = fmin(sequence_sum(t, q, sampler_log_ratio, NULL), LARGEST_LOG);
+        const double whole = exp(sum), mean = exp(sum / (double)sequence_length(t, q));
+        for (int64_t i = t->sequence_begin[q]; i < t->sequence_begin[q + 1]; i++) {
+            const double of_token = exp(sampler_log_ratio(NULL, t, i));
+            const double m = s->v[P_MASK].i == TOKEN ? of_token : s->v[P_MASK].i == GEOMETRIC ? mean : whole;
+            const double w = s->v[P_WEIGHT].i == WEIGH_NONE ? 1 : s->v[P_WEIGHT].i == WEIGH_TOKEN ? of_token : whole;
+            prepared[i] = m >= s->v[P_LOW].f && m <= s->v[P_HIGH].f ? w : 0;
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
+{
+    const struct settings *s = self;
+    (void)error;
+    for (int64_t i = 0; i < t->n; i++) {
+        const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
+        const double weight = t->prepared[i];
+        put(out, i, weight * x.value, weight * x.dlogp, x.clipped || weight == 0);
+    }
+    return TARE_OK;
+}
+
+OBJECTIVE("mis", "the clipped surrogate without what sampler and update disagree on (IcePop, sequence masks)",
+          "arXiv 2510.18855; yingru.notion.site", TARE_OBJECTIVE_SAMPLER, any_values, .prepare_size = one_number,
+          .prepare = prepare, .compute = compute)

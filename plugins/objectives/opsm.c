@@ -1,0 +1,43 @@
+/* opsm: the clipped surrogate without wrong answers that the policy has already left behind.
+ *
+ *   v = M * surrogate (ppo),   M = 0 where A < 0 and 1/n sum_t (old_t - logp_t) > delta over the sequence, else 1
+ *
+ * DeepSeek-AI 2025, "DeepSeek-V3.2" (arXiv 2512.02556), off-policy sequence masking. The paper gives no delta; the default is slime's.
+ */
+#include "common/sequence.h"
+#include "common/surrogate.h"
+
+enum { P_DELTA, P_COUNT };
+static const tare_param PARAMS[P_COUNT] = {
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-4", "how far a sequence's mean log-probability may have fallen", 0, 1e30, TARE_SWEEPABLE),
+};
+
+static double term(const void *ctx, const tare_tokens *t, int64_t i)
+{
+    (void)ctx;
+    return -detached_log_ratio(t, i);
+}
+
+static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+{
+    const struct settings *s = self;
+    (void)error;
+    sequence_means(t, term, NULL, prepared);
+    for (int64_t i = 0; i < t->n; i++) prepared[i] = t->advantage[i] < 0 && prepared[i] > s->v[P_DELTA].f ? 0 : 1;
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
+{
+    const struct settings *s = self;
+    (void)error;
+    for (int64_t i = 0; i < t->n; i++) {
+        const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
+        const double keep = t->prepared[i];
+        put(out, i, keep * x.value, keep * x.dlogp, x.clipped || keep == 0);
+    }
+    return TARE_OK;
+}
+
+OBJECTIVE("opsm", "the clipped surrogate without wrong answers that the policy has left behind", "arXiv 2512.02556",
+          TARE_OBJECTIVE_PASS, any_values, .prepare_size = one_number, .prepare = prepare, .compute = compute)

@@ -1,0 +1,47 @@
+/* topr: right answers are learnt as they are, wrong ones less and less as the policy leaves them.
+ *
+ *   v = -A logp where A >= 0;   v = -sg(w) A logp where A < 0,   w = min(pi / old, 1) of the whole sequence, or of the token
+ *
+ * Le Roux et al. 2025, "Tapered Off-Policy REINFORCE" (arXiv 2503.14286), equation 8: no importance weight on right answers, so that they move the
+ * policy however unlikely they are, a truncated one on wrong answers. The sign of the advantage tells right from wrong.
+ */
+#include "common/sequence.h"
+
+enum { P_LEVEL, P_COUNT };
+enum { SEQUENCE, TOKEN };
+static const char *const LEVELS[] = {"sequence", "token", NULL};
+static const tare_param PARAMS[P_COUNT] = {
+    [P_LEVEL] =
+        PARAM_CHOICE("level", "sequence", "whose ratio is the weight: the sequence's (the paper), or the token's (ROLL)", LEVELS),
+};
+
+static double term(const void *ctx, const tare_tokens *t, int64_t i)
+{
+    (void)ctx;
+    return detached_log_ratio(t, i);
+}
+
+static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+{
+    const struct settings *s = self;
+    (void)error;
+    for (int64_t q = 0; q < t->n_sequences; q++) fill_sequence(t, q, sequence_sum(t, q, term, NULL), prepared);
+    for (int64_t i = 0; i < t->n; i++) {
+        const double x = s->v[P_LEVEL].i == TOKEN ? detached_log_ratio(t, i) : prepared[i];
+        prepared[i] = t->advantage[i] < 0 ? exp(fmin(x, 0)) : 1;
+    }
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
+{
+    (void)self, (void)error;
+    for (int64_t i = 0; i < t->n; i++) {
+        const double slope = -t->prepared[i] * t->advantage[i];
+        put(out, i, slope * (double)t->logprob[i], slope, 0);
+    }
+    return TARE_OK;
+}
+
+OBJECTIVE("topr", "right answers unweighted, wrong ones by a truncated ratio", "arXiv 2503.14286, equation 8", TARE_OBJECTIVE_PASS,
+          any_values, .prepare_size = one_number, .prepare = prepare, .compute = compute)
