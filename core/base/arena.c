@@ -14,7 +14,7 @@
 struct arena_block {
     struct arena_block *next;
     int64_t size, used;
-    char *data; /* behind this header, or in the source's memory */
+    char *data; /* after this header, or in the source's memory */
     char pad[ALIGN - 4 * 8];
 };
 
@@ -82,7 +82,7 @@ tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e
         if (!b && a->source && a->source->none) return a->source->none(a->source->ctx, a->name, size, e);
         if (!b) FAIL(e, TARE_E_NOMEM, "%s: no memory for %lld bytes (%lld in use)", a->name, (long long)n, (long long)a->used);
         struct arena_block **tail = a->current ? &a->current->next : &a->first;
-        b->next = *tail; /* blocks too small for this request stay behind it, for later ones */
+        b->next = *tail; /* blocks too small for this request come after it, for later ones */
         *tail = b;
         a->grown++;
     }

@@ -1,6 +1,6 @@
 /* Memory with three lifetimes: run, step, scratch. An arena hands out pieces of large blocks and gives all back at once; after a
  * reset it keeps its blocks, so a loop whose shapes repeat allocates nothing after its first rounds (arena_grown counts). Of a source's memory it
- * keeps one block then, as large as all that was ever in use at once: pieces that grew from round to round leave no small blocks behind.
+ * keeps one block then, as large as all that was ever in use at once: pieces that grew from round to round leave no small blocks.
  * Not thread-safe: one thread owns an arena at a time. */
 #ifndef TARE_CORE_ARENA_H
 #define TARE_CORE_ARENA_H

@@ -15,7 +15,7 @@ tare_status str_addf(struct str *s, struct err *e, const char *format, ...) ERR_
 void str_clear(struct str *s);
 void str_free(struct str *s);
 
-/* Parses the whole of text as a number; refuses rubbish behind it, overflow, and an empty text. Never depends on the locale. */
+/* Parses the whole of text as a number; refuses anything after it, overflow, and an empty text. Never depends on the locale. */
 tare_status str_to_int(const char *text, int64_t *out, struct err *e);
 tare_status str_to_double(const char *text, double *out, struct err *e);
 /* The shortest text that reads back as exactly x ("0.1", "1e-08"); buffer of at least 32 bytes. */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The character at *p, which is moved behind it. */
+/* The character at *p, which moves past it. */
 static inline int32_t utf8_next(const unsigned char **p)
 {
     const unsigned char *q = *p;

@@ -2,7 +2,7 @@
  *
  *   header | for each column of the table: whether it is there, its entries (texts: sizes, then NUL-ended bytes), padded to 8 bytes
  *
- * The size is a multiple of 64, so packs behind one another stay aligned. Not a file format: nothing of it is kept. */
+ * The size is a multiple of 64, so packs in a row stay aligned. Not a file format: nothing of it is kept. */
 #ifndef TARE_CORE_BATCH_PACK_H
 #define TARE_CORE_BATCH_PACK_H
 

@@ -28,7 +28,7 @@ tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, str
 
 /* ---------------------------------------------------------------- writing */
 
-/* A sibling that nobody takes for a checkpoint. */
+/* A sibling that is never taken for a checkpoint. */
 static tare_status temporary(const char *final, const char *tag, char *out, struct err *e)
 {
     if (snprintf(out, FS_PATH, "%s.%s-%ld", final, tag, (long)getpid()) >= FS_PATH)

@@ -2,7 +2,7 @@
  *
  *   moment1.U  moment2.U  weights.U        the rank's piece of unit U (model/shards.h); weights only when the folder's are not in single precision
  *
- * A unit is what the pieces of all files make, one behind the other, without the padding at its end; so any number of ranks reads it again. */
+ * A unit is what the pieces of all files make, one after another, without the padding at its end; so any number of ranks reads it again. */
 #ifndef TARE_CORE_CHECKPOINT_OPTIMIZER_H
 #define TARE_CORE_CHECKPOINT_OPTIMIZER_H
 

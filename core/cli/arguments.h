@@ -11,8 +11,7 @@ struct arguments {
     char run_config[4200], run_dir[4200]; /* of a run's folder in CONFIG's place */
 };
 
-/* false: they are not of this form; which one and what was expected has been said. A run's folder stands for its config.ini, and run.dir for the
- * folder. */
+/* false: they are not of this form, and the error has been printed. A run's folder means its config.ini, with run.dir set to the folder. */
 bool arguments_read(int argc, char **argv, struct arguments *out);
 
 #endif

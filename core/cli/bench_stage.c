@@ -182,7 +182,7 @@ static int64_t memory_taken(const struct stage *s)
            (t ? t->pack.grown + t->acts.grown + t->head.grown + t->work.grown : 0);
 }
 
-/* The higher of before and behind the rounds: for a moment two threads may be given one core. */
+/* The higher of before and after the rounds: for a moment two threads may be given one core. */
 static void take_peaks(struct stage *s)
 {
     s->peak = fmax(s->peak, bench_peak_flops(s->engine.pool, s->engine.kernels->name));

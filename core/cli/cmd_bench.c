@@ -24,7 +24,7 @@ const char bench_usage[] =
     "  train     one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
     "  generate  rollout.prompts completions of one prompt each\n"
     "  MODEL     a Hugging Face folder, or `tiny`, `smollm2`: new models of that shape\n"
-    "  prompt=64 tokens of a prompt; rounds=3 rounds behind the first, of which the median is shown; all "
+    "  prompt=64 tokens of a prompt; rounds=3 rounds after the first, of which the median is shown; all "
     "other keys are the configuration's\n"
     "  --json    one JSON object in place of the tables\n";
 

@@ -26,7 +26,7 @@ struct filter {
     struct pool *pool;
     json_t *lines[CHUNK];
     tare_text texts[CHUNK], rows[CHUNK];
-    struct str json[CHUNK]; /* behind rows */
+    struct str json[CHUNK]; /* what rows point into */
     int32_t cluster[CHUNK];
     float distance[CHUNK], *x; /* x: [capacity, D] */
     int64_t n, capacity;

@@ -50,7 +50,7 @@ static tare_status report_row(void *ctx, const char *where, const char *id, cons
 
 /* ---------------------------------------------------------------- the checks of one row */
 
-/* The answer as a completion: in a box, as models are told to write it, then as it stands. One of them has to be correct. */
+/* The answer as a completion: in a box, as models are told to write it, then as it is. One of them has to be correct. */
 static tare_status check_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
     struct str boxed = {0};

@@ -129,7 +129,7 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
     TRY(json_get_int(line, "group", where, &group, e));
     TRY(json_get_double(line, "reward", where, &reward, e));
     TRY(json_get_double(line, "advantage", where, &advantage, e));
-    if (group < d->group) FAIL(e, TARE_E_CORRUPT, "%s: group %lld behind group %lld", where, (long long)group, (long long)d->group);
+    if (group < d->group) FAIL(e, TARE_E_CORRUPT, "%s: group %lld after group %lld", where, (long long)group, (long long)d->group);
     if (group > d->group || !json_array_size(d->groups)) {
         json_t *g = json_object();
         json_array_append_new(d->groups, g);
@@ -159,7 +159,7 @@ static tare_status read_dump(const char *path, struct dump *d, struct err *e)
     return status;
 }
 
-/* A replay ends before the policy step, so tare.logprob/1 is there to be taken, and nobody asks it. */
+/* A replay ends before the policy step, so tare.logprob/1 is offered, and never asked. */
 static tare_status no_policy_step(void *ctx, int64_t rollout, float *out, tare_error *error)
 {
     (void)ctx, (void)rollout, (void)out, (void)error;
@@ -269,7 +269,7 @@ int cmd_estimate(int argc, char **argv)
         size_t k = 0;
         while (k < 4 && strcmp(a, options[k].option)) k++;
         if (k < 4) {
-            if (i + 1 == argc) return usage("nothing behind ", a);
+            if (i + 1 == argc) return usage("nothing after ", a);
             *options[k].value = argv[++i];
         } else if (a[0] == '-') {
             return usage("unknown option ", a);

@@ -149,7 +149,7 @@ static void report_one(void *ctx, const struct check_result *r)
     fflush(stdout);
 }
 
-/* The file that a name on the search path stands for, of whatever kind. It is not opened here: its code runs in the children only. */
+/* The file that a name on the search path means, of any kind. It is not opened here: its code runs only in the children. */
 static tare_status resolve(const char *name, char found[FS_PATH], const char **path, struct err *e)
 {
     *path = name;

@@ -25,7 +25,7 @@ const char verify_usage[] =
 struct line {
     json_t *object;
     struct str row;
-    char extracted[EXTRACT], name[96], number[32]; /* number: an answer that stands as one */
+    char extracted[EXTRACT], name[96], number[32]; /* number: the text of an answer that is a JSON number */
 };
 
 struct filter {

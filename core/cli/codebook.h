@@ -28,7 +28,7 @@ struct embeddings {
 tare_status embeddings_open(const char *path, const char *tensor, struct embeddings *out, struct err *e);
 /* Rows first .. first+n-1 as floats. */
 tare_status embeddings_read(const struct embeddings *x, int64_t first, int64_t n, float *out, struct err *e);
-/* Lets the memory behind rows that have been read go. */
+/* Releases the memory of rows that have been read. */
 void embeddings_drop(const struct embeddings *x, int64_t first, int64_t n);
 uint64_t embeddings_hash(const struct embeddings *x); /* XXH3 of the tensor's bytes */
 void embeddings_close(struct embeddings *x);

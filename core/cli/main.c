@@ -87,7 +87,7 @@ static bool is_option(const char *arg, const char *brief, const char *full)
     return !strcmp(arg, brief) || !strcmp(arg, full);
 }
 
-/* --help stands anywhere behind a verb, for all verbs alike. */
+/* --help may be anywhere after a verb, for every verb. */
 static int run_verb(int argc, char **argv)
 {
     const struct verb *v = VERB_TABLE;

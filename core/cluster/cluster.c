@@ -20,7 +20,7 @@ static bool has_path(const struct plugin *p)
     return false;
 }
 
-/* A codebook's file that nobody named lies in the run's folder. */
+/* A codebook's file without a name is in the run's folder. */
 static tare_status default_path(const struct config *config, const struct plugin *p, struct arena *a,
                                 const struct config_param **settings, struct err *e)
 {
@@ -113,7 +113,7 @@ static tare_status open_codebook(const struct config *config, const struct plugi
     TRY(default_path(config, p, &c->arena, &settings, e));
     TRY(plugin_params(p, settings, &c->arena, &values, e));
     const char *path = path_in(p, values);
-    if (path) { /* a codebook with a file stands on embeddings */
+    if (path) { /* a codebook with a file works on embeddings */
         TRY(open_encoder(config, search, env, c, e));
         TRY(ensure_codebook(config, path, comm, c, e));
     }

@@ -50,7 +50,7 @@ static tare_status describe(json_t *m, int64_t d, const struct kmeans_options *o
     return add_text(m, "created_by", "tare " TARE_VERSION, e);
 }
 
-/* header, padded so that the floats behind it are aligned; then the tensors. */
+/* header, padded so that the floats after it are aligned; then the tensors. */
 static tare_status write_file(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state,
                               struct err *e)
 {

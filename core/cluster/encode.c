@@ -96,7 +96,7 @@ uint64_t encode_hash_texts(const tare_text *texts, int64_t n)
 
 struct cache_head {
     char magic[8];
-    uint64_t key, content; /* of encoder and texts; of the numbers behind */
+    uint64_t key, content; /* of encoder and texts; of the numbers after them */
     int64_t n, d;
 };
 static const char MAGIC[8] = "tareemb1";

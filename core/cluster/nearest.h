@@ -34,7 +34,7 @@ struct nearest {
     int64_t k, d, n_panels;
     const float *centroids; /* [K, D], the caller's */
     float *panels;          /* [n_panels, D, 16] 16 centroids side by side; own memory */
-    float *half_norms;      /* [n_panels * 16] ||c||^2 / 2, infinity behind K; own memory */
+    float *half_norms;      /* [n_panels * 16] ||c||^2 / 2, infinity beyond K; own memory */
     double max_norm;        /* largest ||c|| */
     nearest_kernel kernel;
 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keys that change no weight: where things lie, what is recorded, how the work is spread. "section." stands for a whole section. */
+/* Keys that change no weight: where files are, what is recorded, how the work is spread. "section." stands for a whole section. */
 static const char *const FREE[] = {"run.dir",
                                    "run.name",
                                    "run.plugins",

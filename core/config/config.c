@@ -212,7 +212,7 @@ static tare_status load_entry(void *ctx, const char *section, const char *key, c
     struct loading *l = ctx;
     if (*section) return assign(l->c, section, key, value, where, e);
     if (strcmp(key, "include"))
-        FAIL(e, TARE_E_CONFIG, "%s: '%s' stands before the first section; only include = FILE may", where, key);
+        FAIL(e, TARE_E_CONFIG, "%s: '%s' is before the first section, where only include = FILE is allowed", where, key);
     return load_include(l, value, where, e);
 }
 
@@ -231,7 +231,7 @@ static tare_status load_file(struct loading *l, struct err *e)
     return ini_read_file(l->path, "include", load_entry, l, e);
 }
 
-/* "section.key", where section may be KIND.NAME, and every dot behind "sweep." belongs to the key. */
+/* "section.key", where section may be KIND.NAME, and every dot after "sweep." belongs to the key. */
 static tare_status load_override(struct config *c, const char *text, struct err *e)
 {
     char section[200];

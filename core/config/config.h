@@ -41,7 +41,7 @@ struct data_config {
     enum prompt_form prompt;
     const char *chat_template;   /* file; empty: the model's */
     const char *date;            /* that a chat template's strftime_now tells; empty: today's */
-    const char *system, *suffix; /* system message; text behind every question */
+    const char *system, *suffix; /* system message; text after every question */
     bool shuffle;
     bool permute_choices; /* options of multiple choice, by permute_seed and the row */
     int64_t permute_seed;

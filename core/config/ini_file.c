@@ -48,7 +48,7 @@ static tare_status check_section(struct ini_reader *r, const char *text, int64_t
     if (close == text + 1) return refuse(r, "a section without a name");
     for (const char *p = close + 1; p < text + n; p++) {
         if (*p == ';' || *p == '#') break;
-        if (*p != ' ' && *p != '\t') return refuse(r, "text behind the section's bracket; start a new line");
+        if (*p != ' ' && *p != '\t') return refuse(r, "text after the section's bracket; start a new line");
     }
     return TARE_OK;
 }
@@ -88,7 +88,7 @@ static char *next_line(char *out, int size, void *ctx)
     return out;
 }
 
-/* The value behind "=": quotes and escapes resolved, or the comment cut off. In place. */
+/* The value after "=": quotes and escapes resolved, or the comment cut off. In place. */
 static tare_status unquote(struct ini_reader *r, char *value)
 {
     if (*value != '"') {
@@ -114,7 +114,7 @@ static tare_status unquote(struct ini_reader *r, char *value)
     }
     if (!*from) return refuse(r, "the closing quote is missing");
     for (from++; *from == ' ' || *from == '\t';) from++;
-    if (*from && *from != ';') return refuse(r, "text behind the closing quote; write \\\" for a quote inside");
+    if (*from && *from != ';') return refuse(r, "text after the closing quote; write \\\" for a quote inside");
     *to = 0;
     return TARE_OK;
 }
@@ -126,7 +126,7 @@ static tare_status remember(struct ini_reader *r, const char *section, const cha
     snprintf(name, sizeof name, "%s.%s", section, key);
     for (const struct seen *s = r->seen; s; s = s->next)
         if (!strcmp(s->name, name))
-            return refuse(r, "%s stands twice in this file, first in line %lld; remove one", key, (long long)s->line);
+            return refuse(r, "%s is in this file twice, first in line %lld; remove one", key, (long long)s->line);
     struct seen *s;
     TRY(arena_new(&r->arena, struct seen, 1, &s, r->e));
     TRY(arena_strdup(&r->arena, name, -1, (char **)(uintptr_t)&s->name, r->e));

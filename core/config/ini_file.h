@@ -2,7 +2,7 @@
  *
  * libinih splits the lines. It is given them by a reader of ours, because on its own it cuts long lines and long section names
  * silently, takes an indented "key = value" for more text of the line above, and does not tell the line number. Here such a line is
- * either read as it stands or refused.
+ * either read as it is or refused.
  *
  * A value may be quoted: "..." with \" \\ \n \t inside. Without quotes it ends at " ;" (a comment); # and ; at the start of a line
  * make a comment line.
@@ -16,7 +16,7 @@
 typedef tare_status (*ini_entry)(void *ctx, const char *section, const char *key, const char *value, const char *where,
                                  struct err *e);
 
-/* Calls entry for each key of the file, in order; a key that stands twice in the file is refused, save the keys named `repeatable`
+/* Calls entry for each key of the file, in order; a key that is in the file twice is refused, except those named `repeatable`
  * (may be NULL) before the first section. May be called again from within entry (includes). */
 tare_status ini_read_file(const char *path, const char *repeatable, ini_entry entry, void *ctx, struct err *e);
 /* Appends value in the form that ini_read_file reads back as the same text. */

@@ -10,7 +10,7 @@ enum key_type { KEY_BOOL, KEY_INT, KEY_FLOAT, KEY_TEXT, KEY_CHOICE };
 
 enum {
     KEY_ABOVE_MIN = 1,    /* min itself is refused */
-    KEY_FILE_RELATIVE = 2 /* a path that counts from the folder of the file it stands in; kept absolute */
+    KEY_FILE_RELATIVE = 2 /* a path relative to the folder of the file that sets it; kept absolute */
 };
 
 struct config_key {

@@ -56,7 +56,7 @@ void merges_free(struct merges *m)
 
 enum { NONE = INT32_MAX, SHORT_PIECE = 48 };
 
-struct bpe_node { /* a symbol, and its pair with the one behind it */
+struct bpe_node { /* a symbol, and its pair with the next one */
     int32_t id, rank, joined;
     int32_t before, after; /* long pieces: linked; -1 ends */
 };

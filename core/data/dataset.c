@@ -42,13 +42,13 @@ static const char *skip_value(const char *p, const char *end)
     return p;
 }
 
-/* The text of a member of the row as it stands in the file, so that numbers keep their digits; {NULL, 0} if its key is written with
+/* The text of a member of the row as it is in the file, so that numbers keep their digits; {NULL, 0} if its key is written with
  * escapes. */
 static tare_text member_text(const char *json, int64_t n, const char *key)
 {
     const char *p = skip_space(json, json + n), *end = json + n;
     const size_t size = strlen(key);
-    for (p++; p < end; p++) { /* behind { or , */
+    for (p++; p < end; p++) { /* after { or , */
         p = skip_space(p, end);
         if (p >= end || *p != '"') break;
         const char *name = p + 1;
@@ -166,7 +166,7 @@ static tare_status read_messages(const struct reader *r, const char *key, struct
     return status;
 }
 
-/* The last user turn of the messages stands for the question (encoders and codebooks see it). */
+/* The last user turn of the messages is taken as the question (encoders and codebooks see it). */
 static tare_status question_of_messages(const struct reader *r, const json_t *list, struct row *out, struct err *e)
 {
     for (size_t i = json_array_size(list); i-- > 0;) {

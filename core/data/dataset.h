@@ -22,7 +22,7 @@ struct row {
     const tare_text *choices;
     int64_t n_choices;
     double level;      /* NAN: none; levels written as text ("Level 5") stay in json only */
-    tare_text json;    /* the whole row as it stands in the file */
+    tare_text json;    /* the whole row as it is in the file */
     uint64_t uid;      /* hash of the id, or of the question when there is no id: the same in every run, split and order */
     const char *where; /* file:line */
 };

@@ -57,7 +57,7 @@ tare_status overlap_find(struct overlap *o, tare_text question, const char **nam
     const uint64_t key = key_of(question, &n);
     *name = NULL;
     if (!n || !o->n) return TARE_OK;
-    /* the set has no look-up that does not add: what is added here has an index behind the evaluation's rows */
+    /* the set has no look-up that does not add: what is added here gets an index above those of the evaluation's rows */
     TRY(seen_add(&o->seen, key, o->n + o->extra++, &earlier, e));
     if (earlier >= 0 && earlier < o->n) *name = o->names[earlier];
     return TARE_OK;

@@ -72,7 +72,7 @@ static const unsigned char *run_of(int class, const unsigned char *p, const unsi
 
 /* ---------------------------------------------------------------- the three expressions */
 
-/* 's 't 'm 'd 're 've 'll behind the apostrophe at p; p if there is none. fold: any case, and U+017F counts as s. */
+/* 's 't 'm 'd 're 've 'll after the apostrophe at p; p if there is none. fold: any case, and U+017F counts as s. */
 static const unsigned char *contraction(const unsigned char *p, const unsigned char *end, bool fold)
 {
     if (end - p < 2) return p;
@@ -86,7 +86,7 @@ static const unsigned char *contraction(const unsigned char *p, const unsigned c
     return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? p + 3 : p;
 }
 
-/* \s+(?!\S)|\s+ at p, where a space stands: the run, without its last character when text follows. */
+/* \s+(?!\S)|\s+ at p, which is a space: the run, without its last character when text follows. */
 static const unsigned char *blanks(const unsigned char *p, const unsigned char *end, bool newlines_first)
 {
     const unsigned char *at = p, *next, *last = p, *newline = NULL;

@@ -51,7 +51,7 @@ static tare_status no_memory(struct err *e)
     FAIL(e, TARE_E_NOMEM, "no memory for the messages of a prompt");
 }
 
-/* The suffix goes behind the last user message. */
+/* The suffix is added to the last user message. */
 static tare_status add_suffix(const struct prompts *p, json_t *messages, const struct row *row, struct err *e)
 {
     const char *suffix = p->config->suffix;

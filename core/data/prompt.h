@@ -1,8 +1,8 @@
 /* From a row to the ids the model is given.
  *   data.prompt = chat   system message (if set), then one user turn: question + suffix, or the row's own messages in place of that turn (the
- *                        suffix goes behind the last user message); rendered with the chat template and the generation prompt, encoded
+ *                        suffix is added to the last user message); rendered with the chat template and the generation prompt, encoded
  *                        without adding special tokens (the template writes them)
- *   data.prompt = plain  question + suffix as it is, behind BOS when the tokenizer wants one
+ *   data.prompt = plain  question + suffix as it is, after BOS when the tokenizer wants one
  * The options of a row with choices are part of its question (choices.h).
  * Threads: prompts may be made from several threads. */
 #ifndef TARE_CORE_PROMPT_H

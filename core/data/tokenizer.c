@@ -175,7 +175,7 @@ static const unsigned char *plain_until(const unsigned char *p, const unsigned c
 }
 
 /* Appends NFC of text. Only what plain_until does not vouch for goes through utf8proc, from the character before (it may compose) up to
- * the next ASCII character (which never does with what stands before it). */
+ * the next ASCII character (which never does with what is before it). */
 static tare_status normalize(const unsigned char *p, int64_t n, struct str *out, struct err *e)
 {
     const unsigned char *end = p + n;

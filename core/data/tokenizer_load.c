@@ -30,7 +30,7 @@ static const char *type_of(const json_t *o)
     return json_text_or(o, "type", "");
 }
 
-/* The members of a Sequence, or the object itself; NULL behind the last. */
+/* The members of a Sequence, or the object itself; NULL after the last. */
 static const json_t *part(const json_t *o, const char *list, size_t i)
 {
     if (!strcmp(type_of(o), "Sequence")) return json_array_get(json_object_get(o, list), i);
@@ -89,7 +89,7 @@ static tare_status read_pre_tokenizer(struct tokenizer *t, const json_t *root, c
     for (size_t i = 0; pre && (p = part(pre, "pretokenizers", i)); i++) {
         char place[600];
         snprintf(place, sizeof place, "%.500s: pre_tokenizer[%zu]", where, i);
-        if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s stands behind ByteLevel, which has to be the last", place);
+        if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s comes after ByteLevel, which has to be the last", place);
         if (t->n_splits == MAX_SPLITS) FAIL(e, TARE_E_UNSUPPORTED, "%s: more than %d steps are not supported", place, MAX_SPLITS);
         const char *type = type_of(p);
         if (!strcmp(type, "Split"))

@@ -48,7 +48,7 @@ tare_status comm_agree(struct comm *c, tare_status status, struct err *e)
             mine.message[sizeof mine.message - 1] = mine.frames[sizeof mine.frames - 1] = 0;
             if (e) *e = mine;
             got = (tare_status)codes[failed];
-            int alike = 0; /* the same from all ranks is nobody's in particular */
+            int alike = 0; /* the same from all ranks belongs to no rank in particular */
             for (int r = 0; r < c->size; r++) alike += codes[r] == codes[failed];
             if (alike < c->size && got != TARE_E_CANCELLED) err_prefix(e, "rank %d", failed);
         }

@@ -57,7 +57,7 @@ struct comm {
      * where they are threads (and in a job of one rank) it marks the communicator, and every collective of any rank fails from here on. */
     void (*abort)(struct comm *c, const struct err *e);
     void (*note)(struct comm *c); /* stage or step has changed; NULL: nobody wants to know */
-    /* For communicators that stand on this one: the rank is in a collective of theirs (NULL: has left it). NULL: nobody wants to know. */
+    /* For communicators built on this one: the rank is in a collective of theirs (NULL: has left it). NULL: not wanted. */
     void (*enter)(struct comm *c, const char *collective);
     void (*free)(struct comm *c); /* a regular end: all ranks call it */
 

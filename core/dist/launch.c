@@ -22,7 +22,7 @@
 
 static volatile pid_t child;
 
-/* mpirun would kill the ranks on SIGINT and SIGTERM; SIGUSR1 it hands on, and the ranks stop behind a checkpoint. A third time means it. */
+/* mpirun would kill the ranks on SIGINT and SIGTERM. It passes SIGUSR1 on, and the ranks stop after a checkpoint. The third signal ends them. */
 static void hand_on(int signal_number)
 {
     static volatile sig_atomic_t times;

@@ -13,7 +13,7 @@ static void write_all(int to, const char *text, int64_t n)
 {
     while (n > 0) {
         const ssize_t done = write(to, text, (size_t)n);
-        if (done <= 0) return; /* standard error is closed: nobody reads it */
+        if (done <= 0) return; /* standard error is closed: no one reads it */
         text += done;
         n -= done;
     }

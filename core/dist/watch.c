@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define TICK 0.25     /* seconds between signs of life */
-#define COLLECT 0.25  /* seconds that rank 0 waits for the other ranks' errors behind the first */
+#define COLLECT 0.25  /* seconds that rank 0 waits for the other ranks' errors after the first */
 #define LAST_WORD 3.0 /* seconds that a rank which has to leave waits for rank 0 to say so */
 
 struct peer { /* what is known of a rank; at rank 0 also of itself. The watching thread's, but for `gone` and sending */
@@ -167,7 +167,7 @@ static void end_without_hub(struct watch *w, const char *why)
 /* ---- rank 0 decides */
 
 /* The errors that ranks reported: the lowest rank's, one that is not just the echo of another rank's end before one that is. The same
- * from all ranks: nobody's in particular. */
+ * from all ranks, so no rank's in particular. */
 static void end_with_errors(struct watch *w) __attribute__((noreturn));
 static void end_with_errors(struct watch *w)
 {

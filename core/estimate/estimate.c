@@ -17,7 +17,7 @@ struct estimator {
     int64_t n_groups, uid_capacity, record_capacity;
     struct estimate_metrics metrics;
     struct plugin_env env; /* the caller's; the instance's goes through it */
-    bool late;             /* it took tare.logprob/1: collect and record run behind the policy step */
+    bool late;             /* it took tare.logprob/1: collect and record run after the policy step */
     bool ran;
     tare_batch batch; /* of the last run, for a late collect */
 };

@@ -7,7 +7,7 @@
  *   samples.jsonl    one line a sample, the samples of a question together, questions in the file's order; the record
  *   questions.jsonl  one line a question: id, samples, correct, pass_rate, mean length (what eval.difficulty reads)
  *   results.json     the table; the same as Markdown goes to standard output
- * A process killed at any moment continues behind the last question whose k samples are all there. The table is made from samples.jsonl
+ * A process killed at any moment continues after the last question whose k samples are all there. The table is made from samples.jsonl
  * alone, so it has the same bytes however often the work was interrupted.
  *
  * Letters: n questions, k samples of each, c_q of them correct (verdict `correct` of the first verifier).

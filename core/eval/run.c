@@ -1,4 +1,4 @@
-/* Sampling and judging for `tare eval`, piece by piece, behind what the folder holds already. */
+/* Sampling and judging for `tare eval`, piece by piece, after what the folder holds already. */
 #include "eval/eval.h"
 
 #include "base/clock.h"
@@ -99,7 +99,7 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     return s;
 }
 
-/* Paths may change (a folder moved), and so may the kernels: another machine goes on with the same questions. */
+/* Paths may change (a folder moved), and so may the kernels: another machine continues with the same questions. */
 static bool may_differ(const char *key)
 {
     return !strcmp(key, "data.eval") || !strcmp(key, "model.path") || !strcmp(key, "run.kernels");
@@ -152,8 +152,8 @@ static tare_status open_record(struct evaluation_run *r, struct err *e)
     r->fd = open(r->record, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (r->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", r->record, strerror(errno));
     if (ftruncate(r->fd, (off_t)bytes) || lseek(r->fd, 0, SEEK_END) < 0)
-        FAIL(e, TARE_E_IO, "%s: cannot be cut behind its last whole question: %s", r->record, strerror(errno));
-    if (r->done) log_info("%s: going on behind %lld of %lld questions", r->out, (long long)r->done, (long long)r->engine.eval.n);
+        FAIL(e, TARE_E_IO, "%s: cannot be cut after its last whole question: %s", r->record, strerror(errno));
+    if (r->done) log_info("%s: continuing after %lld of %lld questions", r->out, (long long)r->done, (long long)r->engine.eval.n);
     return TARE_OK;
 }
 
@@ -203,7 +203,7 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
         const int64_t n = all - r->done < chunk ? all - r->done : chunk;
         tare_status s = *signals_flag() ? TARE_E_CANCELLED : evaluate_piece(r, n, &tokens, e);
         if (s == TARE_E_CANCELLED)
-            FAIL(e, s, "interrupted behind %lld of %lld questions; the same command goes on", (long long)r->done, (long long)all);
+            FAIL(e, s, "interrupted after %lld of %lld questions; the same command continues", (long long)r->done, (long long)all);
         TRY(s);
         r->done += n;
         TRY(fault_point(0, "questions", r->done, e));

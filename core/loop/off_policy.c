@@ -1,4 +1,4 @@
-/* Off-policy traces in a group (LUFFY, arXiv 2504.14945): with rollout.off_policy the completion that a row brings along, with EOS behind it, takes
+/* Off-policy traces in a group (LUFFY, arXiv 2504.14945): with rollout.off_policy the completion that a row brings along, followed by EOS, takes
  * the place of its group's last rollout. It is judged, and counts in the group's statistics, like the others; the loss treats its tokens by
  * policy shaping (update/loss.c). Its probability under the policy that wrote it is not known and taken as 1: logprob 0. */
 #include "base/log.h"

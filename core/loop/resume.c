@@ -1,7 +1,7 @@
 /* What a checkpoint of a run holds beside the model's folder: training.state with
  *   step, cursor, optimizer_steps, estimator, objective, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
  *   data, seed and G: a run is only continued on what it was started with.
- * Every random draw is keyed by step and prompt, so there is no generator state. A run goes on with the same bits on any number of ranks. */
+ * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
 #include "checkpoint/training.h"
 #include "loop/run.h"
 

@@ -32,14 +32,14 @@ tare_status resume_check(const struct config *c, bool allow_change, struct err *
     if (!fs_exists(path)) {
         if (allow_change) return TARE_OK;
         FAIL(e, TARE_E_CONFIG,
-             "%s is not there, so it cannot be told whether the run goes on as it began; put it back, or add --allow-change", path);
+             "%s is not there, so it cannot be told whether the run continues as it began; put it back, or add --allow-change",
+             path);
     }
     tare_status status = config_load(&before, path, NULL, 0, e);
     if (status && allow_change) return TARE_OK;
     if (status)
-        return err_prefix(
-            e, "the run's configuration cannot be read, so it cannot be told whether it goes on as it began (--allow-change "
-               "goes on without it)");
+        return err_prefix(e, "the run's configuration cannot be read, so it cannot be told whether it continues as it began "
+                             "(--allow-change continues without it)");
     status = config_compare(&before, c, take, &changes, e);
     if (!status && changes.refused.size)
         status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,

@@ -47,7 +47,7 @@ struct run {
     struct token_ids trace_ids;   /* a step's off-policy traces */
     struct arena arena;           /* of the step */
     struct arena eval_arena;      /* of a piece of an evaluation */
-    struct evaluation evaluation; /* the last one, made behind step `evaluated`; -1: none yet */
+    struct evaluation evaluation; /* the last one, made after step `evaluated`; -1: none yet */
     int64_t evaluated;
     struct batch batch; /* the whole step's, the same on every rank */
     struct share share; /* the groups that this rank samples and verifies */

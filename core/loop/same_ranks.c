@@ -134,7 +134,7 @@ static tare_status add_parts(struct run *r, int64_t step, struct facts *f, struc
 {
     char text[40];
     snprintf(text, sizeof text, "%lld", (long long)step);
-    TRY(add(f, "the checkpoint that is gone on from: its step", text, e));
+    TRY(add(f, "the step of the checkpoint to continue from", text, e));
     TRY(add_plugin(f, estimate_plugin(r->estimator), e));
     TRY(add_plugin(f, objective_plugin(r->engine.objective), e));
     for (int64_t k = 0; k < verify_n_components(r->engine.verify); k++) TRY(add_plugin(f, verify_plugin(r->engine.verify, k), e));

@@ -9,7 +9,7 @@
  * log.progress). */
 tare_status hello_program(struct comm *comm, const struct config *c, struct err *e);
 /* What run_open has opened: the files of the plugins, the data's rows, the model's files (config.json and tokenizer.json whole, weights by size and
- * first megabyte), and the step that is gone on from. */
+ * first megabyte), and the step to continue from. */
 tare_status hello_parts(struct run *r, int64_t step, struct err *e);
 
 #endif

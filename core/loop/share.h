@@ -1,4 +1,4 @@
-/* A batch's groups on the ranks: dealt out before sampling, whole again on every rank behind verification.
+/* A batch's groups on the ranks: dealt out before sampling, whole again on every rank after verification.
  *
  * What is dealt depends on the prompts alone, so all ranks know it. A rank's share is a batch of its own with its groups in their order; joined, the
  * batch has the same bytes on every rank, and the same as if one rank had made all of it. On one rank nothing is copied. */

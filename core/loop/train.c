@@ -33,7 +33,7 @@ static tare_status interrupted(struct run *r, int64_t cursor, int64_t saved, str
 {
     r->cursor = cursor;
     if (saved != r->step) TRY(save(r, e));
-    FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld; go on with: tare train %s --resume", (long long)r->step,
+    FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld; continue with: tare train %s --resume", (long long)r->step,
          r->config->run.dir);
 }
 

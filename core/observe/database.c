@@ -37,7 +37,7 @@ static int bind_text(sqlite3_stmt *s, int i, const char *text)
     return text ? sqlite3_bind_text(s, i, text, -1, SQLITE_TRANSIENT) : sqlite3_bind_null(s, i);
 }
 
-/* Several runs of one file have one run.name: where another folder has it already, this folder's name stands behind it. */
+/* Several runs of one file have one run.name: where another folder has it already, this folder's name is added. */
 static tare_status own_name(struct database *d, const char *dir, const char **name, char *room, size_t n, struct err *e)
 {
     sqlite3_stmt *s = NULL;

@@ -25,7 +25,7 @@ const char *manifest_commit(void)
     return TARE_COMMIT;
 }
 
-/* The text behind "key : " in a file of /proc. */
+/* The text after "key : " in a file of /proc. */
 static bool proc_value(const char *file, const char *key, char *out, size_t n)
 {
     FILE *f = fopen(file, "r");

@@ -21,7 +21,8 @@ struct manifest {        /* what the caller knows; machine, time and version are
     int64_t data_rows, eval_rows;
 };
 
-/* JSON text, with a newline behind it. previous: the text of the manifest that is continued, or NULL; step: gone on from. */
+/* JSON text that ends with a newline. previous: the text of the manifest that is continued, or NULL; step: the one that the run
+ * continues from. */
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e);
 /* Writes RUN/manifest.json; resume: the one that is there is continued. */
 tare_status manifest_write(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct err *e);

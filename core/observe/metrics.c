@@ -196,7 +196,7 @@ static tare_status open_sinks(struct metrics *m, const struct metrics_options *o
     if (o->tensorboard) TRY(events_header(records, unix_seconds(), e));
     if (text->size && o->keep >= 0) TRY(replay(m, text, o->keep, o->tensorboard ? records : NULL, &kept, e));
     if (o->keep > 0 && m->last < o->keep)
-        log_warn("%s: the last step on record is %lld, and the run goes on behind step %lld", m->path, (long long)m->last,
+        log_warn("%s: the last step on record is %lld, and the run continues after step %lld", m->path, (long long)m->last,
                  (long long)o->keep);
     TRY(cut_and_open(m, text, kept, e));
     if (o->tensorboard) TRY(events_open(o->dir, records, &m->events, e));

@@ -30,7 +30,7 @@ struct metrics_options {
     const char *name;              /* of the run, for the database */
     const char *config, *manifest; /* texts for the database; may be NULL */
     bool tensorboard, database;    /* the database is runs.db in the folder that holds dir */
-    int64_t keep;                  /* go on behind this step; -1: nothing is kept */
+    int64_t keep;                  /* continue after this step; -1: nothing is kept */
 };
 
 tare_status metrics_open(const struct metrics_options *o, struct metrics **out, struct err *e);

@@ -1,4 +1,4 @@
-/* What a run leaves behind besides checkpoints, in one handle: the lock on its folder, manifest.json, config.ini, metrics in their
+/* What a run writes besides checkpoints, in one handle: the lock on its folder, manifest.json, config.ini, metrics in their
  * sinks, rollout dumps, and the progress line.
  *
  *   TRY(run_lock_check(config->run.dir, resume, e));           early: nothing is written

@@ -11,7 +11,7 @@ struct progress_values { /* NaN: not shown */
     double reward, length, entropy, signal, tokens_per_second;
 };
 
-/* mode: auto, bar, lines, none (log.progress). done of total steps are behind us. what: "train", shown in front. */
+/* mode: auto, bar, lines, none (log.progress). done: of total steps. what: "train", shown first. */
 tare_status progress_new(enum progress_form form, const char *what, int64_t done, int64_t total, struct progress **out,
                          struct err *e);
 void progress_step(struct progress *p, int64_t done, const struct progress_values *v);

@@ -66,7 +66,7 @@ static tare_status take_line(struct reading *r, const json_t *row, const char *w
     int64_t step;
     TRY(json_get_int(row, "step", where, &step, r->e));
     if (step <= r->out->last_step)
-        FAIL(r->e, TARE_E_CORRUPT, "%s: step %lld behind step %lld; steps must grow", where, (long long)step,
+        FAIL(r->e, TARE_E_CORRUPT, "%s: step %lld after step %lld; steps must grow", where, (long long)step,
              (long long)r->out->last_step);
     r->out->last_step = step;
     json_object_foreach((json_t *)(uintptr_t)row, name, value)
@@ -152,8 +152,8 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
     snprintf(name, sizeof name, "%.*s", (int)(colon ? colon - metric : (long)strlen(metric)), metric);
     while (colon && how < 6 && strcmp(colon + 1, HOW[how])) how++;
     if (how == 6)
-        FAIL(e, TARE_E_INVALID, "metric %s: ':%s' is not known; allowed behind the colon: last, first, mean, max, min, tail",
-             metric, colon + 1);
+        FAIL(e, TARE_E_INVALID, "metric %s: ':%s' is not known; allowed after the colon: last, first, mean, max, min, tail", metric,
+             colon + 1);
     const struct series *s = run_data_find(r, name);
     *out = NAN;
     if (!s || !s->n) return TARE_OK;

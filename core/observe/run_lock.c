@@ -22,8 +22,8 @@ tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
 {
     if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: is not a folder; choose another run.dir", run_dir);
     if (!resume && holds_run(run_dir))
-        FAIL(e, TARE_E_STATE,
-             "%s: holds a run already; --resume goes on with it, run.dir=FOLDER starts another, or remove the folder", run_dir);
+        FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
+             run_dir);
     if (resume && !holds_run(run_dir))
         FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume is there; leave out --resume, or check run.dir", run_dir);
     return TARE_OK;

@@ -66,7 +66,7 @@ static tare_status check_header(const struct fs_map *m, Elf64_Ehdr *h, const cha
              : h->e_type == ET_CORE ? "a core dump"
                                     : "an ELF file of an unknown type");
     if (!inside(m, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr)))
-        FAIL(e, TARE_E_CORRUPT, "%s: cut short: its program headers lie behind its end", path);
+        FAIL(e, TARE_E_CORRUPT, "%s: cut short: its program headers are beyond its end", path);
     for (unsigned i = 0; i < h->e_phnum; i++) {
         Elf64_Phdr p;
         memcpy(&p, d + h->e_phoff + i * sizeof p, sizeof p);
@@ -100,7 +100,7 @@ static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, cons
         if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= h->e_shnum) continue;
         memcpy(&strings, m->data + h->e_shoff + symbols.sh_link * sizeof strings, sizeof strings);
         if (!inside(m, symbols.sh_offset, symbols.sh_size) || !inside(m, strings.sh_offset, strings.sh_size))
-            FAIL(e, TARE_E_CORRUPT, "%s: cut short: its symbol table lies behind its end", path);
+            FAIL(e, TARE_E_CORRUPT, "%s: cut short: its symbol table is beyond its end", path);
         for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
             Elf64_Sym s;
             memcpy(&s, m->data + symbols.sh_offset + at, sizeof s);

@@ -130,7 +130,7 @@ struct plugin_call {
 };
 void plugin_enter(struct plugin_call *c);
 /* For `tare plugin check`, which looks at what a call changes in the process: enter runs before each call into a plugin, leave after it, while
- * the floating-point environment is as the plugin left it. NULL: nobody looks. Set while no other thread calls plugins. */
+ * the floating-point environment is as the plugin left it. NULL: none. Set while no other thread calls plugins. */
 struct plugin_watch {
     void *ctx;
     void (*enter)(void *ctx);

@@ -5,7 +5,7 @@
  *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters ("key=value\n" each)
  *   u32         K of the run's codebook, for an estimator; else 0
  *   u64         bytes of the plugin's own state
- *   u64         XXH3 of everything behind this word
+ *   u64         XXH3 of everything after this word
  *   name, version, locked parameters, state
  */
 #include "base/fs.h"
@@ -196,11 +196,11 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
         status = param_parse(row, row->fallback, "a default", &value, e);
         if (!status) status = plugin_value_text(p, param, value, &fallback, e);
         if (!status && (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size)))
-            status =
-                err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                        "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state goes on with its default "
-                        "%s only, the configuration says %.*s",
-                        where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
+            status = err_set(
+                e, TARE_E_CONFIG, __FILE__, __LINE__,
+                "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state continues with its default "
+                "%s only, the configuration says %.*s",
+                where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
     } else if (!status && !then) {
         status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: saved before %s %s had the parameter %s, which has no default",
                          where, kind, p->desc.name, row->key);
@@ -278,7 +278,7 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
     struct frame f;
     TRY(check_frame(i, data, n, &f, where, e));
     const int64_t texts = (int64_t)f.name + f.plugin_version + f.locked, total = (int64_t)sizeof f + texts + (int64_t)f.body;
-    if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes behind the state", where, (long long)(n - total));
+    if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes after the state", where, (long long)(n - total));
     if (used) *used = total;
     const char *text = (const char *)data + sizeof f;
     char version[VERSION_ROOM];

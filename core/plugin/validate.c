@@ -193,9 +193,9 @@ static tare_status copy_params(const struct subject *s, const tare_descriptor *d
 static bool version_ok(const char *v)
 {
     int major, minor, patch;
-    char behind = 0;
-    return v && strlen(v) < 32 && sscanf(v, "%d.%d.%d%c", &major, &minor, &patch, &behind) >= 3 && major >= 0 && minor >= 0 &&
-           patch >= 0 && (!behind || behind == '-' || behind == '+');
+    char rest = 0;
+    return v && strlen(v) < 32 && sscanf(v, "%d.%d.%d%c", &major, &minor, &patch, &rest) >= 3 && major >= 0 && minor >= 0 &&
+           patch >= 0 && (!rest || rest == '-' || rest == '+');
 }
 
 static tare_status check_descriptor(struct subject *s, const tare_descriptor *d, uint32_t i, struct plugin *p, struct err *e)

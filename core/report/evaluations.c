@@ -18,7 +18,7 @@ struct results {
     int64_t n;
 };
 
-/* The number behind the last "step-". */
+/* The number after the last "step-". */
 static int64_t step_in(const char *text)
 {
     int64_t step = -1;

@@ -35,7 +35,7 @@ struct figure {
     int n_keys;
 };
 
-/* What stands between `open` and `close` after *at, which moves on. */
+/* The text between `open` and `close` after *at, which moves on. */
 static bool between(const char **at, const char *open, const char *close, struct text *out)
 {
     const char *from = strstr(*at, open), *to = from ? strstr(from + strlen(open), close) : NULL;

@@ -197,7 +197,7 @@ static tare_status accept_token(struct sampler *s, struct drawn token, struct er
     const struct group *g = &s->sched.groups[q->group];
     if (!isfinite(token.logprob))
         FAIL(e, TARE_E_NOT_FINITE,
-             "%s: the logits behind token %lld of sample %lld are not finite; the weights have overflowed or hold NaN",
+             "%s: the logits after token %lld of sample %lld are not finite; the weights have overflowed or hold NaN",
              g->request->where ? g->request->where : "a prompt", (long long)q->n, (long long)(token.seq - g->first));
     TRY(remember(s, token, e));
     q->last = token.id;
@@ -452,7 +452,7 @@ static tare_status decode(struct sampler *s, struct err *e)
     return TARE_OK;
 }
 
-/* The same for several tokens on a device. A sequence draws nothing behind its end. */
+/* The same for several tokens on a device. A sequence draws nothing after its end. */
 static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e)
 {
     struct scheduler *d = &s->sched;

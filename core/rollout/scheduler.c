@@ -122,7 +122,7 @@ static void drop_prompt(struct scheduler *s, struct group *g)
     g->resident = false;
 }
 
-/* After a sample left: what nobody will read any more. */
+/* After a sample has left: what will not be read again. */
 static void trim_group(struct scheduler *s, struct group *g)
 {
     const bool copies = g->left > g->running; /* samples to come */

@@ -22,8 +22,7 @@ tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
     if (start == SFT_RESUME && !fs_is_dir(s->folder))
         FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
     if (start == SFT_NEW && has_checkpoints(s))
-        FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume goes on with it, or remove the folder",
-             s->folder);
+        FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
     return run_lock_take(s->folder, &s->lock, e);
 }
 
@@ -109,7 +108,7 @@ tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
         const struct saved_state state = {.ctx = s, .read = read_state};
         TRY(saved_read(folder, &t, &state, e));
         s->saved = step;
-        log_info("going on behind step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
+        log_info("continuing after step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
     } else {
         int64_t damaged;
         TRY(checkpoint_count(s->folder, &damaged, e));

@@ -130,7 +130,7 @@ static tare_status save_result(const struct sft *s, struct err *e)
 static tare_status interrupted(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->saved != s->step) TRY(sft_save(s, e));
-    FAIL(e, TARE_E_CANCELLED, "interrupted behind step %lld of %lld; go on with %s", (long long)s->step, (long long)s->steps,
+    FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld of %lld; continue with %s", (long long)s->step, (long long)s->steps,
          start == SFT_GO_ON ? "the same command" : "--resume");
 }
 

@@ -70,7 +70,7 @@ static tare_status read_pair(struct grid *g, const char *text, const char *where
     for (int64_t i = 0; i < n; i++) {
         const int64_t axis = sweep_plan_axis(g->plan, keys[i]);
         if (axis < 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: there is no axis %s in [sweep]", where, keys[i]);
-        if (g->dial[axis] >= 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s stands in it twice", where, keys[i]);
+        if (g->dial[axis] >= 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s is in it twice", where, keys[i]);
         if (size >= 0 && size != g->plan->axes[axis].n)
             FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s has %lld values, %s has %lld; paired lists have equal lengths", where, keys[0],
                  (long long)size, keys[i], (long long)g->plan->axes[axis].n);
@@ -195,7 +195,7 @@ static tare_status add_word(struct str *out, const char *text, struct err *e)
     return TARE_OK;
 }
 
-/* The seed stands last: bv_blend_temperature-0.1_seed-3. */
+/* The seed comes last: bv_blend_temperature-0.1_seed-3. */
 static tare_status print_name(struct grid *g, const struct sweep_cell *c, struct str *out)
 {
     const struct sweep_plan *p = g->plan;

@@ -121,7 +121,7 @@ static void report_cell(const struct scheduler *q, int64_t i, double seconds, do
     if (open && q->finished_here) {
         const double each = q->busy / (double)q->finished_here;
         double work = each * (double)(q->waiting + q->elsewhere);
-        for (int64_t k = q->first; k < q->end; k++) { /* what a running cell has behind it is done */
+        for (int64_t k = q->first; k < q->end; k++) { /* what a running cell has done counts */
             const struct sweep_job *other = &q->s->jobs[k];
             if (other->state == SWEEP_RUNNING && k != i) work += fmax(0, each - (clock_seconds() - other->began));
         }
@@ -166,7 +166,7 @@ static tare_status ended(struct scheduler *q, int64_t i, int exit_status, struct
         q->busy += seconds;
         TRY(metric_of(q->s, job, &value, e));
     } else if (q->stopping || (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 130)) {
-        job->state = SWEEP_PENDING; /* interrupted behind a checkpoint */
+        job->state = SWEEP_PENDING; /* interrupted after a checkpoint */
         q->waiting++;
         q->stopping = true;
     } else {
@@ -301,7 +301,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
                  q.failed ? ", some failed before (--retry)" : "", (long long)s->concurrent, (long long)s->threads,
                  s->threads == 1 ? "" : "s");
         status = work(&q, e);
-        if (status && q.running) { /* our own trouble: the runs are not left behind */
+        if (status && q.running) { /* an error of the sweep itself: the runs are stopped too */
             struct err ignored;
             stop_all(&q);
             work(&q, &ignored);

@@ -5,7 +5,7 @@
  *   dir = runs/study              the folder itself, where it should be another
  *   threads = 1                   of each run
  *   concurrent = 0                runs at a time; 0: as many as there are cores for
- *   metric = eval/reward          of the table, with :last :first :mean :max :min :tail behind it (default last)
+ *   metric = eval/reward          of the table, with :last :first :mean :max :min :tail after it (default last)
  *   baseline = estimator.plugin=grpo
  *   pair = a.x, a.y | b.z, c.w    lists that advance together (equal lengths); all others are crossed
  *   slurm = --partition=cpu --time=02:00:00

@@ -166,7 +166,7 @@ static tare_status filter_abs(struct call *c, struct value *out)
     return TARE_OK;
 }
 
-/* The test named by argument k, or truth; applied to v with the arguments behind it. */
+/* The test named by argument k, or truth; applied to v with the arguments after it. */
 static tare_status passes(struct call *c, int k, struct value v, bool *out)
 {
     struct value yes;

@@ -144,7 +144,7 @@ static tare_status parse_arguments(struct parser *p, struct node *call)
                 PARSE_FAIL(p, TARE_E_UNSUPPORTED, "%s has no argument '%.*s' that is supported", call->builtin->name, (int)key.size,
                            key.data);
         } else if (keyword) {
-            PARSE_FAIL(p, TARE_E_INVALID, "an argument without a name stands behind one with a name");
+            PARSE_FAIL(p, TARE_E_INVALID, "an argument without a name follows one with a name");
         }
         keyword = key.data != NULL;
         if (++n > MAX_ARGS && strcmp(call->builtin->params, "*"))

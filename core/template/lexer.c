@@ -66,7 +66,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The escape behind a backslash, *p at the letter; returns the bytes written, -1 for a malformed one. */
+/* The escape after a backslash, *p at the letter; returns the bytes written, -1 for a malformed one. */
 static int escape(const char **p, const char *end, char *out)
 {
     static const char letters[] = "ntrabfv\\'\"", meant[] = "\n\t\r\a\b\f\v\\'\"";
@@ -129,14 +129,14 @@ static tare_status lex_number(struct lexer *l)
         real |= point;
         if (*p != '_') digits[n++] = *p;
     }
-    const char *behind = p < l->end && *p == 'e' ? p + 1 : p;
-    if (behind > p && behind < l->end && (*behind == '+' || *behind == '-')) behind++;
-    if (behind > p && behind < l->end && *behind >= '0' && *behind <= '9' && n < 40) { /* an exponent */
+    const char *after = p < l->end && *p == 'e' ? p + 1 : p;
+    if (after > p && after < l->end && (*after == '+' || *after == '-')) after++;
+    if (after > p && after < l->end && *after >= '0' && *after <= '9' && n < 40) { /* an exponent */
         real = true;
-        while (behind < l->end && *behind >= '0' && *behind <= '9' && behind - p < 20) behind++;
-        memcpy(digits + n, p, (size_t)(behind - p));
-        n += behind - p;
-        p = behind;
+        while (after < l->end && *after >= '0' && *after <= '9' && after - p < 20) after++;
+        memcpy(digits + n, p, (size_t)(after - p));
+        n += after - p;
+        p = after;
     }
     digits[n] = 0;
     struct token t = {.kind = real ? T_FLOAT : T_INT};

@@ -41,7 +41,7 @@ static tare_status parse_for(struct parser *p, struct node **out)
     TRY(expect_name(p, &n->name));
     if (skip_op(p, ",")) TRY(expect_name(p, &n->name2));
     if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'in' is expected; a loop has one or two variables");
-    TRY(parse_no_choice(p, &n->a)); /* an `if` behind it filters the loop */
+    TRY(parse_no_choice(p, &n->a)); /* an `if` after it filters the loop */
     if (skip_name(p, "if")) TRY(parse_expression(p, &n->b));
     if (is_name(p, "recursive")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "recursive loops are not supported");
     TRY(end_tag(p));
@@ -96,7 +96,7 @@ static tare_status parse_tag(struct parser *p, struct node **out)
     if (skip_name(p, "set")) return parse_set(p, out);
     if (is_name(p, "generation")) return step(p), parse_generation(p, out);
     if (is_name(p, "break") || is_name(p, "continue")) {
-        if (!p->loops) PARSE_FAIL(p, TARE_E_INVALID, "%.*s stands outside of a loop", (int)p->at->text.size, p->at->text.data);
+        if (!p->loops) PARSE_FAIL(p, TARE_E_INVALID, "%.*s is outside of a loop", (int)p->at->text.size, p->at->text.data);
         TRY(new_node(p, is_name(p, "break") ? S_BREAK : S_CONTINUE, out));
         step(p);
         return end_tag(p);

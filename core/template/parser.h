@@ -20,7 +20,7 @@ struct parser {
 
 /* expression.c */
 tare_status parse_expression(struct parser *p, struct node **out);
-/* Without `x if y else z`: an `if` behind it is left. */
+/* Without `x if y else z`: an `if` after it is left. */
 tare_status parse_no_choice(struct parser *p, struct node **out);
 
 static inline bool is_op(const struct parser *p, const char *op)

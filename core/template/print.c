@@ -20,8 +20,8 @@ static tare_status print_float(struct render *r, double x, bool json, struct str
     }
     const int exponent = atoi(strchr(text, 'e') + 1);
     if (exponent < -4 || exponent >= 16) return str_add(out, text, -1, r->e);
-    const int behind = digits - 1 - exponent;
-    return str_addf(out, r->e, "%.*f", behind > 1 ? behind : 1, x);
+    const int decimals = digits - 1 - exponent;
+    return str_addf(out, r->e, "%.*f", decimals > 1 ? decimals : 1, x);
 }
 
 static bool printable(int32_t c)

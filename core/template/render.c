@@ -226,7 +226,7 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
     case E_COND:
         return eval_cond(r, n, out);
     default:
-        return render_fail(r, n->line, "a statement stands in place of an expression");
+        return render_fail(r, n->line, "a statement is in place of an expression");
     }
 }
 
@@ -358,7 +358,7 @@ static tare_status run_one(struct render *r, const struct node *n)
     case S_CONTINUE:
         return FLOW_CONTINUE;
     default:
-        return render_fail(r, n->line, "an expression stands in place of a statement");
+        return render_fail(r, n->line, "an expression is in place of a statement");
     }
 }
 

@@ -85,7 +85,7 @@ static tare_status change_case(struct call *c, int how, struct value *out)
     TRY(as_text(c->r, c->line, c->self, &text));
     struct str changed = {0};
     TRY(str_reserve(&changed, 2 * text.size + 4, c->r->e)); /* a mapped character is at most 1.5 times as long */
-    bool inside = false;                                    /* a word (title), or behind the first character (capitalize) */
+    bool inside = false;                                    /* a word (title), or after the first character (capitalize) */
     for (const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size; p < end;) {
         const int32_t ch = utf8_next(&p), low = utf8proc_tolower(ch), up = utf8proc_toupper(ch);
         const bool raise = how == CASE_UPPER || (how != CASE_LOWER && !inside);
@@ -369,7 +369,7 @@ static tare_status filter_join(struct call *c, struct value *out) /* list | join
     return join(c, by, c->self, false, out);
 }
 
-/* Every line but the first behind `width` spaces; lines that are empty stay so unless blank. */
+/* Every line but the first is indented by `width` spaces; lines that are empty stay so unless blank. */
 static tare_status filter_indent(struct call *c, struct value *out)
 {
     static const char spaces[] = "                                                                ";

@@ -122,7 +122,7 @@ end:
 static void task(void *arg, int64_t i, int thread)
 {
     struct job *j = arg;
-    if (i > atomic_load(&j->failed)) return; /* the first failure decides; what stands behind it does not matter */
+    if (i > atomic_load(&j->failed)) return; /* the first failure decides, whatever comes after it */
     struct err e = {0};
     if (!judge(j, i, thread, &e)) return;
     if (i < j->error_at[thread]) j->error_at[thread] = i, j->errors[thread] = e;

@@ -83,7 +83,7 @@ end:
     return s;
 }
 
-/* Cuts "name:weight"; the colon of "FILE.so:NAME" is part of the name, as what stands behind it is no number. */
+/* Cuts "name:weight"; the colon of "FILE.so:NAME" is part of the name, as what follows it is not a number. */
 static tare_status split_weight(char *text, double *weight, struct err *e)
 {
     *weight = 1;
@@ -93,7 +93,7 @@ static tare_status split_weight(char *text, double *weight, struct err *e)
     if (str_to_double(colon + 1, weight, &ignored)) {
         *weight = 1;
         if (strstr(text, ".so:")) return TARE_OK;
-        FAIL(e, TARE_E_CONFIG, "verifier.plugins: \"%s\": the weight behind the colon is not a number; write NAME or NAME:WEIGHT",
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins: \"%s\": the weight after the colon is not a number; write NAME or NAME:WEIGHT",
              text);
     }
     *colon = 0;

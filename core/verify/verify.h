@@ -64,7 +64,7 @@ struct verify_item {
     int64_t extracted_size;
 };
 
-/* What each component says of each item: [n, C], or NULL where nobody asks. */
+/* What each component says of each item: [n, C], or NULL where it is not wanted. */
 struct verify_parts {
     double *component; /* the summands of the reward */
     int32_t *verdict;  /* tare_verdict_code; 0 for overlong */

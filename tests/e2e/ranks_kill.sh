@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A rank is killed in each stage: the job ends within ten seconds everywhere, with one message that names rank, stage and cause; the last checkpoint is
-# whole, and --resume goes on with another number of ranks to the same bits as a run that was never killed. Then kills in a row at random points: RANKS_KILLS of
+# whole, and --resume continues with another number of ranks to the same bits as a run that was never killed. Then kills in a row at random points: RANKS_KILLS of
 # them (3; bench/ranks_kills.sh runs ten).
 . "$(dirname "$0")/ranks.inc"
 tiny_config
@@ -45,7 +45,7 @@ for stage in rollout verify update checkpoint; do
         [ "$(whole $dir)" = step-000004 ] && ok || bad "$stage, $kind: last checkpoint $(whole $dir), not step-000004"
         [ $kind = fail ] && continue
         other=$((ranks == 2 ? 4 : 2))
-        run $other run.dir=$dir --resume > out.txt 2> err.txt && ok || { bad "$stage: does not go on with $other ranks"; cat err.txt; }
+        run $other run.dir=$dir --resume > out.txt 2> err.txt && ok || { bad "$stage: does not continue with $other ranks"; cat err.txt; }
         same $dir && ok || bad "$stage: gone on with $other ranks, the weights differ"
         ranks=$other
     done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # --resume never destroys: a run whose checkpoints are all damaged is left as it is; another configuration is told and refused unless allowed,
-# and config.ini keeps what earlier steps ran with. `tare train RUN --resume` goes on as the run began; so does the hint after Ctrl-C.
+# and config.ini keeps what earlier steps ran with. `tare train RUN --resume` continues as the run began; so does the hint after Ctrl-C.
 . "$(dirname "$0")/common.inc"
 tiny_config
 train() { "$TARE" train "$@" log.progress=none > out.txt 2> err.txt; }
@@ -13,7 +13,7 @@ while kill -0 $pid 2> /dev/null && [ "$(wc -l < runs/k4/metrics.jsonl 2> /dev/nu
 kill -INT $pid
 got=0; wait $pid || got=$?
 status $got 130 interrupted
-says 'go on with: tare train runs/k4 --resume'
+says 'continue with: tare train runs/k4 --resume'
 if command -v sqlite3 > /dev/null; then
     [ "$(sqlite3 runs/runs.db 'select status from runs')" = interrupted ] && ok || bad "runs.db: not interrupted"
 else

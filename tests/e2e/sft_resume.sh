@@ -25,7 +25,7 @@ kill_and_resume() { # NAME [key=value ...]
     [ ! -e "broken-$name.training" ] && ok || bad "$name: checkpoints are left after the resumed result"
 }
 kill_and_resume f32
-grep -qE 'going on (behind|after) step 32' log.txt && ok || bad "no run went on from the last checkpoint"
+grep -qE 'continuing after step 32' log.txt && ok || bad "no run went on from the last checkpoint"
 kill_and_resume bf16 model.dtype=bf16 model.save_dtype=bf16 sft.train_on_prompt=true
 
 # how a training run over ranks sums its gradients does not change the supervised model
@@ -37,7 +37,7 @@ diff -r shards-1 shards-4 > /dev/null && ok || bad "the supervised model depends
 # SIGINT: after the step under way, with a checkpoint of it
 status=0
 TARE_FAULT=stage=update,step=10,kind=stop $SFT sft.out=stopped > /dev/null 2> err.txt || status=$?
-[ $status = 130 ] && grep -qE 'interrupted (behind|after) step 10 of 60; go on with --resume' err.txt && ok || { bad "SIGINT: exit status $status"; cat err.txt; }
+[ $status = 130 ] && grep -qE 'interrupted after step 10 of 60; continue with --resume' err.txt && ok || { bad "SIGINT: exit status $status"; cat err.txt; }
 [ "$((10#$(newest stopped)))" = 10 ] && ok || bad "SIGINT: no checkpoint of step 10"
 
 refused() { # WHAT PATTERN [argument ...]
@@ -59,6 +59,6 @@ sed -i 's/^steps = 30/steps = 60/; $a [checkpoint]\nevery = 4' sft.ini
 killed_at update 10 "$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 && ok || bad "the warm start was not interrupted"
 [ ! -e base ] && [ "$((10#$(newest base)))" = 8 ] && ok || bad "the warm start: result or checkpoint is not as it was left"
 "$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 > /dev/null 2> err.txt && ok || { bad "train after an interrupted warm start"; cat err.txt; }
-grep -qE 'going on (behind|after) step 8' err.txt && ok || bad "the warm start did not go on"
+grep -qE 'continuing after step 8' err.txt && ok || bad "the warm start did not go on"
 diff -r whole-f32 base > /dev/null && ok || bad "the warm start's model differs"
 done_

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same run on 1, 2, 3, 4 and 8 ranks, with everything that dist.shard can be: rollouts, metrics, the estimator's states and the weights have the same bits;
-# what a rank holds of parameters, gradients and moments falls as 1/R; more ranks than shards are refused; a run in bf16 goes on with another number
+# what a rank holds of parameters, gradients and moments falls as 1/R; more ranks than shards are refused; a run in bf16 continues on another number
 # of ranks and another dist.shard.
 . "$(dirname "$0")/ranks.inc"
 tiny_config

@@ -9,7 +9,7 @@ enum { GROUPS = 5, SIZE = 4, LONGEST = 9, MOST = GROUPS * SIZE * LONGEST, GUARD 
 
 /* ---------------------------------------------------------------- minibatches */
 
-/* The host's arrays behind a tare_tokens, to be written. */
+/* The host's arrays of a tare_tokens, to be written. */
 struct columns {
     float *logprob, *old, *sampled, *ref, *kl, *entropy;
     double *advantage, *weight;

@@ -10,7 +10,7 @@ enum { MOST = 8, COMPONENTS = 3, PROMPTS = 20, GUARD = 16 };
 
 /* ---------------------------------------------------------------- batches */
 
-/* The engine's arrays behind a tare_batch, to be written. */
+/* The engine's arrays of a tare_batch, to be written. */
 struct columns {
     int64_t *group_begin, *token_begin;
     uint64_t *uid;

@@ -125,7 +125,7 @@ done:
     return status;
 }
 
-/* Several answers in a call: each gets the verdict that it gets alone, wherever it stands. */
+/* Several answers in a call: each gets the verdict that it gets alone, at any place. */
 static tare_status batches(struct check *c, struct err *e)
 {
     struct plugin_instance *i = NULL;

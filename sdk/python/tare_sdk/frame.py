@@ -40,7 +40,7 @@ def _check_locked(name, saved, locked, defaults):
         if key in saved and saved[key] != value:
             raise TareError("%s: saved with %s=%s, this has %s=%s; this parameter is fixed for a run" % (name, key, saved[key], key, value), 12)
         if key not in saved and defaults.get(key) != value:
-            raise TareError("%s: saved before the parameter %s existed, which is fixed for a run; the state goes on with its default %s only, "
+            raise TareError("%s: saved before the parameter %s existed, which is fixed for a run; the state continues with its default %s only, "
                             "this has %s" % (name, key, defaults.get(key), value), 12)
     for key in saved:
         if key not in now:

@@ -227,17 +227,17 @@ static void lines_are_never_bent(void **state)
 {
     (void)state;
     struct config c;
-    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "stands twice in this file, first in line 2");
-    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "stands twice");
+    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "is in this file twice, first in line 2");
+    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "is in this file twice");
     refused("[train\nlr = 1\n", NULL, 1, "closing bracket");
-    refused("[train] lr = 1\n", NULL, 1, "behind the section's bracket");
+    refused("[train] lr = 1\n", NULL, 1, "after the section's bracket");
     refused("[estimator.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\n", NULL, 1, "at most 48");
     refused("[train]\nnonsense\n", NULL, 2, "expected key = value");
     refused("[train]\nlr: 1\n", NULL, 2, "expected key = value");
     refused("[train]\n= 1\n", NULL, 2, "a value without a key");
     refused("lr = 1\n", NULL, 1, "before the first section");
     refused("[data]\nsystem = \"a\n", NULL, 2, "closing quote");
-    refused("[data]\nsystem = \"a\" b\n", NULL, 2, "behind the closing quote");
+    refused("[data]\nsystem = \"a\" b\n", NULL, 2, "after the closing quote");
     refused("[data]\nsystem = \"\\q\"\n", NULL, 2, "unknown");
     refused("[data]\nsystem = \xc3(\n", NULL, 2, "not valid UTF-8");
     loads(&c, "[train]\n  lr = 0.5\n    steps = 3\n", NULL); /* not a continuation of lr */

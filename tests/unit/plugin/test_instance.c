@@ -298,7 +298,7 @@ static void state__refuses_what_does_not_match(void **state)
     assert_ok(plugin_save(i, &text, &e), &e);
     for (int64_t n = 0; n < text.size; n++) no_load(i, text.data, n, TARE_E_CORRUPT, "cut short");
     assert_ok(str_add(&text, "!", 1, &e), &e);
-    no_load(i, text.data, text.size, TARE_E_CORRUPT, "1 bytes behind the state");
+    no_load(i, text.data, text.size, TARE_E_CORRUPT, "1 bytes after the state");
     text.size--;
     for (int64_t at = 0; at < text.size; at++) { /* one flipped byte anywhere is noticed */
         text.data[at] = (char)(text.data[at] ^ 0x40);
@@ -339,9 +339,10 @@ static void state__takes_a_new_locked_parameter_at_its_default(void **state)
                            *other = make("other_locked", "text=another", NULL);
     assert_ok(plugin_save(from, &old, &e), &e);
     assert_ok(plugin_load(to, old.data, old.size, NULL, "x.state", &e), &e);
-    no_load(other, old.data, old.size, TARE_E_CONFIG,
-            "saved before estimator hostile had the parameter text, which is fixed for a run; the state goes on with its default x "
-            "y only");
+    no_load(
+        other, old.data, old.size, TARE_E_CONFIG,
+        "saved before estimator hostile had the parameter text, which is fixed for a run; the state continues with its default x "
+        "y only");
     assert_ok(plugin_save(to, &newer, &e), &e);
     no_load(other, newer.data, newer.size, TARE_E_CONFIG, "saved with text=x y, the configuration says text=another");
     no_load(from, newer.data, newer.size, TARE_E_CONFIG,
