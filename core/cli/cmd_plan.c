@@ -6,6 +6,7 @@
 #include "observe/manifest.h"
 #include "plan/plan.h"
 #include "settle/settle.h"
+#include "update/objective.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -125,6 +126,7 @@ static tare_status answer(const struct request *r, const struct config *c, struc
                             .response_tokens = whole(r->response_tokens, 0)};
     struct plan p;
     in.shard = c->dist.shard;
+    TRY(objective_look(c->objective.plugin, &(struct plugin_search){.folder = c->run.plugins}, &in.objective_needs, e));
     TRY(plan_shape(c, whole(r->vocab, 0), &in.shape, e));
     TRY(machine_of(r, c, &in.machine, e));
     TRY(plan_make(&in, &p, e));

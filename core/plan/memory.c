@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <tare/objective.h>
 
 enum { PREFILL_ROWS = 2048, AUTO_BATCH = 256, LOGIT_ROWS = 64, EVAL_ROWS = 256 }; /* of the sampler and the evaluation */
 enum {
@@ -167,9 +168,10 @@ static int64_t pass_cache(const struct plan_input *in, int64_t layers, int64_t r
     return (blocks + blocks / 4) * KV_BLOCK * token_bytes(in, layers);
 }
 
-static bool exact_kl(const struct config *c)
+static bool exact_kl(const struct plan_input *in)
 {
-    return c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT;
+    const struct loss_config *l = &in->config->loss;
+    return (l->kl_coef > 0 && l->kl == KL_EXACT) || (in->objective_needs & TARE_OBJECTIVE_KL);
 }
 
 static int64_t batch_of(const struct plan_input *in, int64_t groups)
@@ -184,7 +186,7 @@ static int64_t logits_bytes(const struct plan_input *in, int64_t groups)
     const int64_t V = in->shape.vocab, fit = (in->machine.gpu ? DEVICE_LOGITS_FLOATS : LOGITS_FLOATS) / V;
     const int64_t rows = smaller(larger(fit, HEAD_ROWS_LEAST), HEAD_ROWS_MOST),
                   decoder = in->machine.gpu ? batch_of(in, groups) + DECODER_ROWS : 0;
-    return F32 * (rows * (V * (exact_kl(in->config) ? 2 : 1) + HEAD_ROW) + V * (LOGIT_ROWS + decoder));
+    return F32 * (rows * (V * (exact_kl(in) ? 2 : 1) + HEAD_ROW) + V * (LOGIT_ROWS + decoder));
 }
 
 /* What a GPU's products take beside: rounded copies of activations or of the head, the library's workspace. */
@@ -199,10 +201,12 @@ static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
 {
     const struct config *c = p->in.config;
     const struct model_shape *s = &p->in.shape;
-    const bool forward_only = c->loss.kl_coef > 0 || c->loss.old_logprobs == OLD_RECOMPUTE;
+    const uint32_t needs = p->in.objective_needs;
+    const bool reference = c->loss.kl_coef > 0 || (needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+    const bool forward_only = reference || c->loss.old_logprobs == OLD_RECOMPUTE || (needs & TARE_OBJECTIVE_PASS);
     int64_t bytes = forward_only ? pass_cache(&p->in, s->layers, p->micro_rows) : 0;
-    if (c->loss.kl_coef > 0) bytes += z->params * F32 + z->packed;
-    if (exact_kl(c)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
+    if (reference) bytes += z->params * F32 + z->packed;
+    if (exact_kl(&p->in)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
     return bytes;
 }
 

@@ -54,6 +54,7 @@ struct plan_input {
     enum shard shard;
     int64_t gradient_shards;                /* a minibatch's groups are dealt to so many before they are cut into micro-batches */
     int64_t prompt_tokens, response_tokens; /* of a typical row, for the times; 0: the longest allowed */
+    uint32_t objective_needs;               /* TARE_OBJECTIVE_..., of the objective's plugin */
     struct plan_machine machine;
 };
 

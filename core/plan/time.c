@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <tare/objective.h>
 
 struct work {                      /* of the busiest rank */
     double groups, rollouts, p, t; /* its prompts and rollouts a step, tokens of a typical prompt and completion */
@@ -127,6 +128,7 @@ static void update(const struct plan *p, const struct work *w, const struct rate
     out->flops = epochs * (layers * (3 + again) + attention * (3.5 + again) + 3 * head);
     if (c->loss.kl_coef > 0) out->flops += forward_only * (c->loss.kl == KL_EXACT ? epochs : 1);
     if (c->loss.old_logprobs == OLD_RECOMPUTE) out->flops += forward_only;
+    if (p->in.objective_needs & TARE_OBJECTIVE_PASS) out->flops += epochs * forward_only;
     /* AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed */
     out->memory = w->updates * 9 * 4 * (p->in.shard == SHARD_NONE ? w->flat : w->piece);
     /* a round: the layers are gathered for the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end */

@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "data/prompt.h"
 #include "data/tokenizer.h"
+#include "engine/engine.h"
 #include "engine/logprob_service.h"
 #include "estimate/estimate.h"
 #include "plan/plan.h"
@@ -54,6 +55,16 @@ static const void *extension(void *ctx, const char *id)
     return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(ctx) : NULL;
 }
 
+static tare_status check_objective(const struct config *c, const struct plugin_env *env, struct err *e)
+{
+    struct engine g;
+    engine_init(&g, c, NULL);
+    g.env = *env;
+    const tare_status status = engine_open_objective(&g, e);
+    engine_close(&g);
+    return status;
+}
+
 static tare_status check_plugins(const struct config *c, const struct dataset *train, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -70,7 +81,7 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
             .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = env},
         &estimator, e));
     estimate_free(estimator);
-    return TARE_OK;
+    return check_objective(c, &env, e);
 }
 
 /* ---------------------------------------------------------------- the model, and its prompts */

@@ -129,6 +129,14 @@ tare_status objective_open(const struct objective_options *x, struct objective *
     return TARE_OK;
 }
 
+tare_status objective_look(const char *name, const struct plugin_search *search, uint32_t *needs, struct err *e)
+{
+    const struct plugin *p;
+    TRY(plugin_open(name, TARE_OBJECTIVE, search, &p, e));
+    *needs = p->desc.needs;
+    return TARE_OK;
+}
+
 /* ---------------------------------------------------------------- columns */
 
 tare_status objective_begin(struct objective *o, const struct batch *b, const struct objective_columns *columns, struct err *e)

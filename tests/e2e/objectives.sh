@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Objectives by one changed line: each trains, and not as ppo does; a state is resumed to the same bits; what cannot work is refused before anything starts.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
+# a judge that the untaught model pleases now and then, so that there are advantages
+cat > judge.sh <<'SH'
+while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac; done
+SH
+sed -i 's/^plugins = exact/plugins = command/' tiny.ini
+printf '[verifier.command]\ncommand = sh %s/judge.sh\n' "$PWD" >> tiny.ini
+train() { "$TARE" train tiny.ini train.steps=4 train.epochs=2 train.lr=5e-3 log.progress=none log.rollouts=false "$@" > /dev/null 2>> log.txt; }
+weights() { cksum < "$1/checkpoints/$(ls "$1/checkpoints" | tail -1)/model.safetensors"; }
+train run.dir=default || { bad "the run failed: $(tail -n 2 log.txt)"; done_; }
+train run.dir=ppo objective.plugin=ppo || bad "ppo: $(tail -n 2 log.txt)"
+[ "$(weights ppo)" = "$(weights default)" ] && ok || bad "ppo is not the default"
+for file in "$SOURCE"/plugins/objectives/*.c; do
+    name=$(basename "$file" .c)
+    case $name in ppo) continue ;; tis | mis) more=loss.old_logprobs=recompute ;; *) more=log.level=info ;; esac
+    train run.dir="$name" objective.plugin="$name" $more || { bad "$name: $(tail -n 2 log.txt)"; continue; }
+    # on a CPU sampler and update agree to the bit, and both are ppo
+    case $name in tis | mis) want=same ;; *) want=other ;; esac
+    got=$([ "$(weights "$name")" = "$(weights ppo)" ] && echo same || echo other)
+    [ $got = $want ] && ok || bad "$name: $got weights as with ppo"
+    grep -q '"kind": *"objective"' "$name/manifest.json" && grep -q "\"$name\"" "$name/manifest.json" && ok || bad "$name is not in the manifest"
+done
+# a state (the bound follows the share of clipped tokens): killed and resumed, and on three ranks
+state="objective.plugin=$FIXTURES/good_objective.so train.steps=7"
+train run.dir=whole $state || bad "the stateful objective: $(tail -n 2 log.txt)"
+killed_at update 5 "$TARE" train tiny.ini train.epochs=2 train.lr=5e-3 log.progress=none log.rollouts=false run.dir=broken $state && ok || bad "not killed"
+train run.dir=broken $state --resume || bad "not resumed: $(tail -n 2 log.txt)"
+[ "$(weights whole)" = "$(weights broken)" ] && ok || bad "weights differ after resuming a stateful objective"
+last=$(ls whole/checkpoints | tail -1)
+cmp -s "whole/checkpoints/$last/training.state" "broken/checkpoints/$last/training.state" && ok || bad "the states differ after resuming"
+train run.dir=whole objective.plugin=ppo train.steps=9 --resume && bad "another objective goes on with the run" || ok
+# refused before anything starts
+refuses() { # TEXT argument ...
+    local text=$1 status=0
+    shift
+    "$TARE" config check tiny.ini "$@" > out.txt 2> err.txt || status=$?
+    [ $status = 3 ] && grep -q -- "$text" err.txt && ok || bad "$*: status $status: $(tail -n 1 err.txt)"
+}
+refuses "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
+refuses "did you mean clip_high" objective.plugin=gspo objective.gspo.clip_hihg=1
+refuses "set loss.old_logprobs = recompute" objective.plugin=tis
+refuses "set loss.rollout_is = none" objective.plugin=mis loss.old_logprobs=recompute loss.rollout_is=tis
+refuses "low = 9 is not below high = 5" objective.plugin=clip_cov objective.clip_cov.low=9
+# the forward pass before a minibatch is planned for
+more() { "$TARE" plan tiny.ini --json "$@" 2> /dev/null; }
+more objective.plugin=ppo > ppo.json
+more objective.plugin=gspo > gspo.json
+checked "tare plan does not see the pass of gspo" << 'PY'
+import json
+flops = {n: json.load(open(n + ".json")) for n in ("ppo", "gspo")}
+text = {n: json.dumps(x, sort_keys=True) for n, x in flops.items()}
+assert text["ppo"] != text["gspo"]
+PY
+"$TARE" doctor 2>&1 | grep -q 'objective.*gspo' && ok || bad "doctor lists no objectives"
+done_
