@@ -84,6 +84,7 @@ static bool three_digits(const struct lexer *x, int64_t i)
 static int64_t group_mark(const struct lexer *x, int64_t i)
 {
     static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", NULL};
+    if (lex_last_kind(x) == T_UNDER || lex_last_kind(x) == T_CARET) return 0; /* \log_10 100 */
     for (const char *const *k = marks; *k; k++)
         if (starts(x, i, *k)) {
             const int64_t end = i + (int64_t)strlen(*k);

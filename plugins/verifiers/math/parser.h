@@ -48,6 +48,9 @@ int parse_limit(struct parser *p);            /* big.c */
 /* label.c: the name in front of "=", or the application that ends a chain; taken; -2: there is none */
 int parse_label(struct parser *p, bool front);
 
+/* functions.c: f of n arguments; base: of a logarithm, or -1 */
+int parse_function_value(struct parser *p, int f, int base, int *args, int n);
+int function_inverse(int f); /* sin: arcsin; 0: none */
 /* label.c: {dy}{dx}, the arguments of a \frac at the cursor, as the symbol y'; taken; -2: another fraction */
 int parse_derivative(struct parser *p);
 

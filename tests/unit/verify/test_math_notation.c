@@ -43,6 +43,8 @@ static const struct pair EQUAL[] = {
     {"\\gcd(a, b) = 4", "4"},
     {"\\deg P = 3", "3"},
     {"12", "\\text{Area: } 12"},
+    {"2", "\\log_10 100"},
+    {"\\log_2 3", "\\log_23"},
     /* residues, intervals with turned brackets, fractions of TeX */
     {"x \\equiv 3 \\pmod 7", "x \\equiv 3 \\ (\\text{mod } 7)"},
     {"(2, 3]", "\\left]2, 3\\right]"},

@@ -1,0 +1,59 @@
+/* A function of what it is applied to: angles in radians, conjugates, exponentials and logarithms as such. */
+#include "parser.h"
+
+int function_inverse(int f)
+{
+    static const uint8_t inverse[F_N] = {
+        [F_SIN] = F_ASIN, [F_COS] = F_ACOS,   [F_TAN] = F_ATAN,   [F_COT] = F_ACOT,  [F_SEC] = F_ASEC,
+        [F_CSC] = F_ACSC, [F_SINH] = F_ASINH, [F_COSH] = F_ACOSH, [F_TANH] = F_ATANH};
+    return inverse[f];
+}
+
+/* Degrees inside a trigonometric argument: x pi / 180. */
+static int radians(struct math *m, int x)
+{
+    if (x < 0 || !(at(m, x)->flags & NODE_DEG)) return x;
+    const struct node a = *at(m, x);
+    int out[64] = {0};
+    if (a.n > 64) return -1;
+    for (int i = 0; i < a.n; i++)
+        if ((out[i] = radians(m, kid(m, x, i))) < 0) return -1;
+    if (a.op == OP_DEG) return mk_mul(m, out[0], mk_div(m, mk_const(m, C_PI), mk_int(m, 180)));
+    if (a.op == OP_ADD || a.op == OP_MUL) {
+        int r = out[0];
+        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
+        return r;
+    }
+    return mk(m, (enum op)a.op, a.aux, out, a.n);
+}
+
+/* Of sums, products and whole powers: -i for i. Of anything else the function itself. */
+static int conjugate(struct math *m, int x)
+{
+    const struct node a = *at(m, x);
+    int64_t power;
+    int out[16] = {0};
+    if (a.op == OP_NUM) return x;
+    if (a.op == OP_CONST) return a.aux == C_I ? mk_neg(m, x) : x;
+    if (a.op == OP_POW && small_int(m, kid(m, x, 1), &power)) return mk_pow(m, conjugate(m, kid(m, x, 0)), kid(m, x, 1));
+    if ((a.op != OP_ADD && a.op != OP_MUL) || a.n > 16) return mk_func(m, F_CONJ, x);
+    for (int i = 0; i < a.n; i++)
+        if ((out[i] = conjugate(m, kid(m, x, i))) < 0) return -1;
+    int r = out[0];
+    for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
+    return r;
+}
+
+int parse_function_value(struct parser *p, int f, int base, int *args, int n)
+{
+    struct math *m = p->m;
+    if (f <= F_CSC && n && (args[0] = radians(m, args[0])) < 0) return -1;
+    if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, n);
+    if (n != 1) return parse_fail(p, "a function of one value with several");
+    if (f == F_CONJ && !(at(m, args[0])->flags & NODE_VAR)) return conjugate(m, args[0]);
+    if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);
+    if (f == F_LOG) return base < 0 ? mk_func(m, F_LN, args[0]) : mk_func2(m, F_LOG, args[0], base);
+    if (f == F_CSC) return mk_pow(m, mk_func(m, F_SIN, args[0]), mk_int(m, -1));
+    if (f == F_SEC) return mk_pow(m, mk_func(m, F_COS, args[0]), mk_int(m, -1));
+    return mk_func(m, (enum func)f, args[0]);
+}
