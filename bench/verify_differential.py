@@ -78,6 +78,73 @@ def run_judge(judge, pairs, out):
                 o.flush()
 
 
+# ---------------------------------------------------------------- classes
+
+# The first that fits is the class of a disagreement. Each was found by reading Math-Verify's parse of the text.
+NUMBER = r"(?:\d|\\frac|\\dfrac|\\tfrac)"
+CLASSES = [
+    ("log_10", r"\\log_1\d\(", "TeX takes the first digit for the base, and base 1 does not exist: base 10 is meant"),
+    ("repeating decimal", r"\\overline\{\d", "a repeating decimal is an exact fraction; Math-Verify reads the bar as a name or a product"),
+    ("degrees", r"\^\{?\\circ", "an angle in degrees under a function; Math-Verify drops the sign and takes radians"),
+    ("function's name", r"(?:f\(2\)|P\(A\)) ?=", "the application in front of = is a name; Math-Verify compares what is left of = and not the values"),
+    ("segment's name", r"AB ?=", "AB in front of = is a name of two letters; Math-Verify takes a product"),
+    ("membership", r"x\\in ", "x \\in S names the set; Math-Verify compares two memberships as logic or not at all"),
+    ("braced number", r"(?:^|[ ,(\[{=&])\{[-+]?\d+\}", "braces only group; Math-Verify makes a set of one of them"),
+    ("product by brackets", r"\d\(\d+\)", "a number before brackets is multiplied; Math-Verify reads an application or the last number"),
+    ("spaced thousands", r"\d(?:\\,|\\ | |,\\!|\{,\})\d{3}", "blanks between groups of three digits; Math-Verify multiplies or adds the groups"),
+    ("imaginary unit", r"(?<![a-z\\])i(?![a-z])", "i is the imaginary unit; Math-Verify takes a letter unless something else hints at complex numbers"),
+    ("union", r"\\cup", "two intervals that touch are one; Math-Verify compares them as written, or by their parts"),
+    ("argument of ln", r"\\ln 2/", "\\ln 2/n is (ln 2)/n, as sympy prints it; Math-Verify divides inside the logarithm"),
+]
+
+
+def classify(r):
+    for name, pattern, why in CLASSES:
+        if re.search(pattern, r["gold"]) or re.search(pattern, r["pred"]):
+            return name, why
+    return "unexplained", "?"
+
+
+def cell(text):
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def report(a):
+    from verify_math import run_ours
+    plugin, pairs, *verdicts = a.files
+    with open(pairs, encoding="utf-8") as f:
+        rows = [json.loads(line) for line in f]
+    sympy_says, theirs = ({k: bool(v) for k, v in map(json.loads, open(p, encoding="utf-8"))} for p in verdicts)
+    ours = run_ours(plugin, [{"gold": r["gold"], "pred": "$\\boxed{%s}$" % r["pred"], "gold_is_latex": True, "extract": ["latex", "expr"], "boxed_priority": 0} for r in rows])[0]
+    count, classes, differ = collections.Counter(), collections.defaultdict(collections.Counter), []
+    for r, o in zip(rows, ours):
+        s, t = sympy_says[r["id"]], theirs[r["id"]]
+        for name, v in (("math", o), ("Math-Verify", t)):
+            count[name, "false positives"] += v and not s
+            count[name, "false negatives"] += s and not v
+        if not o == t == s:
+            name, why = classify(r)
+            classes[name]["both wrong" if o == t else "math right" if o == s else "Math-Verify right"] += 1
+            differ.append((r, o, t, s, name, why))
+    print(f"{len(rows)} pairs, {len({r[k] for r in rows for k in ('gold', 'pred')})} texts; {len(differ)} disagreements")
+    for name in ("math", "Math-Verify"):
+        print(f"{name:12} against sympy: {count[name, 'false positives']} false positives, {count[name, 'false negatives']} false negatives")
+    for name, c in sorted(classes.items(), key=lambda x: -sum(x[1].values())):
+        print(f"{name:22} {sum(c.values()):6}   " + ", ".join(f"{k} {v}" for k, v in c.items()))
+        if name == "unexplained":
+            for r, o, t, s, n, _ in [d for d in differ if d[4] == name][:30]:
+                print("    ", r["gold"], "|", r["pred"], "| math", o, "| Math-Verify", t, "| sympy", s)
+    if a.table:
+        drawn = random.Random(25).sample(differ, min(a.draw, len(differ)))
+        word = {True: "equal", False: "different"}
+        with open(a.table, "w", encoding="utf-8") as f:
+            f.write(f"# {len(drawn)} of {len(differ)} disagreements on {len(rows)} generated pairs\n\nDrawn at random by `bench/verify_differential.py report`; how the pairs come about is said there.\n\n")
+            f.write("| gold | answer | math | Math-Verify | sympy | right | why |\n|---|---|---|---|---|---|---|\n")
+            for r, o, t, s, name, why in drawn:
+                right = "nobody" if o == t != s else "math" if o == s else "Math-Verify"
+                f.write(f"| {cell(r['gold'])} | {cell(r['pred'])} | {word[o]} | {word[t]} | {word[s]} | {right} | {name}: {why} |\n")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["sympy", "math-verify", "report"])

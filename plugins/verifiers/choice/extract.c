@@ -211,12 +211,25 @@ static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
 /* "Option B is correct", "(B) is the right answer": is what follows the letter at i such a judgement? */
 static bool called_right(tare_text t, int64_t i)
 {
-    for (const int64_t far = i + MAX_DRESS; i < t.size && i < far && strchr(")]* $}", t.data[i]);) i++;
+    for (const int64_t far = i + MAX_DRESS; i < t.size && i < far && strchr(")]* $}\"", t.data[i]);) i++;
     if (!word_at(t, i, "is")) return false;
     i += 2;
     for (const int64_t far = i + MAX_DRESS; i < t.size && i < far && t.data[i] == ' ';) i++;
     if (word_at(t, i, "the")) i += 4;
-    return word_at(t, i, "correct") || word_at(t, i, "right") || word_at(t, i, "best") || word_at(t, i, "answer");
+    if (word_at(t, i, "only") || word_at(t, i, "most")) i += 5;
+    return word_at(t, i, "correct") || word_at(t, i, "right") || word_at(t, i, "best") || word_at(t, i, "answer") ||
+           word_at(t, i, "valid") || word_at(t, i, "suitable") || word_at(t, i, "appropriate") || word_at(t, i, "accurate");
+}
+
+static bool starts_line(tare_text t, int64_t i)
+{
+    return !i || t.data[i - 1] == '\n';
+}
+
+/* "The best one is option C": "is" in front of i, and no "there is" */
+static bool behind_is(tare_text t, int64_t i)
+{
+    return i > 3 && word_at(t, i - 3, "is") && t.data[i - 1] == ' ' && !(i >= 9 && text_starts(t, i - 9, "there ", true));
 }
 
 /* The rest of the line behind an anchor, up to a tag; empty when it is longer than any option with its dress. */
@@ -262,13 +275,19 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
         if (got != NONE) return got;
         if ((*letter = option_text(o, rest_of_line(o, t, at)))) return ONE;
     }
-    int64_t k = i; /* Option B is correct; (B) is correct */
-    if (word_at(t, i, "option") || word_at(t, i, "choice") || word_at(t, i, "answer"))
+    const bool option = word_at(t, i, "option") || word_at(t, i, "choice");
+    int64_t k = i; /* Option B is correct; (B) is correct; "B" is correct; B is correct */
+    if (option || word_at(t, i, "answer"))
         k = i + 7;
+    else if (starts_line(t, i) && is_option(o, t.data[i]))
+        ;
+    else if (t.data[i] == '"')
+        k = i + 1;
     else if (t.data[i] != '(' || (i + 1 < t.size && t.data[i + 1] == '(')) /* the inner bracket has been looked at */
         return NONE;
     for (const int64_t far = k + MAX_DRESS; k < t.size && k < far && strchr("(*$ ", t.data[k]);) k++;
-    if (k + 1 < t.size && is_option(o, t.data[k]) && !is_word(t.data[k + 1]) && called_right(t, k + 1))
+    if (k + 1 < t.size && is_option(o, t.data[k]) && !is_word(t.data[k + 1]) &&
+        (called_right(t, k + 1) || (option && behind_is(t, i))))
         return *letter = t.data[k], ONE;
     return NONE;
 }
@@ -331,7 +350,8 @@ struct chosen choice_extract(const struct options *o, tare_text completion)
     enum named got = NONE;
     for (int64_t i = t.size - 1; i >= 0 && got == NONE; i--) {
         const char k = text_lower(t.data[i]);
-        if (k == 'a' || k == 'o' || k == 'c' || k == 'i' || k == '#' || k == '<' || k == '(' || (unsigned char)k == 0xE7)
+        if (k == 'a' || k == 'o' || k == 'c' || k == 'i' || k == '#' || k == '<' || k == '(' || k == '"' ||
+            (unsigned char)k == 0xE7 || starts_line(t, i))
             got = phrase(o, t, i, &c.letter);
     }
     if (got == ONE) return c.rule = "the last phrase that names an option", c;

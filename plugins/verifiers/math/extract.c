@@ -155,7 +155,7 @@ static void find_environments(struct scan *s)
             if (d == '(' || d == '[')
                 bracket = i, square = d == '[';
             else if ((d == ')' || d == ']') && bracket >= 0 && square == (d == ']')) {
-                keep(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
+                if (!is_blank(text_slice(t, bracket + 2, i))) keep(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
                 bracket = -1;
             }
             i++;
@@ -165,7 +165,7 @@ static void find_environments(struct scan *s)
                 open = i, doubled = two, i += two;
             } else if (doubled) {
                 if (!two) continue;
-                if (i > open + 2) keep(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
+                if (!is_blank(text_slice(t, open + 2, i))) keep(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
                 open = -1, i++;
             } else if (i == open + 1 || opens_currency(t, open, i)) {
                 open = i;
@@ -184,8 +184,13 @@ static void find_environments(struct scan *s)
 static int64_t skip_filler(tare_text t, int64_t i)
 {
     for (;;) {
+        static const char *const words[] = {"indeed ", "actually ", "simply ", "therefore ", "thus ", NULL};
+        const char *const *w = words;
+        while (*w && !(i < t.size && t.data[i] == **w && at_text(t, i, *w))) w++;
         if (i < t.size && (text_is_space(t.data[i]) || t.data[i] == '*' || t.data[i] == ':' || t.data[i] == '_'))
             i++;
+        else if (*w)
+            i += (int64_t)strlen(*w);
         else
             return i;
     }
@@ -206,6 +211,18 @@ static bool names_something(tare_text t, int64_t i)
     const int64_t far = i + 64 < t.size ? i + 64 : t.size;
     while (i < far && (text_is_space(t.data[i]) || strchr("*:_\"'`", t.data[i]))) i++;
     return i < t.size && t.data[i] != '#' && t.data[i] != 0;
+}
+
+/* "The answer is correct": a judgement, and no answer where one was given before. */
+static bool is_judgement(tare_text t, int64_t i)
+{
+    static const char *const words[] = {"correct", "right", "incorrect", "wrong", NULL};
+    i = skip_filler(t, i);
+    for (const char *const *w = words; *w && i < t.size; w++)
+        if (t.data[i] == **w && at_text(t, i, *w) &&
+            !(i + (int64_t)strlen(*w) < t.size && text_is_letter(t.data[i + (int64_t)strlen(*w)])))
+            return true;
+    return false;
 }
 
 static void find_anchors(struct scan *s)
@@ -229,7 +246,8 @@ static void find_anchors(struct scan *s)
                                                (final && t.data[k] == '\n'));
             if (colon || is || direct) {
                 k += colon ? 1 : is ? 2 : 0;
-                if (names_something(t, k)) *(final ? &s->final_at : &s->answer_at) = k;
+                int64_t *place = final ? &s->final_at : &s->answer_at;
+                if (names_something(t, k) && !(*place >= 0 && is_judgement(t, k))) *place = k;
             }
             i += 5;
         }

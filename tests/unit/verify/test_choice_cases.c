@@ -65,6 +65,13 @@ static void test_rules(void **state)
         {"\\boxed{B}, where \\boxed", "B", "{}", TARE_CORRECT, "B"},
         {"B. colder than ice\n\nThis follows from the text.", "B", "{}", TARE_CORRECT, "B"},
         {"A. hot\nB. cold\nC. mild", "B", "{}", TARE_NO_ANSWER, ""},
+        {"A more precise one exists, but \"D\" is the correct answer.", "D", "{}", TARE_CORRECT, "D"},
+        {"B is correct. It is cold.", "B", "{}", TARE_CORRECT, "B"},
+        {"Option D is the only valid choice.", "D", "{}", TARE_CORRECT, "D"},
+        {"The most suitable one here is option C.", "C", "{}", TARE_CORRECT, "C"},
+        {"Vitamin C is good.\nA is a letter.", "A", "{}", TARE_NO_ANSWER, ""},
+        {"The sentence \"C\" is wrong.", "C", "{}", TARE_NO_ANSWER, ""},
+        {"There is option C, and there is option D.", "D", "{}", TARE_NO_ANSWER, ""},
         {"\\boxed{A}\\boxed{}", "A", "{}", TARE_NO_ANSWER, ""},
     };
     struct harness h = {0};

@@ -307,6 +307,10 @@ static void test_extraction(void **state)
         {"\\boxed{7", "7", TARE_CORRECT, NULL},
         {"7", "So we get $\\boxed{7}$.", TARE_CORRECT, "7"},
         {"**73**", "73", TARE_CORRECT, "73"},
+        {"The answer is 42. This answer is correct.", "42", TARE_CORRECT, "42"},
+        {"The answer is not 42.", "42", TARE_WRONG, NULL},
+        {"So the correct answer is indeed 32.", "32", TARE_CORRECT, "32"},
+        {"It is $220$.\n$$\n$$", "220", TARE_CORRECT, "220"},
     };
     struct harness h = opened(NULL);
     int missed = 0;
