@@ -28,8 +28,10 @@ static int set_builder(struct parser *p, const int *items, int n)
         element = kid(p->m, element, 0);
     const int list = k == 1 ? conditions[0] : mk(p->m, OP_LIST, p->joints, conditions, k);
     if (list >= 0 && at(p->m, element)->op == OP_SYM &&
-        (inequality_symbol(p->m, list) == element || (k == 1 && at(p->m, list)->op == OP_REL)))
-        return list;
+        (inequality_symbol(p->m, list) == element || (k == 1 && at(p->m, list)->op == OP_REL))) {
+        const int set = k == 1 ? relation_to_set(p->m, list) : -1;
+        return set < 0 ? list : set;
+    }
     const int kids[2] = {element, k == 1 ? mk(p->m, OP_LIST, 0, conditions, 1) : list};
     return kids[1] < 0 ? -1 : mk_text(p->m, OP_TUPLE, 8, kids, 2, "builder", 7);
 }
@@ -212,7 +214,8 @@ int parse_element(struct parser *p)
     int kids[32], n = 0;
     char ops[32];
     if (!enter(p)) return -1;
-    if (peek(p)->kind == T_REL && (peek(p)->aux == R_EQ || peek(p)->aux == R_APPROX)) p->t++; /* "= 5" */
+    const bool unnamed = peek(p)->kind == T_REL && (peek(p)->aux == R_EQ || peek(p)->aux == R_APPROX); /* "= 5" */
+    p->t += unnamed;
     for (;;) {
         int ratio[16], k = 0;
         do {
@@ -228,6 +231,7 @@ int parse_element(struct parser *p)
         p->t++;
     }
     p->depth--;
+    if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1]; /* = a b = 6 */
     return n == 1 ? kids[0] : mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
 }
 

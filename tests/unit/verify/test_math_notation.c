@@ -45,6 +45,9 @@ static const struct pair EQUAL[] = {
     {"12", "\\text{Area: } 12"},
     {"2", "\\log_10 100"},
     {"\\log_2 3", "\\log_23"},
+    {"[0, \\infty)", "\\{x \\mid x \\ge 0\\}"},
+    {"(-3, 3)", "\\{x : -3 < x < 3\\}"},
+    {"25\\pi", "= \\pi r^2 = 25\\pi"},
     /* residues, intervals with turned brackets, fractions of TeX */
     {"x \\equiv 3 \\pmod 7", "x \\equiv 3 \\ (\\text{mod } 7)"},
     {"(2, 3]", "\\left]2, 3\\right]"},
@@ -86,6 +89,8 @@ static const struct pair DIFFERENT[] = {
     {"P(A) = \\frac12", "P(B) = \\frac12"},
     {"\\overline{2+3i}", "2+3i"},
     {"\\overline{x+y}", "x+y"},
+    {"(-3, 3)", "\\{x : -3 \\le x \\le 3\\}"},
+    {"\\pi r^2", "= \\pi r^2 = 25\\pi"},
     {"7", "\\color{red}{8}"},
     {"\\frac{\\pi}{3}", "30^\\circ"},
     {"60^\\circ", "60\\pi"},
