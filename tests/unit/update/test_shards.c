@@ -108,6 +108,7 @@ static tare_status late_gather_begin(struct comm *c, const void *in, int64_t byt
 }
 
 struct job {
+    const char *objective; /* NULL: ppo */
     bool late;
     struct late ranks[8];
     const char *folder;
@@ -115,7 +116,7 @@ struct job {
     enum shard shard;
     int64_t shards;
     struct result {
-        uint64_t weights, moments;
+        uint64_t weights, moments, state; /* state: of the objective */
         struct update_report report[STEPS];
         int64_t parameters, gradients, moment_bytes, n_params;
     } result[8]; /* of each rank */
@@ -155,21 +156,28 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
     }
     struct model *m = NULL;
     struct trainer *t = NULL;
+    struct str state = {0};
     tare_status status;
     TRY_TO(status, done, model_load_sharded(j->folder, &MODEL, j->k, NULL, c, j->shard, &m, e));
     TRY_TO(status, done, trainer_new(m, NULL, &train, &LOSS, 0.9, 1, 10, &t, e));
-    TRY_TO(status, done, objective_open(&(struct objective_options){.plugin = "ppo", .loss = &LOSS}, &t->objective, e));
+    TRY_TO(status, done,
+           objective_open(&(struct objective_options){.plugin = j->objective ? j->objective : "ppo", .loss = &LOSS}, &t->objective,
+                          e));
     t->gradient_shards = j->shards;
     struct batch b = batch;
     for (int s = 0; s < STEPS; s++) {
         b.step = s;
         TRY_TO(status, done, update_run(t, &b, &r->report[s], e));
+        TRY_TO(status, done, update_apply(t, s, e));
     }
     r->weights = model_hash(m);
     r->parameters = m->memory.parameters, r->gradients = t->grads.sum_bytes, r->moment_bytes = t->moment_bytes;
     r->n_params = m->n_params;
+    TRY_TO(status, done, objective_save(t->objective, &state, e));
+    r->state = fs_hash(state.data, state.size, 0);
     status = hash_moments(t, &r->moments, e);
 done:
+    str_free(&state);
     free_trainer(t);
     model_free(m);
     return status;
@@ -253,6 +261,34 @@ static void same_bits_on_every_number_of_ranks(void **state)
     }
 }
 
+/* An objective of whole sequences, whose numbers come from all ranks; and one with a state, whose sums do. */
+static void objectives_on_every_number_of_ranks(void **state)
+{
+    (void)state;
+    static struct job one, j;
+    char stateful[4096];
+    struct err e = {0};
+    snprintf(stateful, sizeof stateful, "%s/good_objective.so", getenv("FIXTURES"));
+    const char *const names[] = {"gspo", "clip_cov", stateful};
+    save_model("qwen2", true);
+    uint64_t seen = 0;
+    for (int n = 0; n < 3; n++) {
+        for (int ranks = 1; ranks <= 4; ranks++) {
+            j = (struct job){.objective = names[n], .folder = folder, .shard = SHARD_ZERO3, .shards = 8};
+            assert_ok(kernels_cpu(NULL, &j.k, &e), &e);
+            assert_ok(comm_threads(ranks, 30, train_rank, &j, &e), &e);
+            if (ranks == 1) one = j;
+            for (int r = 0; r < ranks; r++) {
+                same_result(&one.result[0], &j.result[r]);
+                assert_true(one.result[0].state == j.result[r].state);
+            }
+        }
+        assert_true(one.result[0].weights != seen); /* they are different objectives */
+        seen = one.result[0].weights;
+    }
+    fs_remove_tree(folder, NULL);
+}
+
 static void memory_falls_with_ranks(void **state)
 {
     (void)state;
@@ -315,6 +351,7 @@ int main(void)
     train = plain_train(6 * G, 30); /* shards are cut in several micro-batches */
     train.epochs = 2, train.lr = 1e-2, train.max_grad_norm = 0.5;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_on_every_number_of_ranks),
+                                       cmocka_unit_test(objectives_on_every_number_of_ranks),
                                        cmocka_unit_test(memory_falls_with_ranks), cmocka_unit_test(a_damaged_refresh_is_an_error)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_free(&a);
