@@ -80,22 +80,26 @@ def run_judge(judge, pairs, out):
 
 # ---------------------------------------------------------------- classes
 
-# The first that fits is the class of a disagreement. Each was found by reading Math-Verify's parse of the text.
-NUMBER = r"(?:\d|\\frac|\\dfrac|\\tfrac)"
+# The first that fits is the class of a disagreement; what is said of Math-Verify was seen in what it parses such a text to.
 CLASSES = [
-    ("log_10", r"\\log_1\d\(", "TeX takes the first digit for the base, and base 1 does not exist: base 10 is meant"),
-    ("repeating decimal", r"\\overline\{\d", "a repeating decimal is an exact fraction; Math-Verify reads the bar as a name or a product"),
-    ("degrees", r"\^\{?\\circ", "an angle in degrees under a function; Math-Verify drops the sign and takes radians"),
-    ("function's name", r"(?:f\(2\)|P\(A\)) ?=", "the application in front of = is a name; Math-Verify compares what is left of = and not the values"),
-    ("segment's name", r"AB ?=", "AB in front of = is a name of two letters; Math-Verify takes a product"),
-    ("membership", r"x\\in ", "x \\in S names the set; Math-Verify compares two memberships as logic or not at all"),
-    ("braced number", r"(?:^|[ ,(\[{=&])\{[-+]?\d+\}", "braces only group; Math-Verify makes a set of one of them"),
-    ("product by brackets", r"\d\(\d+\)", "a number before brackets is multiplied; Math-Verify reads an application or the last number"),
-    ("spaced thousands", r"\d(?:\\,|\\ | |,\\!|\{,\})\d{3}", "blanks between groups of three digits; Math-Verify multiplies or adds the groups"),
-    ("imaginary unit", r"(?<![a-z\\])i(?![a-z])", "i is the imaginary unit; Math-Verify takes a letter unless something else hints at complex numbers"),
-    ("union", r"\\cup", "two intervals that touch are one; Math-Verify compares them as written, or by their parts"),
-    ("argument of ln", r"\\ln 2/", "\\ln 2/n is (ln 2)/n, as sympy prints it; Math-Verify divides inside the logarithm"),
+    ("log_10", r"\\log_1\d\(", "1 is no base: base 10 is meant, where TeX by the letter takes the first digit; Math-Verify reads log(100, 1)"),
+    ("repeating decimal", r"\\overline\{\d", "the bar marks the period, an exact fraction; Math-Verify reads a product with a name, or nothing"),
+    ("degrees", r"\^\{?\\circ", "an angle in degrees; Math-Verify drops the sign and takes radians, sin(60)"),
+    ("value of an application", r"(?:f\(2\)|P\(A\)) ?=", "name = value; Math-Verify solves both equations, finds nothing for f(2), and calls any two of them equal, or compares the equation with the value"),
+    ("two letters as a name", r"AB ?=", "AB = value; Math-Verify takes a product a b"),
+    ("braced number", r"(?:^|[ ,(\[{=&])\{[-+]?\d+\}", "braces only group; Math-Verify makes a set of one of {26}"),
+    ("product by brackets", r"\d\(\d+\)", "2(32) is a product; Math-Verify adds: 34"),
+    ("spaced thousands", r"\d(?:\\,|\\ | |,\\!|\{,\})\d{3}", "a blank between groups of three digits; Math-Verify adds the groups: 1 287 is 288"),
+    ("thousands after a name", r"= ?\d{1,3},\d{3}", "1,610 is one number; behind an equals sign Math-Verify makes the set {1, 610}"),
+    ("imaginary unit", r"(?<![a-z\\])i(?![a-z])", "i is the imaginary unit; Math-Verify takes a letter unless the text hints at complex numbers, so i^2 stays"),
+    ("touching intervals", r"\\cup", "(a, b] and (b, c) are (a, c); Math-Verify compares ends that it has not evaluated, or takes the last interval"),
+    ("logarithm over a number", r"\\ln 2/", "\\ln 2/n is (\\ln 2)/n here; Math-Verify divides inside: log(2/n)"),
+    ("membership", r"x\\in ", "x in S names the set S; Math-Verify compares an equation with ends that it has not evaluated"),
+    ("pair with its names", r"\(x,y\)=", "(x, y) = (a, b) is (a, b); Math-Verify compares ends of an interval that it has not evaluated"),
 ]
+
+
+WHY = {name: why for name, _, why in CLASSES} | {"unexplained": "?"}
 
 
 def classify(r):
@@ -138,11 +142,19 @@ def report(a):
         drawn = random.Random(25).sample(differ, min(a.draw, len(differ)))
         word = {True: "equal", False: "different"}
         with open(a.table, "w", encoding="utf-8") as f:
-            f.write(f"# {len(drawn)} of {len(differ)} disagreements on {len(rows)} generated pairs\n\nDrawn at random by `bench/verify_differential.py report`; how the pairs come about is said there.\n\n")
-            f.write("| gold | answer | math | Math-Verify | sympy | right | why |\n|---|---|---|---|---|---|---|\n")
+            f.write(f"# {len(differ)} disagreements on {len(rows)} generated pairs, {len(drawn)} of them one by one\n\n")
+            f.write("Written by `bench/verify_differential.py report`, which says how the pairs come about and how to repeat this. sympy judges what the generator meant and not "
+                    "the text: it is the reference.\n\n| | false positives | false negatives |\n|---|---|---|\n")
+            for name in ("math", "Math-Verify"):
+                f.write(f"| {name} | {count[name, 'false positives']} | {count[name, 'false negatives']} |\n")
+            f.write("\n| class | pairs | who is right | why |\n|---|---|---|---|\n")
+            for name, c in sorted(classes.items(), key=lambda x: -sum(x[1].values())):
+                f.write(f"| {name} | {sum(c.values())} | {', '.join(f'{k} {v}' for k, v in c.items())} | {WHY[name]} |\n")
+            f.write("\nThe drawn ones (at random, by a fixed seed); the class says why.\n\n")
+            f.write("| gold | answer | math | Math-Verify | sympy | right | class |\n|---|---|---|---|---|---|---|\n")
             for r, o, t, s, name, why in drawn:
                 right = "nobody" if o == t != s else "math" if o == s else "Math-Verify"
-                f.write(f"| {cell(r['gold'])} | {cell(r['pred'])} | {word[o]} | {word[t]} | {word[s]} | {right} | {name}: {why} |\n")
+                f.write(f"| {cell(r['gold'])} | {cell(r['pred'])} | {word[o]} | {word[t]} | {word[s]} | {right} | {name} |\n")
 
 
 def main():
