@@ -24,6 +24,10 @@ for file in "$SOURCE"/plugins/objectives/*.c; do
     [ $got = $want ] && ok || bad "$name: $got weights as with ppo"
     grep -q '"kind": *"objective"' "$name/manifest.json" && grep -q "\"$name\"" "$name/manifest.json" && ok || bad "$name is not in the manifest"
 done
+# a penalty of the objective's own on the exact KL is the host's, to the bit
+train run.dir=host_kl loss.kl_coef=0.05 loss.kl=exact || bad "kl_coef: $(tail -n 2 log.txt)"
+train run.dir=own_kl objective.plugin="$FIXTURES/own_kl.so" || bad "own_kl: $(tail -n 2 log.txt)"
+[ "$(weights own_kl)" = "$(weights host_kl)" ] && [ "$(weights own_kl)" != "$(weights ppo)" ] && ok || bad "an objective's own KL differs from the host's"
 # a state (the bound follows the share of clipped tokens): killed and resumed, and on three ranks
 state="objective.plugin=$FIXTURES/good_objective.so train.steps=7"
 train run.dir=whole $state || bad "the stateful objective: $(tail -n 2 log.txt)"

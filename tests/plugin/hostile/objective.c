@@ -1,5 +1,6 @@
 /* Objectives that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE good_objective breaks
- * nothing: the clipped surrogate with a bound that follows the share of clipped tokens, and a sequence's mean ratio from prepare. */
+ * nothing: the clipped surrogate with a bound that follows the share of clipped tokens, and a sequence's mean ratio from prepare. Nor does CASE own_kl:
+ * ppo with a penalty of its own on the exact KL, which is what loss.kl_coef = 0.05 does. */
 #include <tare/sdk.h>
 
 #include <math.h>
@@ -7,6 +8,7 @@
 
 enum cases {
     good_objective,
+    own_kl,
     slope_sign,
     slope_in_clip,
     slope_half,
@@ -109,7 +111,8 @@ static double nothing(void)
 
 static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_token_loss *out)
 {
-    const double A = t->advantage[i] * t->prepared[i] * s->steepness * (IS(wrong_way) ? -1 : 1) * (IS(learns_nothing) ? 0 : 1);
+    const double A = t->advantage[i] * (IS(own_kl) ? 1 : t->prepared[i]) * s->steepness * (IS(wrong_way) ? -1 : 1) *
+                     (IS(learns_nothing) ? 0 : 1);
     const double old = (double)(IS(reads_sampler) ? t->sampler_logprob[i] : t->old_logprob[i]);
     const double r = exp((double)t->logprob[IS(uses_neighbour) && i ? i - 1 : i] - old);
     const double bounded = fmin(fmax(r, 1 - s->bound), 1 + s->bound);
@@ -123,6 +126,10 @@ static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_to
     if (IS(entropy_without_slope)) out->value[i] -= 0.1 * (double)t->entropy[i];
     if (IS(value_infinite)) out->value[i] = nothing();
     if (IS(infinite_at_edge) && s->steepness >= 8) out->value[i] = (double)NAN;
+    if (IS(own_kl)) {
+        out->value[i] += 0.05 * (double)t->kl[i];
+        out->dkl[i] = 0.05;
+    }
     out->dlogprob[i] = slope;
     out->clipped[i] = (uint8_t)(IS(marks_two) ? 2 : clipped);
 }
@@ -132,6 +139,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     static int calls;
     (void)error;
     calls++;
+    if (IS(own_kl) && (!t->ref_logprob || !t->kl)) return tare_fail(error, TARE_E_SHAPE, "the reference is not there");
     for (int64_t i = IS(value_unwritten); i < t->n; i++) token(self, t, i, out);
     if (IS(computes_by_call)) out->value[0] += 1e-9 * calls;
     if (IS(past_values)) out->value[t->n] = 0;
@@ -154,7 +162,8 @@ static tare_status apply(void *self, int64_t step, const double *collected, tare
 {
     struct self *s = self;
     (void)step, (void)error;
-    if (collected[1] > 0) s->bound = fmin(fmax(s->bound * (collected[0] / collected[1] > 0.2 ? 1.05 : 0.95), 0.05), 0.9);
+    if (collected[1] > 0 && !IS(own_kl))
+        s->bound = fmin(fmax(s->bound * (collected[0] / collected[1] > 0.2 ? 1.05 : 0.95), 0.05), 0.9);
     return TARE_OK;
 }
 
@@ -178,5 +187,6 @@ static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .params = PARAMS,
                                            .n_params = 1,
                                            .param_size = sizeof(tare_param),
+                                           .needs = IS(own_kl) ? TARE_OBJECTIVE_KL | TARE_OBJECTIVE_REFERENCE : 0,
                                            .functions = &FUNCTIONS};
 TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)

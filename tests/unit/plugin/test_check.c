@@ -173,8 +173,8 @@ static void check__passes_good_plugins(void **state)
         const struct found f = check_file(path, NULL, 120);
         if (f.failed[0] || f.passed < 10) fail_msg("%s: %lld passed; %s", names[i], (long long)f.passed, f.message);
     }
-    static const char *const fixtures[] = {"good", "good_verifier", "good_clusterer", "good_objective"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const fixtures[] = {"good", "good_verifier", "good_clusterer", "good_objective", "own_kl"};
+    for (int i = 0; i < 5; i++) {
         const struct found f = check_file(fixture(fixtures[i]), NULL, 120);
         if (f.failed[0] || f.passed < 8) fail_msg("%s: %lld passed; %s", fixtures[i], (long long)f.passed, f.message);
     }
