@@ -4,13 +4,29 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is too long loses its middle, a long path say: the reason stands at the end. */
+static void keep_ends(char *out, size_t room, const char *text)
+{
+    static const char gap[] = " ... ";
+    const size_t n = strlen(text), head = (room - sizeof gap) / 2, tail = room - sizeof gap - head;
+    if (n < room) {
+        memcpy(out, text, n + 1);
+        return;
+    }
+    memcpy(out, text, head);
+    memcpy(out + head, gap, sizeof gap - 1);
+    memcpy(out + head + sizeof gap - 1, text + n - tail, tail + 1);
+}
+
 tare_status err_set(struct err *e, tare_status code, const char *file, int line, const char *format, ...)
 {
     if (!e) return code;
+    char text[4 * sizeof e->message];
     va_list args;
     va_start(args, format);
-    vsnprintf(e->message, sizeof e->message, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    keep_ends(e->message, sizeof e->message, text);
     e->frames[0] = 0;
     return err_frame(e, code, file, line);
 }
@@ -18,16 +34,13 @@ tare_status err_set(struct err *e, tare_status code, const char *file, int line,
 tare_status err_prefix(struct err *e, const char *format, ...)
 {
     if (!e) return TARE_E_GENERIC;
-    char old[sizeof e->message], prefix[sizeof e->message];
-    memcpy(old, e->message, sizeof old);
+    char prefix[3 * sizeof e->message], text[sizeof prefix + sizeof e->message + 2];
     va_list args;
     va_start(args, format);
     vsnprintf(prefix, sizeof prefix, format, args);
     va_end(args);
-    const size_t n = strlen(prefix), room = sizeof e->message - 1;
-    const size_t head = n < room ? n : room;
-    memcpy(e->message, prefix, head);
-    snprintf(e->message + head, sizeof e->message - head, ": %s", old);
+    snprintf(text, sizeof text, "%s: %s", prefix, e->message);
+    keep_ends(e->message, sizeof e->message, text);
     return e->code ? e->code : TARE_E_GENERIC;
 }
 

@@ -23,8 +23,7 @@ struct database {
 
 static tare_status refuse(const struct database *d, struct err *e)
 {
-    FAIL(e, TARE_E_IO, "%s: %s; log.database = false goes without the database", d->path,
-         d->db ? sqlite3_errmsg(d->db) : "no memory");
+    FAIL(e, TARE_E_IO, "%s: %s", d->path, d->db ? sqlite3_errmsg(d->db) : "no memory");
 }
 
 static tare_status run_sql(struct database *d, const char *sql, struct err *e)
@@ -96,7 +95,7 @@ static tare_status prepare(struct database *d, struct err *e)
 static tare_status open_file(struct database *d, struct err *e)
 {
     if (sqlite3_open(d->path, &d->db) != SQLITE_OK) return refuse(d, e);
-    sqlite3_busy_timeout(d->db, 60000); /* other runs write too, each for a moment */
+    sqlite3_busy_timeout(d->db, 10000); /* ms; other runs write too, each for a moment */
     TRY(run_sql(d, "PRAGMA journal_mode = WAL", e));
     TRY(run_sql(d, "PRAGMA synchronous = NORMAL", e)); /* what a lost power takes is made again from metrics.jsonl */
     TRY(run_sql(d, "BEGIN IMMEDIATE", e));

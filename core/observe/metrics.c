@@ -140,6 +140,22 @@ static struct metric_row row_of(int64_t step, const struct names *s)
     return row;
 }
 
+/* The database can be made from metrics.jsonl at any time, so a run does not end for it: a full disk, a lock that stays, a path that is
+ * too long for SQLite. */
+static void without_database(struct metrics *m, const struct err *why)
+{
+    log_warn("%s; this run goes on without it. metrics.jsonl has every step, and --resume fills the database from it",
+             why->message);
+    database_close(m->database);
+    m->database = NULL;
+}
+
+static void add_to_database(struct metrics *m, const struct metric_row *row)
+{
+    struct err why = {0};
+    if (m->database && database_add(m->database, row, &why)) without_database(m, &why);
+}
+
 /* Goes through the lines with step <= keep, handing each to the sinks that are open. *kept: bytes of them. The last line may be half
  * written (no newline, or no JSON): it is where a process was killed. Any other bad line is refused. */
 static tare_status replay(struct metrics *m, const struct str *text, int64_t keep, struct str *records, int64_t *kept,
@@ -168,7 +184,7 @@ static tare_status replay(struct metrics *m, const struct str *text, int64_t kee
         }
         const struct metric_row row = row_of(step, &s);
         if (records) TRY_TO(status, done, events_row(records, &row, e));
-        if (m->database) TRY_TO(status, done, database_add(m->database, &row, e));
+        add_to_database(m, &row);
         m->last = step;
         p = newline + 1;
         *kept = p - text->data;
@@ -192,7 +208,9 @@ static tare_status open_sinks(struct metrics *m, const struct metrics_options *o
                               struct err *e)
 {
     int64_t kept = 0;
-    if (o->database) TRY(database_open(o->dir, o->name, o->config, o->manifest, o->keep < 0, &m->database, e));
+    struct err why = {0};
+    if (o->database && database_open(o->dir, o->name, o->config, o->manifest, o->keep < 0, &m->database, &why))
+        without_database(m, &why);
     if (o->tensorboard) TRY(events_header(records, unix_seconds(), e));
     if (text->size && o->keep >= 0) TRY(replay(m, text, o->keep, o->tensorboard ? records : NULL, &kept, e));
     if (o->keep > 0 && m->last < o->keep)
@@ -200,7 +218,8 @@ static tare_status open_sinks(struct metrics *m, const struct metrics_options *o
                  (long long)o->keep);
     TRY(cut_and_open(m, text, kept, e));
     if (o->tensorboard) TRY(events_open(o->dir, records, &m->events, e));
-    return m->database ? database_commit(m->database, e) : TARE_OK;
+    if (m->database && database_commit(m->database, &why)) without_database(m, &why);
+    return TARE_OK;
 }
 
 static void destroy(struct metrics *m)
@@ -251,10 +270,11 @@ static tare_status record(struct metrics *m, int64_t step, struct err *e)
     TRY(append_all(m->fd, m->path, m->line.data, m->line.size, e));
     const struct metric_row row = row_of(step, &m->now);
     if (m->events) TRY(events_add(m->events, &row, e));
-    if (!m->database) return TARE_OK;
-    TRY(database_begin(m->database, e));
-    TRY(database_add(m->database, &row, e));
-    return database_commit(m->database, e);
+    struct err why = {0};
+    if (m->database && database_begin(m->database, &why)) without_database(m, &why);
+    add_to_database(m, &row);
+    if (m->database && database_commit(m->database, &why)) without_database(m, &why);
+    return TARE_OK;
 }
 
 tare_status metrics_step(struct metrics *m, int64_t step, struct err *e)
@@ -275,12 +295,9 @@ tare_status metrics_sync(struct metrics *m, struct err *e)
 tare_status metrics_close(struct metrics *m, const char *status, struct err *e)
 {
     if (!m) return TARE_OK;
-    tare_status result = metrics_sync(m, e);
-    if (m->database) {
-        struct err other = {0};
-        const tare_status bad = database_status(m->database, status, result ? &other : e);
-        if (!result) result = bad;
-    }
+    const tare_status result = metrics_sync(m, e);
+    struct err why = {0};
+    if (m->database && database_status(m->database, status, &why)) without_database(m, &why);
     destroy(m);
     return result;
 }

@@ -13,6 +13,8 @@
  *     old one or the new one, and the next metrics_open does the same work again from metrics.jsonl.
  * After the power is lost, the sinks may also lack their newest steps; those are newer than the newest checkpoint, for the same reason.
  *
+ * A database that cannot be opened or written is a warning, and the run goes on without it: the next metrics_open makes it whole.
+ *
  * metrics_set may be called from any thread; the rest from one. Errors: TARE_E_IO naming the sink; a damaged line in the middle of
  * metrics.jsonl is TARE_E_CORRUPT with file:line.
  */

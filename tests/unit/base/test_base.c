@@ -54,6 +54,9 @@ static void errors_keep_code_message_and_frames(void **state)
     err_set(&e, TARE_E_IO, "f", 1, "%s", big);
     err_prefix(&e, "%s", big);
     assert_int_equal(strlen(e.message), sizeof e.message - 1);
+    err_set(&e, TARE_E_IO, "f", 1, "%s: the reason", big);
+    assert_int_equal(strlen(e.message), sizeof e.message - 1);
+    assert_string_equal(strrchr(e.message, ':'), ": the reason"); /* a long path does not push it out */
     for (int i = 0; i < 500; i++) err_frame(&e, e.code, "file.c", i);
     assert_int_equal(inner(NULL), TARE_E_RANGE);
     assert_int_equal(err_exit_code(TARE_OK), 0);

@@ -241,6 +241,46 @@ static void crc32c_has_its_known_values(void **state)
     assert_int_equal(crc32c(zeros, 32), 0x8A9136AAu); /* RFC 3720 B.4 */
 }
 
+static void sql(const char *run, const char *text)
+{
+    char path[400];
+    sqlite3 *db;
+    snprintf(path, sizeof path, "%s/../runs.db", run);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* It cannot be opened, or is damaged under way: the other sinks have every step, and the next opening makes it whole. */
+static void a_run_goes_on_without_its_database(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct metrics *m;
+    const char *run = run_dir("lost");
+    char path[400];
+    snprintf(path, sizeof path, "%s/../runs.db", run);
+    assert_ok(fs_mkdirs(path, &e), &e); /* a folder where the file should be */
+    assert_ok(open_at(run, -1, &m, &e), &e);
+    for (int64_t s = 0; s <= 2; s++) assert_ok(record(m, s, &e), &e);
+    assert_ok(metrics_close(m, "done", &e), &e);
+    expect_lines(run, 0, 2);
+    expect_events(run, 0, 2);
+    assert_ok(fs_remove_tree(path, &e), &e);
+
+    assert_ok(open_at(run, 2, &m, &e), &e);
+    expect(run, 0, 2);
+    assert_ok(record(m, 3, &e), &e);
+    sql(run, "DROP TABLE metrics");
+    for (int64_t s = 4; s <= 6; s++) assert_ok(record(m, s, &e), &e);
+    assert_ok(metrics_close(m, "done", &e), &e);
+    expect_lines(run, 0, 6);
+    expect_events(run, 0, 6);
+    assert_ok(open_at(run, 6, &m, &e), &e);
+    assert_ok(metrics_close(m, "done", &e), &e);
+    expect(run, 0, 6);
+}
+
 static void three_sinks_say_the_same(void **state)
 {
     (void)state;
@@ -401,13 +441,10 @@ static void set_from_any_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc32c_has_its_known_values),
-        cmocka_unit_test(three_sinks_say_the_same),
-        cmocka_unit_test(a_resumed_run_forgets_later_steps),
-        cmocka_unit_test(half_written_ends),
-        cmocka_unit_test(damage_in_the_middle_is_refused),
-        cmocka_unit_test(killed_at_any_moment),
-        cmocka_unit_test(set_from_any_thread),
+        cmocka_unit_test(crc32c_has_its_known_values), cmocka_unit_test(a_run_goes_on_without_its_database),
+        cmocka_unit_test(three_sinks_say_the_same),    cmocka_unit_test(a_resumed_run_forgets_later_steps),
+        cmocka_unit_test(half_written_ends),           cmocka_unit_test(damage_in_the_middle_is_refused),
+        cmocka_unit_test(killed_at_any_moment),        cmocka_unit_test(set_from_any_thread),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
