@@ -29,6 +29,11 @@ enum { MR = 14, NRV = 2 };
 
 typedef __m512 vf;
 
+/* x is held in its register up to here. */
+INLINE void v_keep(vf x)
+{
+    __asm__ volatile("" ::"v"(x));
+}
 INLINE vf v_zero(void)
 {
     return _mm512_setzero_ps();
@@ -253,6 +258,11 @@ enum { MR = 6, NRV = 1 };
 typedef struct {
     __m256 a, b;
 } vf;
+
+INLINE void v_keep(vf x)
+{
+    __asm__ volatile("" ::"x"(x.a), "x"(x.b));
+}
 
 #define PAIR(F, X) ((vf){F((X).a), F((X).b)})
 #define PAIR2(F, X, Y) ((vf){F((X).a, (Y).a), F((X).b, (Y).b)})
