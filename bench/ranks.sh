@@ -47,7 +47,7 @@ rollouts = false
 tensorboard = false
 database = false
 INI
-mpirun="env OMPI_MCA_orte_execute_quiet=1 mpirun --oversubscribe --bind-to none"
+mpirun="env OMPI_MCA_btl=^tcp OMPI_MCA_orte_execute_quiet=1 mpirun --oversubscribe --bind-to none"
 [ "$(id -u)" = 0 ] && mpirun="$mpirun --allow-run-as-root"
 "$tare" -q train bench.ini log.progress=none run.dir=one run.threads=2 > /dev/null
 $mpirun -n 2 "$tare" -q train bench.ini log.progress=none run.dir=two run.threads=1 > /dev/null

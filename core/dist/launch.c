@@ -73,6 +73,7 @@ static void become_mpirun(const char *const *argv, pid_t parent, int error_outpu
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, STDIN_FILENO);
     if (error_output >= 0) dup2(error_output, STDERR_FILENO);
+    setenv("OMPI_MCA_btl", "^tcp", 0);             /* all ranks are on this machine, whatever its network is like */
     setenv("OMPI_MCA_orte_execute_quiet", "1", 1); /* Open MPI 4: no report of its own; launch_report.h for Open MPI 5 */
     execvp(arguments[0], arguments);
     _exit(127);

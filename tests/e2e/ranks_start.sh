@@ -38,17 +38,26 @@ refused() { # WHAT PATTERN command...
     [ "$(left_behind)" = 0 ] && ok || bad "$what: a process is left"
 }
 T="$TARE -q train tiny.ini run.dir=refused"
-refused "another seed" "run.seed is '1' on rank 0 and '2' on rank 2" $MPIRUN -n 2 $T : -n 1 $T run.seed=2
+# RANK PROGRAM PLUGINS ARGUMENT ...: the job's command, on one rank with another program, other plugins or a further argument. mpirun has a form for that,
+# COMMAND : COMMAND, with which the one of Debian 13 (Open MPI 5.0.7) crashes.
+cat > but_on <<'SH'
+rank=$1 program=$2 plugins=$3
+shift 3
+[ "$OMPI_COMM_WORLD_RANK" = "$rank" ] || exec "$TARE" -q train tiny.ini run.dir=refused
+TARE_PLUGIN_PATH=$plugins exec "$program" -q train tiny.ini run.dir=refused "$@"
+SH
+P=$TARE_PLUGIN_PATH
+refused "another seed" "run.seed is '1' on rank 0 and '2' on rank 2" $MPIRUN -n 3 sh but_on 2 "$TARE" "$P" run.seed=2
 cp "$TARE" "$(dirname "$TARE")/tare-other-$$"
 printf '\n' >> "$(dirname "$TARE")/tare-other-$$"
-refused "another program" "the program differs between ranks: .*hash.*rank 1" $MPIRUN -n 1 $T : -n 1 "$TARE-other-$$" -q train tiny.ini run.dir=refused
+refused "another program" "the program differs between ranks: .*hash.*rank 1" $MPIRUN -n 2 sh but_on 1 "$TARE-other-$$" "$P"
 rm -f "$TARE-other-$$"
 mkdir other
 cp -r "${TARE_PLUGIN_PATH%%:*}/." other/
 printf '\n' >> other/estimators/bv_blend.so
-refused "another plugin" "estimator bv_blend is .*bv_blend.so with hash .* on rank 0 and .* on rank 1" $MPIRUN -n 1 $T : -n 1 -x TARE_PLUGIN_PATH="$PWD/other" $T
+refused "another plugin" "estimator bv_blend is .*bv_blend.so with hash .* on rank 0 and .* on rank 1" $MPIRUN -n 2 sh but_on 1 "$TARE" "$PWD/other"
 refused "another number" "dist.ranks = 3, but the launcher (mpirun, srun) started 2" $MPIRUN -n 2 $T dist.ranks=3
-refused "a wrong key on one rank" "rank 1.*no key 'promts'" $MPIRUN -n 1 $T : -n 1 $T rollout.promts=3
+refused "a wrong key on one rank" "rank 1.*no key 'promts'" $MPIRUN -n 2 sh but_on 1 "$TARE" "$P" rollout.promts=3
 refused "a wrong key everywhere" "no key 'promts'" $MPIRUN -n 2 $T rollout.promts=3
 refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
 status=0

@@ -182,7 +182,7 @@ static int left_behind(void)
     return atoi(text);
 }
 
-#define MPIRUN "env OMPI_MCA_orte_execute_quiet=1 mpirun --oversubscribe --bind-to none --allow-run-as-root"
+#define MPIRUN "env OMPI_MCA_btl=^tcp OMPI_MCA_orte_execute_quiet=1 mpirun --oversubscribe --bind-to none --allow-run-as-root"
 
 static void need_mpi(void)
 {
