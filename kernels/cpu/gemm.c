@@ -110,7 +110,8 @@ INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const 
         const vf x = v_set(tiled ? a[r] : a[r * a_row]);
         UNROLL for (int v = 0; v < width; v++) acc[r][v] = half == BOTH ? v_dot(x, w[v], acc[r][v]) : v_fma(x, w[v], acc[r][v]);
     }
-    UNROLL for (int v = 0; v < width; v++) v_keep(w[v]); /* or GCC 14 puts the last sums in their place, and then lacks a register */
+    /* GCC 14 would put the last sums in their place, and lack a register for it. */
+    UNROLL for (int v = 0; v < width; v++) v_keep(w[v]);
 }
 
 /* rows x (panels * NR) straight from the rows of x: a[r a_row + k]. Weights come from memory. */
