@@ -10,7 +10,8 @@
 //! What a function returns as Err, and a panic, reach the user as an error with the plugin's name in front.
 #![allow(dead_code)]
 
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_void, CStr};
+use std::os::raw::c_char; // std::ffi has it since Rust 1.64; Debian 12 has 1.63
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -18,7 +19,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 #[macro_export]
 macro_rules! c {
     ($text:expr) => {
-        concat!($text, "\0").as_ptr() as *const std::ffi::c_char
+        concat!($text, "\0").as_ptr() as *const std::os::raw::c_char
     };
 }
 
