@@ -2,6 +2,7 @@
  * definitions, and every way a rank can fail: the job ends everywhere in time, with one message, and leaves no process. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "check.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
@@ -120,6 +121,7 @@ static int run_rank(int argc, char **argv)
     bool done = false;
     tare_status status = TARE_OK;
     if (argc < 3) return 2;
+    signals_catch(); /* as tare does: when a rank has died, mpirun sends SIGTERM to the others, of which one has to say so first */
     status = ranks_start(&(struct ranks_options){.ranks = ranks ? atoi(ranks) : 0,
                                                  .where = "test",
                                                  .timeout_s = patience ? atof(patience) : 60,
