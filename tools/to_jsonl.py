@@ -196,7 +196,7 @@ def arguments():
     p.add_argument("--question", default="question")
     p.add_argument("--answer", default="answer", help="'' for rows with a completion alone")
     p.add_argument("--boxed", action="store_true", help="the answer is the last \\boxed{} in its column")
-    p.add_argument("--after", help="the answer stands behind the last of these marks in its column (GSM8K: '####')")
+    p.add_argument("--after", help="the answer follows the last of these marks in its column (GSM8K: '####')")
     p.add_argument("--choices", help="column with the list of options; the answer is a letter, an index, or the text of one")
     p.add_argument("--choices-from", nargs="+", metavar="COLUMN", help="a column each; the first is the right one (tare permutes them)")
     p.add_argument("--id")

@@ -34,7 +34,7 @@ struct bench {
     struct config config;
     struct arena arena;
     struct shape shape;
-    int64_t args[4]; /* behind SHAPE */
+    int64_t args[4]; /* after SHAPE */
     const char *recompute;
 };
 

@@ -1,5 +1,5 @@
 """Decoding by llama.cpp, all sequences in one call a token, greedy: llamacpp_generate.py FILE.gguf DTYPE BATCH LENGTH NEW THREADS
-DTYPE is the file's own. Prints {"rate": new tokens a second behind the prompt, the choice of tokens (by numpy) left out}."""
+DTYPE is the file's own. Prints {"rate": new tokens a second after the prompt, the choice of tokens (by numpy) left out}."""
 import ctypes
 import json
 import sys

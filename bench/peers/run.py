@@ -14,7 +14,7 @@ imported is left out by name. The work, as bench/peers/trl_step.py and torch_tra
   generate  64 + 64 tokens at batch 1, 32, 128: new tokens a second of decoding                                      llama.cpp, vLLM
 
 TRL and PyTorch run under tcmalloc where it is installed, which is faster. A round runs every program once; a step's time is the median of the
-steps behind the first. Printed: the median over rounds, least and largest, and the ratio of medians. tare's step is what its metrics call
+steps after the first. Printed: the median over rounds, least and largest, and the ratio of medians. tare's step is what its metrics call
 time/step: data, sampling, verifying, estimating, update.
 """
 import argparse
@@ -53,7 +53,7 @@ def ran(command, **more):
 
 
 def exact_prompts(tare, model, length, count):
-    """count texts of exactly length tokens: words that are one token each, behind a first one; digits where words are not."""
+    """count texts of exactly length tokens: words that are one token each, after a first one; digits where words are not."""
     def ids(texts):
         lines = "".join(json.dumps({"text": t}) + "\n" for t in texts)
         out = subprocess.run([tare, "tokenize", model], input=lines, check=True, capture_output=True, text=True).stdout

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The figure by difficulty: for each seed, both methods' checkpoints on buckets from the model before training.
 #   tare sweep configs/studies/difficulty.ini && sh configs/studies/difficulty.sh
-# TARE: the program. SAMPLES: answers of a question at each checkpoint; ESTIMATE: behind the buckets.
+# TARE: the program. SAMPLES: answers of a question at each checkpoint; ESTIMATE: those that the buckets are made from.
 set -eu
 TARE=${TARE:-build/tare}
 SAMPLES=${SAMPLES:-8}

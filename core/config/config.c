@@ -75,7 +75,7 @@ static tare_status unknown_key(const char *section, const char *key, const char 
     if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
     if (!strcmp(section, "estimator") || !strcmp(section, "verifier") || !strcmp(section, "objective") ||
         !strcmp(section, "clusterer"))
-        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters stand under [%s.NAME]", where, section, key,
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME]", where, section, key,
              section);
     FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
 }

@@ -31,12 +31,11 @@ const struct config_section CONFIG_SECTIONS[] = {
     {"model", "The policy: a Hugging Face folder, or the shape of a new model."},
     {"data", "The questions, and how a question becomes a prompt."},
     {"rollout", "One step's rollouts: M prompts with G sampled completions each."},
-    {"verifier", "How completions are rewarded. A plugin's own parameters stand under [verifier.NAME]."},
+    {"verifier", "How completions are rewarded. A plugin's own parameters go under [verifier.NAME]."},
     {"clusterer",
-     "How a question gets its cluster k = argmin_j |E(q) - c_j|^2. Parameters of the plugins stand under [clusterer.NAME]."},
-    {"estimator", "How rewards become advantages. The plugin's own parameters stand under [estimator.NAME]."},
-    {"objective",
-     "How the advantages enter the loss of a token: a plugin. The plugin's own parameters stand under [objective.NAME]."},
+     "How a question gets its cluster k = argmin_j |E(q) - c_j|^2. Parameters of the plugins go under [clusterer.NAME]."},
+    {"estimator", "How rewards become advantages. The plugin's own parameters go under [estimator.NAME]."},
+    {"objective", "How the advantages enter the loss of a token: a plugin. The plugin's own parameters go under [objective.NAME]."},
     {"loss",
      "What every objective has around it: means over tokens, bounds, the KL penalty, the entropy bonus, old probabilities."},
     {"train", "The optimizer and its schedule."},
@@ -54,9 +53,8 @@ const struct config_key CONFIG_KEYS[] = {
          "database is next to it."),
     TEXT(run, name, "", "Name in tables and in the run database. Empty: the configuration file's name without .ini."),
     {"run", "plugins", KEY_TEXT, offsetof(struct config, run.plugins), "", 0, 0, KEY_FILE_RELATIVE, NULL,
-     "Folder with plugins of your own, searched after those of TARE_PLUGIN_PATH. Counts from the folder of the file it is named "
-     "in. "
-     "Empty: plugins/ beside the configuration, if it is there. A run records it, so that --resume finds the same plugins."},
+     "Folder with plugins of your own, searched after those of TARE_PLUGIN_PATH. Relative to the folder of the file that sets it. "
+     "Empty: plugins/ next to the configuration, if it exists. A run records it, so that --resume finds the same plugins."},
     CHOICE(run, device, "cpu", CHOICES_DEVICE, "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
     CHOICE(
         run, kernels, "auto", CHOICES_KERNELS,
@@ -67,15 +65,15 @@ const struct config_key CONFIG_KEYS[] = {
     INT(run, threads, "0", 0, 4096, "Threads of this process. 0: one for each core it may use. Never changes a result."),
     CHOICE(run, deterministic, "true", CHOICES_DETERMINISTIC,
            "true: operations sum in a fixed order, so a run repeats bit for bit. batch_invariant: also the same bits of a row's "
-           "logits in every batch, so what sampling and update compute agrees exactly; the CPU always has it, a GPU pays with "
-           "time. Applies to train, sft, eval and generate."),
+           "logits in every batch, so what sampling and update compute agrees exactly; always so on the CPU; on a GPU it is "
+           "slower. Applies to train, sft, eval and generate."),
 
     TEXT(model, path, "",
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),
     TEXT(model, reference, "",
          "Folder of the frozen reference policy of the KL term. Empty: the policy that training starts from."),
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
-     "Configuration for `tare sft` that makes model.path when it is absent. Counts from the folder of the file it is named in."},
+     "Configuration for `tare sft` that makes model.path when it is absent. Relative to the folder of the file that sets it."},
     CHOICE(model, dtype, "f32", CHOICES_PRECISION,
            "Precision of the forward and backward pass. Master weights, gradient sums and the optimizer are always f32."),
     CHOICE(model, save_dtype, "auto", CHOICES_SAVE,
@@ -96,13 +94,13 @@ const struct config_key CONFIG_KEYS[] = {
     INT(model, context, "1024", 2, MANY, "Longest context of a new model, in tokens."),
     BOOL(model, tie_embeddings, "true", "Whether a new model's output head is its embedding."),
     REAL(model, init_std, "0.02", 0, 10, KEY_ABOVE_MIN,
-         "Deviation of a new model's normal weights; what ends in the residual stream gets 1/sqrt(2 L) of it. Narrow models learn "
-         "faster with more: "
+         "Standard deviation of a new model's normal weights; those that write to the residual stream get 1/sqrt(2 L) of it. "
+         "Narrow models learn faster with a larger one: "
          "about 1/sqrt(hidden_size)."),
 
     TEXT(data, train, "",
-         "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may stand for "
-         "question, as TRL has them. "
+         "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may take the place of "
+         "question, as in TRL. "
          "One file, several with commas between them, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
     TEXT(data, eval, "", "Held-out rows, in the same form."),
     CHOICE(data, prompt, "chat", CHOICES_PROMPT,
@@ -132,14 +130,13 @@ const struct config_key CONFIG_KEYS[] = {
     INT(rollout, batch, "0", 0, MANY, "Sequences that are sampled at the same time, at most. 0: 256. Never changes the text."),
     INT(rollout, refill_rounds, "10", 0, 1000,
         "How often in a step groups that the estimator dropped are replaced by newly sampled ones (dynamic sampling, DAPO). 0: "
-        "never. Estimators that "
-        "drop nothing are not concerned."),
+        "never. No effect with estimators that drop nothing."),
     INT(rollout, kv_tokens, "0", 0, MANY, "Capacity of the KV cache in tokens. 0: what rollout.batch sequences need."),
     REAL(rollout, temperature, "1", 0, 1000, 0,
          "Sampling temperature. pi and pi_old in the loss are the softmax at this temperature. 0: greedy (not for training)."),
     REAL(rollout, top_p, "1", 0, 1, KEY_ABOVE_MIN,
-         "Sample from the smallest set of tokens with at least this probability. 1: off. Logprobs are of the full softmax all the "
-         "same."),
+         "Sample from the smallest set of tokens with at least this probability. 1: off. Logprobs are still those of the full "
+         "softmax."),
     REAL(rollout, min_p, "0", 0, 1, 0, "Leave out tokens with less than this share of the likeliest token's probability. 0: off."),
     INT(rollout, top_k, "0", 0, MANY, "Sample from the k likeliest tokens. 0: off."),
     BOOL(rollout, off_policy, "false",
@@ -152,12 +149,12 @@ const struct config_key CONFIG_KEYS[] = {
          "Verifiers, separated by spaces or commas, each with an optional weight: math:1 length:0.1. The reward is the weighted "
          "sum."),
     INT(verifier, workers, "0", 0, 4096, "Completions verified at the same time. 0: one for each core."),
-    REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; beyond them its verdict is timeout."),
+    REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; after that its verdict is timeout."),
     CHOICE(verifier, overlong, "none", CHOICES_OVERLONG,
            "Completions cut at rollout.max_new_tokens. none: rewarded as they are; zero: reward 0; linear: a penalty that grows "
            "over the last verifier.overlong_buffer tokens."),
     INT(verifier, overlong_buffer, "0", 0, MANY, "Length of the linear penalty's ramp, in tokens."),
-    REAL(verifier, overlong_penalty, "1", 0, BIG, 0, "What the linear penalty takes from the reward at full length."),
+    REAL(verifier, overlong_penalty, "1", 0, BIG, 0, "What the linear penalty subtracts from the reward at full length."),
     CHOICE(verifier, isolate, "thread", CHOICES_ISOLATE,
            "process runs verifiers in worker processes, so that a crash or an endless loop costs one verdict; thread runs them in "
            "this one, faster."),
@@ -192,7 +189,7 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(loss, kl_coef, "0", 0, BIG, 0,
          "Coefficient beta of the KL to the reference policy (the paper's 0). 0: no reference policy is loaded."),
     REAL(loss, entropy_coef, "0", 0, BIG, 0,
-         "Coefficient of the entropy bonus. The paper and its recipes have 0.01. In steps without any reward signal the bonus "
+         "Coefficient of the entropy bonus. The paper and its recipes use 0.01. In steps without any reward signal the bonus "
          "alone moves the "
          "weights. 0: off."),
     CHOICE(loss, kl, "exact", CHOICES_KL,
@@ -279,7 +276,8 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(eval, name, "", "Name of the task in the tables of `tare eval`. Empty: the file name of data.eval."),
     TEXT(eval, out, "", "Folder that `tare eval` writes to and continues from. Empty: eval/NAME in run.dir."),
     INT(eval, chunk, "0", 0, MANY,
-        "Questions that `tare eval` samples together and then writes: what a kill can cost. 0: as many as make 128 completions. "
+        "Questions that `tare eval` samples together and then writes: the most that is lost when it is killed. 0: as many as make "
+        "128 completions. "
         "Never "
         "changes the text."),
     INT(eval, bootstrap, "2000", 0, 1000000, "Resamplings of the questions for the 95 % confidence intervals. 0: no intervals."),
@@ -301,11 +299,11 @@ const struct config_key CONFIG_KEYS[] = {
     BOOL(checkpoint, last, "true", "Save after the last step."),
 
     BOOL(log, tensorboard, "true", "Write TensorBoard events."),
-    BOOL(log, database, "true", "Write the run and its metrics into runs.db (SQLite) beside run.dir."),
+    BOOL(log, database, "true", "Write the run and its metrics into runs.db (SQLite) next to run.dir."),
     BOOL(log, rollouts, "true", "Write every step's rollouts to rollouts/step-NNNNNN.jsonl."),
     CHOICE(log, level, "info", CHOICES_LEVEL,
            "Least important message that train, sft, eval and sweep print. warn and error hide progress as well. -v and -q before "
-           "the verb win."),
+           "the verb take precedence."),
     CHOICE(log, progress, "auto", CHOICES_PROGRESS,
            "Progress on standard error: a line that is redrawn, plain lines, or none. auto: a bar on a terminal, lines elsewhere."),
     {0},

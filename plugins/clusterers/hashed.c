@@ -1,7 +1,7 @@
 /* hashed: hashed character n-grams with TF-IDF. A prompt encoder that needs no model file.
  *
  * The text is read as characters c_1 .. c_n: ASCII letters in lower case (if asked), runs of white space as one blank, a blank before and
- * behind. Every run of ngram_min .. ngram_max characters is an n-gram; its hash names one of F features. With tf(f) the count of feature f in
+ * after. Every run of ngram_min .. ngram_max characters is an n-gram; its hash names one of F features. With tf(f) the count of feature f in
  * the text, df(f) the number of texts of the corpus that hold it, and n the size of the corpus,
  *
  *   x(f) = (1 + ln tf(f)) * idf(f),     idf(f) = 1 + ln((1 + n) / (1 + df(f)));     idf = 1 before fit
@@ -178,7 +178,7 @@ static void count_text(const struct hashed *h, tare_text text, struct scratch *s
     for (int last = 0; !last;) {
         uint32_t c = ' ';
         if (p < end) p = next_char(h, p, end, &c);
-        last = p >= end && c == ' '; /* the blank behind the text, its own or ours */
+        last = p >= end && c == ' '; /* the blank after the text, its own or ours */
         if (filled == h->ngram_max) {
             memmove(window, window + 1, (size_t)(filled - 1) * sizeof *window);
             filled--;

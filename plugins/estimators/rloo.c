@@ -6,7 +6,7 @@
  * (arXiv 2402.14740).
  *
  * The second form is used: it never subtracts two nearly equal sums, so a group whose rewards are all equal has A exactly 0. A group of one
- * has nobody to compare with: A = 0. There is no scale; the baseline that is reported is mu.
+ * has none to compare with: A = 0. There is no scale; the baseline that is reported is mu.
  * convention verl (AReaL): a group of one has its reward. whiten: A -> (A - mean) / (deviation + 1e-4) over the batch (TRL's
  * normalize_advantages).
  */

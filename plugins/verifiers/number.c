@@ -5,10 +5,10 @@
  * What a number is: digits with or without thousands separators (1,234,567), a decimal point (0.5, .5, 5.), an exponent (1.85e5), a sign
  * directly in front (+, -, U+2212; "3-5" is 3 and 5), a fraction a/b or \frac{a}{b}, a mixed number "2 1/2". Digits strings of any length
  * compare exactly; nothing becomes a double. A comma followed by exactly three digits is a separator: "100,200" is 100200, "1,2" two numbers.
- * A full stop behind a number ends the sentence. Currency signs and % are dropped on both sides, or % is a hundredth (percent).
+ * A full stop after a number ends the sentence. Currency signs and % are dropped on both sides, or % is a hundredth (percent).
  * Digits glued to letters (x2, H2O) or the exponent of a unit (m^2) are no numbers. Dates, times, versions and powers (3/4/2024, 3:45, 1.2.3,
  * 2^5) are things that hold digits and are no number: when the last one is such, the verdict is unparsable, and nothing before it is taken.
- * The answer is the text behind its last "####" where it has one (GSM8K), and has to be one number.
+ * The answer is the text after its last "####" where it has one (GSM8K), and has to be one number.
  * Verdicts: correct; wrong; no_answer (no digits at all); unparsable (the completion's or the answer's number cannot be read).
  */
 #include "common/text.h"
@@ -82,7 +82,7 @@ static bool negative_before(tare_text t, int64_t i, int64_t *begin)
     else if (i > 2 && !memcmp(t.data + i - 3, "\xE2\x88\x92", 3))
         sign = i - 3, minus = true;
     if (sign == i) return false;
-    if (sign > 0) { /* behind an operand it is an operator or a dash */
+    if (sign > 0) { /* after an operand it is an operator or a dash */
         const char c = t.data[sign - 1];
         if (text_is_digit(c) || text_is_letter(c) || c == ')' || c == ']' || c == '}' || c == '%') return false;
     }
@@ -369,7 +369,7 @@ static tare_status judge(const struct options *o, const tare_answer *a, tare_ver
     const tare_text answer = text_trim(mark < 0 ? a->answer : text_slice(a->answer, mark + 4, a->answer.size));
     int got = 0;
     if (last_number(answer, o, &gold)) {
-        /* one number and nothing else that counts: behind it only punctuation or a unit, in front of it no digits */
+        /* one number and nothing else that counts: after it only punctuation or a unit, in front of it no digits */
         struct written before;
         const tare_text head = text_slice(answer, 0, gold.all.data - answer.data);
         got = last_number(head, o, &before) ? 0 : rational_read(&gold, o, &y);

@@ -996,7 +996,7 @@ unsafe fn keep<T>(me: *mut *mut c_void, made: Result<T>) -> Result<()> {
     Ok(())
 }
 
-/// Text with a NUL behind it, in the host's buffer.
+/// Text with a NUL after it, in the host's buffer.
 unsafe fn copy_text(text: &str, out: *mut c_char, capacity: i64) -> Result<()> {
     if text.len() as i64 >= capacity {
         return fail(E_RANGE, format!("a text of {} bytes for a buffer of {}", text.len(), capacity));

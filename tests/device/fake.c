@@ -1,4 +1,4 @@
-/* A device that is none: the CPU's reference operations over memory that the host cannot touch, as a libtare_cuda.so (TARE_CUDA=this file,
+/* An emulated device: the CPU's reference operations over memory that the host cannot touch, as a libtare_cuda.so (TARE_CUDA=this file,
  * run.device = cuda). The region is mapped twice: the addresses that are handed out cannot be read or written, the operations work on the other mapping.
  * So host code that touches the device's memory dies of a signal, and an operation that is given the host's memory says so. Results have the CPU's
  * bits, and a run on this device must be the run on the CPU. */

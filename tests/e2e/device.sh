@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.device = cuda without a GPU. First its errors: one line each, saying what is missing. Then the whole program on a device that is none (tests/device/fake.c):
+# run.device = cuda without a GPU. First its errors: one line each, saying what is missing. Then the whole program on an emulated device (tests/device/fake.c):
 # memory that the host cannot touch, the CPU's operations. A run there, saved, resumed, evaluated, generated from, is the run on the CPU bit for bit; and a
 # device that is lost ends the run with its last checkpoint whole.
 . "$(dirname "$0")/common.inc"
@@ -31,7 +31,7 @@ if [ -e "$(dirname "$TARE")/libtare_cuda.so" ] && [ ! -e /dev/nvidiactl ]; then 
     one_line 'run.device = cuda: there is no NVIDIA' env -u TARE_CUDA "$TARE" train tiny.ini run.dir=e6 $cuda
 fi
 
-# ---- the device that is none
+# ---- the emulated device
 [ -e "${TARE_FAKE:-}" ] || { skip_part "the fake device is not built"; done_; exit; }
 export TARE_CUDA=$TARE_FAKE
 run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=6 checkpoint.every=2 "$@" > /dev/null 2> log.txt; }
@@ -72,7 +72,7 @@ for value in true batch_invariant; do
     [ "$(invariant $value "$TARE" sft sft.ini sft.out=taught sft.steps=2)" = "$want" ] && ok || bad "sft, run.deterministic=$value: $(cat report.txt)"
     sed 's/^out = base/out = warm/; s/^steps = .*/steps = 2/' sft.ini > warm.ini
     [ "$(invariant $value "$TARE" train tiny.ini model.path=warm model.warm_start=warm.ini run.dir=warmed train.steps=1 log.progress=none)" = "$want" ] && ok ||
-        bad "train behind a warm start, run.deterministic=$value: $(cat report.txt)"
+        bad "train after a warm start, run.deterministic=$value: $(cat report.txt)"
 done
 cmp -s evaluated/samples.jsonl <(rm -rf again && "$TARE" eval tiny.ini model.path=base eval.out=again eval.max_new_tokens=4 > /dev/null 2>&1 && cat again/samples.jsonl) && ok || bad "the evaluation on the fake device has other samples than on the CPU"
 

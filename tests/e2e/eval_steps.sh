@@ -21,7 +21,7 @@ for run in grpo bv_blend; do
         [ -s runs/$run/eval/heldout/step-00000$step/results.json ] && ok || bad "no evaluation of $run at step $step"
     done
 done
-[ "$(wc -l < $OUT/estimate/samples.jsonl)" = $((8 * $(wc -l < $OUT/estimate/questions.jsonl))) ] && ok || bad "not 8 samples a question behind the estimate"
+[ "$(wc -l < $OUT/estimate/samples.jsonl)" = $((8 * $(wc -l < $OUT/estimate/questions.jsonl))) ] && ok || bad "not 8 samples a question after the estimate"
 if has_python; then
     checked "difficulty.json does not hold what the evaluations gave" << 'PY'
 import json, math

@@ -64,7 +64,7 @@ status=0
 $MPIRUN -n 2 "$TARE" sft sft.ini > out.txt 2> err.txt || status=$?
 [ $status = 2 ] && [ "$(messages err.txt)" = 1 ] && grep -q 'runs in one process' err.txt && ok || { bad "sft on two ranks: not refused once"; cat err.txt; }
 
-# Interrupted: behind a checkpoint, exit status 130, and it goes on.
+# Interrupted: after a checkpoint, exit status 130; --resume continues it.
 "$TARE" -q train tiny.ini train.steps=1000000 log.progress=none run.dir=stop dist.ranks=2 > out.txt 2> err.txt &
 pid=$!
 while kill -0 $pid 2> /dev/null && [ ! -s stop/metrics.jsonl ]; do sleep 0.1; done # it does not end by itself

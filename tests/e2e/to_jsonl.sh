@@ -11,7 +11,7 @@ cat > gsm.jsonl <<'ROWS'
 {"question":"No mark?","answer":"3"}
 ROWS
 convert gsm.jsonl -o out.jsonl --after '####' --prefix gsm- || bad "gsm"
-same "the answer behind a mark" out.jsonl <<'ROWS'
+same "the answer after a mark" out.jsonl <<'ROWS'
 {"id": "gsm-0", "question": "How many?", "answer": "1002"}
 ROWS
 convert gsm.jsonl -o x.jsonl --after '####' --strict && bad "--strict let a row pass" || ok

@@ -16,7 +16,7 @@ struct bert_kernels {
                     int64_t n, int64_t k);
     /* x = gelu(x) = x (1 + erf(x / sqrt 2)) / 2, n a multiple of 16 */
     void (*gelu)(float *x, int64_t n);
-    /* rows of x [t, n] with stride ld: exp(scale (x - max)) / sum; the columns behind n up to ld become 0 */
+    /* rows of x [t, n] with stride ld: exp(scale (x - max)) / sum; the columns after n up to ld become 0 */
     void (*softmax)(float *x, int64_t ld, int64_t t, int64_t n, float scale);
     /* x = (x + y - mean) / sqrt(variance + eps) * gain + bias for t rows of n, n a multiple of 16; y may be NULL */
     void (*norm)(float *x, const float *y, const float *gain, const float *bias, int64_t t, int64_t n, float eps);
@@ -29,7 +29,7 @@ extern const struct bert_kernels BERT_AVX2, BERT_AVX512;
 /* The fastest that runs here; TARE_CPU=ref or avx2 takes a lesser one. */
 const struct bert_kernels *bert_kernels_best(void);
 
-/* w [n, k] -> [ceil(n/16), k, 16], zeros behind n. transposed 1: w is [k, n]. ld: stride of w. */
+/* w [n, k] -> [ceil(n/16), k, 16], zeros after n. transposed 1: w is [k, n]. ld: stride of w. */
 void bert_pack(float *packed, const float *w, int64_t ld, int64_t n, int64_t k, int transposed);
 
 #endif

@@ -131,7 +131,7 @@ static tare_status read_model(struct wordpiece *w, const json_t *root, const cha
     return id_of(w, text_or(model, "unk_token", "[UNK]"), &w->unk, error);
 }
 
-/* The tokens before and behind the text: of a TemplateProcessing {"single": [special, A, special]}, or of BertProcessing. */
+/* The tokens before and after the text: of a TemplateProcessing {"single": [special, A, special]}, or of BertProcessing. */
 static tare_status read_template(struct wordpiece *w, const json_t *root, tare_error *error)
 {
     const json_t *post = json_object_get(root, "post_processor"), *single = json_object_get(post, "single");

@@ -1,5 +1,5 @@
 /* BV-Blend, shared by bv_blend and the ablations naive, n_eff and sigma_hist, so that each of them has the bits of bv_blend with that
- * weighting. The mathematics stands in blend.c. */
+ * weighting. The mathematics is in blend.c. */
 #ifndef TARE_ESTIMATORS_BLEND_H
 #define TARE_ESTIMATORS_BLEND_H
 
@@ -117,12 +117,12 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
     }
 #define BLEND_SIGMA_REF                                                                                                            \
     {                                                                                                                              \
-        "sigma_ref", "0.5", "stands in for sigma_hist in weighting n_eff", "reward", NULL, 0, 1e300, TARE_FLOAT,                   \
+        "sigma_ref", "0.5", "used in place of sigma_hist by weighting n_eff", "reward", NULL, 0, 1e300, TARE_FLOAT,                \
             TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
     }
 #define BLEND_N_REF                                                                                                                \
     {                                                                                                                              \
-        "n_ref", "16", "stands in for N_eff in weighting sigma_hist", "rollouts", NULL, 0, 1e300, TARE_FLOAT,                      \
+        "n_ref", "16", "used in place of N_eff by weighting sigma_hist", "rollouts", NULL, 0, 1e300, TARE_FLOAT,                   \
             TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
     }
 #define BLEND_V_FLOOR                                                                                                              \

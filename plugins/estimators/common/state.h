@@ -1,4 +1,4 @@
-/* State that is a count K, of clusters or filters, and an array of fixed size behind it. Estimators of this form save, load and describe it
+/* State that is a count K, of clusters or filters, and an array of fixed size after it. Estimators of this form save, load and describe it
  * alike; the bytes are K as int64_t, then the array. */
 #ifndef TARE_ESTIMATORS_STATE_H
 #define TARE_ESTIMATORS_STATE_H

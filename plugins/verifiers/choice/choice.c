@@ -9,7 +9,7 @@
  *   3  the whole text: "B", "(B)", "B) because", or a last line that is a letter and nothing else, or a first line that opens with an
  *      option, "B. colder", when no later line opens with another
  * A letter in running prose is no answer ("Plan B failed", "I do not know"), two letters are none ("A or C"), nor is a letter that no option
- * has. In place of a letter the text of an option (row field "choices") may stand in a box or behind an anchor. The options are as many as
+ * has. In place of a letter the text of an option (row field "choices") may be in a box or after an anchor. The options are as many as
  * the row's "choices" or "letters" (after the host has permuted them), else the parameter letters. The gold answer is a letter or an
  * option's text. Verdicts: correct; wrong; no_answer; unparsable (the gold answer names no option).
  */
@@ -34,7 +34,7 @@ struct self {
     struct options defaults;
 };
 
-/* Option texts from a JSON array of strings; texts with escapes are left out, as they cannot be compared as they stand. */
+/* Option texts from a JSON array of strings; texts with escapes are left out, as they cannot be compared as they are. */
 static int read_choices(tare_text array, tare_text *choices)
 {
     int n = 0;

@@ -65,7 +65,7 @@ static tare_text skip_words(tare_text t, bool *bracket)
     return undress(t, bracket);
 }
 
-/* Is another option named right behind the first? "A or C", "A, B", "A and C", "B/D" */
+/* Is another option named right after the first? "A or C", "A, B", "A and C", "B/D" */
 static bool names_second(const struct options *o, tare_text rest)
 {
     bool bracket = false, joint = false;
@@ -232,7 +232,7 @@ static bool behind_is(tare_text t, int64_t i)
     return i > 3 && word_at(t, i - 3, "is") && t.data[i - 1] == ' ' && !(i >= 9 && text_starts(t, i - 9, "there ", true));
 }
 
-/* The rest of the line behind an anchor, up to a tag; empty when it is longer than any option with its dress. */
+/* The rest of the line after an anchor, up to a tag; empty when it is longer than any option with its dress. */
 static tare_text rest_of_line(const struct options *o, tare_text t, int64_t at)
 {
     int64_t longest = 0;

@@ -97,7 +97,7 @@ static bool is_symbol(const struct parser *p, const struct token *t, const char 
 static void rename_bound(struct parser *p, int from, int to, struct token bound)
 {
     struct math *m = p->m;
-    const int text = pool_add(m, &"@~?:;!%&|"[p->bound % 9], 1); /* another than those of what it stands in */
+    const int text = pool_add(m, &"@~?:;!%&|"[p->bound % 9], 1); /* not one of those around it */
     for (int i = from; i < to && text >= 0; i++) {
         struct token *t = &m->tokens[i];
         if (t->kind == T_SYM && t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text))

@@ -23,7 +23,7 @@ struct scan {
     tare_text t;
     struct span box[2 * KEPT], env[2 * KEPT]; /* the last ones, oldest first */
     int boxes, envs;
-    int64_t final_at, answer_at; /* behind the last anchor; -1: none */
+    int64_t final_at, answer_at; /* after the last anchor; -1: none */
     bool hope;                   /* the final answer is followed by "I hope it is correct" */
 };
 
@@ -255,7 +255,7 @@ static void find_anchors(struct scan *s)
     s->hope = s->final_at >= 0 && followed_by_hope(t, s->final_at);
 }
 
-/* ---------------------------------------------------------------- plain text behind an anchor, and the last number */
+/* ---------------------------------------------------------------- plain text after an anchor, and the last number */
 
 static int64_t sentence_end(tare_text t, int64_t i)
 {
@@ -316,7 +316,7 @@ static bool starts_number(tare_text t)
     return text_is_digit(c) || c == '-' || c == '+' || c == '.' || c == '(' || c == '[' || c == '\\' || (unsigned char)c >= 0x80;
 }
 
-/* What stands behind an anchor at i. false: nothing that could be an answer. */
+/* What follows an anchor at i. false: nothing that could be an answer. */
 static bool take_anchored(const struct scan *s, int64_t i, const struct options *o, struct found *out)
 {
     const tare_text t = s->t;
@@ -376,7 +376,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     tare_text w = text_slice(t, first, last);
     *end = i;
     int64_t k = 0, from;
-    for (from = 0; from < w.size; from++) /* behind the last = */
+    for (from = 0; from < w.size; from++) /* after the last = */
         if (w.data[from] == '=') k = from + 1;
     w = text_slice(w, k, w.size);
     from = 0;

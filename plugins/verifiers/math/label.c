@@ -121,7 +121,7 @@ static bool letter_at(const struct parser *p, int k, char c)
     return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == c;
 }
 
-/* d, d^2, d^{2} at ahead(k): its order, and *k behind it; 0: none */
+/* d, d^2, d^{2} at ahead(k): its order, and *k after it; 0: none */
 static int differential(const struct parser *p, int *k, char c)
 {
     int64_t order = 1;

@@ -31,7 +31,7 @@ bool lex_after_operand(const struct lexer *x)
            k == T_SCALE || k == T_UNIT;
 }
 
-/* End of the group that opens at i (behind its closing brace), or of the one character or command there. */
+/* End of the group that opens at i (after its closing brace), or of the one character or command there. */
 int64_t lex_group_end(const struct lexer *x, int64_t i)
 {
     if (i >= x->n) return i;
@@ -220,7 +220,7 @@ static int64_t prime_end(const struct lexer *x, int64_t i)
     return i < x->n && x->s[i] == '}' ? i + 1 : 0;
 }
 
-/* Takes primes and a subscript that follow a symbol into its name; also behind an exponent, x^2_1. */
+/* Takes primes and a subscript that follow a symbol into its name; also after an exponent, x^2_1. */
 bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
 {
     char full[160];
@@ -327,7 +327,7 @@ bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, i
     return true;
 }
 
-/* Letters without \text behind a number that can only be a unit: 5 cm; in plain text also 5 m/s, when nothing comes after it. */
+/* Letters without \text after a number that can only be a unit: 5 cm; in plain text also 5 m/s, when nothing comes after it. */
 static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
 {
     struct unit u;
@@ -410,7 +410,7 @@ static bool lex_base_or_index(struct lexer *x)
     return lex_push(x, T_UNDER, 0, NULL, 0);
 }
 
-/* [2, 3[: behind the bracket nothing that it could open. */
+/* [2, 3[: after the bracket nothing that it could open. */
 static bool closes_open_end(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* so, hence ...: what stands before is not the answer */
+/* so, hence ...: what comes before is not the answer */
 static bool is_consequence(const char *s, int64_t n)
 {
     static const char *const words[] = {"so",      "thus",        "hence",           "therefore", "then", "and so",
@@ -80,7 +80,7 @@ static bool has_words(const char *s, int64_t n)
     return false;
 }
 
-/* Words behind a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
+/* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
 static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
 {
     char text[4 + 256] = "?";
@@ -105,7 +105,7 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     return lex_push(x, T_UNIT, 0, text, 1 + size);
 }
 
-/* Words of \text and its kin: a connective, a unit behind a value, mathematics after all, or text. */
+/* Words of \text and its kin: a connective, a unit after a value, mathematics after all, or text. */
 static bool lex_words(struct lexer *x, bool math_font)
 {
     const int64_t open = lex_skip_spaces(x, x->i), end = lex_group_end(x, open);
@@ -163,7 +163,7 @@ static bool lex_words(struct lexer *x, bool math_font)
     return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
 }
 
-/* \frac{\text{m}}{\text{s}} behind a value; *done: it was such a unit */
+/* \frac{\text{m}}{\text{s}} after a value; *done: it was such a unit */
 static bool lex_unit_fraction(struct lexer *x, bool *done)
 {
     struct unit u[2];

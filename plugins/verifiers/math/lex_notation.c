@@ -66,7 +66,7 @@ bool lex_after_degree(const struct lexer *x)
     return lex_last_kind(x) == T_DEGREE || (x->m->n_tokens > 1 && t[-1].kind == T_RBRACE && t[-2].kind == T_DEGREE);
 }
 
-/* C, F, Celsius, Fahrenheit behind a degree sign; NULL: another word */
+/* C, F, Celsius, Fahrenheit after a degree sign; NULL: another word */
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n)
 {
     if (!lex_after_degree(x)) return NULL;

@@ -24,7 +24,7 @@ bool lex_unit_follows(const struct lexer *x); /* could a unit stand here? */
 int lex_base_of(const char *s, int64_t n);    /* "8", "(base8)", "eight", squashed: 8; 0: no base */
 int lex_last_kind(const struct lexer *x);
 bool lex_after_operand(const struct lexer *x);
-/* End of the group that opens at i (behind its closing brace), or of the one character or command there. */
+/* End of the group that opens at i (after its closing brace), or of the one character or command there. */
 int64_t lex_group_end(const struct lexer *x, int64_t i);
 /* x with its end near i: for groups that are short, or not what is looked for. Nested ones would cost the square of their depth. */
 enum { NEAR_BYTES = 96 };

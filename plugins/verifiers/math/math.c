@@ -27,7 +27,7 @@ static const tare_param PARAMS[] = {
      .type = TARE_CHOICE,
      .fallback = "first",
      .choices = BOX,
-     .doc = "where \\boxed stands: first of all; level with \"final answer\" (the later one wins); below \"final answer\" and "
+     .doc = "how much \\boxed counts: first of all; level with \"final answer\" (the later one wins); below \"final answer\" and "
             "level with \"answer:\""},
     {.key = "plain", .type = TARE_BOOL, .fallback = "true", .doc = "numbers outside of boxes and environments count as answers"},
     {.key = "rounding",

@@ -60,7 +60,7 @@ enum op {
     OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
     OP_MATRIX, /* aux: columns */
     OP_RATIO,
-    OP_INT,  /* from, to (aux 1: they are there), what stands under the integral */
+    OP_INT,  /* from, to (aux 1: they are there), the integrand */
     OP_TEXT, /* digits: folded words */
     OP_WHERE /* a value and its conditions; aux 1: they only say what kind of number a letter is */
 };

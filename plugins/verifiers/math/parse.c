@@ -90,7 +90,7 @@ int parse_exponent(struct parser *p)
 
 /* ---------------------------------------------------------------- functions */
 
-/* ||x||y||: inside a bar that is itself open, behind an inner pair, with enough bars left to close both */
+/* ||x||y||: inside a bar that is itself open, after an inner pair, with enough bars left to close both */
 static bool opens_inner(const struct parser *p)
 {
     int left = 0;
@@ -271,7 +271,7 @@ static int parse_root(struct parser *p)
     return symbolic >= 0 ? mk_pow(p->m, x, mk_pow(p->m, symbolic, mk_int(p->m, -1))) : mk_root(p->m, x, index);
 }
 
-/* The token k behind the cursor, past braces; *k: its place. */
+/* The token k after the cursor, past braces; *k: its place. */
 static const struct token *past_braces(const struct parser *p, int *k, int brace)
 {
     while (ahead(p, *k)->kind == brace) ++*k;
@@ -443,7 +443,7 @@ int parse_power(struct parser *p)
     int x = parse_atom(p);
     for (int posts = 0; x >= 0; posts++) {
         if (posts == 64) {
-            x = parse_fail(p, "too many marks behind a value");
+            x = parse_fail(p, "too many marks after a value");
         } else if (peek(p)->kind == T_CARET) {
             p->t++;
             const int side = one_sided(p);

@@ -19,7 +19,7 @@ static inline const struct token *peek(const struct parser *p)
 {
     return &p->m->tokens[p->t];
 }
-static inline const struct token *ahead(const struct parser *p, int k) /* also behind the cursor; T_END outside */
+static inline const struct token *ahead(const struct parser *p, int k) /* k < 0: before the cursor; T_END outside */
 {
     const int i = p->t + k;
     return &p->m->tokens[i >= 0 && i < p->m->n_tokens ? i : p->m->n_tokens - 1];
@@ -37,9 +37,9 @@ int parse_element(struct parser *p);  /* a relation chain, ratio or value with i
 int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons); /* number of items, -1 */
 int parse_brackets(struct parser *p);                                                          /* ( [ { \{ \langle at the cursor */
 int parse_matrix(struct parser *p);
-int parse_exponent(struct parser *p);         /* behind ^ */
-int parse_argument(struct parser *p);         /* of a command: a group, a digit, or what stands there */
-int parse_power(struct parser *p);            /* a factor with what stands behind it: ^ ! degrees */
+int parse_exponent(struct parser *p);         /* after ^ */
+int parse_argument(struct parser *p);         /* of a command: a group, a digit, or whatever is there */
+int parse_power(struct parser *p);            /* a factor with what follows it: ^ ! degrees */
 bool starts_factor(const struct parser *p);   /* could a factor of a product without a sign start here? */
 int parse_unset(const struct math *m, int x); /* the member of a set of one: braces that only group */
 int parse_big(struct parser *p);              /* big.c: sums, products */
@@ -55,8 +55,8 @@ int function_inverse(int f); /* sin: arcsin; 0: none */
 int parse_derivative(struct parser *p);
 
 /* where.c */
-bool at_condition(const struct parser *p);                             /* brackets behind a value that hold its condition */
-int parse_conditions(struct parser *p, int x);                         /* there, or at a T_WHERE, behind the value x */
+bool at_condition(const struct parser *p);                             /* brackets after a value that hold its condition */
+int parse_conditions(struct parser *p, int x);                         /* there, or at a T_WHERE, after the value x */
 int lift_memberships(struct parser *p, int *items, int n, int joints); /* x \in R, x != 3 as one value */
 
 /* matrix.c: of nodes; -1: not matrices of fitting shapes, or too large */

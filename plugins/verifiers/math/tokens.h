@@ -64,8 +64,8 @@ enum tok {
     T_TEXT,     /* text: folded words */
     T_UNIT,     /* text: canonical unit */
     T_CURRENCY, /* text: the same, in front of its value */
-    T_BASE,     /* behind a numeral; aux: its base */
-    T_IMPLIES,  /* what stands before it is not the answer */
+    T_BASE,     /* after a numeral; aux: its base */
+    T_IMPLIES,  /* what comes before it is not the answer */
     T_LIM,      /* text: its name */
     T_DET,
     T_MARK, /* \angle, \triangle, \#: text; makes a name of what follows */
@@ -89,7 +89,7 @@ enum tok {
 };
 enum num_flags { NUM_DECIMAL = 1, NUM_GROUPED = 2, NUM_ENOTATION = 4 };
 enum environment { ENV_MATRIX, ENV_DET, ENV_CASES, ENV_LINES, ENV_OTHER };
-enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4 }; /* what stands between the members of a list */
+enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4 }; /* what separates the members of a list */
 
 struct word {
     const char *name;
@@ -97,7 +97,7 @@ struct word {
     const char *text; /* of a symbol or unit, where it is not the name */
 };
 
-const struct word *find_command(const char *s, int64_t n);  /* behind a backslash */
+const struct word *find_command(const char *s, int64_t n);  /* after a backslash */
 const struct word *find_function(const char *s, int64_t n); /* sin, sqrt, pi, inf ... without one */
 /* A unit of measure; in_text: inside \text, where single letters are units too. NULL: none. */
 const char *find_unit(const char *s, int64_t n, bool in_text);

@@ -172,7 +172,7 @@ static int parse_unit(struct parser *p, char *text)
     return n;
 }
 
-/* A value, and the percent sign, unit or text behind it. */
+/* A value, and the percent sign, unit or text after it. */
 static int parse_measure(struct parser *p)
 {
     struct math *m = p->m;
@@ -262,7 +262,7 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
         else if (kind == T_COMMA || kind == T_AND)
             commas |= kind == T_COMMA, joints |= kind == T_COMMA ? JOINT_COMMA : peek(p)->aux;
         else
-            return parse_fail(p, "something that does not belong behind a value");
+            return parse_fail(p, "something that does not belong after a value");
         if (kind == T_SEMI && n - group > 1) { /* 1,2;3,4 : pairs */
             items[group] = mk(p->m, OP_TUPLE, 0, items + group, n - group);
             n = group + 1;

@@ -9,7 +9,7 @@ static bool ends_item(int kind)
     return kind == T_END || kind == T_COMMA || kind == T_SEMI || kind == T_AND || kind == T_WHERE || kind == T_LPAREN;
 }
 
-/* Brackets behind a value that hold a relation, and end the item: no factor of a product. Looks only outside of other brackets, so that no
+/* Brackets after a value that hold a relation, and end the item: no factor of a product. Looks only outside of other brackets, so that no
  * token is looked at twice. */
 bool at_condition(const struct parser *p)
 {
@@ -55,7 +55,7 @@ static int modulus(struct parser *p, int x)
     return with_conditions(p, x, (int[]){mk_text(p->m, OP_TUPLE, 8, &n, 1, "modulus", 7)}, 1);
 }
 
-/* What stands behind the value x: (k \in Z) or "where k \in Z". "For any integer k" has only the letters. */
+/* What follows the value x: (k \in Z) or "where k \in Z". "For any integer k" has only the letters. */
 int parse_conditions(struct parser *p, int x)
 {
     int items[MAX_CONDITIONS];
@@ -75,7 +75,7 @@ int parse_conditions(struct parser *p, int x)
             const char in = R_IN;
             items[i] = mk_text(p->m, OP_REL, 0, kids, 2, &in, 1);
         }
-        if (items[i] < 0 || at(p->m, items[i])->op != OP_REL) return parse_fail(p, "words behind a value");
+        if (items[i] < 0 || at(p->m, items[i])->op != OP_REL) return parse_fail(p, "words after a value");
     }
     return with_conditions(p, x, items, n);
 }

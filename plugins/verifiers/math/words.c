@@ -308,7 +308,7 @@ static const struct word FUNCTIONS[] = {
 
 static const struct {
     const char *name, *unit;
-    bool bare; /* also without \text, behind a number */
+    bool bare; /* also without \text, after a number */
 } UNITS[] = {
     {"cm", "cm", true},
     {"centimeter", "cm", true},

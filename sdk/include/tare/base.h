@@ -100,7 +100,7 @@ enum {
  * Frozen for major 1 (the stride is in the descriptor nevertheless). */
 typedef struct tare_param {
     const char *key;
-    const char *fallback;       /* the default, as it would stand in the INI file; NULL with TARE_REQUIRED */
+    const char *fallback;       /* the default, as it would be in the INI file; NULL with TARE_REQUIRED */
     const char *doc;            /* one sentence, with the symbol and equation it stands for */
     const char *unit;           /* or NULL */
     const char *const *choices; /* TARE_CHOICE: ended by NULL; the value is the index */

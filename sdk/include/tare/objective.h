@@ -8,7 +8,7 @@
  * One training step, with `self` as it was before the step:
  *   prepare  once for each minibatch, which it sees whole: numbers for each token, from sums by sequence or by group, say    (optional)
  *   compute  blocks of the minibatch's tokens, in any cut: v_t, dv_t/dlogp_t, dv_t/dH_t, dv_t/dKL_t
- *   collect  behind each compute: what the state needs to know about the block; the host adds up                             (optional)
+ *   collect  after each compute: what the state needs to know about the block; the host adds up                             (optional)
  *   ...all minibatches of the step are done...
  *   apply    the only function that changes the state; once a step, with the same bits on every rank                         (optional)
  *

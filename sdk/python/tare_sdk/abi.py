@@ -1,4 +1,4 @@
-"""The structs of tare/base.h, estimator.h, verifier.h and plugin.h as ctypes. Comments on members stand in those headers."""
+"""The structs of tare/base.h, estimator.h, verifier.h and plugin.h as ctypes. Comments on members are in those headers."""
 
 import ctypes as c
 

@@ -15,7 +15,7 @@ MAGIC, VERSION = b"tarestat", 1
 
 
 def value_text(param, value):
-    """A parameter as it would stand in an INI file: the shortest decimal that reads back as the same number, as printf %g writes it."""
+    """A parameter as it would be in an INI file: the shortest decimal that reads back as the same number, as printf %g writes it."""
     if param.type == abi.BOOL:
         return "true" if value else "false"
     if param.type != abi.FLOAT:

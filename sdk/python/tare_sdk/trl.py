@@ -83,7 +83,7 @@ class AdvantageMixin:
         return result
 
     def _save_checkpoint(self, model, trial, *args, **kwargs):
-        # a checkpoint lies behind an optimizer step; the generated batch is done when all the steps are that TRL makes with it
+        # a checkpoint lies after an optimizer step; the generated batch is done when all the steps are that TRL makes with it
         every = getattr(self.args, "steps_per_generation", None) or getattr(self.args, "gradient_accumulation_steps", 1)
         if self._step % (every * getattr(self.args, "num_iterations", 1)) == 0:
             self._tare_settle()

@@ -255,7 +255,7 @@ static void damaged_bytes_are_refused(void **state)
     arena_init(&work, "damage");
     assert_ok(batch_pack(&b, BATCH_ALL, &text, &e), &e);
     for (int64_t n = 0; n < text.size; n++) {
-        char *bytes = malloc((size_t)n + 1); /* exactly as long, so that reading behind it is seen */
+        char *bytes = malloc((size_t)n + 1); /* exactly as long, so that reading after it is seen */
         memcpy(bytes, text.data, (size_t)n);
         if (n >= 24) memcpy(bytes + 16, &n, sizeof n); /* the header's length */
         assert_int_equal(batch_unpack(bytes, n, &work, &out, &e), TARE_E_CORRUPT);

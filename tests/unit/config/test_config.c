@@ -202,7 +202,7 @@ static void wrong_input_is_refused(void **state)
     refused("[train]\nlearning_rate = 1\n", NULL, 2, "no key 'learning_rate'");
     refused("[train]\nstep = 1\n", NULL, 2, "did you mean 'steps'?");
     refused("[rollout]\nlr = 1\n", NULL, 2, "did you mean 'train.lr'?");
-    refused("[estimator]\ngamma = 1\n", NULL, 2, "stand under [estimator.NAME]");
+    refused("[estimator]\ngamma = 1\n", NULL, 2, "go under [estimator.NAME]");
     refused("[trian]\nlr = 1\n", NULL, 2, "did you mean [train]?");
     refused("[train.x]\nlr = 1\n", NULL, 2, "no section [train.x]");
     refused("[train]\nsteps = 1.5\n", NULL, 2, "is not a whole number");

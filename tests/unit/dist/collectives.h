@@ -127,7 +127,7 @@ static inline tare_status use_agree(struct comm *c, struct err *e)
 {
     struct err mine = {0};
     CHECK(comm_agree(c, TARE_OK, &mine) == TARE_OK);
-    const int bad = c->size / 2; /* and the ranks behind it; rank 0 was only interrupted */
+    const int bad = c->size / 2; /* and the ranks after it; rank 0 was only interrupted */
     tare_status s = TARE_OK;
     if (c->rank == 0) s = err_set(&mine, TARE_E_CANCELLED, __FILE__, __LINE__, "interrupted");
     if (c->rank >= bad && c->size > 1) s = err_set(&mine, TARE_E_SHAPE, __FILE__, __LINE__, "bad shape on %d", c->rank);

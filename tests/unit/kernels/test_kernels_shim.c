@@ -125,7 +125,7 @@ static void test_shared_memory_is_not_zero(void **state)
     assert_true(r.y[0] == 1 && isnan(r.y[40]));
 }
 
-/* The first failure stays, with the operation and its shapes; nothing runs behind it. */
+/* The first failure stays, with the operation and its shapes; nothing runs after it. */
 static void test_the_first_fault_stays(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ static int descending(const void *a, const void *b)
     return p > q ? -1 : p < q ? 1 : *(const int *)a - *(const int *)b;
 }
 
-/* One token behind one prompt, DRAWS times; counts and the softmax itself. */
+/* One token after one prompt, DRAWS times; counts and the softmax itself. */
 static void draw_many(struct rig *r, const struct sample_params *p, int64_t *count, double *prob)
 {
     struct err e = {0};

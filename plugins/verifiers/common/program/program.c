@@ -178,7 +178,7 @@ enum program_result program_start(struct program *p, tare_error *error)
         text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
     } else if (r) {
         how(p->options.name, end(p), text);
-        text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages stand above", text);
+        text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
     } else {
         end_now(p);
         text_fail(error, TARE_E_CONFIG, "%.400s", p->answer);
