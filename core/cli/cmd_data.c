@@ -67,6 +67,8 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
                                    .answer = row->answer,
                                    .row = row->json,
                                    .name = row->id,
+                                   .uid = row->uid,
+                                   .finish = -1,
                                    .extracted = extracted,
                                    .capacity = sizeof extracted};
         s = verify_items(k->verify, &item, 1, (struct verify_parts){0}, e);

@@ -67,7 +67,8 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
                               .prompt = item->prompt,
                               .completion = item->completion,
                               .answer = item->answer,
-                              .row = item->row};
+                              .row = item->row,
+                              .finish = item->finish};
         TRY(plugin_explain(verify_instance(f->v, 0), &answer, out, e));
     }
     return str_add(out, "}\n", -1, e);
@@ -132,6 +133,8 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
         .answer = answer,
         .row = {line->row.data, line->row.size},
         .name = line->name,
+        .group = f->n,
+        .finish = -1,
         .extracted = line->extracted,
         .capacity = EXTRACT,
     };

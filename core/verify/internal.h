@@ -27,7 +27,7 @@ struct verify {
     struct pool *pool;
     struct verifier verifiers[VERIFY_MAX];
     int64_t n_verifiers;
-    uint64_t seed;
+    struct plugin_env env; /* the caller's: what plugins in worker processes report goes there too */
     struct arena arena;
     struct process *process; /* [threads]; NULL: plugins run in this process */
     pthread_mutex_t lock;    /* of the reasons */
@@ -43,6 +43,8 @@ struct verify_call {
     int64_t n;
     tare_verdict *verdicts; /* [n] */
 };
+/* What a plugin is told of an item. */
+tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
 /* Nanoseconds that the call may take: verifier.timeout for each item. 0: any. */
 int64_t verify_call_time(const struct verify *v, const struct verify_call *call);
 /* Whether verifier c gets all items in one call. */

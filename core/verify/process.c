@@ -117,7 +117,7 @@ static tare_status start(const struct verify *v, struct process *p, struct err *
     TRY(spawn(p, v->options.worker ? v->options.worker : "/proc/self/exe", e));
     wire_start(&p->message);
     TRY(wire_put_int(&p->message, WIRE_OPEN, e));
-    TRY(wire_put_int(&p->message, (int64_t)v->seed, e));
+    TRY(wire_put_int(&p->message, (int64_t)v->env.seed, e));
     TRY(wire_put_int(&p->message, v->n_verifiers, e));
     for (int64_t c = 0; c < v->n_verifiers; c++) TRY(put_verifier(&p->message, &v->verifiers[c], e));
     if (wire_send(p->fd, &p->message) || wire_receive(p->fd, &p->message, clock_ns() + (int64_t)OPEN_SECONDS * 1000000000)) {
@@ -150,6 +150,16 @@ static tare_status lost(struct process *p, bool late, const struct verify_call *
     return TARE_OK;
 }
 
+static tare_status put_item(struct str *m, const struct verify_item *item, struct err *e)
+{
+    const tare_answer a = verify_answer(item, 0);
+    const tare_text texts[] = {a.prompt, a.completion, a.answer, a.row};
+    const int64_t numbers[] = {(int64_t)a.prompt_uid, a.group, a.sample, a.n_tokens, a.finish, a.off_policy};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) TRY(wire_put_text(m, texts[k], e));
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) TRY(wire_put_int(m, numbers[k], e));
+    return TARE_OK;
+}
+
 static tare_status put_call(struct str *m, const struct verify_call *call, int64_t time, struct err *e)
 {
     wire_start(m);
@@ -157,13 +167,7 @@ static tare_status put_call(struct str *m, const struct verify_call *call, int64
     TRY(wire_put_int(m, call->c, e));
     TRY(wire_put_int(m, time, e));
     TRY(wire_put_int(m, call->n, e));
-    for (int64_t i = 0; i < call->n; i++) {
-        const struct verify_item *item = &call->items[i];
-        TRY(wire_put_text(m, item->prompt, e));
-        TRY(wire_put_text(m, item->completion, e));
-        TRY(wire_put_text(m, item->answer, e));
-        TRY(wire_put_text(m, item->row, e));
-    }
+    for (int64_t i = 0; i < call->n; i++) TRY(put_item(m, &call->items[i], e));
     return TARE_OK;
 }
 
@@ -177,6 +181,20 @@ static tare_status take_verdict(const struct verify *v, struct wire *w, tare_ver
     if (w->bad) return TARE_OK;
     if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
     return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
+}
+
+/* What the plugins reported goes to the caller's host, as it does without processes. */
+static void take_metrics(const struct verify *v, struct wire *w)
+{
+    char name[160];
+    const int64_t n = wire_int(w);
+    for (int64_t k = 0; k < n && !w->bad; k++) {
+        const tare_text text = wire_text(w);
+        const double value = wire_double(w);
+        if (w->bad || !v->env.metric) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(text.size < 159 ? text.size : 159), text.data);
+        v->env.metric(v->env.ctx, name, value);
+    }
 }
 
 tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e)
@@ -193,5 +211,6 @@ tare_status process_call(const struct verify *v, const struct verify_call *call,
     if (s) return failed(&w, s, e);
     (void)wire_text(&w);
     for (int64_t i = 0; i < call->n && !w.bad; i++) TRY(take_verdict(v, &w, &call->verdicts[i], e));
+    take_metrics(v, &w);
     return w.bad ? lost(p, false, call) : TARE_OK;
 }

@@ -34,6 +34,22 @@ bool verify_together(const struct verify *v, int64_t c)
     return v->verifiers[c].plugin->verifier->flags & TARE_JUDGES_TOGETHER;
 }
 
+tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns)
+{
+    return (tare_answer){.struct_size = sizeof(tare_answer),
+                         .prompt = item->prompt,
+                         .completion = item->completion,
+                         .answer = item->answer,
+                         .row = item->row,
+                         .deadline_ns = deadline_ns,
+                         .prompt_uid = item->uid,
+                         .group = item->group,
+                         .sample = item->sample,
+                         .n_tokens = item->tokens,
+                         .finish = item->finish,
+                         .off_policy = item->off_policy};
+}
+
 struct asked { /* what the plugin gets for each item of a call, [n] each */
     tare_answer *answer;
     const tare_answer **answers;
@@ -46,15 +62,7 @@ static tare_status ask(const struct verify *v, const struct verify_call *call, c
     const int64_t time = verify_call_time(v, call), deadline = time ? clock_ns() + time : 0;
     if (v->process) return process_call(v, call, e);
     for (int64_t i = 0; i < call->n; i++) {
-        const struct verify_item *item = &call->items[i];
-        a->answer[i] = (tare_answer){
-            .struct_size = sizeof *a->answer,
-            .prompt = item->prompt,
-            .completion = item->completion,
-            .answer = item->answer,
-            .row = item->row,
-            .deadline_ns = deadline,
-        };
+        a->answer[i] = verify_answer(&call->items[i], deadline);
         a->answers[i] = &a->answer[i];
         a->verdicts[i] = &call->verdicts[i];
     }
@@ -168,7 +176,7 @@ static tare_status run_passes(struct job *j, struct err *e)
 
 static double overlong(const struct verify_options *o, const struct verify_item *item, double sum)
 {
-    if (o->overlong == OVERLONG_ZERO) return item->cut ? -sum : 0;
+    if (o->overlong == OVERLONG_ZERO) return item->finish == FINISH_LENGTH ? -sum : 0;
     const double over = (double)(item->tokens - (o->max_new_tokens - o->overlong_buffer));
     return over <= 0 ? 0 : -o->overlong_penalty * fmin(1, over / (double)o->overlong_buffer);
 }
@@ -228,9 +236,12 @@ static void fill_items(const struct batch *b, struct verify_item *items, char *t
                 .answer = row->answer,
                 .row = row->json,
                 .name = row->id,
+                .uid = b->prompt_uid ? b->prompt_uid[m] : 0,
+                .group = m,
                 .sample = i - b->group_begin[m],
                 .tokens = b->token_begin[i + 1] - b->token_begin[i],
-                .cut = b->finish[i] == FINISH_LENGTH,
+                .finish = b->finish[i],
+                .off_policy = b->off_policy && b->off_policy[i],
                 .extracted = text + i * VERIFY_EXTRACT,
                 .capacity = VERIFY_EXTRACT,
             };

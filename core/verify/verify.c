@@ -56,7 +56,7 @@ tare_status verify_add(struct verify *v, const char *plugin, double weight, cons
     const int64_t n = many ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
-    if (env) v->seed = env->seed;
+    if (env) v->env = *env;
     TRY(plugin_params(f->plugin, settings, &v->arena, &f->values, e));
     for (int64_t k = 0; k < n && !v->process; k++) {
         TRY(plugin_create(f->plugin, f->values, 0, env, &f->instance[k], e));

@@ -54,9 +54,12 @@ struct plugin_instance *verify_instance(const struct verify *v,
 struct verify_item {
     tare_text prompt, completion, answer, row;
     const char *name;       /* of the row, for messages: its id */
-    int64_t sample, tokens; /* which rollout of the row; completion tokens, for overlong */
-    bool cut;               /* at the length limit */
-    char *extracted;        /* [capacity], or NULL */
+    uint64_t uid;           /* of the row */
+    int64_t group;          /* rollouts of one prompt have the same number and stand side by side */
+    int64_t sample, tokens; /* which rollout of the row; completion tokens */
+    int32_t finish;         /* enum finish; -1: not known */
+    bool off_policy;
+    char *extracted; /* [capacity], or NULL */
     int64_t capacity;
     double reward;      /* from here on: results */
     int32_t verdict;    /* tare_verdict_code of the first verifier */

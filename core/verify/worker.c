@@ -21,7 +21,18 @@ struct worker_state {
         tare_verdict **verdicts;
     } judging;
     struct str out;
+    struct str metrics; /* reported since the last reply: name and value of each */
+    int64_t n_metrics;
 };
+
+/* Kept for the reply; the engine hands them to its own host. */
+static void on_metric(void *ctx, const char *name, double value)
+{
+    struct worker_state *w = ctx;
+    struct err e;
+    if (wire_put_text(&w->metrics, (tare_text){name, (int64_t)strlen(name)}, &e) || wire_put_double(&w->metrics, value, &e)) return;
+    w->n_metrics++;
+}
 
 static tare_status text_copy(struct arena *a, tare_text t, const char **out, struct err *e)
 {
@@ -33,13 +44,14 @@ static tare_status text_copy(struct arena *a, tare_text t, const char **out, str
 
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
-    const struct plugin_env env = {.seed = (uint64_t)wire_int(in)};
+    const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
     const int64_t n = wire_int(in);
     for (int64_t c = 0; c < n && !in->bad; c++) {
-        const char *name, *settings[64];
+        const char *name, **settings;
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
         const int64_t k = wire_int(in);
-        if (k > 64 || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+        if (k < 0 || k > in->size || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+        TRY(arena_new(&w->arena, const char *, k + 1, &settings, e));
         for (int64_t i = 0; i < k; i++) TRY(text_copy(&w->arena, wire_text(in), &settings[i], e));
         const struct plugin *p = NULL;
         const struct config_param *params = NULL;
@@ -85,13 +97,15 @@ static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
         tare_answer *a = &w->judging.answer[i];
         a->struct_size = sizeof *a;
         a->prompt = wire_text(in), a->completion = wire_text(in), a->answer = wire_text(in), a->row = wire_text(in);
+        a->prompt_uid = (uint64_t)wire_int(in), a->group = wire_int(in), a->sample = wire_int(in), a->n_tokens = wire_int(in);
+        a->finish = (int32_t)wire_int(in), a->off_policy = (int32_t)wire_int(in);
         a->deadline_ns = deadline;
     }
     if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
     return plugin_verify(w->instance[c], w->judging.answers, w->judging.verdicts, n, e);
 }
 
-/* status, message; of each verdict: code, reward, extracted, reason */
+/* status, message; of each verdict: code, reward, extracted, reason; metrics: how many, then name and value of each */
 static tare_status reply(struct worker_state *w, tare_status status, const struct err *why, struct err *e)
 {
     wire_start(&w->out);
@@ -104,7 +118,8 @@ static tare_status reply(struct worker_state *w, tare_status status, const struc
         TRY(wire_put_text(&w->out, (tare_text){v->extracted, v->size}, e));
         TRY(wire_put_text(&w->out, v->reason ? (tare_text){v->reason, (int64_t)strlen(v->reason)} : (tare_text){"", 0}, e));
     }
-    return TARE_OK;
+    TRY(wire_put_int(&w->out, w->n_metrics, e));
+    return w->metrics.size ? str_add(&w->out, w->metrics.data, w->metrics.size, e) : TARE_OK;
 }
 
 int verify_worker(int fd)
@@ -124,12 +139,13 @@ int verify_worker(int fd)
     while (wire_receive(requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
         struct err why = {0};
+        str_clear(&w.metrics), w.n_metrics = 0, w.judging.n = 0;
         const bool opening = wire_int(&m) == WIRE_OPEN;
         const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &why);
         if (reply(&w, s, &why, &e) || wire_send(requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
-    str_free(&in), str_free(&w.out);
+    str_free(&in), str_free(&w.out), str_free(&w.metrics);
     arena_free(&w.arena), arena_free(&w.step);
     close(requests);
     return 0;

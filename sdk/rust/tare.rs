@@ -292,6 +292,12 @@ pub struct AnswerView {
     answer: Text,
     row: Text,
     deadline_ns: i64,
+    prompt_uid: u64,
+    group: i64,
+    sample: i64,
+    n_tokens: i64,
+    finish: i32,
+    off_policy: i32,
 }
 
 #[repr(C)]
@@ -452,7 +458,7 @@ const _: () = {
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
     assert!(std::mem::size_of::<Batch>() == 192 && std::mem::size_of::<AdvantageBuffers>() == 64);
     assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
-    assert!(std::mem::size_of::<AnswerView>() == 80 && std::mem::size_of::<VerdictBuffer>() == 48);
+    assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 48);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
     assert!(std::mem::size_of::<TokenLossBuffers>() == 48 && std::mem::size_of::<ObjectiveTable>() == 88);

@@ -25,7 +25,9 @@ static tare_answer answer_of(tare_text completion, tare_text answer)
                          .prompt = {"What is 6 times 7?", 18},
                          .completion = completion,
                          .answer = answer,
-                         .row = {ROW, sizeof ROW - 1}};
+                         .row = {ROW, sizeof ROW - 1},
+                         .prompt_uid = 7,
+                         .n_tokens = completion.size / 4 + 1};
 }
 
 /* n answers in one call, each verdict's buffer of `capacity` bytes between guards. */

@@ -39,6 +39,9 @@ extern "C" {
 /* True if member F of *P exists in the build of P's allocator and is set. For pointer and function members. */
 #define TARE_HAS(P, F) ((P)->struct_size >= offsetof(__typeof__(*(P)), F) + sizeof((P)->F) && (P)->F)
 
+/* The same for a member that is a number, for which 0 is a value. */
+#define TARE_HAS_NUMBER(P, F) ((P)->struct_size >= offsetof(__typeof__(*(P)), F) + sizeof((P)->F))
+
 /* ---------------------------------------------------------------- status and errors */
 
 /* 0 is success. The numbers never change meaning; an unknown one is treated as TARE_E_GENERIC. */

@@ -32,6 +32,13 @@ typedef struct tare_answer {
     tare_text prompt, completion, answer;
     tare_text row;       /* the data set's row as a JSON object; size 0 when there is none */
     int64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none. check it in long loops, and then return TARE_TIMED_OUT */
+    /* Since minor 2, of the rollout. */
+    uint64_t prompt_uid; /* the same for a prompt in every epoch; 0: not known */
+    int64_t group;       /* answers of one call with the same number are rollouts of one prompt; they stand side by side */
+    int64_t sample;      /* which of them, from 0 */
+    int64_t n_tokens;    /* of the completion, stop token included; 0: not known */
+    int32_t finish;      /* tare_finish; -1: not known */
+    int32_t off_policy;  /* 1: the row's own completion, not a sample */
 } tare_answer;
 
 /* The host's buffer for one verdict. code and reward must be set; reward must be finite. */

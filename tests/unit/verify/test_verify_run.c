@@ -5,6 +5,7 @@
 #include "verify/verify.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { GROUPS = 3, EACH = 4, N = GROUPS * EACH, PER = 10 };
@@ -312,11 +313,72 @@ static void test_processes_change_nothing(void **state)
     }
 }
 
+/* ---------------------------------------------------------------- groups */
+
+struct sink {
+    double at_once;
+    int calls;
+    pthread_mutex_t lock;
+};
+
+static void on_metric(void *ctx, const char *name, double value)
+{
+    struct sink *s = ctx;
+    assert_string_equal(name, "verifier/answers_at_once");
+    pthread_mutex_lock(&s->lock);
+    s->at_once = value;
+    s->calls++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* A verifier that compares completions is told which are of one prompt, and what it reports arrives from workers too. */
+static void test_groups(void **state)
+{
+    (void)state;
+    const char *tare = getenv("TARE");
+    char fixture[4096];
+    if (!tare || access(tare, X_OK)) {
+        SKIP("the program tare is not built, so no worker can be started");
+    }
+    snprintf(fixture, sizeof fixture, "%s/groups.so", getenv("FIXTURES"));
+    for (int processes = 0; processes < 2; processes++) {
+        struct fixture f;
+        struct verify *v = NULL;
+        struct err e = {0};
+        struct sink sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
+        const struct plugin_env env = {.ctx = &sink, .metric = on_metric};
+        const struct verify_options o = {.workers = 2, .timeout = 10, .max_crash_share = 1, .processes = processes, .worker = tare};
+        uint64_t uid[GROUPS] = {7, 8, 9};
+        fill(&f, NULL, 0);
+        f.b.prompt_uid = uid;
+        f.completion[5] = f.completion[4]; /* two of the second group say the same */
+        assert_ok(verify_new(&o, &v, &e), &e);
+        assert_ok(verify_add(v, "number", 1, NULL, NULL, NULL, &e), &e);
+        assert_ok(verify_add(v, fixture, 1, NULL, NULL, &env, &e), &e);
+        assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+        for (int i = 0; i < N; i++) {
+            assert_true(f.b.component[2 * i + 1] == (i == 4 || i == 5 ? 0.5 : 0.75));
+            assert_int_equal(f.b.component_verdict[2 * i], f.b.verdict[i]);
+            assert_int_equal(f.b.component_verdict[2 * i + 1], TARE_PARTIAL);
+        }
+        assert_int_equal(sink.calls, 1);
+        assert_true(sink.at_once == N);
+        /* a worker that dies costs the whole call */
+        if (processes) {
+            f.completion[9] = text("abort");
+            assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+            for (int i = 0; i < N; i++) assert_int_equal(f.b.component_verdict[2 * i + 1], TARE_CRASHED);
+        }
+        verify_close(v);
+        drop(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights_and_verdicts),    cmocka_unit_test(test_overlong),  cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_workers_do_not_matter),   cmocka_unit_test(test_processes), cmocka_unit_test(test_process_errors),
-        cmocka_unit_test(test_processes_change_nothing)};
+        cmocka_unit_test(test_weights_and_verdicts),     cmocka_unit_test(test_overlong),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_workers_do_not_matter),    cmocka_unit_test(test_processes), cmocka_unit_test(test_process_errors),
+        cmocka_unit_test(test_processes_change_nothing), cmocka_unit_test(test_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

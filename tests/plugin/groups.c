@@ -1,0 +1,68 @@
+/* A verifier of the tests that compares completions: the reward of a rollout is the share of its group that says something else
+ * (diversity). It refuses a call whose answers do not come group by group, and reports how many came. Completion "abort": it dies. */
+#include <tare/sdk.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)values, (void)error;
+    *self = (void *)(uintptr_t)host;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static int same(tare_text a, tare_text b)
+{
+    return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
+}
+
+/* The group of answer i is first .. end-1. */
+static tare_status group_of(const tare_answer *const *answers, int64_t n, int64_t i, int64_t *end, tare_error *error)
+{
+    for (*end = i; *end < n && answers[*end]->group == answers[i]->group; ++*end) {
+        const tare_answer *a = answers[*end];
+        if (!TARE_HAS_NUMBER(a, prompt_uid) || a->prompt_uid != answers[i]->prompt_uid)
+            return tare_fail(error, TARE_E_INVALID, "answer %lld is of another prompt", (long long)*end);
+        if (a->sample != *end - i || a->n_tokens < 1 || (a->finish != TARE_FINISH_STOP && a->finish != TARE_FINISH_LENGTH))
+            return tare_fail(error, TARE_E_INVALID, "answer %lld: sample %lld, %lld tokens, finish %d", (long long)*end,
+                             (long long)a->sample, (long long)a->n_tokens, a->finish);
+        if (a->completion.size == 5 && !memcmp(a->completion.data, "abort", 5)) abort();
+    }
+    return TARE_OK;
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    const tare_host *host = self;
+    for (int64_t first = 0, end; first < n; first = end) {
+        const tare_status status = group_of(answers, n, first, &end, error);
+        if (status) return status;
+        for (int64_t i = first; i < end; i++) {
+            int64_t others = 0;
+            for (int64_t k = first; k < end; k++) others += !same(answers[i]->completion, answers[k]->completion);
+            verdicts[i]->code = TARE_PARTIAL;
+            verdicts[i]->reward = (double)others / (double)(end - first);
+        }
+    }
+    host->metric(host->ctx, "answers_at_once", (double)n);
+    return TARE_OK;
+}
+
+static const tare_verifier FUNCTIONS = {sizeof FUNCTIONS, TARE_JUDGES_TOGETHER, create, destroy, verify, NULL};
+static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
+                                           .kind = TARE_VERIFIER,
+                                           .name = "groups",
+                                           .version = "1.0.0",
+                                           .summary = "how much a group differs",
+                                           .license = "Apache-2.0",
+                                           .param_size = sizeof(tare_param),
+                                           .threading = TARE_REENTRANT,
+                                           .functions = &FUNCTIONS};
+TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
