@@ -16,7 +16,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         negative_size nan_advantage unwritten bad_confidence infinite_scale negative_weight past_end nan_sums changes_fp changes_locale leaves_bytes
         reads_too_much wants_refill metrics aborts hangs exits writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals
         forgets_cluster segfaults trusts_state needless_records unknown_kind_beside grown_descriptor keeps_host new_locked other_locked tells_version
-        reads_undeclared loses_prompts weight_by_call baseline_by_call scale_by_call confidence_by_call tokens_by_call refill_by_call weight_by_rank baseline_by_rank tokens_by_rank records_by_call weight_by_order prints prints_error leaves_thread signals_in_compute changes_folder leaks_heap infinite_at_end past_tokens past_record past_sums state_changes)
+        reads_undeclared loses_prompts weight_by_call baseline_by_call scale_by_call confidence_by_call tokens_by_call refill_by_call weight_by_rank baseline_by_rank tokens_by_rank records_by_call weight_by_order prints prints_error leaves_thread signals_in_compute changes_folder leaks_heap infinite_at_end past_tokens past_record past_sums state_changes flushes_at_load)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 endforeach()
 foreach(CASE good_verifier first_verdict_only depends_on_neighbours writes_past_room cuts_characters verdict_by_capacity judges_by_call shares_buffer dies_of_row explains_nothing explains_half ignores_deadline)

@@ -8,11 +8,14 @@ KINDS = {ESTIMATOR: "estimator", VERIFIER: "verifier", ENCODER: "encoder", CODEB
 BOOL, INT, FLOAT, STRING, CHOICE, PATH = 1, 2, 3, 4, 5, 6
 REQUIRED, ABOVE_MIN, BELOW_MAX, LOCKED_ON_RESUME = 1, 2, 4, 32
 NEED_ENTROPY, NEED_LOGPROB, NEED_REF_LOGPROB, NEED_COMPONENTS, NEED_CLUSTER, GIVES_TOKENS, WANTS_LOGPROB = 1, 2, 4, 8, 16, 32, 64
+NEED_FINISH, NEED_ROW, NEED_COMPLETION, NEED_TOKEN_ID, NEED_VERDICTS, NEED_OFF_POLICY, NEED_POLICY_VERSION = 128, 256, 512, 1024, 2048, 4096, 8192
+KNOWN_NEEDS = 16383
+FINISH = {"stop": 0, "length": 1}
 VERDICTS = {1: "correct", 2: "wrong", 3: "no_answer", 4: "unparsable", 5: "timeout", 7: "partial"}
 E_CORRUPT = 31
 
 Status = c.c_int32
-f64, f32, i64, i32, u32, u64 = c.c_double, c.c_float, c.c_int64, c.c_int32, c.c_uint32, c.c_uint64
+f64, f32, i64, i32, u32, u64, u8 = c.c_double, c.c_float, c.c_int64, c.c_int32, c.c_uint32, c.c_uint64, c.c_uint8
 
 
 class Error(c.Structure):
@@ -60,7 +63,9 @@ class Batch(c.Structure):
                 ("n_components", i64), ("n_clusters", i64), ("group_begin", c.POINTER(i64)), ("prompt_uid", c.POINTER(u64)),
                 ("cluster", c.POINTER(i32)), ("reward", c.POINTER(f64)), ("component", c.POINTER(f64)), ("verdict", c.POINTER(i32)),
                 ("token_begin", c.POINTER(i64)), ("token_entropy", c.POINTER(f32)), ("token_logprob", c.POINTER(f32)),
-                ("token_ref_logprob", c.POINTER(f32))]
+                ("token_ref_logprob", c.POINTER(f32)), ("finish", c.POINTER(u8)), ("row", c.POINTER(Text)), ("completion", c.POINTER(Text)),
+                ("token_id", c.POINTER(i32)), ("component_verdict", c.POINTER(i32)), ("off_policy", c.POINTER(u8)),
+                ("policy_version", c.POINTER(i64))]
 
 
 class Advantages(c.Structure):
@@ -88,7 +93,8 @@ class EstimatorTable(c.Structure):
 
 class Answer(c.Structure):
     _fields_ = [("struct_size", u32), ("flags", u32), ("prompt", Text), ("completion", Text), ("answer", Text), ("row", Text),
-                ("deadline_ns", i64)]
+                ("deadline_ns", i64), ("prompt_uid", u64), ("group", i64), ("sample", i64), ("n_tokens", i64), ("finish", i32),
+                ("off_policy", i32)]
 
 
 class Verdict(c.Structure):

@@ -5,10 +5,11 @@ import json
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import List, Optional
+from typing import Any, List, Optional
 
 from . import abi
 from . import frame
+from .columns import COLUMNS, GROUP, TOKEN, Columns, finite, fresh, plain
 from .plugin import Opened, TareError
 
 
@@ -25,12 +26,26 @@ class Step:
     refill_groups: int
 
 
-def _array(type_, values):
-    return (type_ * max(len(values), 1))(*values)
+@dataclass
+class FlatStep:
+    """The same as arrays over all groups: advantage and row_weight [N], token_advantage [T] or None, the others [M]. NumPy's where it is there."""
+
+    advantage: Any
+    row_weight: Any
+    baseline: Any
+    scale: Any
+    confidence: Any
+    token_advantage: Any
+    refill_groups: int
 
 
 def _flat(groups):
     return [x for group in groups for x in group]
+
+
+def _cut(flat, sizes):
+    flat = list(flat) if isinstance(flat, list) else flat.tolist()
+    return [flat[b - s: b] for s, b in zip(sizes, accumulate(sizes))]
 
 
 class Estimator(Opened):
@@ -43,9 +58,12 @@ class Estimator(Opened):
 
     kind = abi.ESTIMATOR
     table_type = abi.EstimatorTable
+    required = ("create", "destroy", "compute")
 
     def __init__(self, name, n_clusters=0, run_seed=0, **parameters):
         super().__init__(name, run_seed=run_seed, **parameters)
+        if self.needs & ~abi.KNOWN_NEEDS:
+            raise TareError("%s: needs columns that this host does not know (needs 0x%x); update tare_sdk" % (self.name, self.needs), 40)
         self.n_clusters, self.steps, self._collected, self._records = n_clusters, 0, None, None
         self._call("create", self._table.create, c.byref(self._host), self._values, n_clusters, c.byref(self._self))
         self._made = True
@@ -55,44 +73,10 @@ class Estimator(Opened):
         if self._prepare_size < 0 or self._collect_size < 0 or self._record_size < 0:
             raise TareError("%s: its sums have a negative size" % self.name, 80)
 
-    def _batch(self, rewards, cluster, uid, lengths, components, entropy, logprob, ref_logprob):
-        groups = [[float(r) for r in g] for g in rewards]
-        n, flat = len(groups), _flat(groups)
-        if not all(groups) or not all(map(math.isfinite, flat)):
-            raise TareError("%s: every group needs rollouts, and every reward has to be finite" % self.name, 61)
-        cluster = [-1] * n if cluster is None else [int(k) for k in cluster]
-        uid = list(range(n)) if uid is None else [int(u) & (2**64 - 1) for u in uid]
-        if len(cluster) != n or len(uid) != n or any(not -1 <= k < max(self.n_clusters, 0) for k in cluster):
-            raise TareError("%s: cluster and uid need one entry a group, clusters in [0, %d) or -1" % (self.name, self.n_clusters), 13)
-        lengths = [1] * len(flat) if lengths is None else [int(x) for x in _flat(lengths)]
-        tokens = {"entropy": entropy, "logprob": logprob, "ref_logprob": ref_logprob}
-        needed = {"entropy": abi.NEED_ENTROPY, "logprob": abi.NEED_LOGPROB, "ref_logprob": abi.NEED_REF_LOGPROB}
-        keep = [_array(abi.i64, [0, *accumulate(map(len, groups))]), _array(abi.u64, uid), _array(abi.i32, cluster), _array(abi.f64, flat),
-                _array(abi.i32, [1 if r > 0 else 2 for r in flat]), _array(abi.i64, [0, *accumulate(lengths)])]
-        batch = abi.Batch(c.sizeof(abi.Batch), 0, self.steps, n, len(flat), sum(lengths), 0, self.n_clusters, keep[0], keep[1], keep[2],
-                          keep[3], None, keep[4], keep[5])
-        if len(lengths) != len(flat):
-            raise TareError("%s: lengths need one entry a rollout" % self.name, 13)
-        if components is not None:
-            rows = [[float(x) for x in row] for row in _flat(components)]
-            batch.n_components = len(rows[0]) if rows else 0
-            if len(rows) != len(flat) or any(len(row) != batch.n_components for row in rows):
-                raise TareError("%s: components need one row a rollout, all of one length" % self.name, 13)
-            keep.append(_array(abi.f64, _flat(rows)))
-            batch.component = keep[-1]
-        elif self.needs & abi.NEED_COMPONENTS:
-            raise TareError("%s: needs the reward's components" % self.name, 13)
-        for name, column in tokens.items():
-            if column is None and self.needs & needed[name]:
-                raise TareError("%s: needs the tokens' %s" % (self.name, name), 13)
-            if column is not None and (self.needs & needed[name] or (name == "logprob" and self.needs & abi.WANTS_LOGPROB)):
-                values = [float(x) for group in column for row in group for x in row]
-                if len(values) != batch.n_tokens:
-                    raise TareError("%s: %s has %d tokens, lengths say %d" % (self.name, name, len(values), batch.n_tokens), 13)
-                keep.append(_array(abi.f32, values))
-                setattr(batch, "token_" + name, keep[-1])
-        batch._keep = keep
-        return batch, groups, lengths
+    @property
+    def by_prompt(self):
+        """Its state is kept by prompt: every step has to say which prompts it has (uid)."""
+        return bool(self._table.record)
 
     def _sum(self, phase, function, batch, size):
         """Each group's vector from zeros, added in the order of the groups: the engine's bits."""
@@ -101,10 +85,9 @@ class Estimator(Opened):
             part = (abi.f64 * size)()
             self._call(phase, function, self._self, c.byref(batch), m, part)
             for i, x in enumerate(part):
-                if x != 0:
-                    if not math.isfinite(x):
-                        raise TareError("%s: %s: number %d of group %d's sums is %r" % (self.name, phase, i, m, x), 61)
-                    total[i] += x
+                if not math.isfinite(x):
+                    raise TareError("%s: %s: number %d of group %d's sums is %r" % (self.name, phase, i, m, x), 61)
+                total[i] += x
         return total
 
     def _take_records(self, batch):
@@ -121,25 +104,65 @@ class Estimator(Opened):
             records[m * size: (m + 1) * size] = part[:size]
         return uids, records, n
 
-    def step(self, rewards, cluster=None, uid=None, lengths=None, components=None, entropy=None, logprob=None, ref_logprob=None):
-        """rewards: one list a group. cluster, uid: [groups]; lengths, and token columns [groups][rollouts][tokens]; components
-        [groups][rollouts][C]. Returns a Step; nothing of the state changes before apply()."""
-        batch, groups, lengths = self._batch(rewards, cluster, uid, lengths, components, entropy, logprob, ref_logprob)
-        n, m, t = batch.n_rollouts, batch.n_groups, batch.n_tokens
-        prepared = self._sum("prepare", self._table.prepare, batch, self._prepare_size)
-        buffers = [(abi.f64 * max(k, 1))(*([fill] * k)) for k, fill in ((n, math.nan), (n, 1.0), (m, math.nan), (m, math.nan), (m, math.nan))]
-        tokens = (abi.f32 * max(t, 1))(*([math.nan] * t)) if self.needs & abi.GIVES_TOKENS else None
-        out = abi.Advantages(c.sizeof(abi.Advantages), 0, *buffers, tokens, 0)
-        self._call("compute", self._table.compute, self._self, c.byref(batch), prepared, c.byref(out))
-        advantage, weight, baseline, scale, confidence = ([*b][:k] for b, k in zip(buffers, (n, n, m, m, m)))
-        if not all(map(math.isfinite, advantage)) or not all(w >= 0 and math.isfinite(w) for w in weight):
-            raise TareError("%s: compute: an advantage or a weight is not finite" % self.name, 61)
-        self._collected = self._sum("collect", self._table.collect, batch, self._collect_size)
-        self._records = self._take_records(batch)
-        cut = lambda flat, sizes: [flat[b - s: b] for s, b in zip(sizes, accumulate(sizes))]
-        sizes = [len(g) for g in groups]
-        return Step(cut(advantage, sizes), cut(weight, sizes), baseline, scale, confidence,
-                    cut([*tokens][:t], lengths) if tokens is not None else None, out.refill_groups)
+    def _check_outputs(self, out):
+        """What the engine checks of outputs: written, finite, in range."""
+        scale, confidence = list(out.scale), list(out.confidence)
+        for what, values in (("advantage", out.advantage), ("weight of a rollout", out.row_weight), ("baseline", out.baseline),
+                             ("token's advantage", out.token_advantage)):
+            if values is not None and not finite(values):
+                raise TareError("%s: compute: not every %s was written and is finite" % (self.name, what), 61)
+        if len(out.row_weight) and min(out.row_weight) < 0:
+            raise TareError("%s: compute: a weight of a rollout is below 0" % self.name, 61)
+        if any(math.isinf(s) or s < 0 for s in scale):
+            raise TareError("%s: compute: a scale is infinite or below 0; NaN: none" % self.name, 61)
+        if not all(0 <= w <= 1 for w in confidence):
+            raise TareError("%s: compute: a confidence was not written, or is not in [0, 1]" % self.name, 61)
+        if out.refill_groups < 0:
+            raise TareError("%s: compute: asks for %d more groups" % (self.name, out.refill_groups), 80)
+
+    def step_flat(self, reward, sizes, lengths=None, **columns):
+        """One step on flat arrays: reward [N]; sizes: rollouts of each group, in order, or one number for all; lengths [N]: tokens of each rollout,
+        1 without it. Columns by keyword, flat: cluster, uid [M]; verdicts, finish, completions, off_policy, policy_version [N]; components,
+        component_verdicts [N, C]; entropy, logprob, ref_logprob, token_ids [T]; rows [M]. Returns a FlatStep; nothing of the state changes
+        before apply(). prepare, collect and record, where the plugin has them, are called once a group."""
+        if self.by_prompt and columns.get("uid") is None:
+            raise TareError("%s: keeps its state by prompt; say which prompts these are (uid)" % self.name, 13)
+        x = Columns(self.name, self.needs, self.n_clusters, self.steps, reward, sizes, lengths, **columns)
+        n, m, t = x.batch.n_rollouts, x.batch.n_groups, x.batch.n_tokens
+        prepared = self._sum("prepare", self._table.prepare, x.batch, self._prepare_size)
+        made = [fresh(abi.f64, k, fill) for k, fill in ((n, math.nan), (n, 1.0), (m, math.nan), (m, math.nan), (m, math.nan))]
+        tokens = fresh(abi.f32, t, math.nan) if self.needs & abi.GIVES_TOKENS else (None, None)
+        raw = abi.Advantages(c.sizeof(abi.Advantages), 0, *[pointer for _, pointer in made], tokens[1], 0)
+        self._call("compute", self._table.compute, self._self, c.byref(x.batch), prepared, c.byref(raw))
+        out = FlatStep(*[plain(array, k) for (array, _), k in zip(made, (n, n, m, m, m))],
+                       plain(tokens[0], t) if tokens[1] is not None else None, raw.refill_groups)
+        self._check_outputs(out)
+        self._collected = self._sum("collect", self._table.collect, x.batch, self._collect_size)
+        self._records = self._take_records(x.batch)
+        return out
+
+    def step(self, rewards, lengths=None, **columns):
+        """The same on lists by group: rewards [groups][rollouts]; columns of rollouts alike, of tokens [groups][rollouts][tokens], of groups
+        [groups]. Returns a Step."""
+        rewards = [[float(r) for r in group] for group in rewards]
+        sizes = [len(group) for group in rewards]
+        lengths = None if lengths is None else [int(x) for x in _flat(lengths)]
+        flat = {}
+        for name, values in columns.items():
+            axis = COLUMNS[name][2] if name in COLUMNS else GROUP
+            if values is not None and axis == TOKEN and lengths is not None:
+                self._same_lengths(name, _flat(values), lengths)
+            flat[name] = values if values is None or axis == GROUP else _flat(_flat(values)) if axis == TOKEN else _flat(values)
+        out = self.step_flat(_flat(rewards), sizes, lengths, **flat)
+        lengths = [1] * sum(sizes) if lengths is None else lengths
+        groups = [list(x) if isinstance(x, list) else x.tolist() for x in (out.baseline, out.scale, out.confidence)]
+        tokens = None if out.token_advantage is None else _cut(out.token_advantage, lengths)
+        return Step(_cut(out.advantage, sizes), _cut(out.row_weight, sizes), *groups, tokens, out.refill_groups)
+
+    def _same_lengths(self, name, rows, lengths):
+        for i, (row, length) in enumerate(zip(rows, lengths)):
+            if len(row) != length:
+                raise TareError("%s: %s has %d entries for rollout %d, whose length is %d" % (self.name, name, len(row), i, length), 13)
 
     def apply(self):
         """Once after the policy step: the state takes in what the last step() collected."""

@@ -9,7 +9,7 @@ import os
 import shutil
 import sysconfig
 
-from . import abi, philox, program
+from . import abi, fenv, philox, program
 
 log = logging.getLogger("tare")
 
@@ -80,6 +80,7 @@ class Opened:
 
     kind = None
     table_type = None
+    required = ()  # functions that a plugin cannot lack
 
     def __init__(self, name, run_seed=0, **parameters):
         self.run_seed = run_seed
@@ -87,7 +88,8 @@ class Opened:
         if not os.path.exists(self.path):
             raise TareError("%s: not there" % self.path)
         try:
-            library = c.CDLL(self.path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            with fenv.kept(self.path):
+                library = c.CDLL(self.path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
             entry = library.tare_plugin_v1
         except (OSError, AttributeError) as error:
             raise TareError("%s: not a plugin of ABI major 1: %s" % (self.path, error)) from None
@@ -98,7 +100,8 @@ class Opened:
         self._error = abi.Error(struct_size=c.sizeof(abi.Error))
         entry.restype = c.POINTER(abi.Plugin)
         entry.argtypes = [c.POINTER(abi.Host), c.POINTER(abi.Error)]
-        plugin = entry(c.byref(self._host), c.byref(self._error))
+        with fenv.kept(self.path):
+            plugin = entry(c.byref(self._host), c.byref(self._error))
         if not plugin:
             raise TareError("%s: refuses to be used: %s" % (self.path, self._error.message.decode(errors="replace")), self._error.code)
         self._choose(plugin.contents)
@@ -124,6 +127,9 @@ class Opened:
         self._descriptor = d = (named or of_kind)[0]
         self.name, self.version, self.needs = d.name.decode(), d.version.decode(), d.needs
         self._table = table_copy(self.table_type, d.functions)
+        for function in self.required:
+            if not getattr(self._table, function):
+                raise TareError("%s: %s %s: the function %s is missing" % (self.path, abi.KINDS[self.kind], self.name, function), 80)
         self.table = [abi.Param.from_address(d.params + i * d.param_size) for i in range(d.n_params)]
 
     def _make_host(self):
@@ -203,7 +209,8 @@ class Opened:
 
     def _call(self, phase, function, *arguments):
         self._error.code, self._error.message = 0, b""
-        status = function(*arguments, c.byref(self._error))
+        with fenv.kept():
+            status = function(*arguments, c.byref(self._error))
         if status:
             said = self._error.message.decode(errors="replace") or "failed with status %d and no message" % status
             raise TareError("%s %s: %s: %s" % (abi.KINDS[self.kind], self.name, phase, said), status)

@@ -1,16 +1,28 @@
 """TRL: a verifier as a reward function, and a GRPOTrainer whose advantages come from a plugin.
 
-The trainer lets TRL sample and score; then the plugin gets each prompt's rewards and its advantages take the place of TRL's. The state
-changes once the generated batch has been trained on, which is when the next one is generated, or when training ends or saves.
-One process: the groups of other processes are not gathered. A checkpoint in the middle of a generated batch (steps_per_generation or
-num_iterations above what one optimizer step takes) keeps the state from before that batch, and TRL samples the batch anew when it resumes.
+The trainer lets TRL sample and score; then the plugin gets each prompt's rewards, with whatever else it declares it needs, and its advantages take the
+place of TRL's. With several processes every process hands the plugin the groups of all of them, gathered in TRL's order, so that a group that lies on two
+processes is one group and the state has the same bits everywhere.
+
+The state changes once the generated batch has been trained on, which is when the next one is generated, or when training ends or saves. A checkpoint in
+the middle of a generated batch (steps_per_generation or num_iterations above what one optimizer step takes) keeps the state from before that batch, and
+TRL samples the batch anew when it resumes.
 """
 
 import json
+import logging
 import os
 
+from . import abi
+from .columns import COLUMNS, shown
 from .estimator import Estimator
+from .plugin import TareError
+from .prompts import prompt_uid
 from .verifier import Verifier
+
+log = logging.getLogger("tare")
+# what TRL has no counterpart of
+LACKS = {"entropy": abi.NEED_ENTROPY, "component_verdicts": abi.NEED_VERDICTS}
 
 
 def _last_text(value):
@@ -30,40 +42,124 @@ def reward_function(plugin, answer="answer", timeout=10, **parameters):
 
 
 class AdvantageMixin:
-    """In front of GRPOTrainer. estimator: an Estimator; cluster: a row of the data set -> cluster, or None."""
+    """In front of GRPOTrainer. estimator: an Estimator; cluster: a row of the data set -> cluster, or None; uid: a row -> a whole number that is the
+    same for its prompt in every step; without it a hash of the prompt."""
 
     STATE, STEPS = "tare_estimator.state", "tare_estimator.json"
 
-    def __init__(self, *args, estimator=None, cluster=None, **kwargs):
+    def __init__(self, *args, estimator=None, cluster=None, uid=None, **kwargs):
         if not isinstance(estimator, Estimator):
             raise TypeError("estimator has to be a tare_sdk.Estimator")
-        self.tare_estimator, self.tare_cluster = estimator, cluster
+        for name, need in LACKS.items():
+            if estimator.needs & need:
+                raise TareError("%s: needs %s (%s), which TRL does not have" % (estimator.name, COLUMNS[name][4], name), 40)
+        if estimator.needs & abi.NEED_CLUSTER and cluster is None:
+            raise TareError("%s: needs clusters; give the trainer cluster=, a function from a row of the data set to its cluster" % estimator.name, 13)
+        self.tare_estimator, self.tare_cluster, self.tare_uid = estimator, cluster, uid
         super().__init__(*args, **kwargs)
-        if self.accelerator.num_processes != 1:
-            raise NotImplementedError("tare_sdk.trl works in one process; here are %d" % self.accelerator.num_processes)
+        if estimator.needs & abi.NEED_REF_LOGPROB and not self.beta:
+            raise TareError("%s: needs the reference policy's logprobs, which TRL computes where beta is above 0" % estimator.name, 40)
 
     def _calculate_rewards(self, inputs, *args, **kwargs):
-        rewards = super()._calculate_rewards(inputs, *args, **kwargs)  # [N, reward functions]
+        rewards = super()._calculate_rewards(inputs, *args, **kwargs)  # [N of all processes, reward functions]
         self._tare_rewards, self._tare_inputs = rewards, inputs
         return rewards
 
     def _generate_and_score_completions(self, inputs):
+        output = super()._generate_and_score_completions(inputs)
+        if self.model.training:
+            self._tare_settle()
+            self._tare_advantages(output)
+        return output
+
+    # ---------------------------------------------------------------- a step
+
+    def _tare_advantages(self, output):
+        """Puts the plugin's advantages into TRL's batch."""
         import torch
 
-        output = super()._generate_and_score_completions(inputs)
-        if not self.model.training:
-            return output
-        estimator = self.tare_estimator
-        self._tare_settle()
-        weights = self.reward_weights.to(self._tare_rewards.device)
-        totals = (self._tare_rewards * weights).nansum(dim=1).double().tolist()
-        size = self.num_generations
-        groups = [totals[at: at + size] for at in range(0, len(totals), size)]
-        rows = self._tare_inputs[::size]
-        out = estimator.step(groups, cluster=[self.tare_cluster(row) for row in rows] if self.tare_cluster else None)
-        flat = [a * w for values, ws in zip(out.advantage, out.row_weight) for a, w in zip(values, ws)]
-        output["advantages"] = torch.tensor(flat, dtype=output["advantages"].dtype, device=output["advantages"].device)
-        return output
+        facts = self._tare_gather(output)
+        weighted = self._tare_rewards.double() * self.reward_weights.to(self._tare_rewards.device).double()
+        # as TRL does: a completion that no reward function scored is in no mean, and moves nothing
+        scored = [i for i, none in enumerate(torch.isnan(self._tare_rewards).all(dim=1).tolist()) if not none]
+        components = torch.nan_to_num(weighted, nan=0.0)
+        totals, components = components.sum(dim=1).tolist(), components.tolist()
+        sizes, first = [], []
+        for at in range(0, len(totals), self.num_generations):
+            n = sum(at <= i < at + self.num_generations for i in scored)
+            if n:
+                sizes.append(n)
+                first.append(at)
+        columns = {name: [values[i] for i in (first if COLUMNS[name][2] == "group" else scored)] for name, values in facts.items() if name != "lengths"}
+        for name in columns:
+            if COLUMNS[name][2] == "token":
+                columns[name] = [x for row in columns[name] for x in row]
+        lengths = [facts["lengths"][i] for i in scored]
+        out = self.tare_estimator.step_flat([totals[i] for i in scored], sizes, lengths, components=[components[i] for i in scored], **columns)
+        if out.refill_groups:
+            log.warning("%s: asks for %d more groups; TRL samples none, the dropped ones are left out", self.tare_estimator.name, out.refill_groups)
+        self._tare_write(output, out, scored, lengths, len(totals))
+
+    def _tare_gather(self, output):
+        """Columns of all processes, in TRL's order."""
+        from accelerate.utils import gather_object
+
+        rows, mask, needs = self._tare_inputs, output["completion_mask"].bool(), self.tare_estimator.needs
+        ids = output["completion_ids"]
+        tokens = lambda name: [output[name][i][mask[i]].tolist() for i in range(len(rows))]
+        ends = set(getattr(self, "eos_token_ids", None) or [self.processing_class.eos_token_id])
+        made = {
+            "lengths": lambda: mask.sum(dim=1).tolist(),
+            "uid": lambda: [self.tare_uid(row) if self.tare_uid else prompt_uid(row["prompt"]) for row in rows],
+            "cluster": lambda: [self.tare_cluster(row) if self.tare_cluster and self.tare_estimator.n_clusters else -1 for row in rows],
+            "finish": lambda: ["stop" if n and int(ids[i][mask[i]][-1]) in ends else "length" for i, n in enumerate(mask.sum(dim=1).tolist())],
+            "rows": lambda: [json.dumps(row, default=str) for row in rows],
+            "completions": lambda: self.processing_class.batch_decode([ids[i][mask[i]] for i in range(len(rows))], skip_special_tokens=True),
+            "token_ids": lambda: tokens("completion_ids"),
+            "policy_version": lambda: [self.state.global_step] * len(rows),
+        }
+        for name, of_trl in (("logprob", "sampling_per_token_logps"), ("logprob", "old_per_token_logps"), ("ref_logprob", "ref_per_token_logps")):
+            if output.get(of_trl) is not None and name not in made:
+                made[name] = lambda of_trl=of_trl: tokens(of_trl)
+        wanted = [name for name in made if name == "lengths" or shown(name, needs)]
+        mine = {name: made[name]() for name in wanted}
+        entries = [{name: mine[name][i] for name in wanted} for i in range(len(rows))]
+        every = gather_object(entries)
+        return {name: [entry[name] for entry in every] for name in wanted}
+
+    def _tare_write(self, output, out, scored, lengths, n):
+        """Advantages of this process's rollouts; a weight of 0 takes a rollout's tokens out of the loss, as TRL's mask_truncated_completions does."""
+        import torch
+
+        was, mask = output["advantages"], output["completion_mask"]
+        mine = len(self._tare_inputs)
+        first = self.accelerator.process_index * mine
+        advantage, weight = [0.0] * n, [1.0] * n
+        for i, a, w in zip(scored, out.advantage, out.row_weight):
+            advantage[i], weight[i] = float(a * w), float(w)
+        local = slice(first, first + mine)
+        if out.token_advantage is None:
+            output["advantages"] = torch.tensor(advantage[local], dtype=was.dtype, device=was.device)
+        else:
+            table, at = torch.zeros(mask.shape, dtype=was.dtype, device=was.device), 0
+            for i, length, w in zip(scored, lengths, out.row_weight):
+                if local.start <= i < local.stop:
+                    values = torch.tensor(list(out.token_advantage[at: at + length]), dtype=was.dtype, device=was.device)
+                    table[i - first, mask[i - first].bool()] = values * float(w)
+                at += length
+            output["advantages"] = table
+        if any(w == 0 for w in weight):
+            keep = torch.tensor([w != 0 for w in weight[local]], device=mask.device)
+            output["completion_mask"] = mask * keep.unsqueeze(1).to(mask.dtype)
+            used = output["completion_mask"] * output["tool_mask"] if "tool_mask" in output else output["completion_mask"]
+            output["num_items_in_batch"] = self.accelerator.gather(used.sum()).sum()
+        logged = getattr(self, "_logs", {}).get("advantages")
+        if logged is not None:  # TRL wrote its own there
+            for _ in range(min(n, len(logged))):
+                logged.pop()
+            logged.extend(advantage)
+
+    # ---------------------------------------------------------------- the state
 
     def _tare_settle(self):
         if self.tare_estimator.pending:
@@ -88,6 +184,8 @@ class AdvantageMixin:
         if self._step % (every * getattr(self.args, "num_iterations", 1)) == 0:
             self._tare_settle()
         super()._save_checkpoint(model, trial, *args, **kwargs)
+        if not self.args.should_save:  # the state is the same on every process; one writes it
+            return
         folder = os.path.join(self._get_output_dir(trial=trial), "checkpoint-%d" % self.state.global_step)
         with open(os.path.join(folder, self.STATE), "wb") as file, open(os.path.join(folder, self.STEPS), "w") as steps:
             file.write(self.tare_estimator.save())

@@ -29,6 +29,7 @@ class Verifier(Opened):
 
     kind = abi.VERIFIER
     table_type = abi.VerifierTable
+    required = ("create", "destroy", "verify")
 
     def __init__(self, name, **parameters):
         super().__init__(name, **parameters)
@@ -39,7 +40,7 @@ class Verifier(Opened):
         """row: the data set's row, a dict; timeout: seconds, handed to the plugin as its deadline; 0: none."""
         deadline = time.monotonic_ns() + int(timeout * 1e9) if timeout else 0
         given = abi.Answer(c.sizeof(abi.Answer), 0, _text(prompt), _text(completion), _text(answer),
-                           _text(json.dumps(row)) if row is not None else abi.Text(), deadline)
+                           _text(json.dumps(row)) if row is not None else abi.Text(), deadline, finish=-1)
         room = c.create_string_buffer(4096)
         out = abi.Verdict(c.sizeof(abi.Verdict), 0, math.nan, c.addressof(room), len(room), 0, None)
         answers, verdicts = (c.POINTER(abi.Answer) * 1)(c.pointer(given)), (c.POINTER(abi.Verdict) * 1)(c.pointer(out))

@@ -1,16 +1,25 @@
 """The Python host against the engine: python3 -m unittest, with TARE (the program), TARE_PLUGIN_PATH, and SHARED (reference data, may be absent)."""
 
+import contextlib
+import glob
+import importlib.util
 import json
 import math
 import os
+import platform
+import random
+import struct
 import subprocess
 import tempfile
+import types
 import unittest
 
 from tare_sdk import Estimator, TareError, Verifier, advantages
 
 TARE = os.environ["TARE"]
 DATA = os.path.join(os.environ.get("SHARED", ""), "data", "estimators")
+FIXTURE = lambda name: os.path.join(os.environ["FIXTURES"], name + ".so")  # plugins of tests/plugin
+FACTS = FIXTURE("facts")
 RANDOM = ["5897618c", "c2a0b9fd", "70cfadff", "a5ec9de5", "9c1aefde", "738c42ca"]
 
 
@@ -19,7 +28,8 @@ def engine(estimator, parameters, clusters, steps, *options):
     command = [TARE, "estimate", estimator, *options] + (["clusters=%d" % clusters] if clusters else [])
     command += ["%s=%s" % (key, str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else value)
                 for key, value in parameters.items()]
-    lines = "".join(json.dumps({"groups": step}) + "\n" for step in steps)
+    hexadecimal = lambda group: dict(group, uid="%016x" % group["uid"]) if "uid" in group else group  # JSON has no whole numbers of 64 bits
+    lines = "".join(json.dumps({"groups": [*map(hexadecimal, step)]}) + "\n" for step in steps)
     done = subprocess.run(command, input=lines, capture_output=True, text=True)
     if done.returncode:
         raise AssertionError(done.stderr)
@@ -32,12 +42,29 @@ def printed(scale):
 
 
 class Bits(unittest.TestCase):
+    def same_tokens(self, out, line, step):
+        """The engine prints a token's advantage with 9 digits, which say which float it is."""
+        self.assertEqual(out.token_advantage is None, "token_advantages" not in line)
+        if out.token_advantage is None:
+            return
+        theirs = [row for group in line["token_advantages"] for row in group]
+        single = lambda x: struct.pack("f", x)
+        self.assertEqual([[single(x) for x in row] for row in out.token_advantage], [[single(x) for x in row] for row in theirs])
+        self.assertEqual([len(row) for row in theirs], [n for g in step for n in g.get("lengths", [1] * len(g["rewards"]))])
+
     def compare(self, name, parameters, clusters, steps):
         expected = engine(name, parameters, clusters, steps)
         with Estimator(name, n_clusters=clusters, **{k: v for k, v in parameters.items() if k != "clusters"}) as estimator:
             for step, line in zip(steps, expected):
-                out = estimator.step([g["rewards"] for g in step], cluster=[g.get("cluster", -1) for g in step])
+                columns = {key: [g[key] for g in step] for key in ("uid", "lengths", "components", "entropy", "logprob", "ref_logprob") if key in step[0]}
+                if estimator.by_prompt and "uid" not in columns:
+                    columns["uid"] = list(range(len(step)))  # as the engine takes it
+                out = estimator.step([g["rewards"] for g in step], cluster=[g.get("cluster", -1) for g in step], **columns)
                 self.assertEqual(out.advantage, line["advantages"])
+                ones = [[1] * len(g["rewards"]) for g in step]
+                self.assertEqual(out.row_weight, line.get("row_weight", ones))
+                self.assertEqual(out.refill_groups, line.get("refill_groups", 0))
+                self.same_tokens(out, line, step)
                 self.assertEqual(out.baseline, line["baseline"])
                 self.assertEqual([*map(printed, out.scale)], line["scale"])
                 self.assertEqual(out.confidence, line["weight"])
@@ -60,11 +87,41 @@ class Bits(unittest.TestCase):
         print("%d reference cases, bit for bit" % cases)
         self.assertGreater(cases, 0)
 
-    def test_without_reference_data(self):
-        steps = [[{"cluster": (i + s) % 3, "rewards": [((7 * i + 3 * j + s) % 5) / 4 for j in range(2 + i)]} for i in range(5)] for s in range(6)]
-        for name in ("bv_blend", "grpo", "rloo", "dr_grpo", "opo", "maxrl", "reinforce_pp", "krpo", "n_eff", "spo"):
-            with self.subTest(name):
-                self.compare(name, {}, 3, steps)
+    def full_steps(self, binary):
+        """Steps with every column: prompts that come again, groups of several sizes, some of equal rewards, completions of several lengths."""
+        rng, steps = random.Random(3), []
+        for _ in range(6):
+            groups = []
+            for i in range(6):
+                n = 4 if binary else rng.randint(2, 6)
+                equal = rng.choice([0, 1]) if i == 5 else None
+                lengths = [rng.randint(1, 5) for _ in range(n)]
+                components = [[rng.choice([0, 1]) if equal is None else equal, 0 if binary else rng.choice([0, 0.25])] for _ in range(n)]
+                tokens = lambda low, high: [[rng.uniform(low, high) for _ in range(k)] for k in lengths]
+                groups.append({"cluster": rng.randint(-1, 2), "uid": rng.choice([5, 2**63 + 1, 77, 12, 9, 1]), "rewards": [sum(row) for row in components],
+                               "lengths": lengths, "components": components, "entropy": tokens(0, 3), "logprob": tokens(-5, 0),
+                               "ref_logprob": tokens(-5, 0)})
+            steps.append(groups)
+        return steps
+
+    # a parameter set beside the defaults, for estimators that do something else with it
+    ALSO = {"grpo": [{"convention": "trl"}], "reinforce_pp": [{"gamma": 0.9}], "gpg": [{"convention": "paper"}], "spo": [{"rho": 0.9}],
+            "bv_blend": [{"gamma": 0.5}], "rloo": []}
+
+    def test_every_built_in(self):
+        names = sorted(os.path.basename(f)[:-3] for f in glob.glob(os.path.join(os.environ["TARE_PLUGIN_PATH"].split(":")[0], "estimators", "*.so")))
+        self.assertGreaterEqual(len(names), 20)
+        for name in names:
+            for parameters in [{}] + self.ALSO.get(name, []):
+                with self.subTest(name, **parameters):
+                    try:
+                        steps = self.full_steps(False)
+                        engine(name, parameters, 3, steps)
+                    except AssertionError as error:  # made for rewards of 0 and 1, and says so
+                        self.assertRegex(str(error), "0 (and|or|to) 1|binary")
+                        steps = self.full_steps(True)
+                    self.compare(name, parameters, 3, steps)
+        print("%d built-in estimators, bit for bit: %s" % (len(names), " ".join(names)))
 
 
 class State(unittest.TestCase):
@@ -178,8 +235,79 @@ class Host(unittest.TestCase):
             Estimator(os.path.abspath(__file__) + "/../../pyproject.toml")
         with self.assertRaisesRegex(TareError, "finite"):
             Estimator("grpo").step([[1, math.nan]])
-        with self.assertRaisesRegex(TareError, "clusters in"):
+        with self.assertRaisesRegex(TareError, "clusters are in"):
             Estimator("bv_blend", n_clusters=2).step([[1, 0]], cluster=[2])
+
+    def test_what_is_needed_and_missing_is_named(self):
+        with self.assertRaisesRegex(TareError, "bv_blend: needs the clusters of the prompts"):
+            Estimator("bv_blend", n_clusters=2).step([[1, 0]])
+        with self.assertRaisesRegex(TareError, r"gdpo: needs the reward's components \(components\)"):
+            Estimator("gdpo").step([[1, 0]])
+        with self.assertRaisesRegex(TareError, r"rl_zvp: needs the tokens' entropy \(entropy\)"):
+            Estimator("rl_zvp").step([[1, 0]])
+        with self.assertRaisesRegex(TareError, "spo: keeps its state by prompt"):
+            Estimator("spo").step([[1, 0]])
+        with self.assertRaisesRegex(TypeError, "there is no column lenghts; there are lengths, cluster"):
+            Estimator("grpo").step([[1, 0]], lenghts=[[1, 1]])
+        with self.assertRaisesRegex(TareError, "finish: 1 entries where 2 are needed"):
+            Estimator(FACTS).step([[1, 0]], finish=[["stop"]])
+        with self.assertRaisesRegex(TareError, "5 rewards are no groups of 2"):
+            Estimator("grpo").step_flat([1, 0, 1, 0, 1], 2)
+
+    def test_facts(self):
+        columns = {"finish": [["stop", "length"]], "completions": [["it is 4", ""]], "rows": [{"level": 3}], "token_ids": [[[7, 8], [9]]],
+                   "verdicts": [["correct", "crashed"]], "component_verdicts": [[["correct", None], ["crashed", "wrong"]]], "off_policy": [[0, 1]],
+                   "policy_version": [[4, -1]]}
+        out = Estimator(FACTS).step([[1, 0]], lengths=[[2, 1]], **columns)
+        # the digits of tests/plugin/facts.c, as tests/unit/estimate has them; Python's JSON has a blank after the colon
+        self.assertEqual(out.advantage, [[600 + 1e3 * (12 + 7) + 1e6 * 15 + 1e8, 11 + 100 + 1e3 * 12 + 1e6 * 9 + 1e8 * 8]])
+        for name in columns:
+            if name not in ("verdicts", "off_policy"):
+                with self.assertRaisesRegex(TareError, "facts: needs .*\\(%s\\)" % name):
+                    Estimator(FACTS).step([[1, 0]], lengths=[[2, 1]], **{k: v for k, v in columns.items() if k != name})
+
+    def test_flat_arrays_are_the_same_bits(self):
+        groups = [[1, 0, 0.5, 1], [0, 0.25, 1, 0], [0.125, 1, 0, 0]]
+        flat = [r for g in groups for r in g]
+        for name in ("bv_blend", "dapo", "reinforce_pp"):
+            one, two = (Estimator(name, n_clusters=2) for _ in range(2))
+            for _ in range(3):
+                a, b = one.step(groups, cluster=[0, 1, 0], uid=[1, 2, 3]), two.step_flat(flat, 4, cluster=[0, 1, 0], uid=[1, 2, 3])
+                self.assertEqual([x for g in a.advantage for x in g], list(b.advantage))
+                self.assertEqual(a.confidence, list(b.confidence))
+                one.apply(), two.apply()
+            self.assertEqual(one.save(), two.save())
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
+    def test_numpy(self):
+        import numpy
+
+        reward = numpy.random.default_rng(1).random((500, 8))
+        estimator = Estimator("grpo")
+        out = estimator.step_flat(reward.reshape(-1), 8, lengths=numpy.full(4000, 3))
+        self.assertIsInstance(out.advantage, numpy.ndarray)
+        self.assertEqual(out.advantage.reshape(500, 8).tolist(), Estimator("grpo").step(reward.tolist()).advantage)
+        wide = Estimator("gdpo").step_flat(reward.sum(axis=1), 4, components=reward)
+        nested = reward.reshape(125, 4, 8)
+        self.assertEqual(wide.advantage.reshape(125, 4).tolist(), Estimator("gdpo").step(nested.sum(axis=2).tolist(), components=nested.tolist()).advantage)
+
+    def test_the_floating_point_mode_is_kept(self):
+        tiny = 1e-310  # below the smallest normal number: 0 where they are flushed
+        x86 = platform.machine() == "x86_64"
+        with self.assertLogs("tare", "WARNING") if x86 else contextlib.nullcontext() as logs:
+            Estimator(FIXTURE("flushes_at_load")).step([[1, 0]])
+        if x86:
+            self.assertIn("changed the floating-point mode while it was loaded", logs.output[0])
+        self.assertGreater(tiny * 0.5, 0)
+        Estimator(FIXTURE("changes_fp")).step([[1, 0]])
+        self.assertGreater(tiny * 0.5, 0)
+        self.assertEqual(float("1") + float("1e-20"), 1.0)  # rounded to nearest, not upward
+
+    def test_outputs_are_checked(self):
+        for name, part in (("nan_advantage", "advantage"), ("unwritten", "advantage"), ("bad_confidence", "confidence"), ("infinite_scale", "scale"),
+                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "does not know"), ("null_member", "compute is missing")):
+            with self.subTest(name), self.assertRaisesRegex(TareError, part):
+                Estimator(FIXTURE(name)).step([[1, 0.5], [0.25, 0.75]])
 
     def test_empty_batch(self):
         self.assertEqual(Estimator("grpo").step([]).advantage, [])
@@ -193,6 +321,75 @@ class Host(unittest.TestCase):
             self.assertEqual(v.verify("x", "y").verdict, "partial")
         with self.assertRaisesRegex(TareError, "has to be given"):
             Verifier("command")
+
+
+class Slime(unittest.TestCase):
+    """slime's two functions with samples as slime makes them (slime/utils/types.py)."""
+
+    class Sample:
+        def __init__(self, group, index, reward, length, truncated=False):
+            self.group_index, self.index, self.prompt, self.label = group, index, "prompt %d" % group, "4"
+            self.tokens, self.response_length, self.response, self.reward = list(range(length + 2)), length, "x" * length, reward
+            self.metadata, self.rollout_log_probs, self.remove_sample = {"cluster": group % 2}, None, False
+            self.status = "Status.TRUNCATED" if truncated else "Status.COMPLETED"
+
+        def get_reward_value(self, _args):
+            return self.reward
+
+    def samples(self, step):
+        # two rollouts of each group, and then again two of each: groups are told apart by group_index, not by where they stand
+        return [self.Sample(g, 4 * g + k, float((g * k + step) % 3 == 0), 1 + k, k == 3) for half in (0, 2) for g in range(3) for k in (half, half + 1)]
+
+    def test_advantages_and_state(self):
+        from tare_sdk.slime import RewardPostProcess
+
+        with tempfile.TemporaryDirectory() as folder:
+            args = types.SimpleNamespace(save=folder, normalize_advantages=False, start_rollout_id=0)
+            hook, other = RewardPostProcess(Estimator("bv_blend", n_clusters=2)), Estimator("bv_blend", n_clusters=2)
+            for step in range(3):
+                samples = self.samples(step)
+                raw, rewards = hook(args, samples)
+                groups = [[i for i, s in enumerate(samples) if s.group_index == g] for g in range(3)]
+                out = other.step([[samples[i].reward for i in g] for g in groups], cluster=[0, 1, 0])
+                other.apply()
+                self.assertEqual([[rewards[i] for i in g] for g in groups], out.advantage)
+                self.assertEqual(raw, [s.reward for s in samples])
+            # a run that goes on after rollout 2 has the state from before it
+            again = RewardPostProcess(Estimator("bv_blend", n_clusters=2))
+            args.start_rollout_id = 2
+            self.assertEqual(again(args, self.samples(2)), (raw, rewards))
+            args.start_rollout_id = 9
+            with self.assertRaisesRegex(TareError, "no state of bv_blend from before it"):
+                RewardPostProcess(Estimator("bv_blend", n_clusters=2))(args, self.samples(2))
+
+    def test_dropped_and_refused(self):
+        from tare_sdk.slime import RewardPostProcess, advantages as spread
+
+        args = types.SimpleNamespace(save=None, normalize_advantages=False)
+        samples = self.samples(0)
+        for s in samples[:2]:
+            s.reward = 1.0
+        for s in samples:
+            if s.group_index == 0:
+                s.reward = 1.0  # dapo drops a group of equal rewards
+        RewardPostProcess(Estimator("dapo"))(args, samples)
+        self.assertEqual({s.group_index for s in samples if s.remove_sample}, {0})
+        for name, part in (("gdpo", "components"), ("rl_zvp", "entropy")):
+            with self.assertRaisesRegex(TareError, "%s: needs .*%s" % (name, part)):
+                RewardPostProcess(Estimator(name))
+        args.normalize_advantages = True
+        with self.assertRaisesRegex(TareError, "normalize-advantages"):
+            RewardPostProcess(Estimator("grpo"))(args, samples)
+        with self.assertRaisesRegex(TareError, "set both"):
+            spread(types.SimpleNamespace(), {})
+
+    def test_one_number_a_sample(self):
+        from tare_sdk.slime import RewardPostProcess
+
+        try:
+            RewardPostProcess(Estimator("reinforce_pp", gamma=0.9))
+        except TareError as error:
+            self.assertIn("every token an advantage of its own", str(error))
 
 
 if __name__ == "__main__":

@@ -1,78 +1,143 @@
-"""The adapters inside the trainers' own code: TRL's GRPOTrainer trains a tiny model, verl's registry calls a plugin. Skipped where a trainer is not
-installed. TARE_PLUGIN_PATH as for test_host.py;"""
+"""The adapters inside the trainers' own code: TRL's GRPOTrainer trains a tiny model in one process and in two, verl's compute_advantage calls every built-in
+estimator and its checkpoints keep the state. Skipped by name where a trainer is not installed; README.md says how to install them. TARE_PLUGIN_PATH as for
+test_host.py."""
 
+import glob
 import importlib.util
+import json
 import os
+import subprocess
+import sys
 import tempfile
+import types
 import unittest
 
-from tare_sdk import Estimator
+from tare_sdk import Estimator, TareError
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def there(*names):
     return all(importlib.util.find_spec(name) for name in names)
 
 
+def built_ins():
+    return sorted(os.path.basename(f)[:-3] for f in glob.glob(os.path.join(os.environ["TARE_PLUGIN_PATH"].split(":")[0], "estimators", "*.so")))
+
+
 @unittest.skipUnless(there("trl", "torch", "transformers", "datasets"), "TRL is not installed")
 class Trl(unittest.TestCase):
-    def trainer(self, folder, steps, estimator):
-        import datasets
-        import transformers
-        import trl
-        from tokenizers import Tokenizer, models, pre_tokenizers
-
-        from tare_sdk.trl import GRPOTrainer, reward_function
-
-        alphabet = {chr(k): k - 30 for k in range(32, 127)}
-        tokenizer = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1, **alphabet}, unk_token=" "))
-        tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>")
-        transformers.set_seed(1)
-        model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(
-            vocab_size=128, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-            pad_token_id=0, eos_token_id=1, bos_token_id=1))
-        rows = datasets.Dataset.from_list([{"prompt": "%d+%d=" % (a, b), "answer": str(a + b), "kind": (a + b) % 2} for a in range(8) for b in range(8)])
-        args = trl.GRPOConfig(output_dir=folder, max_steps=steps, per_device_train_batch_size=16, num_generations=4, max_completion_length=6,
-                              save_steps=3, logging_steps=1, report_to=[], use_cpu=True, bf16=False, learning_rate=1e-3, seed=7,
-                              disable_tqdm=True)
-
-        def length(completions, **_):
-            return [len(set(c)) / 6 for c in completions]
-
-        return GRPOTrainer(model=model, reward_funcs=[reward_function("exact"), length], args=args, train_dataset=rows, processing_class=tokenizer,
-                           estimator=estimator, cluster=lambda row: row["kind"])
+    def replay(self, estimator, seen):
+        """What the trainer used is what the plugin gives for the same step, from the same states."""
+        for step in seen:
+            out = estimator.step_flat(step["reward"], step["sizes"], step["lengths"], **step["columns"])
+            self.assertEqual([float(a) for a in out.advantage], step["advantage"])
+            estimator.apply()
+        return estimator
 
     def test_five_steps_and_resume(self):
         import torch
+        from trl_run import make
 
         with tempfile.TemporaryDirectory() as folder:
             whole = Estimator("bv_blend", n_clusters=2, gamma=0.5)
-            trainer = self.trainer(folder, 5, whole)
-            seen, step = [], whole.step
-
-            def record(rewards, cluster=None):
-                out = step(rewards, cluster=cluster)
-                seen.append((rewards, cluster, out))
-                return out
-
-            whole.step = record
+            trainer = make(folder, 5, whole)
             before = [p.detach().clone() for p in trainer.model.parameters()]
             trainer.train()
             self.assertEqual(trainer.state.global_step, 5)
             self.assertEqual(whole.steps, 5)  # applied after every step, the last one included
             self.assertTrue(any(not torch.equal(a, b) for a, b in zip(before, trainer.model.parameters())))
-            # what the trainer used is what the plugin gives for the same rewards, from the same states
-            other = Estimator("bv_blend", n_clusters=2, gamma=0.5)
-            for rewards, cluster, out in seen:
-                self.assertEqual(other.step(rewards, cluster=cluster), out)
-                other.apply()
-            self.assertEqual(other.save(), whole.save())
+            self.assertEqual(self.replay(Estimator("bv_blend", n_clusters=2, gamma=0.5), trainer.seen).save(), whole.save())
+            for step in trainer.seen:
+                self.assertEqual(step["used"], torch.tensor(step["advantage"]).tolist())
+                self.assertEqual(step["lengths"], [sum(row) for row in step["mask"]])
             # from the checkpoint of step 3: the state is restored, and the end is the same
             again = Estimator("bv_blend", n_clusters=2, gamma=0.5)
-            resumed = self.trainer(folder, 5, again)
+            resumed = make(folder, 5, again)
             resumed.train(resume_from_checkpoint=os.path.join(folder, "checkpoint-3"))
             self.assertEqual(again.steps, 5)
             self.assertEqual(again.state(), whole.state())
+
+    def test_prompts_components_and_tokens(self):
+        from trl_run import make
+
+        with tempfile.TemporaryDirectory() as folder:
+            for name, parameters in (("spo", {}), ("gdpo", {}), ("reinforce_pp", {"gamma": 0.9}), ("opo", {})):
+                with self.subTest(name):
+                    estimator = Estimator(name, **parameters)
+                    trainer = make(os.path.join(folder, name), 2, estimator, reward_weights=[0.5, 0.5])
+                    trainer.train()
+                    self.replay(Estimator(name, **parameters), trainer.seen)
+                    step = trainer.seen[0]
+                    self.assertEqual(len(set(step["columns"]["uid"])), 4)  # four prompts
+                    self.assertEqual([len(row) for row in step["columns"]["components"]], [2] * 16)
+                    if step["tokens"]:  # each where the plugin put it, in TRL's table of tokens
+                        used = [a for row, mask in zip(step["used"], step["mask"]) for a, m in zip(row, mask) if m]
+                        self.assertEqual(used, step["tokens"])
+                        self.assertGreater(len(set(used)), len(set(step["advantage"])))
+
+    def test_dropped_groups_leave_the_loss(self):
+        from trl_run import make
+
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = make(folder, 2, Estimator("dapo"), rewards=[lambda prompts, **_: [float(k % 2) if p[0] < "4" else 1.0 for k, p in enumerate(prompts)]])
+            trainer.train()
+            dropped = 0
+            for step in trainer.seen:
+                for weight, mask, used in zip(step["weight"], step["mask"], step["used"]):
+                    self.assertEqual(weight == 0, not any(mask))
+                    dropped += weight == 0 and used == 0
+            self.assertGreater(dropped, 0)
+
+    def test_completions_without_a_reward_are_in_no_mean(self):
+        from trl_run import make, some
+
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = make(folder, 2, Estimator("dr_grpo"), rewards=[some])
+            trainer.train()
+            self.assertTrue(all(sum(step["sizes"]) == len(step["reward"]) < 16 for step in trainer.seen), [step["sizes"] for step in trainer.seen])
+            for step in trainer.seen:
+                self.assertEqual(set(step["reward"]), {1.0})
+                self.assertEqual(set(step["used"]), {0.0})  # all that count are equal
+
+    def test_refusals(self):
+        from trl_run import make
+
+        for estimator, part in ((Estimator("rl_zvp"), "rl_zvp: needs the tokens' entropy .entropy., which TRL does not have"), ("grpo", "Estimator")):
+            with self.assertRaisesRegex((TareError, TypeError), part):
+                make("/nowhere", 1, estimator) if not isinstance(estimator, str) else __import__("tare_sdk.trl").trl.AdvantageMixin(estimator=estimator)
+
+    @unittest.skipUnless(there("accelerate"), "accelerate is not installed")
+    def test_two_processes(self):
+        """Six rollouts a process, groups of four: the second group lies on both."""
+        for name in ("bv_blend", "spo"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                out = os.path.join(folder, "out")
+                done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0", "--standalone",
+                                       os.path.join(HERE, "trl_run.py"), folder, out, name], capture_output=True, text=True,
+                                      env=dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""))
+                self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+                one, two = (json.load(open("%s.%d" % (out, rank))) for rank in (0, 1))
+                self.assertEqual(one["steps"], 3)
+                self.assertEqual(one["state"], two["state"])
+                for a, b in zip(one["seen"], two["seen"]):
+                    self.assertEqual((a["reward"], a["sizes"], a["columns"], a["advantage"]), (b["reward"], b["sizes"], b["columns"], b["advantage"]))
+                    self.assertEqual(a["sizes"], [4, 4, 4])
+                    groups = [set(a["every_uid"][k: k + 4]) for k in (0, 4, 8)]
+                    self.assertEqual([len(g) for g in groups], [1, 1, 1])  # a group is of one prompt,
+                    self.assertEqual(len(set.union(*groups)), 3)  # and there are three
+                    single = __import__("torch").tensor(a["advantage"]).tolist()
+                    self.assertEqual(a["used"] + b["used"], single)  # each process trains on its own part
+                estimator = Estimator(name, **({"n_clusters": 2} if name == "bv_blend" else {}))
+                self.assertEqual(self.replay(estimator, one["seen"]).save().hex(), one["state"])
+
+
+class Loader(list):
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
 
 
 @unittest.skipUnless(there("verl", "ray", "torch", "numpy"), "verl is not installed")
@@ -97,19 +162,138 @@ class Verl(unittest.TestCase):
         self.assertLess((mine - theirs).abs().max().item(), 1e-6)
         self.assertGreater(theirs.abs().max().item(), 0.5)
 
-    def test_state_is_applied_before_the_next_call(self):
+    def batch(self, step):
+        """Six prompts with four rollouts each, mixed up, as verl's trainer has them: DataProto, uids that are new in every step."""
+        import numpy
+        import torch
+        from verl import DataProto
+
+        torch.manual_seed(step)
+        n, room = 24, 5
+        lengths = torch.randint(1, room + 1, (n,))
+        mask = (torch.arange(room) < lengths[:, None]).long()
+        order = torch.randperm(n)
+        prompt = order // 4
+        parts = torch.randint(0, 2, (n,)).double(), torch.zeros(n).double()
+        rewards = torch.zeros(n, room)
+        rewards[torch.arange(n), lengths - 1] = (parts[0] + parts[1]).float()
+        prompts = torch.stack([torch.tensor([0, 7, 40 + int(p), 3 * step % 2]) for p in prompt])
+        attention = torch.cat([torch.tensor([[0, 1, 1, 1]] * n), mask], dim=1)
+        logs = -torch.rand(n, room)
+        tensors = {"token_level_rewards": rewards, "response_mask": mask, "prompts": prompts, "attention_mask": attention, "old_log_probs": logs,
+                   "responses": torch.randint(0, 99, (n, room))}
+        uid = numpy.array(["%d-%d" % (step, p) for p in prompt.tolist()], dtype=object)
+        other = {"uid": uid, "acc": numpy.array(parts[0].tolist(), dtype=object), "format": numpy.array(parts[1].tolist(), dtype=object)}
+        return DataProto.from_dict(tensors=tensors, non_tensors=other)
+
+    def test_every_built_in(self):
+        """verl's own compute_advantage, three steps: the advantages are those of the plugin for the same groups, as float32."""
+        import torch
+        from verl.trainer.ppo import ray_trainer
+
+        import tare_sdk.verl
+        from tare_sdk.prompts import prompt_uid
+
+        asked = 0
+        for name in built_ins():
+            if name == "rl_zvp":
+                with self.assertRaisesRegex(TareError, "rl_zvp: needs the tokens' entropy .entropy., which verl does not have"):
+                    tare_sdk.verl.register(name)
+                continue
+            with self.subTest(name):
+                other = Estimator(name, n_clusters=2)
+                cluster = (lambda key: int(key[-1]) % 2) if other.needs & 16 else None
+                function = tare_sdk.verl.register(name, name="all_" + name, n_clusters=2, cluster=cluster, components=["acc", "format"])
+                for step in range(3):
+                    data = self.batch(step)
+                    mask, rewards = data.batch["response_mask"].bool().clone(), data.batch["token_level_rewards"]
+                    got = ray_trainer.compute_advantage(data, adv_estimator="all_" + name).batch["advantages"]
+                    groups = {}
+                    for i, key in enumerate(data.non_tensor_batch["uid"]):
+                        groups.setdefault(key, []).append(i)
+                    pick = lambda column: [[column[i] for i in rows] for rows in groups.values()]
+                    lengths = mask.sum(dim=1).tolist()
+                    columns = {"lengths": pick(lengths), "uid": [prompt_uid(data.batch["prompts"][rows[0]][1:].tolist()) for rows in groups.values()]}
+                    columns["cluster"] = [cluster(key) for key in groups] if cluster else None
+                    columns["components"] = pick(list(zip(data.non_tensor_batch["acc"], data.non_tensor_batch["format"])))
+                    columns["logprob"] = pick([data.batch["old_log_probs"][i][mask[i]].tolist() for i in range(24)])
+                    out = other.step(pick(rewards.double().sum(dim=1).tolist()), **columns)
+                    other.apply()
+                    asked += 1
+                    flat, tokens = {}, {}
+                    for rows, values, weights in zip(groups.values(), out.advantage, out.row_weight):
+                        flat.update({i: a * w for i, a, w in zip(rows, values, weights)})
+                    if out.token_advantage:
+                        tokens = dict(zip([i for rows in groups.values() for i in rows], out.token_advantage))
+                    for i in range(24):
+                        want = torch.tensor(tokens[i] if tokens else [flat[i]] * lengths[i], dtype=torch.float32)
+                        self.assertTrue(torch.equal(got[i][mask[i]], want), (name, step, i, got[i], want))
+                        self.assertEqual(got[i][~mask[i]].abs().sum().item(), 0)
+                    dropped = [i for rows, weights in zip(groups.values(), out.row_weight) for i, w in zip(rows, weights) if w == 0]
+                    self.assertEqual(data.batch["response_mask"][dropped].sum().item(), 0)
+                self.assertEqual(function.estimator.save(), other.save())
+        self.assertGreaterEqual(asked, 57)
+
+    def test_what_verl_does_not_say(self):
         import torch
 
         import tare_sdk.verl
 
-        function = tare_sdk.verl.AdvantageFunction(Estimator("bv_blend", n_clusters=1), cluster=lambda key: 0)
+        with self.assertRaisesRegex(TareError, "gdpo: needs the reward's components; give components="):
+            tare_sdk.verl.AdvantageFunction(Estimator("gdpo"))
+        with self.assertRaisesRegex(TareError, "bv_blend: needs clusters; give cluster="):
+            tare_sdk.verl.AdvantageFunction(Estimator("bv_blend", n_clusters=1))
+        with self.assertRaisesRegex(TareError, "spo: keeps its state by prompt, and verl's batch does not say"):
+            tare_sdk.verl.AdvantageFunction(Estimator("spo"))(torch.ones(2, 2), torch.ones(2, 2), index=["x", "x"])
+
+    def test_checkpoints_keep_the_state(self):
+        """verl's own _save_checkpoint and _load_checkpoint, on a trainer whose workers and data loader are stand-ins."""
+        import torch
+        from omegaconf import OmegaConf
+        from verl.trainer.ppo import ray_trainer
+
+        import tare_sdk.verl
+
+        function = tare_sdk.verl.register("bv_blend", name="kept", n_clusters=1, cluster=lambda key: 0)
         rewards, mask = torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.ones(2, 2)
-        other = Estimator("bv_blend", n_clusters=1)
-        for _ in range(3):
-            got, _ = function(rewards, mask, index=["x", "x"])
-            self.assertTrue(torch.allclose(got[:, 0].double(), torch.tensor(other.step([[1, 0]], cluster=[0]).advantage[0], dtype=torch.double)))
-            other.apply()
-        self.assertEqual(function.estimator.steps, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = object.__new__(ray_trainer.RayPPOTrainer)
+            trainer.config = OmegaConf.create({"trainer": {"default_local_dir": folder, "default_hdfs_dir": None, "resume_mode": "auto",
+                                                           "del_local_ckpt_after_load": False}, "actor_rollout_ref": {"actor": {"checkpoint": {}}}})
+            trainer.use_critic, trainer.global_steps = False, 3
+            trainer.actor_rollout_wg = types.SimpleNamespace(save_checkpoint=lambda *a, **k: os.makedirs(a[0], exist_ok=True), load_checkpoint=lambda *a, **k: None)
+            trainer.train_dataloader = Loader()
+            for _ in range(3):
+                function(rewards.clone(), mask.clone(), index=["x", "x"])
+            trainer._save_checkpoint()
+            kept = function.estimator.save()
+            function(rewards.clone(), mask.clone(), index=["x", "x"])
+            self.assertNotEqual(function.estimator.save(), kept)
+            trainer.global_steps = 0
+            trainer._load_checkpoint()
+            self.assertEqual((trainer.global_steps, function.estimator.save(), function.estimator.steps), (3, kept, 3))
+
+    def test_reward_function(self):
+        from omegaconf import OmegaConf
+        from verl.trainer.ppo.reward import get_custom_reward_fn
+
+        function = get_custom_reward_fn(OmegaConf.create({"reward": {"custom_reward_function": {
+            "path": "pkg://tare_sdk.verl", "name": "compute_score", "reward_kwargs": {"plugin": "number"}}}}))
+        self.assertEqual(function("any", "it is 42", "42", extra_info={"question": "?"})["score"], 1)
+        self.assertEqual(function("any", "it is 41", "42"), {"score": 0.0, "acc": 0.0, "verdict": "wrong"})
+
+
+@unittest.skipUnless(there("torch"), "torch is not installed")
+class Slime(unittest.TestCase):
+    def test_advantages(self):
+        import torch
+
+        from tare_sdk.slime import advantages
+
+        data = {"kl": [torch.zeros(3), torch.ones(1)], "rewards": [0.5, -2.0]}
+        advantages(types.SimpleNamespace(custom_reward_post_process_path="tare_sdk.slime.reward_post_process"), data)
+        self.assertEqual([x.tolist() for x in data["advantages"]], [[0.5] * 3, [-2.0]])
+        self.assertEqual([x.tolist() for x in data["returns"]], [[0.5] * 3, [-2.0]])
 
 
 if __name__ == "__main__":

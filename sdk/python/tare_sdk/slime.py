@@ -1,0 +1,128 @@
+"""slime: a plugin's advantages through two of its functions.
+
+    --custom-reward-post-process-path tare_sdk.slime.reward_post_process
+    --custom-advantage-function-path tare_sdk.slime.advantages
+    TARE_SLIME="bv_blend?n_clusters=8&gamma=0.5"     in the environment of every process
+
+slime's advantage function is called by each rank with that rank's samples, where a group may be cut apart; the function after the rewards is called once,
+in the rollout manager, with all samples. So the plugin runs there: each sample's reward becomes its advantage, and `advantages` on the ranks gives it to
+its tokens and does nothing else. The state lives in the rollout manager; it is written to SAVE/tare after every rollout, and a run that goes on from
+rollout S reads the one from before it.
+"""
+
+import logging
+import os
+from collections import OrderedDict
+from urllib.parse import parse_qsl
+
+from . import abi
+from .columns import COLUMNS
+from .estimator import Estimator
+from .plugin import TareError
+from .prompts import prompt_uid
+
+log = logging.getLogger("tare")
+LACKS = ("components", "entropy", "ref_logprob", "component_verdicts", "policy_version", "off_policy")
+
+
+class RewardPostProcess:
+    """Called as slime calls --custom-reward-post-process-path: (args, samples) -> (raw rewards, rewards). cluster: Sample -> cluster."""
+
+    def __init__(self, estimator, cluster=None):
+        self.estimator, self.cluster, self._started = estimator, cluster, False
+        for name in LACKS:
+            if estimator.needs & COLUMNS[name][3]:
+                raise TareError("%s: needs %s (%s), which slime does not hand on" % (estimator.name, COLUMNS[name][4], name), 40)
+        if estimator.needs & abi.GIVES_TOKENS:
+            raise TareError("%s: gives every token an advantage of its own, and slime hands one number a sample on" % estimator.name, 40)
+
+    def __call__(self, args, samples):
+        self._start(args)
+        if getattr(args, "normalize_advantages", False):
+            raise TareError("slime: --normalize-advantages would whiten the plugin's advantages again; leave it out", 12)
+        raw = [float(sample.get_reward_value(args)) for sample in samples]
+        groups = OrderedDict()
+        for i, sample in enumerate(samples):
+            groups.setdefault(i if sample.group_index is None else ("group", sample.group_index), []).append(i)
+        order = [i for rows in groups.values() for i in rows]
+        rollouts, heads = [samples[i] for i in order], [samples[rows[0]] for rows in groups.values()]
+        out = self.estimator.step_flat([raw[i] for i in order], [len(rows) for rows in groups.values()],
+                                       [sample.response_length for sample in rollouts], **self._columns(rollouts, heads))
+        self.estimator.apply()
+        rewards = list(raw)
+        for k, i in enumerate(order):
+            rewards[i] = float(out.advantage[k] * out.row_weight[k])
+            if out.row_weight[k] == 0:
+                samples[i].remove_sample = True  # slime gives it a loss mask of zeros
+        if out.refill_groups:
+            log.warning("%s: asks for %d more groups; slime samples none here (--dynamic-sampling-filter-path does)", self.estimator.name, out.refill_groups)
+        self._save(args)
+        return raw, rewards
+
+    def _columns(self, rollouts, heads):
+        """What the samples say of themselves, where the plugin asks for it."""
+        needs = self.estimator.needs
+        cluster = self.cluster or (lambda sample: (sample.metadata or {}).get("cluster", -1))
+        last = lambda sample: list(sample.tokens)[len(sample.tokens) - sample.response_length:]
+        columns = {"uid": [prompt_uid(sample.prompt) for sample in heads]}
+        if needs & abi.NEED_CLUSTER:
+            columns["cluster"] = [cluster(sample) for sample in heads]
+        if needs & abi.NEED_FINISH:
+            columns["finish"] = ["length" if "TRUNCATED" in str(sample.status).upper() else "stop" for sample in rollouts]
+        if needs & abi.NEED_ROW:
+            columns["rows"] = [dict(sample.metadata or {}, answer=sample.label) for sample in heads]
+        if needs & abi.NEED_COMPLETION:
+            columns["completions"] = [sample.response for sample in rollouts]
+        if needs & abi.NEED_TOKEN_ID:
+            columns["token_ids"] = [token for sample in rollouts for token in last(sample)]
+        if needs & (abi.NEED_LOGPROB | abi.WANTS_LOGPROB) and all(sample.rollout_log_probs is not None for sample in rollouts):
+            columns["logprob"] = [x for sample in rollouts for x in sample.rollout_log_probs]
+        return columns
+
+    # ---------------------------------------------------------------- the state, one file a rollout
+
+    def _file(self, args, rollout):
+        return os.path.join(args.save, "tare", "%s-%d.state" % (self.estimator.name, rollout)) if getattr(args, "save", None) else None
+
+    def _start(self, args):
+        if self._started:
+            return
+        self._started, first = True, getattr(args, "start_rollout_id", None) or 0
+        if not first:
+            return
+        path = self._file(args, first)
+        if not path or not os.path.exists(path):
+            raise TareError("slime goes on from rollout %d, and there is no state of %s from before it (%s)" % (first, self.estimator.name, path), 41)
+        with open(path, "rb") as file:
+            self.estimator.load(file.read(), steps=first)
+
+    def _save(self, args):
+        path = self._file(args, self.estimator.steps)
+        if not path:
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".tmp", "wb") as file:
+            file.write(self.estimator.save())
+        os.replace(path + ".tmp", path)
+
+
+_from_environment = []
+
+
+def reward_post_process(args, samples):
+    """The one that TARE_SLIME describes: PLUGIN?key=value&key=value."""
+    if not _from_environment:
+        plugin, _, query = os.environ.get("TARE_SLIME", "").partition("?")
+        if not plugin:
+            raise TareError("TARE_SLIME is not set; it names the estimator: grpo, or bv_blend?n_clusters=8&gamma=0.5", 12)
+        parameters = dict(parse_qsl(query, keep_blank_values=True))
+        _from_environment.append(RewardPostProcess(Estimator(plugin, n_clusters=int(parameters.pop("n_clusters", 0)), **parameters)))
+    return _from_environment[0](args, samples)
+
+
+def advantages(args, rollout_data):
+    """Each sample's reward, which is its advantage already, for each of its tokens. slime has computed "kl" with one entry a token of this rank."""
+    if not getattr(args, "custom_reward_post_process_path", None):
+        raise TareError("slime: tare_sdk.slime.advantages spreads what --custom-reward-post-process-path tare_sdk.slime.reward_post_process made; set both", 12)
+    values = [kl.new_full(kl.shape, float(reward)) for kl, reward in zip(rollout_data["kl"], rollout_data["rewards"])]
+    rollout_data["advantages"], rollout_data["returns"] = values, list(values)
