@@ -111,6 +111,8 @@ struct decode_load {
     const int32_t *stop;           /* ids that end a sequence; it draws no more then */
     int64_t n_stop;
     struct attn_shape shape;
+    uint64_t
+        addresses; /* a hash of those of the tensors that are issued: under another one nothing is replayed that was recorded before */
 };
 enum { DECODE_TOKENS = 64 };
 
@@ -411,7 +413,8 @@ struct kernels {
      *   decode_load(c, d, &load, &places);
      *   for each of load.tokens: if (decode_begin(c, d)) { ... the model on places, attention with no sequences, sample ...; decode_end(c, d); }
      *   decode_read(c, d, token, logprob, entropy);
-     * Results are [tokens, n]; behind the end of a sequence the token is -1. Tensors that are issued must keep their addresses while the session lives. */
+     * Results are [tokens, n]; after the end of a sequence the token is -1. Tensors that are issued keep their addresses from a load to its read;
+     * the next load says with `addresses` whether one has moved since. */
     struct decode *(*decode_open)(const struct kctx *c); /* NULL: no memory */
     void (*decode_close)(const struct kctx *c, struct decode *d);
     void (*decode_load)(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places);

@@ -36,7 +36,7 @@ tare_status batch_to_backend(const struct model *m, const struct forward_batch *
 /* The pass over a batch whose arrays lie with the backend: x [T, C], hidden [n_out, C]. Checks nothing. */
 void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
                   float *hidden);
-/* Checks positions, rows and ids of a batch against the model and the cache, and grows the position table. */
+/* Checks positions, rows and ids of a batch against the model and the cache. */
 tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
                         struct err *e);
 

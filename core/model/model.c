@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "model/hf_config.h"
 #include "model/layout.h"
+#include "model/positions.h"
 #include "model/safetensors.h"
 #include "model/shards.h"
 
@@ -96,6 +97,7 @@ static tare_status make_buffers(struct model *m, struct err *e)
     m->memory.parameters = (model_is_whole(m) ? m->n_params : m->n_own) * (int64_t)sizeof(float);
     TRY(backend_new(m, m->memory.parameters, "the weights", &m->weights, e));
     TRY(shards_new(m, e));
+    TRY(positions_new(m, e));
     return compute_copy_new(m, e);
 }
 
@@ -105,7 +107,7 @@ void model_free(struct model *m)
     compute_copy_free(m);
     shards_free(m);
     if (m->weights) m->k->release(&m->ctx, m->weights);
-    if (m->rope) m->k->release(&m->ctx, m->rope);
+    positions_free(m);
     mem_free(m->tensors);
     mem_free(m->unit_begin);
     mem_free(m->unit_size);
@@ -293,50 +295,4 @@ uint64_t model_hash(const struct model *m)
     for (int64_t u = 0; u < unit_count(m); u++)
         h = backend_hash(m, m->weights + m->unit_begin[u], m->unit_size[u] * (int64_t)sizeof(float), h);
     return h;
-}
-
-/* The frequency of pair i: theta^(-2i/D), with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
- * stretched by factor, those shorter than original/high stay, and between the two it goes over smoothly. */
-static double rope_frequency(const struct model_shape *s, int64_t i)
-{
-    const struct rope_scaling *r = &s->scaling;
-    const double f = pow(s->rope_theta, -2.0 * (double)i / (double)s->head_dim);
-    if (!(r->factor > 0)) return f;
-    const double wavelength = 2 * acos(-1.0) / f;
-    if (wavelength > r->original / r->low) return f / r->factor;
-    if (wavelength < r->original / r->high) return f;
-    const double smooth = (r->original / wavelength - r->low) / (r->high - r->low);
-    return (1 - smooth) * f / r->factor + smooth * f;
-}
-
-tare_status model_positions(struct model *m, int64_t n, struct err *e)
-{
-    const int64_t max = m->shape.max_position, D = m->shape.head_dim;
-    if (n <= m->rope_positions) return TARE_OK;
-    if (n > max)
-        FAIL(e, TARE_E_RANGE,
-             "%lld positions are needed, the model has %lld (max_position_embeddings); use shorter sequences or set "
-             "model.max_position_embeddings",
-             (long long)n, (long long)max);
-    int64_t rows = m->rope_positions ? 2 * m->rope_positions : 256;
-    if (rows < n) rows = n;
-    if (rows > max) rows = max;
-    float *host, *table = NULL;
-    TRY(mem_new(rows * D * 4, (void **)&host, e));
-    for (int64_t i = 0; i < D / 2; i++) {
-        const double f = rope_frequency(&m->shape, i);
-        for (int64_t p = 0; p < rows; p++) {
-            host[p * D + i] = (float)cos((double)p * f);
-            host[p * D + D / 2 + i] = (float)sin((double)p * f);
-        }
-    }
-    const tare_status status = backend_new(m, rows * D * 4, "the position table", &table, e);
-    if (!status) {
-        m->k->upload(&m->ctx, table, host, rows * D * 4);
-        if (m->rope) m->k->release(&m->ctx, m->rope);
-        m->rope = table;
-        m->rope_positions = rows;
-    }
-    mem_free(host);
-    return status;
 }

@@ -61,7 +61,7 @@ struct unit_window { /* shards.h */
 };
 struct model_memory {   /* bytes of the backend's memory on this rank */
     int64_t parameters; /* fp32 masters */
-    int64_t sampler;    /* the compute copy: packed products, and with zero3 embedding, norms, biases */
+    int64_t sampler;    /* the compute copy: packed products, and with zero3 embedding, norms, biases; the table of positions */
     int64_t windows;    /* units gathered for the moment */
 };
 
@@ -95,8 +95,7 @@ struct model {
     int64_t version; /* of the weights; counts refreshes */
     uint64_t hash;   /* model_hash of that version, on several ranks */
     struct model_memory memory;
-    float *rope; /* [max positions used, D] cos | sin */
-    int64_t rope_positions;
+    float *rope;     /* [max_position, D] cos | sin; positions.h */
     int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
     int64_t n_eos;
     char *config_json;     /* config.json as read, for writing back */
@@ -135,8 +134,8 @@ const void *to_backend(const struct model *m, void *room, const void *host, int6
 const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes);
 /* Waits for what was asked of the backend and reports the first failure since the model was made. */
 tare_status model_finish(const struct model *m, struct err *e);
-/* The position table grows to n positions; more than max_position is an error that names both. */
-tare_status model_positions(struct model *m, int64_t n, struct err *e);
+/* More positions than the model has are an error that names both numbers. */
+tare_status model_positions(const struct model *m, int64_t n, struct err *e);
 
 /* ---- transformer.c */
 struct kv_cache {

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "model/layout.h"
+#include "model/positions.h"
 #include "rollout/scheduler.h"
 
 #include <math.h>
@@ -116,7 +117,7 @@ static void fill_lasting(const struct plan_input *in, const struct sizes *z, int
     b[PLAN_WEIGHTS] = F32 * (parted ? z->own : z->params);
     b[PLAN_GRADIENTS] = F32 * z->own;
     b[PLAN_MOMENTS] = 2 * F32 * (in->shard == SHARD_NONE ? z->params : z->own);
-    b[PLAN_SAMPLER] = z->packed + (parted ? F32 * (z->first + z->vectors) : 0);
+    b[PLAN_SAMPLER] = z->packed + positions_bytes(&in->shape) + (parted ? F32 * (z->first + z->vectors) : 0);
     /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer (between GPUs two: one is sent while the next is
      * computed), and what the ranks send of one */
     const bool overlaps = in->machine.gpu && in->ranks > 1 && in->config->dist.communicator != COMMUNICATOR_MPI;
@@ -205,7 +206,7 @@ static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
     const bool reference = c->loss.kl_coef > 0 || (needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
     const bool forward_only = reference || c->loss.old_logprobs == OLD_RECOMPUTE || (needs & TARE_OBJECTIVE_PASS);
     int64_t bytes = forward_only ? pass_cache(&p->in, s->layers, p->micro_rows) : 0;
-    if (reference) bytes += z->params * F32 + z->packed;
+    if (reference) bytes += z->params * F32 + z->packed + positions_bytes(s);
     if (exact_kl(&p->in)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
     return bytes;
 }

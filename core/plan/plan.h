@@ -20,7 +20,7 @@ enum plan_class {
     PLAN_WEIGHTS,     /* fp32 masters: the own piece */
     PLAN_GRADIENTS,   /* fp32 sums: the own piece */
     PLAN_MOMENTS,     /* both of AdamW, fp32: the own piece */
-    PLAN_SAMPLER,     /* the compute copy of all products, which sampling and the forward pass read */
+    PLAN_SAMPLER,     /* the compute copy of all products and the table of positions, which sampling and the forward pass read */
     PLAN_GATHERED,    /* units of weights and gradients that are whole for the moment */
     PLAN_REFERENCE,   /* the frozen reference policy, where the loss wants one */
     PLAN_KV,          /* key/value cache of sampling */

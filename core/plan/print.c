@@ -11,7 +11,7 @@ const char *const PLAN_STAGE_NAMES[PLAN_STAGES] = {"rollout", "update", "refresh
 static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "fp32",
                                                      "AdamW's two, fp32",
-                                                     "the compute copy: all products",
+                                                     "the compute copy: all products; positions",
                                                      "units of weights and gradients that are whole for the moment",
                                                      "frozen policy of the KL term",
                                                      "",

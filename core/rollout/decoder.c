@@ -1,5 +1,6 @@
 #include "rollout/decoder.h"
 
+#include "base/fs.h"
 #include "model/layer.h"
 
 enum { BUCKET = 64 }; /* rows that a backend adds to a batch at most */
@@ -93,13 +94,30 @@ static void issue(struct decoder *d, struct kv_cache *cache, const struct decode
            .ld = m->shape.vocab, .rows = p->draw, .r = p->rows, .v = m->shape.vocab);
 }
 
+/* A hash of every address that `issue` hands to an operation. */
+static uint64_t addresses(const struct decoder *d, const struct kv_cache *cache)
+{
+    const struct model *m = d->model;
+    const void *const own[] = {m->rope, m->table, m->final_norm_vector, d->x, d->hidden, d->logits};
+    uint64_t h = fs_hash(own, (int64_t)sizeof own, 0);
+    h = fs_hash(&d->acts, (int64_t)sizeof d->acts, h);
+    h = fs_hash(m->vectors, m->shape.layers * (int64_t)sizeof *m->vectors, h);
+    h = fs_hash((const void *)m->packed, (4 * m->shape.layers + 1) * (int64_t)sizeof *m->packed, h);
+    return fs_hash(cache->layers, cache->n_layers * (int64_t)sizeof *cache->layers, h);
+}
+
 tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decoder_batch *b, struct err *e)
 {
     const struct model *m = d->model;
     const struct kernels *k = m->k;
     struct decode_places places = {0};
-    const struct decode_load load = {
-        .rows = b->rows, .n = b->n, .tokens = b->tokens, .stop = b->stop, .n_stop = b->n_stop, .shape = model_attn_shape(m)};
+    const struct decode_load load = {.rows = b->rows,
+                                     .n = b->n,
+                                     .tokens = b->tokens,
+                                     .stop = b->stop,
+                                     .n_stop = b->n_stop,
+                                     .shape = model_attn_shape(m),
+                                     .addresses = addresses(d, cache)};
     kernels_at(&m->ctx, "decoding", -1);
     k->decode_load(&m->ctx, d->session, &load, &places);
     for (int64_t i = 0; i < b->tokens && places.rows; i++) {

@@ -64,6 +64,15 @@ int cuda_processors(void);
     if (!cuda_begin((C), (NAME), (NAMES), (int)(sizeof op_shapes_ / sizeof *op_shapes_), op_shapes_)) return (RESULT)
 #define CUDA_TRY(C, CALL) cuda_try((C), (CALL), #CALL)
 
+/* On the host, memory that was given back is filled with NaN, so that a graph or a launch that still has its address is found. */
+static inline void cuda_poison(void *p, int64_t bytes)
+{
+#ifdef TARE_CUDA_SHIM
+    shim_poison(p, (size_t)bytes);
+#endif
+    (void)p, (void)bytes;
+}
+
 #ifndef TARE_CUDA_SHIM
 #define CUDA_LAUNCH(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                           \
     do {                                                                                                                           \

@@ -31,9 +31,6 @@ struct decode_state {
 
 enum decode_mode { IDLE, AT_ONCE, CAPTURE };
 
-#ifdef TARE_CUDA_SHIM
-typedef void *cudaGraphExec_t; /* it has no graphs: every token is issued */
-#endif
 struct decode_graph {
     bool tried = false; /* issued once without a capture: working memory has its size, modules are loaded */
     cudaGraphExec_t run = nullptr;
@@ -48,6 +45,7 @@ struct decode {
     int64_t most_rows = 0, most_width = 0, most_pieces = 0, most_stop = 0;
     std::map<std::pair<int, int>, decode_graph> graphs; /* by rows, pieces */
     void *scratch = nullptr;                            /* working memory that the graphs point to */
+    uint64_t addresses = 0;                             /* of the tensors that they point to */
     enum decode_mode mode = IDLE;
 };
 
@@ -170,10 +168,8 @@ static int64_t place(decode_state &s, unsigned char *base, int64_t rows, int64_t
 
 static void drop_graphs(struct decode *d)
 {
-#ifndef TARE_CUDA_SHIM
     for (auto &g : d->graphs)
         if (g.second.run) cudaGraphExecDestroy(g.second.run);
-#endif
     d->graphs.clear();
 }
 
@@ -257,6 +253,8 @@ static void fill(decode_loaded &host, const struct decode_load &l, int64_t rows,
 void cuda_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places)
 {
     CUDA_OP(c, "decode_load", "sequences tokens", load->n, load->tokens);
+    if (load->addresses != d->addresses) drop_graphs(d);
+    d->addresses = load->addresses;
     const int64_t rows = bucket(load->n);
     int64_t keys = 1, pieces = 1;
     for (int64_t i = 0; i < load->n; i++) keys = most(keys, load->rows[i].pos + load->tokens + 1);
@@ -292,13 +290,11 @@ int cuda_decode_begin(const struct kctx *c, struct decode *d)
     CUDA_OP_OR(c, 0, "decode", "rows pieces", d->s.rows, d->s.pieces);
     decode_graph *g = graph_of(c, d);
     if (!g) return 0;
-#ifndef TARE_CUDA_SHIM
     if (g->run) {
         CUDA_TRY(c, cudaGraphLaunch(g->run, cuda_stream(c)));
         return 0;
     }
     if (g->tried && !CUDA_TRY(c, cudaStreamBeginCapture(cuda_stream(c), cudaStreamCaptureModeThreadLocal))) return 0;
-#endif
     d->mode = g->tried ? CAPTURE : AT_ONCE;
     issuing = d;
     return 1;
@@ -309,7 +305,6 @@ void cuda_decode_end(const struct kctx *c, struct decode *d)
     CUDA_LAUNCH(c, decode_advance, (unsigned)d->s.rows, 64, 0, d->s, 0);
     issuing = nullptr;
     decode_graph &g = d->graphs[std::make_pair(d->s.rows, d->s.pieces | d->s.n_stop << 16)];
-#ifndef TARE_CUDA_SHIM
     if (d->mode == CAPTURE) { /* ended after a failure too */
         cudaGraph_t graph = nullptr;
         if (CUDA_TRY(c, cudaStreamEndCapture(cuda_stream(c), &graph)) && !kernel_faulted(c) &&
@@ -318,8 +313,6 @@ void cuda_decode_end(const struct kctx *c, struct decode *d)
         if (graph) cudaGraphDestroy(graph);
     }
     g.tried = true;
-#endif
-    (void)g;
     d->mode = IDLE;
 }
 

@@ -156,7 +156,8 @@ void cuda_give(void *p)
     unsigned char *at = (unsigned char *)p;
     if (!p) return;
     if (state.region.size && at >= state.region_base && at < state.region_base + state.region.size) {
-        region_give(&state.region, at - state.region_base);
+        const int64_t bytes = region_give(&state.region, at - state.region_base);
+        cuda_poison(p, bytes);
         return;
     }
     if (state.beyond) {

@@ -17,6 +17,19 @@ struct shim_block_view {
 extern struct shim_block_view shim_view;
 void shim_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* graph.cc: in a capture, keeps it and is true */
+struct shim_kept_launch {
+    struct kctx context;
+    const char *kernel;
+    struct dim3 grid, block;
+    size_t shared, args_bytes;
+    void (*thread)(void *);
+};
+bool shim_keep_launch(const struct shim_kept_launch &launch, const void *args);
+bool shim_keep_copy(void *to, const void *from, size_t bytes);
+bool shim_keep_fill(void *p, int value, size_t bytes);
+bool shim_refuses(const char *call); /* in a capture: a finding */
+
 /* watch.cc */
 void watch_launch(void);
 void watch_block(void);

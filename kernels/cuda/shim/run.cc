@@ -333,6 +333,7 @@ static void run_block(void)
 void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct dim3 block, size_t shared, void (*thread)(void *),
               void *args, size_t args_bytes)
 {
+    if (shim_keep_launch({*c, kernel, grid, block, shared, args_bytes, thread}, args)) return;
     const int64_t found = found_before = shim_found;
     shim_view.kernel = kernel;
     shim_now.grid_dim = grid;

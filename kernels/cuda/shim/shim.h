@@ -7,6 +7,9 @@
  *   - threads of a block at different barriers, or waiting for each other for ever.
  * Shared memory holds NaN when a block begins. A finding becomes the context's fault at the end of the launch and counts in shim_found.
  *
+ * Graphs are kept with the addresses that their launches were given; memory that is freed is poisoned and not handed out again for a while, so a graph
+ * that is run after one of its tensors has moved is found.
+ *
  * Not here: tensor cores (mma_host.cuh has them), partial warp masks, streams that overlap, memory order between blocks. */
 #ifndef TARE_CUDA_SHIM_H
 #define TARE_CUDA_SHIM_H
@@ -267,6 +270,9 @@ enum {
     cudaErrorIllegalInstruction,
     cudaErrorHardwareStackError,
 };
+typedef struct shim_graph *cudaGraph_t;
+typedef struct shim_graph *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 cudaError_t shim_malloc(void **p, size_t bytes);
 cudaError_t cudaFree(void *p);
@@ -279,6 +285,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s);
 const char *cudaGetErrorString(cudaError_t status);
 const char *cudaGetErrorName(cudaError_t status);
 cudaError_t shim_malloc_host(void **p, size_t bytes);
+/* Graphs (graph.cc): between Begin and End launches, copies and fills are not run but kept with their arguments; a graph runs what was kept. What a
+ * device refuses in a capture (to wait, to take and to give memory) is a finding. */
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *run, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t s);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t run);
+/* Memory of the backend's own region that it has given back: what reads it before it is written again gets NaN. */
+void shim_poison(void *p, size_t bytes);
 template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes)
 {
     return shim_malloc((void **)p, bytes);
@@ -303,6 +319,7 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
                         void (*kernel)(P...), A... args)
 {
     shim_call<P...> call = {kernel, std::tuple<P...>(args...)};
+    static_assert(alignof(shim_call<P...>) <= 16, "a graph keeps arguments 16-byte aligned");
     shim_run(c, name, grid, block, shared, shim_call<P...>::thread, &call, sizeof call);
 }
 

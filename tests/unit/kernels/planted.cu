@@ -106,6 +106,25 @@ static __global__ void fresh_kernel(float *y)
     y[threadIdx.x] = part[threadIdx.x];
 }
 
+/* A copy as a graph, run after one of its tensors was given back or not; waiting while it is recorded is a mistake. */
+static void run_graph(const struct kctx *c, float *y, int64_t n, bool freed, bool waits)
+{
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t run = nullptr;
+    float *x = (float *)cuda_take(c, n * 4, "a planted tensor");
+    cudaMemsetAsync(x, 0, (size_t)n * 4, cuda_stream(c));
+    cudaStreamBeginCapture(cuda_stream(c), cudaStreamCaptureModeThreadLocal);
+    CUDA_LAUNCH(c, copy_kernel, 2, THREADS, 0, y, x, (int)n, 0);
+    if (waits) cudaStreamSynchronize(cuda_stream(c));
+    cudaStreamEndCapture(cuda_stream(c), &graph);
+    cudaGraphInstantiate(&run, graph, 0);
+    cudaGraphDestroy(graph);
+    if (freed) cuda_give(x);
+    cudaGraphLaunch(run, cuda_stream(c));
+    cudaGraphExecDestroy(run);
+    if (!freed) cuda_give(x);
+}
+
 extern "C" void planted_run(const struct kctx *c, const char *what, float *y, const float *x, int64_t n)
 {
     CUDA_OP(c, "planted", "n", n);
@@ -124,5 +143,7 @@ extern "C" void planted_run(const struct kctx *c, const char *what, float *y, co
     if (is("hang")) CUDA_LAUNCH(c, hang_kernel, 1, THREADS, 0, y);
     if (is("warp") || is("warp without sync")) CUDA_LAUNCH(c, warp_kernel, 1, THREADS, 0, y, x, is("warp"));
     if (is("fresh")) CUDA_LAUNCH(c, fresh_kernel, 1, THREADS, 0, y);
+    if (is("graph") || is("graph of freed memory") || is("graph that waits"))
+        run_graph(c, y, n, is("graph of freed memory"), is("graph that waits"));
     if (is("host touches")) y[0] = 1;
 }

@@ -89,6 +89,16 @@ static void test_accesses_outside_are_found(void **state)
     found("host touches", N, "host code touches device memory");
 }
 
+static void test_graphs(void **state)
+{
+    (void)state;
+    sound("graph", N);
+    found("graph of freed memory", N, "which is no memory of the device");
+    shim_forget();
+    planted("graph that waits", N, 0);
+    assert_non_null(strstr(shim_first, "cudaStreamSynchronize during a capture"));
+}
+
 /* Zones around an allocation: what an uninstrumented build finds too. */
 static void test_guard_zones(void **state)
 {
@@ -153,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound_kernels),
                                        cmocka_unit_test(test_races_are_found),
                                        cmocka_unit_test(test_accesses_outside_are_found),
+                                       cmocka_unit_test(test_graphs),
                                        cmocka_unit_test(test_guard_zones),
                                        cmocka_unit_test(test_waiting_is_found),
                                        cmocka_unit_test(test_shared_memory_is_not_zero),

@@ -87,8 +87,8 @@ static void by_hand(void **state)
     const struct plan p = make(&c, &SMALL, 1, (struct plan_machine){.gpu = true});
     /* embedding 32 x 8; a layer: q 8 x 8, k and v 4 x 8, biases 16, o 8 x 8, gate, up, down 16 x 8 each, two norms of 8; the last norm */
     assert_int_equal(p.params, 256 + 2 * (64 + 32 + 32 + 16 + 64 + 3 * 128 + 16) + 8);
-    /* the products in bf16: q k v, o, gate up, down of two layers, and the head */
-    assert_int_equal(p.first.bytes[PLAN_SAMPLER], 2 * (2 * (128 + 64 + 256 + 128) + 256));
+    /* the products in bf16: q k v, o, gate up, down of two layers, and the head; cos and sin of all positions */
+    assert_int_equal(p.first.bytes[PLAN_SAMPLER], 2 * (2 * (128 + 64 + 256 + 128) + 256) + 4 * 4 * SMALL.max_position);
     /* a key and a value of 4, two layers, bf16 */
     assert_int_equal(p.kv_token_bytes, 2 * 2 * 4 * 2);
     /* a prompt of 5 has a block of its own; each completion has one for its 5 + 7 - 1 keys; 8 x (1 + 2) blocks, an eighth more */

@@ -9,6 +9,8 @@ void shim_forget(void);
 const struct kernels *kernels_shim(void);
 #endif
 
+enum { CONTEXT = 600 };
+
 static void device_rig(struct rig *r, const struct kernels *k, const char *dtype, int64_t width)
 {
     const struct model_config c = {.dtype = precision_named(dtype),
@@ -20,7 +22,7 @@ static void device_rig(struct rig *r, const struct kernels *k, const char *dtype
                                    .kv_heads = 2,
                                    .head_dim = width,
                                    .intermediate_size = 64,
-                                   .context = 160,
+                                   .context = CONTEXT,
                                    .init_std = 0.2,
                                    .tie_embeddings = true};
     const int32_t eos[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -83,8 +85,40 @@ static void check_invariant(const struct kernels *k, const char *dtype, int64_t 
     rig_free(&r);
 }
 
+/* A session's graphs hold addresses. One sampler draws twice; between, what moved is the table of positions (an update over longer sequences asks for
+ * more of them), the cache (completions may be longer), or both. The second time it draws what a new sampler draws. */
+enum moved { POSITIONS = 1, CACHE = 2 };
+
+static void check_moved(const struct kernels *k, int moved)
+{
+    enum { PROMPT = 5, SHORT = 8, LONG = 24 }; /* LONG: one more block of the cache, and no larger table of blocks in the session */
+    static const int32_t prompt[PROMPT] = {100, 17, 230, 44, 61};
+    const struct sample_request q = {prompt, PROMPT, 1, 1000, 0, NULL};
+    struct rig r;
+    struct sampler *s;
+    struct sample_output again, fresh;
+    struct err e = {0};
+    struct sample_params p = rig_params(1, SHORT);
+    p.ignore_eos = true; /* the same rows in every token: one graph */
+    device_rig(&r, k, "f32", 12);
+    assert_ok(sampler_new(r.m, 1, 0, &s, &e), &e);
+    assert_ok(sampler_run(s, &p, rng_key(7, RNG_TRAIN), &q, 1, NULL, &r.arena, &again, &e), &e);
+    const int64_t grown = sampler_stats(s).grown;
+    if (moved & POSITIONS) assert_ok(model_positions(r.m, CONTEXT, &e), &e);
+    if (moved & CACHE) p.max_new_tokens = LONG;
+    assert_ok(sampler_run(s, &p, rng_key(8, RNG_TRAIN), &q, 1, NULL, &r.arena, &again, &e), &e);
+    if (moved & CACHE) assert_true(sampler_stats(s).grown > grown);
+    sampler_free(s);
+    assert_ok(sampler_new(r.m, 1, 0, &s, &e), &e);
+    assert_ok(sampler_run(s, &p, rng_key(8, RNG_TRAIN), &q, 1, NULL, &r.arena, &fresh, &e), &e);
+    sampler_free(s);
+    same_tokens(&again, &fresh, 0);
+    rig_free(&r);
+}
+
 static void on_backend(const struct kernels *k)
 {
+    for (int moved = POSITIONS; moved <= (POSITIONS | CACHE); moved++) check_moved(k, moved);
     check_cpu_tokens(k);
     check_invariant(k, "f32", 12);
     check_invariant(k, "bf16", 64);

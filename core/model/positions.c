@@ -1,0 +1,91 @@
+#include "model/positions.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { PIECE = 4096, ROWS = 64 }; /* positions that are made in host memory at a time; of a task */
+
+struct piece {
+    const double *frequency; /* [D/2] */
+    float *host;             /* [n, D] */
+    int64_t begin, n, width;
+};
+
+/* The frequency of pair i: theta^(-2i/D), with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
+ * stretched by factor, those shorter than original/high stay, and between the two it goes over smoothly. */
+static double rope_frequency(const struct model_shape *s, int64_t i)
+{
+    const struct rope_scaling *r = &s->scaling;
+    const double f = pow(s->rope_theta, -2.0 * (double)i / (double)s->head_dim);
+    if (!(r->factor > 0)) return f;
+    const double wavelength = 2 * acos(-1.0) / f;
+    if (wavelength > r->original / r->low) return f / r->factor;
+    if (wavelength < r->original / r->high) return f;
+    const double smooth = (r->original / wavelength - r->low) / (r->high - r->low);
+    return (1 - smooth) * f / r->factor + smooth * f;
+}
+
+static void fill_rows(void *arg, int64_t task, int thread)
+{
+    const struct piece *w = arg;
+    const int64_t end = (task + 1) * ROWS < w->n ? (task + 1) * ROWS : w->n, half = w->width / 2;
+    (void)thread;
+    for (int64_t row = task * ROWS; row < end; row++)
+        for (int64_t i = 0; i < half; i++) {
+            const double angle = (double)(w->begin + row) * w->frequency[i];
+            w->host[row * w->width + i] = (float)cos(angle);
+            w->host[row * w->width + half + i] = (float)sin(angle);
+        }
+}
+
+int64_t positions_bytes(const struct model_shape *s)
+{
+    return s->max_position * s->head_dim * (int64_t)sizeof(float);
+}
+
+static tare_status take_table(struct model *m, struct err *e)
+{
+    const int64_t bytes = positions_bytes(&m->shape);
+    char what[120];
+    m->rope = m->k->alloc(&m->ctx, bytes);
+    m->memory.sampler += m->rope ? bytes : 0;
+    if (m->rope) return TARE_OK;
+    snprintf(what, sizeof what, "the table of %lld positions (model.max_position_embeddings)", (long long)m->shape.max_position);
+    return kernels_no_memory(m->k, &m->ctx, what, bytes, e);
+}
+
+tare_status positions_new(struct model *m, struct err *e)
+{
+    const int64_t n = m->shape.max_position, D = m->shape.head_dim, most = n < PIECE ? n : PIECE;
+    double *frequency = NULL;
+    float *host = NULL;
+    tare_status status = TARE_OK;
+    if (!m->rope) TRY(take_table(m, e));
+    TRY_TO(status, done, mem_new(D / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
+    TRY_TO(status, done, mem_new(most * D * (int64_t)sizeof *host, (void **)&host, e));
+    for (int64_t i = 0; i < D / 2; i++) frequency[i] = rope_frequency(&m->shape, i);
+    for (int64_t at = 0; at < n; at += most) {
+        struct piece w = {frequency, host, at, n - at < most ? n - at : most, D};
+        pool_run(m->ctx.pool, (w.n + ROWS - 1) / ROWS, fill_rows, &w);
+        m->k->upload(&m->ctx, m->rope + at * D, host, w.n * D * (int64_t)sizeof *host);
+    }
+done:
+    mem_free(frequency);
+    mem_free(host);
+    return status;
+}
+
+void positions_free(struct model *m)
+{
+    if (m->rope) m->k->release(&m->ctx, m->rope);
+    m->rope = NULL;
+}
+
+tare_status model_positions(const struct model *m, int64_t n, struct err *e)
+{
+    if (n <= m->shape.max_position) return TARE_OK;
+    FAIL(e, TARE_E_RANGE,
+         "%lld positions are needed, the model has %lld (max_position_embeddings); use shorter sequences or set "
+         "model.max_position_embeddings",
+         (long long)n, (long long)m->shape.max_position);
+}

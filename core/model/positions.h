@@ -1,0 +1,13 @@
+/* The table of rotary positions: cos and sin of every position that the model has, made once. It never moves: what a backend has recorded with its
+ * address (decode_begin of kernels.h) stays true. */
+#ifndef TARE_CORE_POSITIONS_H
+#define TARE_CORE_POSITIONS_H
+
+#include "model/model.h"
+
+int64_t positions_bytes(const struct model_shape *s);
+/* Fills m->rope, [max_position, D] cos | sin, from m->shape; takes the memory where there is none yet. */
+tare_status positions_new(struct model *m, struct err *e);
+void positions_free(struct model *m);
+
+#endif
