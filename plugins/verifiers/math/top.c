@@ -312,6 +312,6 @@ int parse_answer(struct math *m)
     const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
     if (n < 1) return parse_fail(&p, "nothing is there");
     int x = lift_memberships(&p, items, n, p.joints);
-    if (x >= 0 && peek(&p)->kind == T_WHERE) x = parse_conditions(&p, x);
+    if (x >= 0 && p.t < m->n_tokens && peek(&p)->kind == T_WHERE) x = parse_conditions(&p, x);
     return x < 0 ? parse_fail(&p, "too large to parse") : x;
 }
