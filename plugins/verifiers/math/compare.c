@@ -49,11 +49,23 @@ static bool contains_all(struct math *m, const int *a, int na, const int *b, int
     return true;
 }
 
+/* {{1},{2}} against 1, 2: the braces of members that are all sets only group, when the other side has no sets. */
+static void ungroup(const struct math *m, int *a, int na, const int *b, int nb)
+{
+    for (int i = 0; i < na; i++)
+        if (at(m, a[i])->op != OP_SET) return;
+    for (int i = 0; i < nb; i++)
+        if (at(m, b[i])->op == OP_SET) return;
+    for (int i = 0; i < na; i++)
+        if (at(m, a[i])->n == 1) a[i] = kid(m, a[i], 0);
+}
+
 static bool compare_members(struct math *m, int gold, int pred, int *a, int *b, int max)
 {
     const int na = items_of(m, gold, a, max), nb = items_of(m, pred, b, max);
     if (na < 0 || nb < 0) return said(m, false, "a list that is too long");
     bool equal;
+    ungroup(m, a, na, b, nb), ungroup(m, b, nb, a, na);
     if ((int64_t)na * nb > MAX_MATCHES) { /* too many to look for: only in the same order */
         equal = na == nb;
         for (int i = 0; i < na && equal; i++) equal = compare(m, a[i], b[i]);
@@ -260,12 +272,13 @@ bool compare(struct math *m, int gold, int pred)
         if (t != UNKNOWN) return said(m, t == YES, t == YES ? "the same set of numbers" : "different sets of numbers");
         return said(m, false, "sets that cannot be compared");
     }
-    if (a->op == OP_TUPLE && (b->op == OP_TUPLE || (is_list(m, pred) && !(a->aux & 3)))) {
+    if (a->op == OP_TUPLE && (b->op == OP_TUPLE || (is_list(m, pred) && !(a->aux & 11)))) {
         if (b->op == OP_TUPLE) return compare_tuples(m, gold, pred);
         if (b->n > 1) return elementwise(m, gold, pred, "equal members in order", "different members in order");
     }
-    if (b->op == OP_TUPLE && is_list(m, gold) && !(b->aux & 3) && a->n > 1 && at(m, kid(m, gold, 0))->op != OP_TUPLE)
+    if (b->op == OP_TUPLE && is_list(m, gold) && !(b->aux & 11) && a->n > 1 && at(m, kid(m, gold, 0))->op != OP_TUPLE)
         return elementwise(m, gold, pred, "equal members in order", "different members in order");
+    if (m->nesting && (a->op == OP_SET) != (b->op == OP_SET)) return said(m, false, "a set against a member of a set");
     if (is_list(m, gold) || is_list(m, pred) || (a->flags | b->flags) & NODE_PM) return compare_sets(m, gold, pred);
     if ((a->op >= OP_PCT && a->op <= OP_BASE) || (b->op >= OP_PCT && b->op <= OP_BASE)) return compare_measures(m, gold, pred);
     if (a->op == OP_RATIO || b->op == OP_RATIO) return compare_ratios(m, gold, pred);

@@ -1,12 +1,13 @@
 /* The text of the answer in a completion, in time linear in its length and without recursion.
  *
- * After the last </think>, when something follows it. Then, highest first:
+ * After the last </think>; nothing when a <think> is still open, or nothing follows. Then, highest first:
  *   boxed_priority 0    last box (or a later "final answer is X. I hope it is correct") > "final answer" > "answer" > last environment or number
  *   boxed_priority 50   the last of box and "final answer" (the one that ends last) > "answer" > ...
  *   boxed_priority 100  "final answer" > the last of box and "answer" > ...
  * Boxes side by side (a comma, "and", "or", or only blanks between them) make one list; so do environments. "final answer" is also "####"
  * and <answer>; "answer" is "answer:", "answer is", "answer $..$"; the last one of a kind counts. What was found is not searched further:
- * an answer that cannot be parsed does not give way to some number inside it.
+ * an answer that cannot be parsed does not give way to some number inside it. A box that is never closed, after all of these, was cut off:
+ * there is no answer, as its end is not known.
  */
 #include "tokens.h"
 
@@ -24,6 +25,7 @@ struct scan {
     struct span box[2 * KEPT], env[2 * KEPT]; /* the last ones, oldest first */
     int boxes, envs;
     int64_t final_at, answer_at; /* after the last anchor; -1: none */
+    int64_t open_box;            /* where the last box begins that is never closed; -1: none */
     bool hope;                   /* the final answer is followed by "I hope it is correct" */
 };
 
@@ -59,6 +61,7 @@ static void find_boxes(struct scan *s)
     } stack[STACK];
     int64_t depth = 0, n = 0, skipped = 0;
     const tare_text t = s->t;
+    s->open_box = -1;
     for (int64_t i = 0; i < t.size; i++) {
         const char c = t.data[i];
         if (c == '\\') {
@@ -87,6 +90,7 @@ static void find_boxes(struct scan *s)
             }
         }
     }
+    if (n) s->open_box = stack[n - 1].begin;
 }
 
 /* Is the text between two boxes only a joint? */
@@ -422,19 +426,19 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
 static tare_text after_thinking(tare_text t)
 {
     const int64_t think = text_find_last(t, "</think>");
-    if (think < 0) return t;
-    const tare_text rest = text_slice(t, think + 8, t.size);
-    return text_trim(rest).size ? rest : t;
+    const tare_text rest = text_slice(t, think < 0 ? 0 : think + 8, t.size);
+    return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
 }
 
 void extract_answer(const struct options *o, tare_text completion, struct found *out)
 {
-    struct scan s = {.t = after_thinking(completion)};
+    struct scan s = {.t = after_thinking(completion), .open_box = -1};
     *out = (struct found){.n = 0};
     if (o->use_latex) find_boxes(&s), find_environments(&s);
     find_anchors(&s);
     bool box = s.boxes > 0, final = s.final_at >= 0, answer = s.answer_at >= 0;
     const int64_t box_end = box ? s.box[s.boxes - 1].end : -1;
+    if (s.open_box > box_end && s.open_box > s.final_at && s.open_box > s.answer_at) return;
     for (int rank = 0; rank < 3; rank++) {
         const bool hoped = s.hope && s.final_at > box_end;
         const bool box_first = o->boxed_priority <= 0    ? rank == 0 && !hoped

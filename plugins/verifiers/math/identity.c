@@ -1,6 +1,6 @@
 /* Expressions with symbols: rational functions modulo a prime (modular.c), everything else as balls at rational sample points. Disjoint
  * at one point is a proof of difference; equal at all of them to 300 bits is taken for an identity. Symbols under factorials, binomials,
- * floor, mod, or in the exponent of a negative base get whole values. The points are fixed: a verdict is reproducible. */
+ * floor, mod, or in the exponent of a negative base get whole values. Then each letter is made negative in turn. The points are fixed: a verdict is reproducible. */
 #include "flint.h"
 
 enum { POINTS = 5, TRIES = 14, PREC = 333 };
@@ -79,6 +79,25 @@ static void prepare(const struct math *m, int a, int b, bool *whole, bool *signs
     *signs = has_func(m, a, F_ABS) || has_func(m, b, F_ABS) || has_func(m, a, F_SIGN) || has_func(m, b, F_SIGN);
 }
 
+/* One letter negative, the others positive: sqrt(x^2) is not x. Only where both sides are real there: ln(ab) is ln a + ln b. */
+static enum truth refute_negative(struct math *m, int a, int b, const bool *whole)
+{
+    struct values *v = m->values;
+    for (int s = 0; s < m->n_symbols; s++) {
+        if (whole[s] || m->alias[s]) continue;
+        for (int try = 0; try < 2; try++) {
+            acb_srcptr x, y;
+            sample(m, try, whole, false);
+            acb_neg(v->symbol + s, v->symbol + s);
+            for (int t = 0; t < m->n_symbols; t++)
+                if (m->alias[t] == s + 1) acb_set(v->symbol + t, v->symbol + s);
+            if (!ball_value(m, a, PREC, &x) || !ball_value(m, b, PREC, &y)) continue;
+            if (acb_is_real(x) && acb_is_real(y) && !acb_overlaps(x, y)) return NO;
+        }
+    }
+    return UNKNOWN;
+}
+
 static bool accurate(acb_srcptr x)
 {
     return acb_rel_accuracy_bits(x) > 100 || acb_contains_zero(x);
@@ -101,6 +120,7 @@ enum truth numeric_identity(struct math *m, int a, int b)
         else if (accurate(x) && accurate(y))
             points++;
     }
+    if (got == UNKNOWN && points == POINTS) got = refute_negative(m, a, b, whole);
     unbind(m);
     return got == NO ? NO : points == POINTS ? YES : UNKNOWN;
 }

@@ -131,6 +131,13 @@ static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int
     return comma && !memchr(x->s + begin, ',', (size_t)(p - begin)) && (!(aux & NUM_GROUPED) || end != p + 4);
 }
 
+static bool is_hexadecimal(const struct lexer *x)
+{
+    const int64_t i = x->i;
+    if (i + 2 >= x->n || x->s[i] != '0' || (x->s[i + 1] != 'x' && x->s[i + 1] != 'X')) return false;
+    return text_is_digit(x->s[i + 2]) || strchr("abcdefABCDEF", x->s[i + 2]);
+}
+
 static bool lex_number(struct lexer *x)
 {
     struct math *m = x->m;
@@ -323,6 +330,8 @@ bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, i
     if (is_percent_word(s, word)) return lex_push(x, T_PERCENT, 0, NULL, 0);
     if (is_degree_word(s, word)) return lex_push(x, T_DEGREE, 0, NULL, 0);
     if (lex_last_kind(x) == T_NUM && find_scale(s, word, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
+    if (lex_last_kind(x) == T_NUM && lex_word_is(s, word, "dozen"))
+        return lex_push(x, T_TIMES, 0, NULL, 0) && lex_push(x, T_NUM, 0, "12", 2);
     if ((*used = unit_read(s, n, in_text, &u))) return lex_push_unit(x, &u);
     return true;
 }
@@ -518,7 +527,7 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to)
         if (done) continue;
         if (text_is_digit(c) || (c == '.' && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1])) ||
             (c == '.' && (starts(x, x->i, ".\\overline{") || starts(x, x->i, ".\\dot{"))))
-            ok = lex_number(x);
+            ok = is_hexadecimal(x) ? lex_fail(x, "a hexadecimal numeral") : lex_number(x);
         else if (text_is_letter(c))
             ok = lex_letters(x);
         else if (c == '\\')

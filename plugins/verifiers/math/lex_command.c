@@ -80,6 +80,14 @@ static bool has_words(const char *s, int64_t n)
     return false;
 }
 
+/* "(or 8)", "(not 8)": a remark that the value does not stand without */
+static bool names_another(const char *s, int64_t n)
+{
+    for (int64_t i = 1; i + 3 < n; i++)
+        if (!text_is_letter(s[i - 1]) && (!memcmp(s + i, "or ", 3) || (i + 4 < n && !memcmp(s + i, "not ", 4)))) return true;
+    return false;
+}
+
 /* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
 static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
 {
@@ -90,10 +98,15 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     const int64_t size = squash(s, n, text + 1, true);
     const int base = lex_base_of(text + 1, size);
     if (base && size > 2) return lex_push(x, T_BASE, base, NULL, 0);
-    if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) return x->space = true, true; /* (exactly) */
+    if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) /* (exactly) */
+        return names_another(s, n) ? lex_fail(x, "a remark that names another value") : (x->space = true, true);
     const int before = x->m->n_tokens;
     if (!lex_push_measure(x, s, n, true, &used)) return false;
     if (used && (used == n || !has_words(s + used, n - used))) return true;
+    if (used && (lex_last_kind(x) == T_SCALE || lex_last_kind(x) == T_NUM)) { /* 2 million people */
+        while (used < n && text_is_space(s[used])) used++;
+        return lex_words_behind(x, s + used, n - used, done);
+    }
     x->m->n_tokens = before;
     if (!has_words(s, n)) return *done = false, true;
     for (int64_t k = 0; k < n;) { /* the first word that is a unit, else all of it */
@@ -144,7 +157,8 @@ static bool lex_words(struct lexer *x, bool math_font)
     if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n) return x->space = true, true; /* \text{Area: } 5 */
     if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(')) {
         bool done = false;
-        if (!lex_words_behind(x, s, n, &done) || done) return done;
+        if (!lex_words_behind(x, s, n, &done)) return false;
+        if (done) return true;
     }
     const char *unit = find_unit(s, word, true); /* \text{USD } 5 */
     if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)

@@ -92,16 +92,31 @@ static int read_answer(struct math *m, const struct found *f, bool commas)
     return x;
 }
 
+/* Both answers for comparing as text, in m->scratch and its second half; false: one is too long. */
+static bool squash_both(struct math *m, const struct found *gold, const struct found *pred, bool fold_case, int64_t size[2])
+{
+    for (int k = 0; k < 2; k++) {
+        const int64_t n = join(k ? pred : gold, m->buffer, 2 * MAX_ANSWER);
+        if (n < 0) return false;
+        size[k] = squash(m->buffer, n, m->scratch + k * 4 * MAX_ANSWER, fold_case);
+    }
+    return true;
+}
+
 static bool same_text(struct math *m, const struct found *gold, const struct found *pred, bool fold_case)
 {
-    char *a = m->scratch, *b = m->scratch + 4 * MAX_ANSWER, *joined = m->buffer;
-    int64_t n = join(gold, joined, 2 * MAX_ANSWER);
-    if (n < 0) return false;
-    const int64_t na = squash(joined, n, a, fold_case);
-    n = join(pred, joined, 2 * MAX_ANSWER);
-    if (n < 0) return false;
-    const int64_t nb = squash(joined, n, b, fold_case);
-    return na && na == nb && !memcmp(a, b, (size_t)na);
+    int64_t n[2];
+    if (!squash_both(m, gold, pred, fold_case, n)) return false;
+    return n[0] && n[0] == n[1] && !memcmp(m->scratch, m->scratch + 4 * MAX_ANSWER, (size_t)n[0]);
+}
+
+/* Answers that look like arithmetic and are none: a date or a telephone number on either side, or names in capitals (IV, AB) on both. */
+static bool is_verbatim(struct math *m, const struct found *gold, const struct found *pred)
+{
+    const char *a = m->scratch, *b = m->scratch + 4 * MAX_ANSWER;
+    int64_t n[2];
+    if (!squash_both(m, gold, pred, false, n)) return false;
+    return is_date_or_phone(a, n[0]) || is_date_or_phone(b, n[1]) || (is_capitals(a, n[0]) && is_capitals(b, n[1]));
 }
 
 /* Answers beyond the cap: only as text, digits without their leading zeros. */
@@ -144,6 +159,11 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
             return r.code = TARE_CORRECT, r.reason = "the same text", r;
         r.code = r.pred < 0 ? TARE_UNPARSABLE : TARE_WRONG;
         r.reason = r.pred < 0 ? r.pred_error : "the row's answer cannot be read as mathematics, and the text differs";
+        return r;
+    }
+    if (is_verbatim(m, gold, pred)) {
+        r.code = same_text(m, gold, pred, false) ? TARE_CORRECT : TARE_WRONG;
+        r.reason = r.code == TARE_CORRECT ? "the same text" : "different dates, telephone numbers or names";
         return r;
     }
     bool equal = compare(m, r.gold, r.pred);

@@ -225,6 +225,9 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
 int64_t fold_tex(struct math *m, tare_text t, char *out, int64_t capacity);
 /* Blanks, \left, \right, style commands and needless braces taken out; words lower-case if fold_case. Returns the length. */
 int64_t squash(const char *s, int64_t n, char *out, bool fold_case);
+/* Of squashed text: 3/4/2024, 555-1234; and two or more capitals with nothing else, as in IV. */
+bool is_date_or_phone(const char *s, int64_t n);
+bool is_capitals(const char *s, int64_t n);
 
 /* false: m->parse_error. commas: 1,234 may be one number; plain: so may 1,5 */
 bool lex(struct math *m, const char *s, int64_t n, bool commas, bool plain);

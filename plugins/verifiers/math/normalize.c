@@ -67,6 +67,38 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
             i++;
         }
     }
-    while (size && (out[size - 1] == '.' || out[size - 1] == ',')) size--;
+    while (size && (out[size - 1] == ',' || (out[size - 1] == '.' && !(size > 1 && out[size - 2] == '.')))) size--; /* not 5... */
     return size;
+}
+
+/* Does s have the shape of the pattern: 9 one digit, 8 one digit or none, other characters themselves? */
+static bool has_shape(const char *s, int64_t n, const char *pattern)
+{
+    int64_t i = 0;
+    for (; *pattern; pattern++) {
+        const bool digit = i < n && text_is_digit(s[i]);
+        if (*pattern == '8')
+            i += digit;
+        else if (i < n && (*pattern == '9' ? digit : s[i] == *pattern))
+            i++;
+        else
+            return false;
+    }
+    return i == n;
+}
+
+bool is_date_or_phone(const char *s, int64_t n)
+{
+    static const char *const shapes[] = {"98/98/9999", "98-98-9999",   "98.98.9999",     "9999-99-99", "9999/99/99",
+                                         "999-9999",   "999-999-9999", "9-999-999-9999", NULL};
+    for (const char *const *k = shapes; *k; k++)
+        if (has_shape(s, n, *k)) return true;
+    return false;
+}
+
+bool is_capitals(const char *s, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (s[i] < 'A' || s[i] > 'Z') return false;
+    return n > 1;
 }

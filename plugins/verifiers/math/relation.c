@@ -47,6 +47,22 @@ static bool same_values(struct math *m, int x, int last)
     return true;
 }
 
+/* 2 + 2 = 5: two neighbours among the members 0 .. last are numbers and differ. 2/3 = 0.667 is taken for a rounding. */
+static bool refuted(struct math *m, int x, int last)
+{
+    for (int i = 0; i < last; i++) {
+        const int a = kid(m, x, i), b = kid(m, x, i + 1);
+        const int flags = at(m, a)->flags | at(m, b)->flags;
+        if (at(m, a)->op > OP_DEG || at(m, b)->op > OP_DEG) continue;
+        if (flags & (NODE_SHAPE | NODE_VAR | NODE_PM | NODE_INF | NODE_DEG | NODE_BOUND)) continue;
+        if (flags & NODE_DECIMAL && numeric_close(m, a, b)) continue;
+        const enum truth exact = a == b ? YES : exact_equal(m, a, b);
+        bool undefined;
+        if (exact == NO || (exact == UNKNOWN && numeric_refutes(m, a, b, &undefined) == NO)) return true;
+    }
+    return false;
+}
+
 bool relation_value(struct math *m, int x, int *lhs, int *value)
 {
     const struct node *a = at(m, x);
@@ -67,6 +83,7 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
                 return false;
         return true;
     }
+    if (*lhs < 0 && refuted(m, x, last)) return false;
     *value = kid(m, x, last);
     if (last == 1 && at(m, *value)->op == OP_TEXT && at(m, *value)->aux && at(m, first)->op != OP_TEXT) { /* 2x = f(x) */
         *lhs = *value, *value = first;

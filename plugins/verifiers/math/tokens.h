@@ -89,7 +89,8 @@ enum tok {
 };
 enum num_flags { NUM_DECIMAL = 1, NUM_GROUPED = 2, NUM_ENOTATION = 4 };
 enum environment { ENV_MATRIX, ENV_DET, ENV_CASES, ENV_LINES, ENV_OTHER };
-enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4 }; /* what separates the members of a list */
+enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4, JOINT_SIGN = 8 };
+/* what separates the members of a list; JOINT_SIGN: \land or \lor, not a word */
 
 struct word {
     const char *name;

@@ -235,6 +235,21 @@ int parse_element(struct parser *p)
     return n == 1 ? kids[0] : mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
 }
 
+/* p \land q: one statement, unlike x > 1 \land x < 4, whose members are conditions on numbers. Returns how many items are left. */
+static int connected(struct parser *p, int *items, int n, int joints)
+{
+    enum { BOTH = 16, EITHER = 32 };
+    for (int i = 0; i < n; i++)
+        if (at(p->m, items[i])->op == OP_REL) return n;
+    if (joints == (JOINT_AND | JOINT_SIGN))
+        items[0] = mk(p->m, OP_TUPLE, 8 | BOTH, items, n);
+    else if (joints == (JOINT_OR | JOINT_SIGN))
+        items[0] = mk(p->m, OP_TUPLE, 8 | EITHER, items, n);
+    else
+        return parse_fail(p, "two kinds of connectives without brackets");
+    return items[0] < 0 ? -1 : 1;
+}
+
 /* Elements between commas (or semicolons, or and/or) up to a closing token, which is taken. -2: a bar or colon instead (set builder). */
 int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons)
 {
@@ -284,8 +299,8 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     }
     for (int i = 0; i < n; i++)
         if (items[i] < 0) return -1;
-    p->joints = joints;
-    return n;
+    p->joints = joints & ~JOINT_SIGN;
+    return joints & JOINT_SIGN ? connected(p, items, n, joints) : n;
 }
 
 /* What follows the last sign of consequence outside of brackets. */

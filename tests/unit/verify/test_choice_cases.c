@@ -60,6 +60,8 @@ static void test_rules(void **state)
         {"The answer is not B.", "B", "{}", TARE_NO_ANSWER, ""},
         {"Options B and C are right.", "B", "{}", TARE_NO_ANSWER, ""},
         {"I think I like it.", "I", "{}", TARE_NO_ANSWER, ""},
+        {"<think>\\boxed{B}</think>", "B", "{}", TARE_NO_ANSWER, ""},
+        {"<think>So \\boxed{B}", "B", "{}", TARE_NO_ANSWER, ""},
         {"The answer is B, as the others fail.", "B", "{}", TARE_CORRECT, "B"},
         {"The answer is B. A cat is no dog.", "B", "{}", TARE_CORRECT, "B"},
         {"\\boxed{B}, where \\boxed", "B", "{}", TARE_CORRECT, "B"},
