@@ -129,19 +129,20 @@ int64_t str_distance(const char *a, const char *b)
     enum { MOST = 128 };
     const size_t na = strlen(a), nb = strlen(b);
     if (na >= MOST || nb >= MOST) return MOST;
-    int64_t row[MOST];
-    for (size_t j = 0; j <= nb; j++) row[j] = (int64_t)j;
+    int64_t rows[3][MOST]; /* row i of the table, and the two before it: a swap looks back two */
+    for (size_t j = 0; j <= nb; j++) rows[0][j] = (int64_t)j;
     for (size_t i = 1; i <= na; i++) {
-        int64_t diagonal = row[0];
+        int64_t *row = rows[i % 3];
+        const int64_t *up = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = (int64_t)i;
         for (size_t j = 1; j <= nb; j++) {
-            const int64_t up = row[j];
-            int64_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (up + 1 < best) best = up + 1;
+            int64_t best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best) best = up[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            const int swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped && before[j - 2] + 1 < best) best = before[j - 2] + 1;
             row[j] = best;
-            diagonal = up;
         }
     }
-    return row[nb];
+    return rows[na % 3][nb];
 }

@@ -18,8 +18,13 @@ static bool refuse(const char *argument, const char *what)
 static bool refuse_option(const char *argument)
 {
     char text[400];
-    snprintf(text, sizeof text, "no such option; keys are set as section.key=value (train.%s=...), and --help lists the options",
-             argument + strspn(argument, "-"));
+    const char *word = argument + strspn(argument, "-");
+    if (strchr(word, '.') && strchr(word, '='))
+        snprintf(text, sizeof text, "no such option; keys are set without dashes: %.300s", word);
+    else
+        snprintf(text, sizeof text,
+                 "no such option; keys are set as section.key=value (train.%.*s=...), and --help lists the options",
+                 (int)strcspn(word, "="), word);
     return refuse(argument, text);
 }
 

@@ -25,8 +25,8 @@
     X(cluster, "CODEBOOK [...]", "text in, cluster and distance out")                                                              \
     X(embed, "ENCODER [key=value ...]", "text in, embedding out")                                                                  \
     X(plugin, "list | info P | check P | new KIND NAME", "what plugins there are, and whether they keep the contract")             \
-    X(config, "init | check CONFIG | dump CONFIG | diff RUN | docs", "the resolved configuration; every key explained")            \
-    X(data, "check FILE", "rows that cannot be trained on, with a reason each")                                                    \
+    X(config, "init | check | dump | diff | docs ...", "the resolved configuration; every key explained")                          \
+    X(data, "check FILE ...", "rows that cannot be trained on, with a reason each")                                                \
     X(doctor, "[CONFIG]", "what this machine and this build have")                                                                 \
     X(bench, "[pattern]", "kernels and stages against the machine's peaks")
 

@@ -28,16 +28,6 @@ static tare_status print(const struct str *text, struct err *e)
     return TARE_OK;
 }
 
-/* A file, or a run's config.ini. */
-static tare_status load(const char *name, const char *const *overrides, int64_t n, struct config *c, struct err *e)
-{
-    char path[FS_PATH];
-    if (!fs_is_dir(name)) return config_load(c, name, overrides, n, e);
-    TRY(fs_join(path, name, "config.ini", e));
-    if (!fs_exists(path)) FAIL(e, TARE_E_CONFIG, "%s: a folder without a config.ini, so not that of a run", name);
-    return config_load(c, path, overrides, n, e);
-}
-
 /* A sweep's file is checked cell by cell; what the cells have in common, as a run. */
 static tare_status check_sweep(const char *file, const char *const *overrides, int n, struct err *e)
 {
@@ -50,7 +40,7 @@ static tare_status check_sweep(const char *file, const char *const *overrides, i
 static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)
 {
     struct config c;
-    TRY(load(file, overrides, n, &c, e));
+    TRY(config_load(&c, file, overrides, n, e));
     tare_status status = err_as_config(settle(&c, true, e), e);
     if (!status) preflight_warn(&c);
     if (!status) status = preflight(&c, e);
@@ -68,7 +58,7 @@ static tare_status dump(const char *file, const char *const *overrides, int n, s
 {
     struct config c;
     struct str out = {0};
-    TRY(load(file, overrides, n, &c, e));
+    TRY(config_load(&c, file, overrides, n, e));
     tare_status status = config_dump(&c, &out, e);
     if (!status) status = print(&out, e);
     str_free(&out);
@@ -80,15 +70,15 @@ static tare_status print_difference(void *ctx, const struct config_difference *d
 {
     struct str *out = ctx;
     return str_addf(out, e, "%s.%s: %s -> %s%s\n", d->section, d->key, d->before, d->after,
-                    d->changes_training ? "" : "   (changes no weight)");
+                    d->changes_training ? "" : "   (--resume allows it)");
 }
 
 static tare_status diff(const char *run, const char *with, const char *const *overrides, int n, struct err *e)
 {
     struct config a, b;
     struct str out = {0};
-    TRY(load(run, NULL, 0, &a, e));
-    tare_status status = with ? load(with, overrides, n, &b, e) : config_load(&b, NULL, overrides, n, e);
+    TRY(config_load(&a, run, NULL, 0, e));
+    tare_status status = config_load(&b, with, overrides, n, e);
     if (!status) {
         status = with ? config_compare(&a, &b, print_difference, &out, e) : config_compare(&b, &a, print_difference, &out, e);
         config_free(&b);

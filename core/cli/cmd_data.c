@@ -1,4 +1,4 @@
-/* tare data check FILE: the rows that cannot be trained on, one line each, and a summary; write=OUT keeps the others. */
+/* tare data check FILE ...: the rows that cannot be trained on, one line each, and a summary; write=OUT keeps the others. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -13,7 +13,9 @@
 #include <string.h>
 
 const char data_usage[] =
-    "usage: tare data check FILE [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] [write=OUT]\n"
+    "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] "
+    "[write=OUT]\n"
+    "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
     "Writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on: no valid row, a duplicate, and with\n"
     "  verifier=NAME            an answer that the verifier cannot read, or does not find equal to itself\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
@@ -117,7 +119,8 @@ static tare_status check_row(void *ctx, const struct row *row, char *reason, str
 /* ---------------------------------------------------------------- command line */
 
 struct arguments {
-    const char *file, *verifier, *model, *max_tokens, *write;
+    struct str files; /* with commas between them */
+    const char *verifier, *model, *max_tokens, *write;
     const char *against[64];
     int n_against;
 };
@@ -141,13 +144,11 @@ static bool parse(int argc, char **argv, struct arguments *a)
         if (take(argv[i], "against", &against)) {
             if (a->n_against == (int)(sizeof a->against / sizeof *a->against)) return false;
             a->against[a->n_against++] = against;
-        } else if (!a->file && !strchr(argv[i], '=')) {
-            a->file = argv[i];
-        } else {
+        } else if (strchr(argv[i], '=') || str_addf(&a->files, NULL, "%s%s", a->files.size ? "," : "", argv[i])) {
             return false;
         }
     }
-    return a->file && !a->model == !a->max_tokens;
+    return a->files.size && !a->model == !a->max_tokens;
 }
 
 /* "math,timeout=1": the name, then parameters. */
@@ -194,21 +195,25 @@ static void close_checker(struct checker *k)
 
 int cmd_data(int argc, char **argv)
 {
-    struct arguments a;
-    if (argc < 3 || strcmp(argv[1], "check") != 0 || !parse(argc, argv, &a)) return cli_usage(data_usage);
+    struct arguments a = {0};
+    if (argc < 3 || strcmp(argv[1], "check") != 0 || !parse(argc, argv, &a)) return str_free(&a.files), cli_usage(data_usage);
     struct err e = {0};
     struct arena arena;
     struct checker k = {0};
     arena_init(&arena, "checker");
     struct dataset_check check = {.ctx = &k, .check = check_row, .report = report_row};
     tare_status status = open_checker(&k, &a, &arena, &e);
-    if (!status) status = dataset_check_file(a.file, &check, &e);
+    if (!status) status = dataset_check(a.files.data, &check, &e);
     if (!status && fflush(stdout))
         status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written: %s", strerror(errno));
     if (!status && a.write) status = fs_write_atomic(a.write, k.kept.data ? k.kept.data : "", k.kept.size, &e);
     close_checker(&k);
     arena_free(&arena);
-    if (status) return log_error(&e), err_exit_code(status);
-    log_info("%s: %lld rows, %lld of them cannot be trained on", a.file, (long long)check.rows, (long long)check.bad);
+    if (status)
+        log_error(&e);
+    else
+        log_info("%s: %lld rows, %lld of them cannot be trained on", a.files.data, (long long)check.rows, (long long)check.bad);
+    str_free(&a.files);
+    if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;
 }

@@ -26,7 +26,9 @@
 const char doctor_usage[] =
     "usage: tare doctor [CONFIG [section.key=value ...]]\n"
     "Lists what this machine and this build have: CPU and kernels, memory, GPU, MPI, plugins, disk space, libraries.\n"
-    "With CONFIG, the device and the disk are those that it names. The exit status is 1 when something needed is missing.\n";
+    "With CONFIG, the device, the disk, the estimator and the objective are those that it names. The exit status is 1 when "
+    "something\n"
+    "needed is missing or cannot be used; `tare config check CONFIG` looks at the rest of a configuration.\n";
 
 /* state: ok; no (an optional part that is not here); bad (counted) */
 static void row(const char *state, const char *what, const char *format, ...) ERR_PRINTF(3, 4);
@@ -189,6 +191,24 @@ static void look_at_plugins(const struct config *c)
             "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/");
 }
 
+/* Whether a configuration's estimator and objective can be opened with the parameters that it gives them. */
+static void look_at_choice(const struct config *c, const char *section, const char *name, int32_t kind)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    const struct plugin *p;
+    const tare_value *values;
+    struct arena a;
+    struct err e = {0};
+    char key[64];
+    snprintf(key, sizeof key, "%s.plugin", section);
+    arena_init(&a, "parameters");
+    if (plugin_open(name, kind, &search, &p, &e) || plugin_params(p, c->params, &a, &values, &e))
+        row("bad", "chosen", "%s = %s (%s): %s", key, name, config_where(c, section, "plugin"), e.message);
+    else
+        row("ok", "chosen", "%s = %s", key, name);
+    arena_free(&a);
+}
+
 static void look_at_disk(const struct config *c)
 {
     char folder[FS_PATH];
@@ -239,6 +259,10 @@ int cmd_doctor(int argc, char **argv)
     look_at_machine(&c);
     look_at_devices(&c);
     look_at_plugins(&c);
+    if (argc > 1) {
+        look_at_choice(&c, "estimator", c.estimator.plugin, TARE_ESTIMATOR);
+        look_at_choice(&c, "objective", c.objective.plugin, TARE_OBJECTIVE);
+    }
     look_at_disk(&c);
     look_at_rest();
     config_free(&c);

@@ -21,6 +21,7 @@ const char eval_usage[] =
     "questions.jsonl and results.json; the same command continues where it was interrupted. docs/evaluation.md explains all of "
     "it.\n"
     "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n"
+    "The folder of a run in CONFIG's place: its config.ini, with the run's newest checkpoint as the model.\n"
     "With --checkpoints: accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as a figure\n"
     "(difficulty.html); the buckets come from an estimate by the model before training, or from eval.difficulty.\n"
     "  --checkpoints RUN       the folder of a run; may be given for several runs\n"
@@ -29,9 +30,10 @@ const char eval_usage[] =
     "  --base MODEL            the model of step 0, when model.path of RUN/config.ini is not it\n";
 
 struct arguments {
-    const char *overrides[256], *file;
+    const char *overrides[257], *file; /* one is kept for model.path */
     int n;
     struct eval_steps steps;
+    char model[FS_PATH + 16]; /* model.path=RUN, of a run's folder in CONFIG's place */
 };
 
 /* The value of an option, from the next argument. */
@@ -79,6 +81,17 @@ static int parse(struct arguments *a, int argc, char **argv)
     return 0;
 }
 
+/* A run's folder in CONFIG's place: the question is how good its own model is, not the one that it started from. The command line's own
+ * model.path comes later, and so it counts. */
+static void evaluate_run(struct arguments *a)
+{
+    if (!fs_is_dir(a->file)) return;
+    snprintf(a->model, sizeof a->model, "model.path=%.4000s", a->file);
+    memmove(a->overrides + 1, a->overrides, (size_t)a->n * sizeof *a->overrides);
+    a->overrides[0] = a->model;
+    a->n++;
+}
+
 int cmd_eval(int argc, char **argv)
 {
     struct err e = {0};
@@ -87,6 +100,7 @@ int cmd_eval(int argc, char **argv)
     struct str table = {0};
     const int stop = parse(&a, argc, argv);
     if (stop) return stop - 1;
+    evaluate_run(&a);
     tare_status s = config_load(&c, a.file, a.overrides, a.n, &e);
     if (!s) {
         config_use_log_level(&c);

@@ -24,7 +24,10 @@ const char generate_usage[] =
     "{\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, in input\n"
     "order; finish is stop or length. A completion depends on the model, the prompt, its id and the seed, "
     "not on the lines around it;\n"
-    "a repeated id draws new ones. MODEL is a Hugging Face folder.\n\n"
+    "a repeated id draws new ones. MODEL is a Hugging Face folder, or the folder of a run: its newest checkpoint, with the\n"
+    "data.{prompt,chat_template,date,system,suffix} of the run's config.ini. As in a training file, \"prompt\" (a text or "
+    "messages)\n"
+    "may stand for question and messages.\n\n"
     "Keys, the section may be left out: "
     "rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,\n"
     "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,rope_theta,max_position_embeddings},\n"
@@ -126,16 +129,19 @@ static tare_status read_ids(struct generator *g, const json_t *ids, const char *
 
 static tare_status encode_row(struct generator *g, const json_t *object, const char *where, struct err *e)
 {
-    const json_t *messages = json_object_get(object, "messages");
+    const json_t *messages = json_object_get(object, "messages"), *prompt = json_object_get(object, "prompt");
+    const json_t *question = json_object_get(object, "question");
     struct row row = {.where = where};
     struct str text = {0};
     TRY(engine_open(&g->engine, ENGINE_PROMPTS, e));
+    if ((!messages || json_is_null(messages)) && json_is_array(prompt)) messages = prompt;
     if (!messages || json_is_null(messages)) {
-        TRY(json_get_text(object, "question", where, &row.question, e));
+        TRY(json_get_text(object, question && !json_is_null(question) ? "question" : "prompt", where, &row.question, e));
         return prompts_encode(g->engine.prompts, &row, &g->ids, e);
     }
     if (!json_is_array(messages) || !json_array_size(messages))
-        FAIL(e, TARE_E_INVALID, "%s: \"messages\" has to be an array of at least one message", where);
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" has to be an array of at least one message", where,
+             messages == prompt ? "prompt" : "messages");
     if (g->config.data.prompt == PROMPT_PLAIN)
         FAIL(e, TARE_E_CONFIG, "%s: \"messages\" need a chat template, and data.prompt is plain", where);
     tare_status status = json_print(messages, &text, e);
@@ -158,10 +164,10 @@ static tare_status encode_line(struct generator *g, const json_t *object, const 
         tare_text t;
         TRY(json_get_text(object, "text", where, &t, e));
         if (tokenizer_encode(g->engine.tokenizer, t.data, t.size, &g->ids, e)) return err_prefix(e, "%s", where);
-    } else if (json_object_get(object, "question") || json_object_get(object, "messages")) {
+    } else if (json_object_get(object, "question") || json_object_get(object, "messages") || json_object_get(object, "prompt")) {
         TRY(encode_row(g, object, where, e));
     } else {
-        FAIL(e, TARE_E_INVALID, "%s: one of \"question\", \"messages\", \"text\", \"ids\" is needed", where);
+        FAIL(e, TARE_E_INVALID, "%s: one of \"question\", \"prompt\", \"messages\", \"text\", \"ids\" is needed", where);
     }
     const int64_t n = g->ids.n - before, room = engine_prompt_room(&g->engine, false);
     if (!n || n > room)
@@ -304,9 +310,35 @@ static void print_stats(const struct generator *g)
             (long long)s.prompt_tokens, (long long)s.new_tokens, (long long)s.decode_steps);
 }
 
+/* Of a run's folder: prompts as the run rendered them. The command line's own values come later. */
+static tare_status take_prompt_keys(struct config *c, const char *run, struct err *e)
+{
+    char path[FS_PATH], where[FS_PATH];
+    struct config own;
+    TRY(fs_join(path, run, "config.ini", e));
+    if (!fs_exists(path)) return TARE_OK;
+    TRY(config_load(&own, path, NULL, 0, e));
+    const struct {
+        const char *key, *value;
+    } keys[] = {{"prompt", config_chosen(&own, "data", "prompt")},
+                {"chat_template", own.data.chat_template},
+                {"date", own.data.date},
+                {"system", own.data.system},
+                {"suffix", own.data.suffix}};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; !status && i < sizeof keys / sizeof *keys; i++) {
+        snprintf(where, sizeof where, "%s", config_where(&own, "data", keys[i].key));
+        status = config_set(c, "data", keys[i].key, keys[i].value, where, e);
+    }
+    if (!status) log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[0].value, path);
+    config_free(&own);
+    return status;
+}
+
 static tare_status run(struct generator *g, int argc, char **argv, struct err *e)
 {
     TRY(config_load(&g->config, NULL, NULL, 0, e));
+    TRY(take_prompt_keys(&g->config, argv[1], e));
     for (int i = 2; i < argc; i++)
         if (strchr(argv[i], '=')) TRY(set_key(&g->config, argv[i], e));
     TRY(open_engine(g, argv[1], e));

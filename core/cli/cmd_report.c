@@ -165,7 +165,9 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     if (!status) log_info("%s (%.0f kB)", file, (double)text.size / 1000);
     str_free(&text);
     if (!status && to->svg) status = report_svg(paths, n, to->svg, e);
+    if (!status && to->svg) log_info("%s: every chart as an SVG file", to->svg);
     if (!status && to->latex) status = report_latex(paths, n, to->latex, e);
+    if (!status && to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
     return status || !to->png ? status : pictures(file, to->png, e);
 }
 

@@ -85,6 +85,19 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
     return status;
 }
 
+/* A baseline that names no cell is refused before the first run: the table is made without any data. */
+static tare_status check_baseline(const struct sweep *s, const char *baseline, struct err *e)
+{
+    struct arena arena;
+    struct sweep_table t;
+    struct run_data *runs;
+    arena_init(&arena, "baseline");
+    tare_status status = arena_new(&arena, struct run_data, s->plan.n_cells + 1, &runs, e);
+    if (!status) status = sweep_table_make(&s->plan, NULL, baseline, runs, &arena, &t, e);
+    arena_free(&arena);
+    return err_as_config(status, e);
+}
+
 static tare_status print_cells(const struct sweep *s, struct str *out, struct err *e)
 {
     for (int64_t i = 0; i < s->plan.n_cells; i++)
@@ -108,6 +121,7 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
     struct sweep s;
     if (a->suggest) return sweep_suggest(a->suggest, out, e);
     tare_status status = sweep_open(&s, a->file, a->overrides, a->n, e);
+    if (!status) status = check_baseline(&s, a->baseline, e);
     if (status)
         ;
     else if (a->table)

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keys that change no weight: where files are, what is recorded, how the work is spread. "section." stands for a whole section. */
+/* Keys that a run may be resumed with other values of: where files are (they may have been moved; that they hold the same is the user's
+ * word), what is recorded, how the work is spread. "section." stands for a whole section. */
 static const char *const FREE[] = {"run.dir",
                                    "run.name",
                                    "run.plugins",

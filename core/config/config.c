@@ -275,6 +275,12 @@ static tare_status load(struct config *c, const char *file, const char *const *o
         TRY(program_builtin_config(builtin, file + 8, e));
         file = builtin;
     }
+    if (file && fs_is_dir(file)) {
+        TRY(fs_join(builtin, file, "config.ini", e));
+        if (!fs_exists(builtin))
+            FAIL(e, TARE_E_CONFIG, "%s: a folder without a config.ini, so not that of a run; name a configuration file", file);
+        file = builtin;
+    }
     if (file) {
         TRY(arena_strdup(&c->arena, file, -1, (char **)(uintptr_t)&c->file, e));
         fs_dirname(folder, file);

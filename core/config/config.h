@@ -170,7 +170,8 @@ struct config {
     struct config_source *sources; /* where each key was set, for messages */
 };
 
-/* file may be NULL, or builtin:NAME for configs/NAME.ini as installed; overrides: n strings "section.key=value". The struct is filled with defaults first. */
+/* file may be NULL, builtin:NAME for configs/NAME.ini as installed, or the folder of a run for its config.ini; overrides: n strings
+ * "section.key=value". The struct is filled with defaults first. */
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
 void config_free(struct config *c);
 /* Where a key was set ("configs/x.ini:12", "command line", "default"). */
@@ -194,7 +195,8 @@ tare_status config_starter(struct str *out, struct err *e);
 /* What differs, in the order of the table, then the plugins' parameters ([sweep] is left out). The texts live until visit returns. */
 struct config_difference {
     const char *section, *key, *before, *after;
-    bool changes_training; /* false: it changes no weight (paths, what is recorded, how the work is spread) */
+    bool
+        changes_training; /* false: a run may be resumed with it (files that may have moved, what is recorded, how the work is spread) */
 };
 typedef tare_status (*config_difference_visit)(void *ctx, const struct config_difference *d, struct err *e);
 tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,

@@ -36,14 +36,8 @@ tare_status value_allowed(const struct config_key *k, struct str *out, struct er
         for (int i = 0; k->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", *k->choices[i] ? k->choices[i] : "empty"));
         return TARE_OK;
     }
-    char low[32], high[32];
-    TRY(str_addf(out, e, "%s %s",
-                 k->flags & KEY_ABOVE_MIN ? "above"
-                 : k->max < UNLIMITED     ? "from"
-                                          : "at least",
-                 str_from_double(low, k->min)));
-    if (k->max < UNLIMITED)
-        TRY(str_addf(out, e, "%s %s", k->flags & KEY_ABOVE_MIN ? ", at most" : " to", str_from_double(high, k->max)));
+    TRY(str_addf(out, e, "%s %.9g", k->flags & KEY_ABOVE_MIN ? "above" : k->max < UNLIMITED ? "from" : "at least", k->min));
+    if (k->max < UNLIMITED) TRY(str_addf(out, e, "%s %.9g", k->flags & KEY_ABOVE_MIN ? ", at most" : " to", k->max));
     return TARE_OK;
 }
 

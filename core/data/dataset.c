@@ -434,13 +434,32 @@ struct checking {
     struct dataset_check *c;
     struct seen ids, questions;
     struct arena arena; /* of the row at hand */
-    const char *path;
+    struct files files;
+    int64_t file; /* the one at hand */
 };
+
+enum { LINE_BITS = 40 };
+
+/* A place in one number, for the tables of what came before. */
+static int64_t place_of(const struct checking *k, int64_t line)
+{
+    return k->file << LINE_BITS | line;
+}
+
+static void tell_duplicate(const struct checking *k, const char *what, int64_t earlier, char reason[256])
+{
+    const int64_t file = earlier >> LINE_BITS;
+    const long long line = (long long)(earlier & (((int64_t)1 << LINE_BITS) - 1));
+    if (file == k->file)
+        snprintf(reason, 256, "duplicate %s, first in line %lld", what, line);
+    else
+        snprintf(reason, 256, "duplicate %s, first in %.180s:%lld", what, k->files.path[file], line);
+}
 
 static tare_status check_row(struct checking *k, tare_text line, int64_t number, char reason[256], const char **id, struct err *e)
 {
     char where[FS_PATH];
-    make_where(where, k->path, number);
+    make_where(where, k->files.path[k->file], number);
     struct row row;
     struct err bad = {0};
     *id = "";
@@ -456,45 +475,57 @@ static tare_status check_row(struct checking *k, tare_text line, int64_t number,
     *id = row.id;
     int64_t earlier;
     if (row.has_id) {
-        TRY(seen_add(&k->ids, row.uid, number, &earlier, e));
-        if (earlier >= 0) return snprintf(reason, 256, "duplicate id, first in line %lld", (long long)earlier), TARE_OK;
+        TRY(seen_add(&k->ids, row.uid, place_of(k, number), &earlier, e));
+        if (earlier >= 0) return tell_duplicate(k, "id", earlier, reason), TARE_OK;
     }
     uint64_t text = fs_hash(row.question.data, row.question.size, 1);
     text = hash_text(hash_text(text, row.messages), row.completion);
     for (int64_t i = 0; i < row.n_choices; i++) text = hash_text(text, row.choices[i]);
-    TRY(seen_add(&k->questions, text, number, &earlier, e));
-    if (earlier >= 0) return snprintf(reason, 256, "duplicate question, first in line %lld", (long long)earlier), TARE_OK;
+    TRY(seen_add(&k->questions, text, place_of(k, number), &earlier, e));
+    if (earlier >= 0) return tell_duplicate(k, "question", earlier, reason), TARE_OK;
     if (row.n_choices && (row.answer.size != 1 || row.answer.data[0] < 'A' || row.answer.data[0] >= 'A' + row.n_choices))
         return snprintf(reason, 256, "the answer is not the letter of one of the %lld choices", (long long)row.n_choices), TARE_OK;
     return k->c->check ? k->c->check(k->c->ctx, &row, reason, e) : TARE_OK;
 }
 
-tare_status dataset_check_file(const char *path, struct dataset_check *c, struct err *e)
+static tare_status check_file(struct checking *k, struct err *e)
 {
-    struct checking k = {.c = c, .path = path};
+    const char *path = k->files.path[k->file];
     struct str text = {0};
     tare_status status = fs_read_all(path, &text, e);
     struct lines lines = lines_of(&text);
     tare_text line;
-    arena_init(&k.arena, "row check");
-    c->rows = c->bad = 0;
+    const int64_t before = k->c->rows;
     while (!status && next_line(&lines, &line)) {
         char reason[256], where[FS_PATH];
         const char *id;
-        status = check_row(&k, line, lines.number, reason, &id, e);
-        c->rows++;
+        status = check_row(k, line, lines.number, reason, &id, e);
+        k->c->rows++;
         if (!status && reason[0]) {
-            c->bad++;
+            k->c->bad++;
             make_where(where, path, lines.number);
-            status = c->report(c->ctx, where, id, reason, e);
+            status = k->c->report(k->c->ctx, where, id, reason, e);
         }
-        arena_reset(&k.arena);
+        arena_reset(&k->arena);
     }
-    if (!status && !c->rows)
+    if (!status && k->c->rows == before)
         status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no rows; a JSON object is expected on every line", path);
+    str_free(&text);
+    return status;
+}
+
+tare_status dataset_check(const char *source, struct dataset_check *c, struct err *e)
+{
+    struct checking k = {.c = c};
+    struct arena names;
+    arena_init(&k.arena, "row check");
+    arena_init(&names, "files to check");
+    c->rows = c->bad = 0;
+    tare_status status = files_of(source, &names, &k.files, e);
+    for (k.file = 0; !status && k.file < k.files.n; k.file++) status = check_file(&k, e);
     arena_free(&k.arena);
+    arena_free(&names);
     seen_free(&k.ids);
     seen_free(&k.questions);
-    str_free(&text);
     return status;
 }

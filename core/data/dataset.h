@@ -44,7 +44,7 @@ void dataset_free(struct dataset *d);
 /* One row from the text of a JSON object (for filters that read rows from standard input); memory from the arena. */
 tare_status row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e);
 
-/* Reads a whole file and tells every row that cannot be used: bad JSON, missing fields, invalid UTF-8, duplicate ids and questions, and
+/* Reads whole files and tells every row that cannot be used: bad JSON, missing fields, invalid UTF-8, duplicate ids and questions, and
  * what `check` (may be NULL) finds. check and report are called in file order; a status from either one stops. */
 struct dataset_check {
     void *ctx;
@@ -53,6 +53,7 @@ struct dataset_check {
     tare_status (*report)(void *ctx, const char *where, const char *id, const char *reason, struct err *e);
     int64_t rows, bad; /* results */
 };
-tare_status dataset_check_file(const char *path, struct dataset_check *c, struct err *e);
+/* source: a file, several with commas between them, or patterns, as dataset_load takes them. */
+tare_status dataset_check(const char *source, struct dataset_check *c, struct err *e);
 
 #endif

@@ -3,6 +3,7 @@
 #include "estimate/estimate.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct counts {
     int64_t groups, rollouts, tokens, components;
@@ -17,11 +18,35 @@ static tare_status array_of(const json_t *group, const char *key, size_t n, cons
     return TARE_OK;
 }
 
+/* A misspelt key would be left out without a word. */
+static tare_status check_keys(const json_t *group, const char *where, size_t m, struct err *e)
+{
+    static const char *const KEYS[] = {
+        "rewards", "cluster",     "uid", "lengths",  "components",         "entropy",    "logprob",       "ref_logprob", "row",
+        "finish",  "completions", "ids", "verdicts", "component_verdicts", "off_policy", "policy_version"};
+    const char *key, *near = NULL;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)group, key, value)
+    {
+        int64_t least = (int64_t)strlen(key) / 3;
+        size_t i = 0;
+        while (i < sizeof KEYS / sizeof *KEYS && strcmp(key, KEYS[i])) i++;
+        if (i < sizeof KEYS / sizeof *KEYS) continue;
+        for (i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+            const int64_t d = str_distance(key, KEYS[i]);
+            if (d <= least) least = d - 1, near = KEYS[i];
+        }
+        if (near) FAIL(e, TARE_E_INVALID, "%s: group %zu: unknown key \"%s\"; did you mean \"%s\"?", where, m, key, near);
+    }
+    return TARE_OK;
+}
+
 static tare_status count(const json_t *groups, const char *where, struct counts *c, struct err *e)
 {
     *c = (struct counts){.groups = (int64_t)json_array_size(groups)};
     for (size_t m = 0; m < json_array_size(groups); m++) {
         const json_t *group = json_array_get(groups, m), *rewards = json_object_get(group, "rewards"), *lengths, *components;
+        TRY(check_keys(group, where, m, e));
         if (!json_is_array(rewards) || !json_array_size(rewards))
             FAIL(e, TARE_E_INVALID, "%s: group %zu has no \"rewards\"", where, m);
         const size_t n = json_array_size(rewards);

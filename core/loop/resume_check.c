@@ -20,7 +20,7 @@ static tare_status take(void *ctx, const struct config_difference *d, struct err
     if (d->changes_training && !c->allowed)
         return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
     return str_addf(&c->told, e, "%s%s.%s: %s -> %s%s", c->told.size ? "; " : "", d->section, d->key, d->before, d->after,
-                    d->changes_training ? "" : " (changes no weight)");
+                    d->changes_training ? "" : " (allowed)");
 }
 
 tare_status resume_check(const struct config *c, bool allow_change, struct err *e)

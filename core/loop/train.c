@@ -84,6 +84,14 @@ static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
     return TARE_OK;
 }
 
+/* before NAN: there was no evaluation before the first step. */
+static void print_rewards(int width, const char *name, double before, double after)
+{
+    char text[32] = "-";
+    if (!isnan(before)) snprintf(text, sizeof text, "%.3f", before);
+    printf("  %-26.*s %10s %10.3f\n", width, name, text, after);
+}
+
 /* The table at the end: what a newcomer looks at. */
 static void print_summary(const struct run *r, const struct summary *s)
 {
@@ -93,9 +101,10 @@ static void print_summary(const struct run *r, const struct summary *s)
         double before = NAN;
         for (int64_t j = 0; j < s->before.n_parts; j++)
             if (s->before.parts[j].subject.data == after->subject.data) before = s->before.parts[j].reward;
-        printf("  %-26.*s %10.3f %10.3f\n", (int)after->subject.size, after->subject.data, before, after->reward);
+        print_rewards((int)after->subject.size, after->subject.data, before, after->reward);
     }
-    printf("  %-26s %10.3f %10.3f\n\n", "all", s->has_before ? s->before.reward : NAN, r->evaluation.reward);
+    print_rewards(3, "all", s->has_before ? s->before.reward : NAN, r->evaluation.reward);
+    putchar('\n');
     printf("%-28s %s\n", "estimator", estimate_plugin(r->estimator)->desc.name);
     printf("%-28s %10.2f\n", "effective-signal ratio", s->signal / (double)s->steps);
     printf("%-28s %10.0f\n", "sampled tokens/s", s->tokens / s->seconds);

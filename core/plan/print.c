@@ -68,8 +68,14 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
                                  : "on one host: ",
                  in->machine.name, in->machine.memory > 0 ? " with " : "",
                  in->machine.memory > 0 ? amount(b, in->machine.memory, "B") : ""));
-    return str_addf(out, e, "a step   %lld prompts of at most %lld tokens, %lld rollouts each of at most %lld\n\n",
-                    LL(in->config->rollout.prompts), LL(p->prompt_tokens), LL(in->config->rollout.group_size), LL(p->new_tokens));
+    TRY(str_addf(out, e, "a step   %lld prompts of at most %lld tokens, %lld rollouts each of at most %lld\n",
+                 LL(in->config->rollout.prompts), LL(p->prompt_tokens), LL(in->config->rollout.group_size), LL(p->new_tokens)));
+    if (p->new_tokens < in->config->rollout.max_new_tokens)
+        TRY(str_addf(out, e,
+                     "warning  the longest prompts leave only %lld of the context's %lld tokens to a completion, and "
+                     "rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to what the prompts really have\n",
+                     LL(p->new_tokens), LL(s->max_position), LL(in->config->rollout.max_new_tokens)));
+    return str_add(out, "\n", 1, e);
 }
 
 static tare_status print_memory(const struct plan *p, struct str *out, struct err *e)

@@ -9,8 +9,7 @@
 /* A bound of the range: whole numbers as such. */
 static const char *bound(const tare_param *p, double x, char *buffer)
 {
-    if (p->type != TARE_INT) return str_from_double(buffer, x);
-    snprintf(buffer, 32, "%.0f", x);
+    snprintf(buffer, 32, p->type == TARE_INT ? "%.0f" : "%.9g", x);
     return buffer;
 }
 

@@ -261,9 +261,22 @@ static void warn_disk(const struct config *c)
                  (long long)c->checkpoint.every);
 }
 
+/* Prompt and completion share the context: longer completions end there, with no word about it. */
+static void warn_context(const struct config *c)
+{
+    struct model_shape shape;
+    struct err e = {0};
+    if (c->rollout.max_new_tokens <= 0 || plan_shape(c, 0, &shape, &e) || c->rollout.max_new_tokens < shape.max_position) return;
+    log_warn(
+        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end "
+        "there; set a smaller rollout.max_new_tokens",
+        (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
+}
+
 void preflight_warn(const struct config *c)
 {
     for (const struct config_param *p = c->params; p; p = p->next) warn_section(c, p);
     warn_unbounded(c);
+    warn_context(c);
     warn_disk(c);
 }

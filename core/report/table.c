@@ -193,6 +193,29 @@ static tare_status make_differences(struct sweep_table *t, int64_t seed, struct 
     return TARE_OK;
 }
 
+/* A metric that none of the runs recorded: there is nothing to tabulate, and the name is likely misspelt. */
+static tare_status check_metric(const struct sweep_table *t, struct err *e)
+{
+    const struct run_data *first = NULL;
+    struct str names = {0};
+    tare_status status = TARE_OK;
+    char name[300];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(t->metric, ":"), t->metric);
+    for (int64_t c = 0; c < t->plan->n_cells; c++) {
+        if (!t->runs[c].n_series) continue;
+        if (run_data_find(&t->runs[c], name)) return TARE_OK;
+        if (!first) first = &t->runs[c];
+    }
+    if (!first) return TARE_OK;
+    for (int64_t i = 0; !status && i < first->n_series; i++)
+        status = str_addf(&names, e, "%s%s", i ? ", " : "", first->series[i].name);
+    if (!status)
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "no run of the sweep has the metric %s; %s has: %s", t->metric,
+                         first->name, names.data);
+    str_free(&names);
+    return status;
+}
+
 static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err *e)
 {
     const struct sweep_plan *p = t->plan;
@@ -212,6 +235,7 @@ tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, con
     *out = (struct sweep_table){
         .plan = p, .metric = metric ? metric : p->metric, .baseline = baseline ? baseline : p->baseline, .runs = runs};
     if (!runs) TRY(read_runs(out, a, e));
+    TRY(check_metric(out, e));
     TRY(make_rows(out, seed, a, e));
     double *x;
     TRY(arena_new(a, double, p->n_cells + 1, &x, e));

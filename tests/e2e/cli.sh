@@ -70,5 +70,17 @@ expect 2 "^tare: '--what'" "$TARE" doctor --what
 expect 3 '^tare: command line: data.train: nothere.jsonl: No such file' "$TARE" config check "$quickstart" data.train=nothere.jsonl
 expect 3 '^tare: own.ini:4: data.eval: nothere.jsonl: No such file' "$TARE" config check own.ini
 expect 3 'no section' "$TARE" doctor nothing.x=1
+expect 0 '^  config     init | check | dump | diff | docs ...  *the resolved' "$TARE" --help
+printf '{"question":"1+1=","answer":"2"}\n' >part-1.jsonl
+printf '{"question":"1+2=","answer":"3"}\n{"question":"1+1=","answer":"2"}\n' >part-2.jsonl
+expect 0 'part-1.jsonl: 1 rows, 0 of them' "$TARE" data check part-1.jsonl
+for files in 'part-?.jsonl' 'part-1.jsonl,part-2.jsonl' 'part-1.jsonl part-2.jsonl'; do
+    case $files in *' '*) expect 1 '3 rows, 1 of them' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
+    grep -q '"where":"part-2.jsonl:2".*duplicate question, first in part-1.jsonl:1' out || { echo "FAILED: data check $files" && fails=$((fails + 1)); }
+done
+expect 1 'part-9' "$TARE" data check 'part-9*.jsonl'
+echo '{"groups":[{"clusterr":1,"rewards":[1,0]}]}' >group.json
+"$TARE" estimate grpo <group.json >out 2>&1 && echo "FAILED: clusterr" && fails=$((fails + 1))
+grep -q 'unknown key "clusterr"; did you mean "cluster"' out || { echo "FAILED: clusterr: $(cat out)" && fails=$((fails + 1)); }
 [ $fails -eq 0 ] && echo "all as expected"
 exit $((fails > 0))

@@ -30,6 +30,15 @@ check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
 check 0 'train.max_grad_norm = 0: advantages have no bound' train.max_grad_norm=0
 check 0 'checkpoints of about .* do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
 "$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend warns" || ok
+check 3 "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
+check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*not used' objective.gspo.clip_hgih=1
+check 3 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high' objective.plugin=gspo objective.gspo.clip_hgih=1
+check 3 "no estimator named 'gpro'; did you mean grpo" estimator.plugin=gpro
+expect 1 "^bad  chosen .*no objective named 'gsop'; did you mean gspo" "$TARE" doctor tiny.ini objective.plugin=gsop
+expect 1 '^bad  chosen .*clip_hgih: unknown key' "$TARE" doctor tiny.ini objective.plugin=gspo objective.gspo.clip_hgih=1
+expect 1 '^bad  chosen .*did you mean grpo' "$TARE" doctor tiny.ini estimator.plugin=gpro
+check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
+check 3 'allowed: from 0 to 10$' train.lr=100
 # the warm start's own configuration, and a circle of them
 sed 's/^train = .*/train = none.jsonl/; s/^out = .*/out = base2/' sft.ini > sft2.ini
 check 3 'none.jsonl' model.path=base2 model.warm_start="$PWD/sft2.ini"
@@ -59,6 +68,16 @@ expect 3 'runs/nothing: no such configuration file' "$TARE" config diff runs/lea
 expect 0 'train.lr: 1e-06 -> 0.001' "$TARE" config diff runs/least tiny.ini
 expect 0 'train.steps: 500 -> 1$' "$TARE" config diff runs/least
 expect 0 'train.steps: 1 -> 7$' "$TARE" config diff runs/least runs/least train.steps=7
+# the folder of a run stands for its configuration, wherever one is read
+expect 0 'data.prompt = chat, and chat_template' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
+expect 0 '"completion"' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
+expect 0 'chosen .*estimator.plugin = bv_blend' "$TARE" doctor runs/least
+expect 0 '^model ' "$TARE" plan runs/least
+expect 0 'pass@1' "$TARE" eval runs/least data.eval='builtin:arithmetic/heldout?rows=4' eval.samples=1 eval.out=runs/judged
+grep -q 'taking its newest checkpoint' out.txt && ok || bad "eval of a run's folder takes the model that the run started from"
+mkdir -p empty && expect 3 'empty: a folder without a config.ini' "$TARE" plan empty
+expect 0 'model.path: .*--resume allows it' "$TARE" config diff runs/least runs/least model.path=elsewhere
+expect 0 'leave only 1 of the context.* rollout.max_prompt_tokens' "$TARE" plan runs/least rollout.max_prompt_tokens=4096
 # rows as TRL has them, several files
 printf '{"prompt":"1+1=","answer":2}\n' > a1.jsonl
 printf '{"prompt":[{"role":"user","content":"2+2="}],"answer":"4"}\n' > a2.jsonl
@@ -77,5 +96,6 @@ if has_python; then
 fi
 # bad arguments are named
 expect 2 "'--steps': no such option.*train.steps=" "$TARE" train tiny.ini --steps 3
+expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
 expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
 done_

@@ -46,6 +46,13 @@ cmp -s one.md renamed.md && ok || bad "the table differs after the kill: $(diff 
 grep -q '6 cells, 6 done, 0 to run' two.err && ok || bad "finished cells are not seen: $(cat two.err)"
 
 # other tables
+for option in --dry-run ''; do
+    # shellcheck disable=SC2086 # no option is no argument
+    "$TARE" sweep two.ini sweep.name=other sweep.baseline=estimator.plugin=gropo $option > refused.txt 2>&1 && bad "a baseline that names no cell"
+    grep -q "baseline 'estimator.plugin=gropo': no row" refused.txt || { bad "a baseline that names no cell: the message"; cat refused.txt; }
+done
+"$TARE" sweep two.ini --table --metric reward/maen > refused.txt 2>&1 && bad "a metric that no run has"
+grep -q 'has the metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: the message"; cat refused.txt; }
 "$TARE" sweep two.ini --table --csv --metric reward/mean:tail --metric eval/reward > two.csv
 [ "$(grep -c '^variant,' two.csv)" = 2 ] && grep -q 'bv_blend,0.3,reward/mean:tail,2,2,' two.csv && ok || bad "CSV: $(cat two.csv)"
 

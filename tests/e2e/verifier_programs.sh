@@ -68,6 +68,10 @@ def nan(completions, **kwargs):
     return [float("nan")]
 def short(completions, **kwargs):
     return []
+def mapping(completions, **kwargs):
+    return {0.5: 1}
+def column(completions, gold):
+    return [1.0]
 def leaves(completions, **kwargs):
     sys.exit(5)
 def together(prompts, completions, question, **row):
@@ -103,6 +107,10 @@ py function=nan
 expect "python: nan" 'a reward of nan'
 py function=short
 expect "python: short" '0 rewards for 1 completions'
+py function=mapping
+expect "python: a dict" 'TypeError: it returned a dict; a list of numbers'
+py function=column
+expect "python: a field that is not there" "it takes 'gold', and the rows have no such field; there are answer, answers, completions, .*question"
 py function=leaves
 expect "python: leaves" 'ended with status 5, twice'
 py function=rewar

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const tare_status status = dataset_load(path, 0, &d, &e);
-    if (dataset_check_file(path, &check, &unused) == TARE_E_GENERIC) abort();
+    if (dataset_check(path, &check, &unused) == TARE_E_GENERIC) abort();
     if (!status) {
         for (int64_t i = 0; i < d.n; i++)
             if (!d.rows[i].question.size || str_utf8_error(d.rows[i].question.data, d.rows[i].question.size)) abort();

@@ -4,6 +4,7 @@ argv: the file, the function, whether texts go as chat messages ("true"). In: {"
 "rows": [{...}]}. Out: {"ready": true} first, then {"rewards": [number or null]} for each line; or {"error": "..."}.
 The function is called as TRL calls reward functions: prompts, completions and one list for each field of the rows by keyword, and answers
 beside them; what it does not take, and does not collect in **kwargs, is left out. A reward of None means that it does not judge the row.
+Values arrive as JSON has them: the answer 42 of a row is an int, "42" is a str.
 """
 import importlib.util
 import inspect
@@ -49,6 +50,9 @@ def taken(function, given):
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return given
+    for p in parameters:
+        if p.name not in given and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            raise TypeError("it takes '%s', and the rows have no such field; there are %s" % (p.name, ", ".join(sorted(given))))
     return {p.name: given[p.name] for p in parameters if p.name in given}
 
 
@@ -56,6 +60,8 @@ def rewards(function, batch, messages):
     got = function(**taken(function, arguments(batch, messages)))
     if inspect.isawaitable(got):
         raise TypeError("an async function; give a plain one")
+    if isinstance(got, (dict, set, frozenset, str, bytes)):
+        raise TypeError("it returned a %s; a list of numbers, one for each completion, is expected" % type(got).__name__)
     got = [None if x is None else float(x) for x in got]
     if len(got) != len(batch["completions"]):
         raise ValueError("%d rewards for %d completions" % (len(got), len(batch["completions"])))

@@ -156,7 +156,7 @@ static void test_check(void **state)
                                                  "{\"id\":\"e\",\"question\":\"t\xC3\",\"answer\":\"1\"}\n"
                                                  "{\"id\":\"f\",\"question\":\"u\"}\n"
                                                  "{\"id\":\"g\",\"question\":\"v\",\"answer\":\"B\",\"choices\":[\"x\",\"y\"]}\n");
-    assert_ok(dataset_check_file(path, &c, &e), &e);
+    assert_ok(dataset_check(path, &c, &e), &e);
     assert_int_equal(c.rows, 9);
     assert_int_equal(c.bad, 7);
     assert_non_null(strstr(r.text, ":2 [a] duplicate id, first in line 1\n"));
