@@ -338,6 +338,30 @@ static bool lex_blackboard(struct lexer *x)
     return text_is_letter(name[2]) ? lex_push_symbol(x, name, 3) : lex_fail(x, "an unknown blackboard letter");
 }
 
+/* \vec u, \mathbf{A}: the letter, marked; \vec{AB}: a name of its own. Other arguments, and the constants e and i, are as without the style. */
+static bool lex_styled(struct lexer *x, int style, bool *done)
+{
+    int64_t from = lex_skip_spaces(x, x->i);
+    const bool braced = from < x->n && x->s[from] == '{';
+    if (braced) from = lex_skip_spaces(x, from + 1);
+    int64_t to = from;
+    while (to < x->n && to < from + 3 && text_is_letter(x->s[to])) to++;
+    const int64_t close = braced ? lex_skip_spaces(x, to) : to, n = braced ? to - from : to > from;
+    *done = false;
+    if (n < 1 || n > 2 || (braced && (close >= x->n || x->s[close] != '}'))) return true;
+    if (n == 1 && (x->s[from] == 'e' || x->s[from] == 'i')) return true;
+    if (n == 2 && (style != STYLE_ARROW || x->s[from] > 'Z' || x->s[from + 1] > 'Z')) return true;
+    *done = true;
+    if (n == 2) {
+        if (!lex_accent(x, "overrightarrow", 14)) return false;
+    } else {
+        x->i = braced ? close + 1 : from + 1;
+        if (!lex_push_symbol(x, x->s + from, 1)) return false;
+    }
+    x->m->tokens[x->m->n_tokens - 1].aux = SYM_ORDERED;
+    return true;
+}
+
 bool lex_command(struct lexer *x)
 {
     const char *name = x->s + x->i + 1;
@@ -355,8 +379,10 @@ bool lex_command(struct lexer *x)
     case T_FRAC:
         if (lex_after_operand(x) && (!lex_unit_fraction(x, &done) || done)) return done;
         break;
-    case T_SKIP:
     case T_STYLE:
+        if (w->aux && (!lex_styled(x, w->aux, &done) || done)) return done;
+        return x->space = true, true;
+    case T_SKIP:
     case T_GROUP:
         return x->space = true, true;
     case T_ASIDE:

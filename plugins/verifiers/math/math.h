@@ -2,6 +2,7 @@
  *
  *   extract.c    completion -> the text of its answer             normalize.c  Unicode and TeX spelling -> ASCII TeX; text for comparing words
  *   lex.c        text -> tokens, words.c the vocabulary           parse.c      tokens -> scalars;  top.c  lists, relations, brackets
+ *   product.c    products of vectors, in their order
  *   dag.c        hash-consed nodes: equal subtrees are one node   exact.c      rational values     modular.c  values mod p (identities)
  *   numeric.c    complex balls at a precision                     algebraic.c  qqbar and ca: equality of algebraic and elementary numbers
  *   decide.c     are two scalars equal? cheapest first            compare.c    types: sets, tuples, matrices, texts;  interval.c, relation.c

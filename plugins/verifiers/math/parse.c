@@ -489,27 +489,31 @@ static int parse_product(struct parser *p)
     bool number = peek(p)->kind == T_NUM; /* x so far is a numeral and nothing else */
     int x = parse_power(p);
     number &= p->t == start + 1;
-    while (x >= 0) {
+    struct product f = product_begin(p, start, x);
+    while (f.scalar >= 0) {
         const int kind = peek(p)->kind;
-        if (kind == T_TIMES)
-            p->t++, number = false, x = mk_mul(m, x, signed_factor(p));
-        else if (kind == T_DIV)
-            p->t++, number = false, x = mk_div(m, x, signed_factor(p));
+        if (kind == T_TIMES) {
+            const char sign = peek(p)->aux == TIMES_CROSS ? 'x' : '.';
+            start = ++p->t, number = false, x = signed_factor(p);
+            product_add(p, &f, start, x, sign);
+        } else if (kind == T_DIV)
+            p->t++, number = false, f.scalar = mk_div(m, f.scalar, signed_factor(p));
         else if (starts_factor(p)) {
-            if (kind == T_NUM && number) x = parse_fail(p, "two numbers side by side");
+            if (kind == T_NUM && number) f.scalar = parse_fail(p, "two numbers side by side");
             start = p->t;
-            if (x >= 0) x = mk_mul(m, parse_unset(m, x), parse_unset(m, parse_power(p)));
+            f.scalar = parse_unset(m, f.scalar);
+            if (f.scalar >= 0) product_add(p, &f, start, parse_unset(m, parse_power(p)), ' ');
             number = kind == T_NUM && p->t == start + 1;
         } else if (kind == T_PERCENT && ahead(p, 1)->kind != T_END && ahead(p, 1)->kind != T_COMMA && ahead(p, 1)->kind != T_AND &&
                    ahead(p, 1)->kind != T_RBRACE && ahead(p, 1)->kind != T_RPAREN && ahead(p, 1)->kind != T_SEMI &&
                    ahead(p, 1)->kind != T_REL) {
             p->t++; /* inside an expression a percent is a hundredth */
-            x = mk_div(m, x, mk_int(m, 100));
+            f.scalar = mk_div(m, f.scalar, mk_int(m, 100));
         } else
             break;
     }
     p->depth--;
-    return x;
+    return product_value(m, &f);
 }
 
 int parse_sum(struct parser *p)

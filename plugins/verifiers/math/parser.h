@@ -31,6 +31,15 @@ static inline bool accept(struct parser *p, int kind)
 int parse_fail(struct parser *p, const char *why);
 bool enter(struct parser *p); /* depth + 1; false: too deep */
 
+/* product.c: a product while it is read */
+struct product {
+    int scalar, ordered; /* nodes; ordered: of the vectors and matrices, -1: none yet; scalar -1: failed */
+    char sign;           /* between ordered and the next such factor: ' ' side by side, '.', 'x' */
+};
+struct product product_begin(struct parser *p, int start, int x); /* of the factor x, read from the token start on */
+void product_add(struct parser *p, struct product *x, int start, int y, char sign);
+int product_value(struct math *m, const struct product *x);
+
 int parse_sum(struct parser *p);      /* a + b - c */
 int parse_set_expr(struct parser *p); /* unions over sums */
 int parse_element(struct parser *p);  /* a relation chain, ratio or value with its unit */

@@ -88,6 +88,8 @@ enum tok {
     T_BAD
 };
 enum num_flags { NUM_DECIMAL = 1, NUM_GROUPED = 2, NUM_ENOTATION = 4 };
+enum style { STYLE_ARROW = 1, STYLE_BOLD = 2 };
+enum { TIMES_CROSS = 1, SYM_ORDERED = 1 }; /* aux of a T_TIMES; of a T_SYM: a vector or matrix, whose products keep their order */
 enum environment { ENV_MATRIX, ENV_DET, ENV_CASES, ENV_LINES, ENV_OTHER };
 enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4, JOINT_SIGN = 8 };
 /* what separates the members of a list; JOINT_SIGN: \land or \lor, not a word */

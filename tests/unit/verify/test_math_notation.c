@@ -60,6 +60,13 @@ static const struct pair EQUAL[] = {
     {"3:45", "3{:}45"},
     {"8", "8\\ \\Omega"},
     {"7", "\\color{red}{7}"},
+    {"\\vec u\\cdot\\vec v", "\\vec v\\cdot \\vec{u}"},
+    {"2\\vec u\\times\\vec v + \\vec w", "\\vec w + 2(\\vec{u}\\times\\vec{v})"},
+    {"2\\mathbf{A}\\mathbf{B}", "\\mathbf{A} 2\\mathbf{B} + 0"},
+    {"\\vec{AB}", "\\overrightarrow{AB}"},
+    {"\\mathbf{v} = (1, 2)", "\\vec v = (1, 2)"},
+    {"\\mathbf{F} = m\\mathbf{a}", "\\vec F = \\vec a m"},
+    {"\\mathbf{12}", "12"},
     {"x = 3 \\tag{1}", "3"},
 };
 
@@ -104,6 +111,11 @@ static const struct pair DIFFERENT[] = {
     {"x \\ne 1, -1", "x \\ne 1"},
     {"\\text{all real numbers}", "\\text{all integers}"},
     {"|A \\cup B| = 9", "8"},
+    {"\\vec u\\times\\vec v", "\\vec v\\times\\vec u"},
+    {"\\vec{u}\\cdot\\vec{v}", "\\vec{u}\\times\\vec{v}"},
+    {"\\vec{AB}", "\\vec{BA}"},
+    {"\\mathbf{A}\\mathbf{B}", "\\mathbf{B}\\mathbf{A}"},
+    {"\\mathbf{A}\\mathbf{B}\\mathbf{C}", "\\mathbf{A}\\mathbf{C}\\mathbf{B}"},
 };
 
 static void test_notation_equal(void **state)
