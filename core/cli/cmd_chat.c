@@ -1,4 +1,5 @@
 /* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
+#include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "settle/settle.h"
@@ -40,7 +41,22 @@ static tare_status chat_line(void *ctx, const json_t *object, const char *where,
 }
 
 const char chat_usage[] =
-    "usage: tare chat MODEL [template=FILE]   reads {\"messages\":[...],\"add_generation_prompt\":true}, writes {\"text\"}\n";
+    "usage: tare chat MODEL [template=FILE]   reads {\"messages\":[...],\"add_generation_prompt\":true}, writes {\"text\"}\n"
+    "MODEL is a Hugging Face folder, or the folder of a run: then its data.chat_template counts, unless template= is given.\n";
+
+/* The chat template that a run's configuration names; "" for none, or where MODEL is no run. */
+static tare_status template_of_run(const char *model, char *file, struct err *e)
+{
+    char path[FS_PATH];
+    struct config c;
+    file[0] = 0;
+    TRY(fs_join(path, model, "config.ini", e));
+    if (!fs_exists(path)) return TARE_OK;
+    TRY(config_load(&c, path, NULL, 0, e));
+    snprintf(file, FS_PATH, "%s", c.data.chat_template);
+    config_free(&c);
+    return TARE_OK;
+}
 
 int cmd_chat(int argc, char **argv)
 {
@@ -48,9 +64,10 @@ int cmd_chat(int argc, char **argv)
         return cli_usage(chat_usage);
     struct err e = {0};
     struct chatting k = {0};
-    char folder[FS_PATH];
+    char folder[FS_PATH], file[FS_PATH] = "";
     tare_status status = settle_model(argv[1], folder, &e);
-    if (!status) status = chat_load(folder, argc == 3 ? argv[2] + 9 : NULL, &k.chat, &e);
+    if (!status && argc < 3) status = template_of_run(argv[1], file, &e);
+    if (!status) status = chat_load(folder, argc == 3 ? argv[2] + 9 : *file ? file : NULL, &k.chat, &e);
     if (!status) status = json_each_line(stdin, "standard input", chat_line, &k, &e);
     if (status) log_error(&e);
     str_free(&k.text);

@@ -287,7 +287,14 @@ static tare_status open_engine(struct generator *g, const char *given, struct er
     if (fs_exists(path)) TRY(settle_tokens(&g->config, false, e));
     engine_init(&g->engine, &g->config, NULL);
     TRY(fs_join(path, folder, "tokenizer.json", e));
-    return engine_open(&g->engine, ENGINE_SAMPLING | ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e);
+    TRY(engine_open(&g->engine, ENGINE_SAMPLING | ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e));
+    const long long most = (long long)g->config.rollout.max_new_tokens, context = (long long)g->engine.model->shape.max_position;
+    if (most >= context)
+        log_warn("rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: "
+                 "completions end "
+                 "there; set a smaller rollout.max_new_tokens",
+                 most, folder, context);
+    return TARE_OK;
 }
 
 static tare_status make_room(struct generator *g, struct err *e)
