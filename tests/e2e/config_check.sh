@@ -82,6 +82,9 @@ grep -q 'taking its newest checkpoint' out.txt && ok || bad "eval of a run's fol
 mkdir -p empty && expect 3 'empty: a folder without a config.ini' "$TARE" plan empty
 expect 0 'model.path: .*--resume allows it' "$TARE" config diff runs/least runs/least model.path=elsewhere
 expect 0 'leave only 1 of the context.* rollout.max_prompt_tokens' "$TARE" plan runs/least rollout.max_prompt_tokens=4096
+# without an evaluation before the first step there is no reward "before"
+expect 0 '^  all  *-  *[0-9.]*$' "$TARE" train least.ini run.dir=others/after train.steps=1 verifier.plugins=exact log.progress=none eval.before=false eval.after=true \
+    eval.rows=4 eval.samples=1 data.eval=builtin:arithmetic/heldout
 # rows as TRL has them, several files
 printf '{"prompt":"1+1=","answer":2}\n' > a1.jsonl
 printf '{"prompt":[{"role":"user","content":"2+2="}],"answer":"4"}\n' > a2.jsonl

@@ -29,6 +29,7 @@ sed -i 's/^steps = 12/steps = 4/' tiny.ini
 grep -q 'class="heat"' s.html && grep -q 'class="band' s.html && ok || bad "no heat map or band in a sweep's report"
 # Every chart as an SVG file of its own, with its colours and a key; the sweep's table as LaTeX.
 "$TARE" -q report runs/s -o s.html --svg figures --latex tables 2> err.txt && ok || bad "report --svg --latex: $(cat err.txt)"
+"$TARE" report runs/s -o s2.html --svg figures2 2>&1 | grep -q "figures2: every chart as an SVG file" && ok || bad "report --svg does not say what it wrote"
 charts=$(grep -o '<svg ' s.html | wc -l)
 [ "$(find figures -name '*.svg' | wc -l)" = "$charts" ] && [ "$charts" -gt 5 ] && ok || bad "$charts charts, and $(find figures -name '*.svg' | wc -l) SVG files"
 grep -l 'bv_blend' figures/training-reward.svg > /dev/null && grep -q 'fill:#2b6cb0' figures/training-reward.svg && ok || bad "a figure has no key or no colours"

@@ -176,6 +176,10 @@ static void edits_are_counted(void **state)
     assert_int_equal(str_distance("", "abc"), 3);
     assert_int_equal(str_distance("abc", ""), 3);
     assert_int_equal(str_distance("abc", "abc"), 0);
+    assert_int_equal(str_distance("gpro", "grpo"), 1); /* a swap of neighbours */
+    assert_int_equal(str_distance("gsop", "gspo"), 1);
+    assert_int_equal(str_distance("ab", "ba"), 1);
+    assert_int_equal(str_distance("abc", "cba"), 2);
     char big[300];
     memset(big, 'a', sizeof big);
     big[299] = 0;
