@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -115,9 +116,23 @@ tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
     return TARE_OK;
 }
 
+/* A device or a pipe is written to, not replaced by a file. */
+static tare_status write_through(const char *path, const void *data, int64_t n, struct err *e)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    const bool whole = !n || fwrite(data, 1, (size_t)n, f) == (size_t)n;
+    if (fclose(f) || !whole) FAIL(e, TARE_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return TARE_OK;
+}
+
 tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e)
 {
-    char beside[FS_PATH], dir[FS_PATH];
+    char beside[FS_PATH], dir[FS_PATH], target[PATH_MAX];
+    struct stat s;
+    if (!stat(path, &s) && S_ISDIR(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a folder; name a file", path);
+    if (!stat(path, &s) && !S_ISREG(s.st_mode)) return write_through(path, data, n, e);
+    if (!lstat(path, &s) && S_ISLNK(s.st_mode) && realpath(path, target)) path = target; /* the link stays one */
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     FILE *f = fopen(beside, "wb");
     if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));

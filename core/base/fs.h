@@ -15,7 +15,8 @@ tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p */
 typedef tare_status (*fs_entry)(void *ctx, const char *folder, const char *name, struct err *e);
 tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e);
 tare_status fs_remove_tree(const char *path, struct err *e);
-/* Writes beside, syncs, renames: after a crash the file is the old one or the new one. */
+/* Writes beside, syncs, renames: after a crash the file is the old one or the new one. What is no regular file (/dev/stdout, a pipe) is
+ * written to as it is; a symbolic link stays, and its target is written. */
 tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e);
 tare_status fs_sync_dir(const char *path, struct err *e);
 /* Copies one file, with its data synced. */

@@ -58,7 +58,7 @@ struct rollout_config {
 };
 
 struct verifier_config {
-    const char *plugins; /* names separated by spaces or commas; each may have a weight: "math:1 length:0.1" */
+    const char *plugins; /* names separated by spaces or commas; each may have a weight: "math:1 python:0.1" */
     int64_t workers;
     double timeout; /* seconds for one completion */
     enum overlong overlong;

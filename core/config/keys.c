@@ -146,7 +146,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(rollout, stop_ids, "", "Token ids that end a completion besides the model's end-of-sequence tokens, separated by commas."),
 
     TEXT(verifier, plugins, "math",
-         "Verifiers, separated by spaces or commas, each with an optional weight: math:1 length:0.1. The reward is the weighted "
+         "Verifiers, separated by spaces or commas, each with an optional weight: math:1 python:0.1. The reward is the weighted "
          "sum."),
     INT(verifier, workers, "0", 0, 4096, "Completions verified at the same time. 0: one for each core."),
     REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; after that its verdict is timeout."),

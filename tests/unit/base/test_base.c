@@ -6,8 +6,10 @@
 #include "base/rng.h"
 #include "base/str.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static char folder[] = "/tmp/tare-base-XXXXXX";
 
@@ -403,6 +405,25 @@ static void atomic_writes_replace_or_leave(void **state)
     assert_false(fs_exists(beside));
     assert_int_equal(fs_read_all(in_folder("none"), &s, &e), TARE_E_NOT_FOUND);
     assert_int_equal(fs_write_atomic(in_folder("none/x"), "a", 1, &e), TARE_E_IO);
+    assert_int_equal(fs_write_atomic(folder, "a", 1, &e), TARE_E_IO);
+    assert_non_null(strstr(e.message, "is a folder"));
+
+    /* what is no regular file is not replaced: a pipe, a link */
+    char link[400], text[8] = {0};
+    snprintf(link, sizeof link, "%s", in_folder("link"));
+    assert_ok(fs_write_atomic(in_folder("target"), "old", 3, &e), &e);
+    assert_int_equal(symlink("target", link), 0);
+    assert_ok(fs_write_atomic(link, "linked", 6, &e), &e);
+    struct stat about;
+    assert_true(!lstat(link, &about) && S_ISLNK(about.st_mode));
+    const char *pipe_path = in_folder("pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    const int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+    assert_ok(fs_write_atomic(pipe_path, "piped", 5, &e), &e);
+    assert_int_equal(read(reader, text, sizeof text), 5);
+    assert_string_equal(text, "piped");
+    assert_true(!stat(pipe_path, &about) && S_ISFIFO(about.st_mode));
+    close(reader);
     str_free(&s);
 }
 
