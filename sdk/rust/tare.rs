@@ -451,6 +451,10 @@ unsafe impl<T> Sync for Shared<T> {}
 unsafe impl Sync for Plugin {}
 unsafe impl Sync for Descriptor {}
 unsafe impl Sync for Param {}
+// The host's functions may be called from any thread (base.h); so an instance may keep them.
+unsafe impl Sync for Host {}
+unsafe impl Sync for EmbedExtension {}
+unsafe impl Sync for LogprobExtension {}
 
 // The layout that the headers have; a slip in the structs above does not compile.
 const _: () = {
@@ -843,9 +847,12 @@ pub struct Verdict {
 
 // ---------------------------------------------------------------- what a plugin implements
 
+/// Instances are made by one thread and called by others, so a plugin is Send; where functions take &self several threads may call one, so it is
+/// Sync as well. A type that is not (Rc, Cell, raw pointers) does not compile.
+///
 /// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to. RECORDS (with STATEFUL):
 /// a record of each group, for a state by prompt; apply_records is called in the place of apply.
-pub trait Estimator: Sized {
+pub trait Estimator: Sized + Send + Sync {
     const STATEFUL: bool = false;
     const PREPARES: bool = false;
     const COLLECTS: bool = false;
@@ -890,7 +897,7 @@ pub trait Estimator: Sized {
 }
 
 /// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are offered.
-pub trait Objective: Sized {
+pub trait Objective: Sized + Send + Sync {
     const PREPARES: bool = false;
     const STATEFUL: bool = false;
     fn new(host: &Host, values: &Values, loss: &Loss) -> Result<Self>;
@@ -920,18 +927,43 @@ pub trait Objective: Sized {
 }
 
 /// EXPLAINS: explain is offered.
-pub trait Verifier: Sized {
+pub trait Verifier: Sized + Send {
     const EXPLAINS: bool = false;
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
+    /// # Safety
+    /// me is an instance; for Shared ones several threads may have it.
+    unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
+        (*me).verify(answer)
+    }
     /// How the verdict comes about, as one JSON object.
     fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
         out.put(b"{}")
     }
 }
 
+/// A verifier whose one instance several threads call at once (REENTRANT): tare::shared_verifier::<Mine>(...).
+pub trait SharedVerifier: Sized + Send + Sync {
+    fn new(host: &Host, values: &Values) -> Result<Self>;
+    fn verify(&self, answer: &Answer) -> Result<Verdict>;
+}
+
+/// What shared_verifier makes of one.
+pub struct Concurrent<T>(T);
+impl<T: SharedVerifier> Verifier for Concurrent<T> {
+    fn new(host: &Host, values: &Values) -> Result<Self> {
+        Ok(Concurrent(T::new(host, values)?))
+    }
+    fn verify(&mut self, answer: &Answer) -> Result<Verdict> {
+        self.0.verify(answer)
+    }
+    unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
+        (*(me as *const Self)).0.verify(answer)
+    }
+}
+
 /// FITS: fit, save and load are offered. IDENTIFIES: identity is.
-pub trait Encoder: Sized {
+pub trait Encoder: Sized + Send {
     const FITS: bool = false;
     const IDENTIFIES: bool = false;
     /// What beside name, version and parameters decides the embedding (the hash of a model's weights).
@@ -954,7 +986,7 @@ pub trait Encoder: Sized {
 }
 
 /// FITS: fit, save and load are offered. ENCODER: encoder_identity is; ENCODER_STATE: encoder_state; NAMES: cluster_name.
-pub trait Codebook: Sized {
+pub trait Codebook: Sized + Send + Sync {
     const FITS: bool = false;
     const ENCODER: bool = false;
     const ENCODER_STATE: bool = false;
@@ -1135,7 +1167,7 @@ impl<T: Verifier> VerifierOf<T> {
         guard(e, || {
             for i in 0..n as usize {
                 let (a, v) = (&**answers.add(i), &mut **verdicts.add(i));
-                let verdict = (*(me as *mut T)).verify(&Self::answer(a))?;
+                let verdict = T::verify_at(me as *mut T, &Self::answer(a))?;
                 let (mut size, all) = (verdict.extracted.len().min(v.capacity as usize), &verdict.extracted);
                 while size > 0 && size < all.len() && all[size] & 0xc0 == 0x80 {
                     size -= 1; // not inside a character
@@ -1365,9 +1397,16 @@ pub const fn estimator<T: Estimator>(a: About, params: &'static [Param]) -> Desc
     descriptor(1, a, params, &EstimatorOf::<T>::TABLE as *const EstimatorTable as *const c_void)
 }
 pub const fn verifier<T: Verifier>(a: About, params: &'static [Param]) -> Descriptor {
+    assert!(a.threading != REENTRANT, "a Verifier changes itself (&mut self), so one instance cannot serve several threads; use shared_verifier");
     descriptor(2, a, params, &VerifierOf::<T>::TABLE as *const VerifierTable as *const c_void)
 }
+/// threading is REENTRANT.
+pub const fn shared_verifier<T: SharedVerifier>(a: About, params: &'static [Param]) -> Descriptor {
+    let about = About { threading: REENTRANT, ..a };
+    descriptor(2, about, params, &VerifierOf::<Concurrent<T>>::TABLE as *const VerifierTable as *const c_void)
+}
 pub const fn encoder<T: Encoder>(a: About, params: &'static [Param]) -> Descriptor {
+    assert!(a.threading != REENTRANT, "an Encoder changes itself (&mut self), so one instance cannot serve several threads");
     descriptor(3, a, params, &EncoderOf::<T>::TABLE as *const EncoderTable as *const c_void)
 }
 pub const fn codebook<T: Codebook>(a: About, params: &'static [Param]) -> Descriptor {

@@ -34,4 +34,36 @@ sed -i '/^    baseline: \*mut f64,$/{N;s/\(.*\)\n\(.*\)/\2\n\1/}' tare.rs
 cat tare.rs main.rs > layout.rs
 rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log && ./layout > changed
 if [ -s changed ] && ! diff -q changed now > /dev/null; then ok; else bad "two members that changed places were not noticed"; fi
+# a plugin that threads could break does not compile, and rustc says why
+cp "$SOURCE/sdk/rust/tare.rs" .
+plugin() { # MESSAGE TRAIT SELF THREADING FUNCTION MEMBER: a verifier with this member; MESSAGE empty: it compiles
+    cat > plugin.rs <<RUST
+#[macro_use]
+mod tare;
+struct Mine {
+    #[allow(dead_code)]
+    member: $6,
+}
+impl tare::$2 for Mine {
+    fn new(_: &tare::Host, _: &tare::Values) -> tare::Result<Mine> {
+        Ok(Mine { member: Default::default() })
+    }
+    fn verify($3, _: &tare::Answer) -> tare::Result<tare::Verdict> {
+        Ok(tare::Verdict { code: tare::CORRECT, reward: 1.0, extracted: Vec::new(), reason: std::ptr::null() })
+    }
+}
+tare_plugin!(tare::$5::<Mine>(tare::About { threading: tare::$4, ..tare::About::new(c!("mine"), c!("1.0.0"), c!("a test"), c!("Apache-2.0")) }, &[]));
+RUST
+    local status=0
+    rustc -A warnings --edition 2021 --crate-type cdylib -o plugin.so plugin.rs 2> said || status=$?
+    if { [ -z "$1" ] && [ $status = 0 ]; } || { [ -n "$1" ] && [ $status != 0 ] && grep -q "$1" said; }; then ok
+    else bad "$2, $4, $6: expected '$1', got: $(head -n 20 said)"; fi
+}
+plugin "" Verifier "&mut self" INSTANCE_PER_THREAD verifier "std::cell::Cell<i32>"
+plugin "cannot be sent between threads" Verifier "&mut self" SINGLE_THREAD verifier "std::rc::Rc<i32>"
+plugin "use shared_verifier" Verifier "&mut self" REENTRANT verifier i32
+plugin "" SharedVerifier "&self" REENTRANT shared_verifier "std::sync::atomic::AtomicI32"
+plugin "cannot be shared between threads" SharedVerifier "&self" REENTRANT shared_verifier "std::cell::Cell<i32>"
+plugin "" SharedVerifier "&self" REENTRANT shared_verifier "std::sync::atomic::AtomicI32"
+if echo '{"completion":"a","answer":"b"}' | "$TARE" verify ./plugin.so 2> said | grep -q '"verdict":"correct"'; then ok; else bad "a shared verifier: $(cat said)"; fi
 done_

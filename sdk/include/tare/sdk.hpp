@@ -8,7 +8,8 @@
  *   static constexpr tare_descriptor DESCRIPTOR = tare::estimator<mine>({"mine", "0.1.0", "what it does", "Apache-2.0"}, PARAMS);
  *   TARE_PLUGIN_ENTRY(DESCRIPTOR)
  *
- * Each member function of the class becomes the table's function of the same name; those that the class lacks are NULL there. They
+ * Each member function of the class becomes the table's function of the same name; those that the class lacks are NULL there (with
+ * `class mine : public tare::estimator_base` and `override` a misspelt one does not compile). They
  * take the C function's arguments without self and error, structs by reference, and report errors by throwing: tare::error with its
  * own status, std::bad_alloc as TARE_E_NOMEM, anything else as TARE_E_PLUGIN with what(). All other rules (shapes, ownership, which
  * function may change the state) are those of the C headers.
@@ -99,13 +100,90 @@ inline void extract(tare_verdict &v, const char *data, int64_t size)
     v.size = n;
 }
 
+/* A plugin may inherit from the base of its kind and mark its functions `override`: one that is misspelt, or takes something else,
+ * does not compile then. What is not overridden is NULL in the table, as without the base. */
+class estimator_base
+{
+public:
+    virtual ~estimator_base() = default;
+    virtual void compute(const tare_batch &batch, const double *prepared, tare_advantages &out) const = 0;
+    virtual void save(const tare_stream &) const
+    {
+    }
+    virtual void load(const tare_stream &)
+    {
+    }
+    virtual int64_t prepare_size() const
+    {
+        return 0;
+    }
+    virtual void prepare(const tare_batch &, int64_t, double *) const
+    {
+    }
+    virtual int64_t collect_size() const
+    {
+        return 0;
+    }
+    virtual void collect(const tare_batch &, int64_t, double *) const
+    {
+    }
+    virtual void apply(int64_t, const double *)
+    {
+    }
+    virtual void describe(const tare_stream &) const
+    {
+    }
+    virtual int64_t record_size() const
+    {
+        return 0;
+    }
+    virtual void record(const tare_batch &, int64_t, double *) const
+    {
+    }
+    virtual void apply_records(int64_t, const double *, const uint64_t *, const double *, int64_t)
+    {
+    }
+};
+
+class verifier_base
+{
+public:
+    virtual ~verifier_base() = default;
+    virtual void verify(const tare_answer &answer, tare_verdict &verdict) = 0;
+    virtual void explain(const tare_answer &, const tare_stream &)
+    {
+    }
+};
+
 namespace detail
 {
 
+/* The class that a member belongs to: the base where a plugin did not write its own. */
+template <class M> struct owner;
+template <class F, class C> struct owner<F C::*> {
+    using type = C;
+};
+template <class M>
+inline constexpr bool of_base = std::is_same<typename owner<M>::type, estimator_base>::value ||
+                                std::is_same<typename owner<M>::type, verifier_base>::value;
+
+/* has_NAME: the plugin has the function. A member of that name that cannot be called, because it is private or there are several of
+ * it, does not compile: the name is ambiguous in a class that inherits it twice, whoever may use it. */
 #define TARE_HAS_MEMBER(NAME)                                                                                                      \
-    template <class T, class = void> struct has_##NAME : std::false_type {                                                         \
+    struct other_##NAME {                                                                                                          \
+        int NAME;                                                                                                                  \
     };                                                                                                                             \
-    template <class T> struct has_##NAME<T, std::void_t<decltype(&T::NAME)>> : std::true_type {                                    \
+    template <class T> struct both_##NAME : T, other_##NAME {                                                                      \
+    };                                                                                                                             \
+    template <class T, class = void> struct named_##NAME : std::true_type {                                                        \
+    };                                                                                                                             \
+    template <class T> struct named_##NAME<T, std::void_t<decltype(&both_##NAME<T>::NAME)>> : std::false_type {                    \
+    };                                                                                                                             \
+    template <class T, class = void> struct has_##NAME : std::false_type {                                                         \
+        static_assert(std::is_final<T>::value || !named_##NAME<T>::value,                                                          \
+                      #NAME " of this plugin cannot be called: make it public, and the only function of that name");               \
+    };                                                                                                                             \
+    template <class T> struct has_##NAME<T, std::void_t<decltype(&T::NAME)>> : std::bool_constant<!of_base<decltype(&T::NAME)>> {  \
     };
 TARE_HAS_MEMBER(save)
 TARE_HAS_MEMBER(load)
@@ -168,6 +246,8 @@ template <class T> struct common {
     }
     template <class Table> static constexpr void fill(Table &t)
     {
+        static_assert(has_save<T>::value == has_load<T>::value,
+                      "a plugin has both save and load, or neither: is one of them misspelt?");
         t.struct_size = sizeof t;
         t.destroy = destroy;
         if constexpr (has_save<T>::value) t.save = save;
@@ -226,6 +306,14 @@ template <class T> struct estimator_functions : common<T> {
     }
     static constexpr tare_estimator table()
     {
+        static_assert(has_prepare<T>::value == has_prepare_size<T>::value,
+                      "prepare comes with prepare_size: is one of them misspelt?");
+        static_assert(has_collect<T>::value == has_collect_size<T>::value,
+                      "collect comes with collect_size: is one of them misspelt?");
+        static_assert(!has_collect<T>::value || has_apply<T>::value || has_apply_records<T>::value,
+                      "collect comes with apply (or apply_records): is one of them misspelt?");
+        static_assert(has_record<T>::value == has_record_size<T>::value && has_record<T>::value == has_apply_records<T>::value,
+                      "record comes with record_size and apply_records: is one of them misspelt?");
         tare_estimator t{};
         common<T>::fill(t);
         t.create = create;

@@ -18,14 +18,14 @@ constexpr tare_param PARAMS[P_COUNT] = {
     {"scale", "1", "multiplies the advantages", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
 };
 
-class estimator
+class estimator final : public tare::estimator_base
 {
 public:
     estimator(const tare_host *, const tare_value *values, int64_t /* n_clusters */) : scale_(values[P_SCALE].f)
     {
     }
 
-    void compute(const tare_batch &batch, const double * /* prepared */, tare_advantages &out) const
+    void compute(const tare_batch &batch, const double * /* prepared */, tare_advantages &out) const override
     {
         for (int64_t m = 0; m < batch.n_groups; m++) {
             const int64_t first = batch.group_begin[m], n = batch.group_begin[m + 1] - first;
