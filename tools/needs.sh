@@ -43,6 +43,7 @@ found() { # CHECK
     program:cc) command -v "${compiler%% *}" ;;
     program:c++) command -v "${CXX:-c++}" ;;
     program:*) command -v "${1#program:}" ;;
+    mpi:*) echo "#include <${1#mpi:}>" | mpicc -E -x c - ;;
     python:*) python3 -c "import ${1#python:}" ;;
     header:*)
         for header in $(echo "${1#header:}" | tr , ' '); do

@@ -6,7 +6,7 @@ NEEDS=$SOURCE/tools/needs.sh
 
 # every row has five columns, a known set, a check that needs.sh knows
 sed '/^#/d; s/ *| */|/g' "$SOURCE/tools/needs.list" > rows
-[ "$(wc -l < rows)" -gt 25 ] && ! grep -vE '^[a-z0-9+.-]+\??\|(build|test|deb|ci)\|[a-z]+\|(program|header|python):[^|]+\|[^|]+$' rows && ok || bad "a row of the list"
+[ "$(wc -l < rows)" -gt 25 ] && ! grep -vE '^[a-z0-9+.-]+\??\|(build|test|deb|ci)\|[a-z]+\|(program|header|mpi|python):[^|]+\|[^|]+$' rows && ok || bad "a row of the list"
 [ "$(cut -d '|' -f 1 rows | sort | uniq -d)" = "" ] && ok || bad "a package is listed twice"
 sh "$NEEDS" --packages nonsense > /dev/null 2>&1 && bad "a set that is none was taken" || ok
 
