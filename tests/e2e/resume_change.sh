@@ -7,11 +7,7 @@ train() { "$TARE" train "$@" log.progress=none > out.txt 2> err.txt; }
 says() { grep -q "$1" err.txt && ok || { bad "not said: $1"; cat err.txt; }; }
 status() { [ "$1" = "$2" ] && ok || { bad "status $1, expected $2: $3"; cat err.txt; }; }
 "$TARE" -q sft sft.ini
-"$TARE" train tiny.ini train.steps=4000 run.dir=runs/k4 train.lr=2e-4 log.progress=none > out.txt 2> err.txt &
-pid=$!
-while kill -0 $pid 2> /dev/null && [ "$(wc -l < runs/k4/metrics.jsonl 2> /dev/null || echo 0)" -lt 4 ]; do sleep 0.02; done
-kill -INT $pid
-got=0; wait $pid || got=$?
+got=0; TARE_FAULT=stage=update,step=5,kind=stop train tiny.ini train.steps=40 run.dir=runs/k4 train.lr=2e-4 || got=$?
 status $got 130 interrupted
 says 'continue with: tare train runs/k4 --resume'
 if command -v sqlite3 > /dev/null; then
@@ -53,12 +49,10 @@ status $got 1 "all checkpoints damaged"
 says "none of its [0-9]* checkpoints can be used.*rollouts of $((step + 1)) steps"
 diff -r before runs/k4 > /dev/null && ok || bad "a run whose checkpoints are damaged was changed"
 # the same for supervised training
-sed 's/^out = .*/out = other/; s/^steps = .*/steps = 4000/' sft.ini > sft2.ini
+sed 's/^out = .*/out = other/; s/^steps = .*/steps = 40/' sft.ini > sft2.ini
 printf '[checkpoint]\nevery = 2\n' >> sft2.ini
-"$TARE" -q sft sft2.ini > out.txt 2> err.txt &
-pid=$!
-while kill -0 $pid 2> /dev/null && ! ls other.training/checkpoints/step-000002/complete.json > /dev/null 2>&1; do sleep 0.02; done
-kill -INT $pid; wait $pid || true
+got=0; TARE_FAULT=stage=update,step=5,kind=stop "$TARE" -q sft sft2.ini > out.txt 2> err.txt || got=$?
+status $got 130 "interrupted sft"
 for folder in other.training/checkpoints/step-*; do echo >> "$folder/tokenizer_config.json"; done
 got=0; "$TARE" sft sft2.ini --resume > out.txt 2> err.txt || got=$?
 status $got 1 "sft with damaged checkpoints"
