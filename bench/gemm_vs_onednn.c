@@ -151,10 +151,10 @@ static void shape(const struct kernels *k, const struct kctx *c, enum dtype dtyp
 {
     struct ours o = {k,
                      c,
-                     k->alloc(c, t * inner * 4),
-                     k->alloc(c, n * inner * 4),
-                     k->alloc(c, t * n * 4),
-                     k->alloc(c, k->packed_bytes(n, inner, dtype)),
+                     k->backend->alloc(c, t * inner * 4),
+                     k->backend->alloc(c, n * inner * 4),
+                     k->backend->alloc(c, t * n * 4),
+                     k->backend->alloc(c, k->packed_bytes(n, inner, dtype)),
                      t,
                      n,
                      inner,
@@ -168,7 +168,7 @@ static void shape(const struct kernels *k, const struct kctx *c, enum dtype dtyp
             for (int64_t i = 0; i < t * n; i++) o.y[i] = (float)(i % 19) * 0.1f - 0.9f;
             compare(&o, (enum kind)kind);
         }
-    k->release(c, o.x), k->release(c, o.w), k->release(c, o.y), k->release(c, o.packed);
+    k->backend->release(c, o.x), k->backend->release(c, o.w), k->backend->release(c, o.y), k->backend->release(c, o.packed);
 }
 
 int main(int argc, char **argv)

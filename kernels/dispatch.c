@@ -143,7 +143,7 @@ tare_status kernels_open(bool cuda, const char *name, int local, const struct ke
 
 tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct err *e)
 {
-    if (k->finish) k->finish(c);
+    if (k->backend->finish) k->backend->finish(c);
     const struct kernel_fault *f = c->fault;
     if (!f || !f->code) return TARE_OK;
     const char *stage = f->stage ? f->stage : "kernels";
@@ -151,19 +151,38 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
     FAIL(e, f->code, "%s, layer %lld: %s", stage, (long long)f->layer, f->message);
 }
 
+int64_t kernels_room(const struct kernels *k, int64_t bytes)
+{
+    return k->backend->device ? bytes : 0;
+}
+
+const void *kernels_place(const struct kernels *k, const struct kctx *c, void *room, const void *host, int64_t bytes)
+{
+    if (!k->backend->device) return host;
+    k->backend->upload(c, room, host, bytes);
+    return room;
+}
+
+const void *kernels_fetch(const struct kernels *k, const struct kctx *c, void *room, const void *bytes_there, int64_t bytes)
+{
+    if (!k->backend->device) return bytes_there;
+    k->backend->download(c, room, bytes_there, bytes);
+    return room;
+}
+
 tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e)
 {
     struct kernel_memory m = {0};
     const double mib = 1.0 / (1 << 20), asked = mib * (double)bytes;
     if (c->fault && c->fault->code) return kernels_finish(k, c, e);
-    if (k->memory_use) k->memory_use(c, &m);
+    if (k->backend->memory_use) k->backend->memory_use(c, &m);
     if (m.region)
         FAIL(e, TARE_E_NOMEM,
              "no memory for %s: %.1f MiB asked; the region of %.1f MiB that was planned has %.1f MiB left (%.1f MiB in one piece), "
              "the device beside it %.1f MiB",
              what, asked, mib * (double)m.region, mib * (double)(m.region - m.held), mib * (double)m.largest,
              mib * (double)m.device);
-    if (k->memory_use)
+    if (k->backend->memory_use)
         FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB asked, the device has %.1f MiB left", what, asked,
              mib * (double)m.device);
     FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB", what, asked);

@@ -2,9 +2,9 @@
  * kernels/ref defines every operation in plain C, kernels/cpu overrides it for AVX2 and AVX-512, kernels/cuda is a shared object
  * of its own.
  *
- * Memory. Every pointer that an operation gets is the backend's memory (alloc): tensors, index arrays, rows of arguments, results. Where device
- * is set the host must not touch it and goes through upload and download. Only descriptors of sequences (attn_seq and attn_seg arrays, and the
- * block lists that they point to) are host memory, read before the operation returns.
+ * Memory. Every pointer that an operation gets is the backend's memory (alloc): tensors, index arrays, rows of arguments, results. A device's memory
+ * the host must not touch; upload and download reach it. Only descriptors of sequences (attn_seq and attn_seg arrays, and the block lists that they
+ * point to) are host memory, read before the operation returns.
  *
  * Failures. Operations return nothing. The first failure of a context stays in its fault, later operations on it do nothing, and the code that
  * walks through a pass asks kernels_finish at its end.
@@ -31,6 +31,8 @@
 
 enum dtype { DTYPE_F32 = 0, DTYPE_BF16 = 1, DTYPE_F16 = 2 };
 enum { KV_BLOCK = 16 }; /* keys in a block of the key/value cache */
+/* Logits in a chunk of head rows: the head's weights and gradient are read once for a chunk, which should still fit what it is next to */
+enum { HOST_LOGITS_FLOATS = 32 << 20, DEVICE_LOGITS_FLOATS = 160 << 20 };
 
 /* The first failure on a context: which operation on what shapes, and what the machine said. stage and layer are where the caller is. */
 struct kernel_fault {
@@ -373,11 +375,10 @@ struct op_adamw {
     X(sum_squares)                                                                                                                 \
     X(adamw)
 
-struct kernels {
-    const char *name; /* "ref", "avx2", "avx512", "cuda" */
-    int device;       /* 1: the host must not touch alloc's memory, and operations run behind the host's back until finish */
-
-    /* ---- memory. After upload the host's bytes may change; after download they are there */
+/* Where operations run: its memory and its queue. Transfers: after upload the host's bytes may change; after download they are there. */
+struct backend {
+    int device;            /* 1: the host must not touch alloc's memory, and operations run without the host until finish */
+    int64_t logits_floats; /* how many logits a chunk of head rows is to have */
     /* Waits for everything that was asked for; a failure of it is in c->fault then. NULL: operations are done when they return. */
     void (*finish)(const struct kctx *c);
     void *(*alloc)(const struct kctx *c, int64_t bytes); /* zeroed, 64-byte aligned; NULL when there is none */
@@ -385,14 +386,22 @@ struct kernels {
     void (*upload)(const struct kctx *c, void *dst, const void *host, int64_t bytes);
     void (*download)(const struct kctx *c, void *host, const void *src, int64_t bytes);
     void (*zero)(const struct kctx *c, void *p, int64_t bytes);
-    int64_t (*memory)(const struct kctx *c); /* bytes that alloc has still to give, about; NULL: the machine's memory */
-    /* Takes one region of the device's memory, once a process; from then on alloc and the operations' own memory are pieces of it. What does not fit into the
-     * region is taken from the device beside it, and counted. 0: the device has not that many bytes in one piece, or there is a region with pieces
-     * handed out; an empty one is given back for the new one (bytes 0: for none). NULL: the host's memory. */
+    /* Bytes that a key/value cache without a size from the user may take: half of what a device has left, a quarter of the host's memory */
+    int64_t (*cache_most)(const struct kctx *c);
+    /* The rest is a device's; NULL on the host. memory: bytes that alloc has still to give, about */
+    int64_t (*memory)(const struct kctx *c);
+    /* Takes one region of the device's memory, once a process; from then on alloc and the operations' own memory are pieces of it. What does not
+     * fit into the region is taken from the device beside it, and counted. 0: the device has not that many bytes in one piece, or there is a region
+     * with pieces handed out; an empty one is given back for the new one (bytes 0: for none). */
     int (*reserve)(const struct kctx *c, int64_t bytes);
     void (*memory_use)(const struct kctx *c, struct kernel_memory *out);
-    /* The stream of the device that operations are issued to, for whoever orders transfers behind them; NULL: there is none */
+    /* The stream of the device that operations are issued to, for whoever orders transfers after them; NULL: there is none */
     void *(*stream)(const struct kctx *c);
+};
+
+struct kernels {
+    const char *name; /* "ref", "avx2", "avx512", "cuda" */
+    const struct backend *backend;
 
     /* The operations of KERNEL_OPERATIONS: void NAME(const struct kctx *, const struct op_NAME *) */
 #define KERNEL_ENTRY(NAME) void (*NAME)(const struct kctx *c, const struct op_##NAME *o);
@@ -432,6 +441,11 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
 /* libtare_cuda.so (TARE_CUDA=FILE, beside the program, in ../lib/tare, or where the loader looks), opened once a process, on GPU `local` modulo
  * those there are: the process's number among those of this machine. No object, driver or GPU: an error of one line that says which. */
 tare_status kernels_cuda(int local, const struct kernels **out, struct err *e);
+/* Bytes where operations can read them, and where the host can. room: kernels_room(k, bytes) bytes there, 0 (room NULL) where both are one
+ * memory; then the result is the bytes themselves. */
+int64_t kernels_room(const struct kernels *k, int64_t bytes);
+const void *kernels_place(const struct kernels *k, const struct kctx *c, void *room, const void *host, int64_t bytes);
+const void *kernels_fetch(const struct kernels *k, const struct kctx *c, void *room, const void *bytes_there, int64_t bytes);
 /* What run.device and run.kernels ask for: kernels "auto" or a name of kernels_cpu's (device = cpu). */
 tare_status kernels_open(bool cuda, const char *name, int local, const struct kernels **out, struct err *e);
 /* Waits, and turns a fault of the context into an error: stage, layer, operation, shapes. */
@@ -441,7 +455,7 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
 tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e);
 
 /* Between the program and libtare_cuda.so: its one symbol. abi: KERNELS_ABI; text gets the reason of a failure, in one line. */
-#define KERNELS_ABI ((UINT64_C(1) << 32) + sizeof(struct kernels) * 4096 + sizeof(struct kctx))
+#define KERNELS_ABI ((UINT64_C(2) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
 typedef const struct kernels *(*kernels_cuda_entry)(uint64_t abi, int local, char *text, int64_t size);
 #define KERNELS_CUDA_ENTRY "tare_cuda_open"
 

@@ -88,7 +88,7 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     struct kernel_fault fault = {.layer = -1};
     const struct kctx c = {.fault = &fault};
     double took[ROUNDS], wrote[ROUNDS], both[ROUNDS], sum;
-    float *x = b->k->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->alloc(&c, (int64_t)FLOATS * 4);
+    float *x = b->k->backend->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->backend->alloc(&c, (int64_t)FLOATS * 4);
     if (!x || !y) FAIL(e, TARE_E_NOMEM, "no 8 GiB of device memory");
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
@@ -96,15 +96,15 @@ static tare_status bandwidth(struct bench *b, struct err *e)
         KERNEL(b->k, &c, sum_squares, .out = &sum, .x = x, .n = FLOATS, .block = FLOATS);
         TRY(kernels_finish(b->k, &c, e));
         const double middle = clock_seconds();
-        b->k->zero(&c, x, (int64_t)FLOATS * 4);
+        b->k->backend->zero(&c, x, (int64_t)FLOATS * 4);
         TRY(kernels_finish(b->k, &c, e));
         const double written = clock_seconds();
         KERNEL(b->k, &c, add, .y = y, .x = x, .n = FLOATS);
         TRY(kernels_finish(b->k, &c, e));
         if (i >= 0) took[i] = middle - start, wrote[i] = written - middle, both[i] = clock_seconds() - written;
     }
-    b->k->release(&c, x);
-    b->k->release(&c, y);
+    b->k->backend->release(&c, x);
+    b->k->backend->release(&c, y);
     const double read = 4e-9 * FLOATS / median(took, ROUNDS), moved = 12e-9 * FLOATS / median(both, ROUNDS);
     printf("{\"bench\":\"bandwidth\",\"peer\":\"tare\",\"read_gbs\":%.1f,\"write_gbs\":%.1f,\"add_gbs\":%.1f}\n",
            read > moved ? read : moved, 4e-9 * FLOATS / median(wrote, ROUNDS), moved);

@@ -33,16 +33,15 @@ static tare_status write_piece(const struct training *t, struct state_writer *w,
     const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
     bool whole;
     const float *array = array_of(t, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
-    float *host = NULL;
+    void *room;
     char name[64];
     section_name(a, u, name, sizeof name);
-    if (!m->k->device) return state_write(w, name, from, bytes, e);
-    TRY(mem_new(bytes, (void **)&host, e));
+    TRY(host_room(m, bytes, &room, e));
     kernels_at(&m->ctx, "saving the optimizer's state", -1);
-    m->k->download(&m->ctx, host, from, bytes);
+    from = from_backend(m, room, from, bytes);
     tare_status status = model_finish(m, e); /* a lost device gives no bytes */
-    if (!status) status = state_write(w, name, host, bytes, e);
-    mem_free(host);
+    if (!status) status = state_write(w, name, from, bytes, e);
+    mem_free(room);
     return status;
 }
 
@@ -76,7 +75,7 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
         TRY(state_view(files[q], name, &data, &bytes, e));
         if (bytes != piece * (int64_t)sizeof(float)) FAIL(e, TARE_E_CORRUPT, "%s has other sizes in the ranks' files", name);
         stop = (q + 1) * piece < end ? (q + 1) * piece : end;
-        m->k->upload(&m->ctx, to + at - begin, (const float *)data + at - q * piece, (stop - at) * (int64_t)sizeof(float));
+        m->k->backend->upload(&m->ctx, to + at - begin, (const float *)data + at - q * piece, (stop - at) * (int64_t)sizeof(float));
     }
     return TARE_OK;
 }

@@ -14,7 +14,7 @@ static const struct net MODELS[] = {{"tiny", 128, 4, 2, 32, 384, 256}, {"smollm2
 /* n floats of a small pattern. */
 static void *take(struct bench_case *b, int64_t n)
 {
-    float *p = b->k->alloc(b->c, n * 4 + 64);
+    float *p = b->k->backend->alloc(b->c, n * 4 + 64);
     if (!p) return NULL;
     for (int64_t i = 0; i < n; i++) p[i] = 0.01f * (float)((i * 7919) % 199 - 99);
     return b->memory[b->n_memory++] = p;

@@ -41,6 +41,7 @@ enum {
 static struct {
     const struct kernels *k; /* what is timed */
     struct kernels table;
+    struct backend backend;
     struct bench_profile *into;
     struct pool *pool;
     int64_t vocab;
@@ -98,7 +99,7 @@ static void pack(const struct kctx *c, const struct op_pack *o)
 static void zero(const struct kctx *c, void *p, int64_t bytes)
 {
     const double start = bench_clock(profiled.pool);
-    profiled.k->zero(c, p, bytes);
+    profiled.k->backend->zero(c, p, bytes);
     count(ZERO, start, 0, (double)bytes);
 }
 
@@ -203,7 +204,9 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     struct kernels *t = &profiled.table;
     profiled.k = k;
     *t = *k; /* memory operations stay as they are */
-    t->zero = zero;
+    profiled.backend = *k->backend;
+    profiled.backend.zero = zero;
+    t->backend = &profiled.backend;
 #define ENTRY(NAME) t->NAME = NAME;
     KERNEL_OPERATIONS(ENTRY)
 #undef ENTRY

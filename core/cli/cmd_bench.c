@@ -81,7 +81,7 @@ static int visit(const struct bench_case *given, void *arg)
     b.c = &s->c;
     const int failed = b.setup(&b);
     if (!failed) measure(&b, s);
-    for (int i = 0; i < b.n_memory; i++) b.k->release(b.c, b.memory[i]);
+    for (int i = 0; i < b.n_memory; i++) b.k->backend->release(b.c, b.memory[i]);
     if (failed) log_message(LOG_ERROR, "bench: no memory for %s", b.name);
     return failed;
 }

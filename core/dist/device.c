@@ -83,7 +83,7 @@ static void device_free(struct comm *c)
 /* Everything that was computed is there; a fault of the backend is an error here. */
 static tare_status finish(const struct device *d, struct err *e)
 {
-    if (d->k->finish) d->k->finish(d->ctx);
+    if (d->k->backend->finish) d->k->backend->finish(d->ctx);
     if (d->ctx->fault && d->ctx->fault->code) FAIL(e, TARE_E_DEVICE, "a collective follows a failure of the device");
     return TARE_OK;
 }
@@ -95,13 +95,13 @@ static tare_status stage_in(struct device *d, const void *in, int64_t bytes, int
     TRY(finish(d, e));
     TRY(mem_grow((void **)&d->copy[0], &d->copy_size[0], bytes, 1, e));
     TRY(mem_grow((void **)&d->copy[1], &d->copy_size[1], out_bytes, 1, e));
-    d->k->download(d->ctx, d->copy[0], in, bytes);
+    d->k->backend->download(d->ctx, d->copy[0], in, bytes);
     return TARE_OK;
 }
 
 static tare_status stage_out(struct device *d, void *out, int64_t bytes, struct err *e)
 {
-    d->k->upload(d->ctx, out, d->copy[1], bytes);
+    d->k->backend->upload(d->ctx, out, d->copy[1], bytes);
     return finish(d, e);
 }
 
@@ -249,9 +249,9 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
     struct device *d;
     struct gpu_collectives *gpu = NULL;
     const bool wanted = library == COMMUNICATOR_NCCL;
-    if (!k->device && wanted)
+    if (!k->backend->device && wanted)
         FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
-    if (!k->device || (c->size == 1 && !wanted)) return TARE_OK;
+    if (!k->backend->device || (c->size == 1 && !wanted)) return TARE_OK;
     if (library != COMMUNICATOR_MPI) {
         struct err why = {0};
         const tare_status status = comm_agree(c, load(&gpu, &why), &why); /* all, or none */
@@ -265,7 +265,7 @@ tare_status comm_device(struct comm *c, const struct kernels *k, const struct kc
                          .gpu = gpu,
                          .gathers = {"gather", SLOT_PENDING, COMM_PENDING, 0, 0},
                          .exchanges = {"exchange", SLOT_EXCHANGE, COMM_EXCHANGES, 0, 0},
-                         .stream = k->stream ? k->stream(ctx) : ctx->stream};
+                         .stream = k->backend->stream ? k->backend->stream(ctx) : ctx->stream};
     if (gpu) {
         const tare_status status = comm_agree(c, open_nccl(d, e), e);
         if (status) {

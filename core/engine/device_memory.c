@@ -27,15 +27,16 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
     const struct kctx ctx = {0};
     struct kernel_memory m;
     struct plan p;
-    if (!k->device || !k->reserve) return TARE_OK;
-    k->memory_use(&ctx, &m);
+    if (!k->backend->device || !k->backend->reserve) return TARE_OK;
+    k->backend->memory_use(&ctx, &m);
     if (m.region && m.held) return TARE_OK; /* of an earlier run of this process; its pieces are free, or what it still needs */
-    k->reserve(&ctx, 0);
-    struct plan_input in = {.config = c,
-                            .ranks = comm->size,
-                            .hosts = 1,
-                            .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
-                            .machine = {.gpu = true, .memory = (double)k->memory(&ctx), .memory_use = 0.7, .compute_use = 0.4}};
+    k->backend->reserve(&ctx, 0);
+    struct plan_input in = {
+        .config = c,
+        .ranks = comm->size,
+        .hosts = 1,
+        .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
+        .machine = {.gpu = true, .memory = (double)k->backend->memory(&ctx), .memory_use = 0.7, .compute_use = 0.4}};
     if (!(in.machine.memory > 0))
         FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has no memory left", config_chosen(c, "run", "device"));
     in.machine.reserve = in.machine.memory / OUTSIDE;
@@ -46,7 +47,7 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
     TRY(plan_make(&in, &p, e));
     const int64_t bytes = (comm->rank < c->rollout.prompts % comm->size ? p.first : p.last).device;
     if (!p.fits) return refuse(&p, config_chosen(c, "run", "device"), e);
-    if (!k->reserve(&ctx, bytes))
+    if (!k->backend->reserve(&ctx, bytes))
         FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has %.2f GB left, and does not give %.2f GB of it in one piece",
              config_chosen(c, "run", "device"), 1e-9 * in.machine.memory, 1e-9 * (double)bytes);
     log_debug("a region of %.2f GB of the device's %.2f GB", 1e-9 * (double)bytes, 1e-9 * in.machine.memory);
@@ -58,8 +59,8 @@ void device_memory_watch(const struct kernels *k)
     static bool told;
     const struct kctx ctx = {0};
     struct kernel_memory m;
-    if (told || !k->device || !k->memory_use) return;
-    k->memory_use(&ctx, &m);
+    if (told || !k->backend->device || !k->backend->memory_use) return;
+    k->backend->memory_use(&ctx, &m);
     if (!m.region || !m.beyond_stage) return;
     told = true;
     log_warn("the device's region of %.2f GB was too small: %.1f MB beside it, first in: %s; please report this with the output of "

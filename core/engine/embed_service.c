@@ -23,7 +23,9 @@ static int64_t service_dim(void *ctx)
 static tare_status service_identity(void *ctx, char *text, int64_t capacity)
 {
     const struct embed_service *s = ctx;
-    const int n = snprintf(text, (size_t)capacity, "weights %016llx tokenizer %016llx", (unsigned long long)model_hash(s->m),
+    uint64_t weights;
+    TRY(model_hash(s->m, &weights, NULL));
+    const int n = snprintf(text, (size_t)capacity, "weights %016llx tokenizer %016llx", (unsigned long long)weights,
                            (unsigned long long)tokenizer_hash(s->tokenizer));
     return n < capacity ? TARE_OK : TARE_E_RANGE;
 }
@@ -75,10 +77,10 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
 {
     const int64_t width = s->m->shape.hidden;
     struct forward_batch b;
-    float *there, *room = NULL;
+    float *there, *room;
     TRY(plan(s, begin, n, &b, e));
     TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
-    if (s->m->k->device) TRY(arena_new_raw(&s->arena, float, b.n_out *width, &room, e));
+    TRY(arena_new_raw(&s->arena, float, kernels_room(s->m->k, b.n_out * width), &room, e));
     const float *hidden = from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));
     TRY(model_finish(s->m, e));
     for (int64_t i = 0; i < n; i++)

@@ -81,16 +81,18 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     }
     uint64_t stop = fs_hash(r->engine.evaluating.stop, r->engine.evaluating.n_stop * (int64_t)sizeof *r->engine.evaluating.stop, 0);
     stop = fs_hash(r->engine.model->eos, r->engine.model->n_eos * (int64_t)sizeof *r->engine.model->eos, stop);
+    const struct model *m = r->engine.model;
+    uint64_t weights = 0;
+    if (!s) s = backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e);
     if (!s) {
         r->identity = json_pack(
             "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
-            "model.path", c->model.path, "weights",
-            hex(backend_hash(r->engine.model, r->engine.model->weights, r->engine.model->n_params * (int64_t)sizeof(float), 0)),
-            "model.dtype", config_chosen(c, "model", "dtype"), "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash),
-            "run.seed", (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature",
-            c->eval.temperature, "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
-            "eval.max_new_tokens", (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
-            verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
+            "model.path", c->model.path, "weights", hex(weights), "model.dtype", config_chosen(c, "model", "dtype"), "rows",
+            hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed", (json_int_t)c->run.seed, "eval.samples",
+            (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature, "eval.top_p", c->eval.top_p, "eval.min_p",
+            c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k, "eval.max_new_tokens",
+            (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins", verifiers.data,
+            "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
         if (!r->identity)
             s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
                         "the settings cannot be written as JSON; are the paths valid UTF-8?");

@@ -134,7 +134,7 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct laye
     const struct layer_vectors *v = &m->vectors[l];
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, D = s->head_dim, at = s->heads * D;
-    m->k->zero(&m->ctx, copy, t * stride * 4);
+    m->k->backend->zero(&m->ctx, copy, t * stride * 4);
     KERNEL(m->k, &m->ctx, add, .y = copy, .x = dqkv, .n = t * stride);
     KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv, .ld = stride, .dw = dw + o->q_norm, .dy = copy, .x = a->raw, .w = v->q_norm,
            .rms = a->rms_q, .t = t, .heads = s->heads, .width = D, .accumulate = 0);

@@ -77,7 +77,7 @@ static int64_t vector_floats(const struct model *m)
 
 static tare_status take(struct model *m, int64_t bytes, void *out, struct err *e)
 {
-    void *p = m->k->alloc(&m->ctx, bytes);
+    void *p = m->k->backend->alloc(&m->ctx, bytes);
     if (!p) return kernels_no_memory(m->k, &m->ctx, "the weights in compute precision", bytes, e);
     memcpy(out, &p, sizeof p);
     m->memory.sampler += bytes;
@@ -105,8 +105,8 @@ tare_status compute_copy_new(struct model *m, struct err *e)
 void compute_copy_free(struct model *m)
 {
     for (int64_t i = 0; m->packed && i < 4 * m->shape.layers + 1; i++)
-        if (m->packed[i]) m->k->release(&m->ctx, m->packed[i]);
-    if (m->vector_copy) m->k->release(&m->ctx, m->vector_copy);
+        if (m->packed[i]) m->k->backend->release(&m->ctx, m->packed[i]);
+    if (m->vector_copy) m->k->backend->release(&m->ctx, m->vector_copy);
     mem_free(m->packed);
     mem_free(m->vectors);
 }
@@ -120,21 +120,22 @@ static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, 
         if (!t->vector || t->unit != u) continue;
         const int64_t bytes = t->cols * (int64_t)sizeof(float);
         TRY(mem_new(bytes, (void **)&host, e));
-        m->k->download(&m->ctx, host, whole + t->offset - m->unit_begin[u], bytes);
-        m->k->upload(&m->ctx, m->vector_copy + vector_place(m, i), host, bytes);
+        m->k->backend->download(&m->ctx, host, whole + t->offset - m->unit_begin[u], bytes);
+        m->k->backend->upload(&m->ctx, m->vector_copy + vector_place(m, i), host, bytes);
         mem_free(host);
     }
     return TARE_OK;
 }
 
-static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
+static tare_status pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
 {
     for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
         const struct product p = product_of(m, i);
         if (p.unit != u) continue;
         KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype);
-        refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype));
+        TRY(refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype), e));
     }
+    return TARE_OK;
 }
 
 /* With zero1 every rank has trained its pieces of weights that lie whole everywhere: the others' pieces of unit u are sent for. */
@@ -164,12 +165,11 @@ static tare_status refresh_units(struct model *m, struct refresh_proof *proof, s
         TRY(bring(m, u, &whole, e));
         TRY(refresh_unit(m, proof, u, whole, e));
         TRY(copy_vectors(m, u, whole, e));
-        pack_unit(m, proof, u, whole);
-        if (m->ranks > 1) hash = backend_hash(m, whole, m->unit_size[u] * (int64_t)sizeof(float), hash);
+        TRY(pack_unit(m, proof, u, whole, e));
+        if (m->ranks > 1) TRY(backend_hash(m, whole, m->unit_size[u] * (int64_t)sizeof(float), &hash, e));
     }
     m->hash = hash;
-    if (m->vector_copy) refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float));
-    return TARE_OK;
+    return m->vector_copy ? refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float), e) : TARE_OK;
 }
 
 tare_status model_refresh(struct model *m, struct err *e)

@@ -15,7 +15,7 @@ static int64_t unit_floats(const struct model *m, int64_t u)
 
 static tare_status take(const struct model *m, int64_t floats, const char *what, int64_t *bytes, float **out, struct err *e)
 {
-    *out = m->k->alloc(&m->ctx, floats * (int64_t)sizeof(float));
+    *out = m->k->backend->alloc(&m->ctx, floats * (int64_t)sizeof(float));
     if (!*out) return kernels_no_memory(m->k, &m->ctx, what, floats * (int64_t)sizeof(float), e);
     *bytes += floats * (int64_t)sizeof(float);
     return TARE_OK;
@@ -49,7 +49,7 @@ void grads_free(struct grads *g)
 {
     float *const all[] = {g->sum, g->ends, g->layer[0], g->layer[1], g->received};
     for (int i = 0; i < 5; i++)
-        if (all[i]) g->m->k->release(&g->m->ctx, all[i]);
+        if (all[i]) g->m->k->backend->release(&g->m->ctx, all[i]);
     *g = (struct grads){0};
 }
 
@@ -70,12 +70,13 @@ struct unit_grads grads_begin(struct grads *g, int64_t u)
     if (!at_the_ends(m, u) && g->layer[1]) g->turn = !g->turn; /* the other one may be on its way */
     float *window = window_of(g, u);
     if (!is_apart(g, u)) {
-        m->k->zero(&m->ctx, window, unit_floats(m, u) * (int64_t)sizeof(float));
+        m->k->backend->zero(&m->ctx, window, unit_floats(m, u) * (int64_t)sizeof(float));
         return (struct unit_grads){window, window, false};
     }
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
-        if (t->unit == u && t->vector) m->k->zero(&m->ctx, window + t->offset - m->unit_begin[u], t->cols * (int64_t)sizeof(float));
+        if (t->unit == u && t->vector)
+            m->k->backend->zero(&m->ctx, window + t->offset - m->unit_begin[u], t->cols * (int64_t)sizeof(float));
     }
     return (struct unit_grads){g->sum + unit_own(m, u), window, true};
 }

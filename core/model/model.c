@@ -17,13 +17,13 @@ static const int64_t SHARD_BYTES = 5000000000; /* what transformers and the Hub 
 static void *source_take(const void *ctx, int64_t bytes)
 {
     const struct model *m = ctx;
-    return m->k->alloc(&m->ctx, bytes);
+    return m->k->backend->alloc(&m->ctx, bytes);
 }
 
 static void source_give(const void *ctx, void *p)
 {
     const struct model *m = ctx;
-    m->k->release(&m->ctx, p);
+    m->k->backend->release(&m->ctx, p);
 }
 
 static tare_status source_none(const void *ctx, const char *name, int64_t bytes, struct err *e)
@@ -35,7 +35,7 @@ static tare_status source_none(const void *ctx, const char *name, int64_t bytes,
 static void source_zero(const void *ctx, void *p, int64_t bytes)
 {
     const struct model *m = ctx;
-    m->k->zero(&m->ctx, p, bytes);
+    m->k->backend->zero(&m->ctx, p, bytes);
 }
 
 void model_set_deterministic(struct model *m, enum deterministic deterministic)
@@ -45,21 +45,31 @@ void model_set_deterministic(struct model *m, enum deterministic deterministic)
 
 void model_arena_init(const struct model *m, struct arena *a, const char *name)
 {
-    arena_init_from(a, name, m->k->device ? &m->source : NULL);
+    arena_init_from(a, name, kernels_room(m->k, 1) ? &m->source : NULL);
 }
 
 const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes)
 {
-    if (!m->k->device) return host;
-    m->k->upload(&m->ctx, room, host, bytes);
-    return room;
+    return kernels_place(m->k, &m->ctx, room, host, bytes);
 }
 
 const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes)
 {
-    if (!m->k->device) return bytes_there;
-    m->k->download(&m->ctx, room, bytes_there, bytes);
-    return room;
+    return kernels_fetch(m->k, &m->ctx, room, bytes_there, bytes);
+}
+
+tare_status host_room(const struct model *m, int64_t bytes, void **out, struct err *e)
+{
+    *out = NULL;
+    return kernels_room(m->k, bytes) ? mem_new(bytes, out, e) : TARE_OK;
+}
+
+tare_status backend_room(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e)
+{
+    void *room = NULL;
+    if (kernels_room(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &room, e));
+    memcpy(out, &room, sizeof room);
+    return TARE_OK;
 }
 
 tare_status model_finish(const struct model *m, struct err *e)
@@ -84,7 +94,7 @@ static tare_status model_alloc(const struct kernels *k, struct pool *pool, struc
 
 static tare_status backend_new(const struct model *m, int64_t bytes, const char *what, void *out, struct err *e)
 {
-    void *p = m->k->alloc(&m->ctx, bytes);
+    void *p = m->k->backend->alloc(&m->ctx, bytes);
     if (!p) return kernels_no_memory(m->k, &m->ctx, what, bytes, e);
     memcpy(out, &p, sizeof p);
     return TARE_OK;
@@ -106,7 +116,7 @@ void model_free(struct model *m)
     if (!m) return;
     compute_copy_free(m);
     shards_free(m);
-    if (m->weights) m->k->release(&m->ctx, m->weights);
+    if (m->weights) m->k->backend->release(&m->ctx, m->weights);
     positions_free(m);
     mem_free(m->tensors);
     mem_free(m->unit_begin);
@@ -211,7 +221,7 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
     TRY_TO(status, done, mem_new(m->n_params * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++)
         init_tensor(m, i, c->init_std > 0 ? c->init_std : 0.02, seed, staging + m->tensors[i].offset);
-    m->k->upload(&m->ctx, m->weights, staging, m->n_params * 4);
+    m->k->backend->upload(&m->ctx, m->weights, staging, m->n_params * 4);
     status = model_refresh(m, e);
 done:
     mem_free(staging);
@@ -239,7 +249,7 @@ static tare_status copy_tokenizer(const char *from, const char *to, struct err *
 /* The tensor's floats in host memory, from its unit, which is gathered when it is another than before. */
 struct saving {
     struct model *m;
-    float *host; /* of a unit, where the backend's memory is not the host's */
+    void *host; /* room of from_backend for the largest tensor */
 };
 
 static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct err *e)
@@ -248,11 +258,8 @@ static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct 
     const struct tensor *t = &s->m->tensors[i];
     const float *unit;
     TRY(unit_weights(s->m, t->unit, &unit, e));
-    *out = unit + t->offset - s->m->unit_begin[t->unit];
-    if (!s->m->k->device) return TARE_OK;
     kernels_at(&s->m->ctx, "saving the weights", -1);
-    s->m->k->download(&s->m->ctx, s->host, *out, t->rows * t->cols * (int64_t)sizeof(float));
-    *out = s->host;
+    *out = from_backend(s->m, s->host, unit + t->offset - s->m->unit_begin[t->unit], t->rows * t->cols * (int64_t)sizeof(float));
     return model_finish(s->m, e);
 }
 
@@ -268,7 +275,7 @@ static tare_status write_weights(struct saving *s, const char *folder, enum dtyp
             (struct st_source){.name = t->name, .rank = t->vector ? 1 : 2, .shape = {t->vector ? t->cols : t->rows, t->cols}};
         if (t->rows * t->cols > largest) largest = t->rows * t->cols;
     }
-    tare_status status = m->k->device ? mem_new(largest * (int64_t)sizeof(float), (void **)&s->host, e) : TARE_OK;
+    tare_status status = host_room(m, largest * (int64_t)sizeof(float), &s->host, e);
     if (!status) status = safetensors_write_folder(folder, sources, m->n_tensors, fetch_tensor, s, dtype, SHARD_BYTES, e);
     mem_free(s->host);
     mem_free(sources);
@@ -288,11 +295,10 @@ tare_status model_save(struct model *m, const char *folder, enum dtype dtype, co
     return tokenizer_folder ? copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
 }
 
-uint64_t model_hash(const struct model *m)
+tare_status model_hash(const struct model *m, uint64_t *out, struct err *e)
 {
-    uint64_t h = 0;
-    if (m->ranks > 1) return m->hash;
-    for (int64_t u = 0; u < unit_count(m); u++)
-        h = backend_hash(m, m->weights + m->unit_begin[u], m->unit_size[u] * (int64_t)sizeof(float), h);
-    return h;
+    *out = m->ranks > 1 ? m->hash : 0;
+    for (int64_t u = 0; u < unit_count(m) && m->ranks == 1; u++)
+        TRY(backend_hash(m, m->weights + m->unit_begin[u], m->unit_size[u] * (int64_t)sizeof(float), out, e));
+    return TARE_OK;
 }

@@ -123,7 +123,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
 tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
-uint64_t model_hash(const struct model *m);
+tare_status model_hash(const struct model *m, uint64_t *out, struct err *e);
 /* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h). */
 void model_set_deterministic(struct model *m, enum deterministic deterministic);
 /* An arena whose tensors (tensor_new) lie in the memory of m's backend. m outlives it. */
@@ -132,6 +132,10 @@ void model_arena_init(const struct model *m, struct arena *a, const char *name);
 const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes);
 /* Bytes of the backend where the host may read them: themselves, or a copy in `room` of the host's memory. */
 const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes);
+/* The room of the two: from_backend's on the host (mem_free gives it back), to_backend's in a, an arena of model_arena_init's. NULL where none is
+ * needed. out: where the pointer goes. */
+tare_status host_room(const struct model *m, int64_t bytes, void **out, struct err *e);
+tare_status backend_room(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e);
 /* Waits for what was asked of the backend and reports the first failure since the model was made. */
 tare_status model_finish(const struct model *m, struct err *e);
 /* More positions than the model has are an error that names both numbers. */

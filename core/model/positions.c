@@ -47,7 +47,7 @@ static tare_status take_table(struct model *m, struct err *e)
 {
     const int64_t bytes = positions_bytes(&m->shape);
     char what[120];
-    m->rope = m->k->alloc(&m->ctx, bytes);
+    m->rope = m->k->backend->alloc(&m->ctx, bytes);
     m->memory.sampler += m->rope ? bytes : 0;
     if (m->rope) return TARE_OK;
     snprintf(what, sizeof what, "the table of %lld positions (model.max_position_embeddings)", (long long)m->shape.max_position);
@@ -67,7 +67,7 @@ tare_status positions_new(struct model *m, struct err *e)
     for (int64_t at = 0; at < n; at += most) {
         struct piece w = {frequency, host, at, n - at < most ? n - at : most, D};
         pool_run(m->ctx.pool, (w.n + ROWS - 1) / ROWS, fill_rows, &w);
-        m->k->upload(&m->ctx, m->rope + at * D, host, w.n * D * (int64_t)sizeof *host);
+        m->k->backend->upload(&m->ctx, m->rope + at * D, host, w.n * D * (int64_t)sizeof *host);
     }
 done:
     mem_free(frequency);
@@ -77,7 +77,7 @@ done:
 
 void positions_free(struct model *m)
 {
-    if (m->rope) m->k->release(&m->ctx, m->rope);
+    if (m->rope) m->k->backend->release(&m->ctx, m->rope);
     m->rope = NULL;
 }
 

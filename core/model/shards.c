@@ -54,7 +54,7 @@ tare_status shards_new(struct model *m, struct err *e)
     }
     for (int i = 0; i < 4; i++) {
         const int64_t bytes = size[i] * (int64_t)sizeof(float);
-        m->window[i].data = m->k->alloc(&m->ctx, bytes);
+        m->window[i].data = m->k->backend->alloc(&m->ctx, bytes);
         if (!m->window[i].data) return kernels_no_memory(m->k, &m->ctx, "a gathered unit of the weights", bytes, e);
         *(i == 3 ? &m->memory.sampler : &m->memory.windows) += bytes;
     }
@@ -64,7 +64,7 @@ tare_status shards_new(struct model *m, struct err *e)
 void shards_free(struct model *m)
 {
     for (int i = 0; i < 4; i++)
-        if (m->window[i].data) m->k->release(&m->ctx, m->window[i].data);
+        if (m->window[i].data) m->k->backend->release(&m->ctx, m->window[i].data);
 }
 
 static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
@@ -105,32 +105,31 @@ void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n
 {
     int64_t u = 0;
     if (model_is_whole(m)) {
-        m->k->upload(&m->ctx, m->weights + offset, host, n * (int64_t)sizeof(float));
+        m->k->backend->upload(&m->ctx, m->weights + offset, host, n * (int64_t)sizeof(float));
         return;
     }
     while (m->unit_begin[u + 1] <= offset) u++; /* a tensor lies in one unit */
     const int64_t piece = unit_piece(m, u), first = m->unit_begin[u] + m->rank * piece;
     const int64_t from = offset > first ? offset : first, to = offset + n < first + piece ? offset + n : first + piece;
     if (from < to)
-        m->k->upload(&m->ctx, m->weights + unit_own(m, u) + from - first, host + from - offset,
-                     (to - from) * (int64_t)sizeof(float));
+        m->k->backend->upload(&m->ctx, m->weights + unit_own(m, u) + from - first, host + from - offset,
+                              (to - from) * (int64_t)sizeof(float));
 }
 
 /* ---------------------------------------------------------------- the proof of a refresh */
 
-uint64_t backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t seed)
+tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e)
 {
     enum { CHUNK = 1 << 20 };
     void *host;
-    if (!m->k->device) return fs_hash(data, bytes, seed);
-    if (mem_new(CHUNK, &host, NULL)) return 0;
-    for (int64_t at = 0; at < bytes; at += CHUNK) {
-        const int64_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
-        m->k->download(&m->ctx, host, (const char *)data + at, n);
-        seed = fs_hash(host, n, seed);
+    const int64_t most = kernels_room(m->k, CHUNK) ? CHUNK : bytes; /* at once where no copy is made */
+    TRY(host_room(m, CHUNK, &host, e));
+    for (int64_t at = 0; at < bytes; at += most) {
+        const int64_t n = bytes - at < most ? bytes - at : most;
+        *hash = fs_hash(from_backend(m, host, (const char *)data + at, n), n, *hash);
     }
     mem_free(host);
-    return seed;
+    return TARE_OK;
 }
 
 tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *e)
@@ -146,7 +145,8 @@ tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *
     TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
     for (int r = 0; r < m->ranks; r++) sizes[r] = bytes;
     for (int64_t u = 0; u < n; u++)
-        mine[u] = backend_hash(m, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float), 0);
+        TRY_TO(status, done,
+               backend_hash(m, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float), &mine[u], e));
     status = m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
 done:
     mem_free(mine);
@@ -159,7 +159,8 @@ tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, co
 {
     const int64_t piece = unit_piece(m, u);
     for (int r = 0; p->owners && r < m->ranks; r++) {
-        const uint64_t got = backend_hash(m, whole + r * piece, piece * (int64_t)sizeof(float), 0);
+        uint64_t got = 0;
+        TRY(backend_hash(m, whole + r * piece, piece * (int64_t)sizeof(float), &got, e));
         if (got != p->owners[r * unit_count(m) + u])
             FAIL(e, TARE_E_CORRUPT, "unit %lld of the weights arrived with hash %016llx, rank %d trained %016llx", (long long)u,
                  (unsigned long long)got, r, (unsigned long long)p->owners[r * unit_count(m) + u]);
@@ -167,9 +168,9 @@ tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, co
     return TARE_OK;
 }
 
-void refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes)
+tare_status refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes, struct err *e)
 {
-    if (p->owners) p->sampled = backend_hash(m, copy, bytes, p->sampled);
+    return p->owners ? backend_hash(m, copy, bytes, &p->sampled, e) : TARE_OK;
 }
 
 tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e)

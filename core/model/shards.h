@@ -46,9 +46,9 @@ struct refresh_proof {
 };
 tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *e);
 tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, const float *whole, struct err *e);
-void refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes);
+tare_status refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes, struct err *e);
 tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e);
-/* XXH3 of bytes in the backend's memory. */
-uint64_t backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t seed);
+/* *hash goes on over bytes of the backend's memory (XXH3). */
+tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e);
 
 #endif

@@ -17,8 +17,8 @@ tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_bloc
     *out = (struct kv_cache){.n_layers = n_layers, .n_blocks = n_blocks};
     TRY(mem_new(n_layers * (int64_t)sizeof *out->layers, (void **)&out->layers, e));
     for (int64_t l = 0; l < n_layers; l++) {
-        out->layers[l].k = m->k->alloc(&m->ctx, bytes);
-        out->layers[l].v = out->layers[l].k ? m->k->alloc(&m->ctx, bytes) : NULL;
+        out->layers[l].k = m->k->backend->alloc(&m->ctx, bytes);
+        out->layers[l].v = out->layers[l].k ? m->k->backend->alloc(&m->ctx, bytes) : NULL;
         if (out->layers[l].v) continue;
         char what[120];
         snprintf(what, sizeof what, "a key/value cache of %lld tokens in %lld layers (rollout.kv_tokens)",
@@ -32,8 +32,8 @@ tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_bloc
 void kv_cache_free(const struct model *m, struct kv_cache *c)
 {
     for (int64_t l = 0; c->layers && l < c->n_layers; l++) {
-        if (c->layers[l].k) m->k->release(&m->ctx, c->layers[l].k);
-        if (c->layers[l].v) m->k->release(&m->ctx, c->layers[l].v);
+        if (c->layers[l].k) m->k->backend->release(&m->ctx, c->layers[l].k);
+        if (c->layers[l].v) m->k->backend->release(&m->ctx, c->layers[l].v);
     }
     mem_free(c->layers);
     *c = (struct kv_cache){0};
@@ -81,7 +81,7 @@ static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, c
     const int64_t stride = model_attn_shape(m).stride, D = s->head_dim;
     float *k = a->qkv + s->heads * D;
     if (a->raw) {
-        m->k->zero(&m->ctx, a->raw, t * stride * 4);
+        m->k->backend->zero(&m->ctx, a->raw, t * stride * 4);
         KERNEL(m->k, &m->ctx, add, .y = a->raw, .x = a->qkv, .n = t * stride);
     }
     KERNEL(m->k, &m->ctx, rmsnorm, .y = a->qkv, .ld = stride, .rms = a->rms_q, .x = a->qkv, .w = v->q_norm, .t = t,
@@ -167,8 +167,8 @@ tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n
 static tare_status array_to_backend(const struct model *m, const void *host, int64_t bytes, struct arena *a, const void **out,
                                     struct err *e)
 {
-    void *room = NULL;
-    if (m->k->device) TRY(arena_push_tensor_raw(a, bytes, &room, e));
+    void *room;
+    TRY(backend_room(m, a, bytes, &room, e));
     *out = to_backend(m, room, host, bytes);
     return TARE_OK;
 }

@@ -11,8 +11,6 @@
 
 enum { PREFILL_ROWS = 2048, AUTO_BATCH = 256, LOGIT_ROWS = 64, EVAL_ROWS = 256 }; /* of the sampler and the evaluation */
 enum {
-    LOGITS_FLOATS = 32 << 20,
-    DEVICE_LOGITS_FLOATS = 160 << 20,
     HEAD_ROWS_MOST = 1024,
     HEAD_ROWS_LEAST = 16,
     HEAD_ROW = 11                                   /* statistics and coefficients of a row */
@@ -184,7 +182,7 @@ static int64_t batch_of(const struct plan_input *in, int64_t groups)
 /* A chunk of the update's head, and the sampler's rows; a GPU also decodes several tokens ahead, on rows of its own. */
 static int64_t logits_bytes(const struct plan_input *in, int64_t groups)
 {
-    const int64_t V = in->shape.vocab, fit = (in->machine.gpu ? DEVICE_LOGITS_FLOATS : LOGITS_FLOATS) / V;
+    const int64_t V = in->shape.vocab, fit = (in->machine.gpu ? DEVICE_LOGITS_FLOATS : HOST_LOGITS_FLOATS) / V;
     const int64_t rows = smaller(larger(fit, HEAD_ROWS_LEAST), HEAD_ROWS_MOST),
                   decoder = in->machine.gpu ? batch_of(in, groups) + DECODER_ROWS : 0;
     return F32 * (rows * (V * (exact_kl(in) ? 2 : 1) + HEAD_ROW) + V * (LOGIT_ROWS + decoder));

@@ -78,8 +78,8 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     *out = s;
     tare_status status = TARE_OK;
     TRY_TO(status, failed, decoder_new(m, &s->decoder, e));
-    if (!m->k->device) return TARE_OK;
-    s->room = m->k->alloc(&m->ctx, (int64_t)sizeof *s->room);
+    if (!kernels_room(m->k, (int64_t)sizeof *s->room)) return TARE_OK;
+    s->room = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->room);
     if (s->room) return TARE_OK;
     status = kernels_no_memory(m->k, &m->ctx, "the tokens that are drawn", (int64_t)sizeof *s->room, e);
 failed:
@@ -93,7 +93,7 @@ void sampler_free(struct sampler *s)
     if (!s) return;
     decoder_free(s->decoder);
     if (s->cache.layers) kv_cache_free(s->model, &s->cache);
-    if (s->room) s->model->k->release(&s->model->ctx, s->room);
+    if (s->room) s->model->k->backend->release(&s->model->ctx, s->room);
     kv_blocks_free(&s->sched.pool);
     arena_free(&s->run);
     arena_free(&s->scratch);
@@ -127,10 +127,7 @@ static int64_t block_bytes(const struct model *m)
  * memory, or half of what a device has left; beyond that sequences are put back when blocks run out. */
 static int64_t automatic_blocks(const struct sampler *s, int64_t max_batch)
 {
-    const struct kernels *k = s->model->k;
-    const int64_t memory =
-        k->memory ? k->memory(&s->model->ctx) * 2 : (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
-    const int64_t most = memory / 4 / block_bytes(s->model);
+    const int64_t most = s->model->k->backend->cache_most(&s->model->ctx) / block_bytes(s->model);
     int64_t wanted = scheduler_batch_need(&s->sched, max_batch), least = 1;
     for (int64_t i = 0; i < s->sched.n_groups; i++) {
         const int64_t need = scheduler_group_need(&s->sched.groups[i]);
@@ -366,9 +363,9 @@ static tare_status copy_templates(struct sampler *s, struct err *e)
     const struct model *m = s->model;
     const struct attn_shape shape = model_attn_shape(m);
     const int64_t n = s->sched.n_copies, bytes = n * (int64_t)sizeof *s->sched.copy_to;
-    int32_t *room = NULL;
+    int32_t *room;
     if (!n) return TARE_OK;
-    if (m->k->device) TRY(tensor_new_raw(&s->scratch, int32_t, 2 * n, &room, e));
+    TRY(backend_room(m, &s->scratch, 2 * bytes, &room, e));
     const int32_t *to = to_backend(m, room, s->sched.copy_to, bytes);
     const int32_t *from = to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
     for (int64_t l = 0; l < s->cache.n_layers; l++)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_FLOATS = 32 << 20, DEVICE_LOGITS_FLOATS = 160 << 20, ROWS_MOST = 1024, ROWS_LEAST = 16 };
+enum { ROWS_MOST = 1024, ROWS_LEAST = 16 };
 
 /* One micro-batch: pieces of groups (a prompt and some of its rollouts), and the token of b behind each head row. */
 struct plan {
@@ -170,16 +170,14 @@ struct chunk {
 
 static tare_status chunk_new(const struct model *m, struct arena *a, bool reference, struct chunk *c, struct err *e)
 {
-    const int64_t vocab = m->shape.vocab, rows = (m->k->device ? DEVICE_LOGITS_FLOATS : LOGITS_FLOATS) / vocab;
+    const int64_t vocab = m->shape.vocab, rows = m->k->backend->logits_floats / vocab;
     c->rows = rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows;
     arena_reset(a);
     TRY(tensor_new_raw(a, float, c->rows *vocab, &c->logits, e));
     TRY(tensor_new_raw(a, float, c->rows * 5, &c->logprob, e));
     TRY(arena_new_raw(a, float, c->rows * 3, &c->host, e));
-    if (m->k->device) {
-        TRY(tensor_new_raw(a, struct head_grad_row, c->rows, &c->far, e));
-        TRY(tensor_new_raw(a, int32_t, c->rows, &c->target, e));
-    }
+    TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->far, &c->far, e));
+    TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->target, &c->target, e));
     c->entropy = c->logprob + c->rows;
     c->kl = NULL;
     c->lse = c->entropy + c->rows;

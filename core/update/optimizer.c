@@ -90,7 +90,7 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
                  "optimizer step %lld: the gradient's norm is not finite; lower train.lr, or set train.on_nonfinite = skip",
                  (long long)t->optimizer_steps);
         log_warn("optimizer step %lld: the gradient's norm is not finite, step skipped", (long long)t->optimizer_steps);
-        m->k->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
+        m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
         t->optimizer_steps++;
         *skipped = true;
         return TARE_OK;
@@ -98,7 +98,7 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     double scale = 1;
     if (c->max_grad_norm > 0) scale = fmin(1, c->max_grad_norm / (*grad_norm + 1e-6));
     TRY(train_units(t, scale, *lr, e));
-    m->k->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
+    m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
     t->optimizer_steps++;
     return model_refresh(m, e);
 }

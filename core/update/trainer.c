@@ -22,8 +22,8 @@ tare_status trainer_new(struct model *m, struct model *reference, const struct t
     t->gradient_shards = 1;
     t->moment_bytes = 2 * (m->shard == SHARD_NONE ? m->n_params : m->n_own) * (int64_t)sizeof(float);
     const tare_status status = grads_new(m, &t->grads, e);
-    if (!status) t->moment1 = m->k->alloc(&m->ctx, t->moment_bytes / 2);
-    if (!status) t->moment2 = m->k->alloc(&m->ctx, t->moment_bytes / 2);
+    if (!status) t->moment1 = m->k->backend->alloc(&m->ctx, t->moment_bytes / 2);
+    if (!status) t->moment2 = m->k->backend->alloc(&m->ctx, t->moment_bytes / 2);
     if (status || !t->moment1 || !t->moment2) {
         const int64_t bytes = t->moment_bytes;
         trainer_free(t);
@@ -38,8 +38,8 @@ void trainer_free(struct trainer *t)
     if (!t) return;
     struct model *m = t->m;
     if (t->grads.m) grads_free(&t->grads);
-    if (t->moment1) m->k->release(&m->ctx, t->moment1);
-    if (t->moment2) m->k->release(&m->ctx, t->moment2);
+    if (t->moment1) m->k->backend->release(&m->ctx, t->moment1);
+    if (t->moment2) m->k->backend->release(&m->ctx, t->moment2);
     kv_cache_free(m, &t->cache);
     kv_cache_free(m, &t->ref_cache);
     arena_free(&t->pack);

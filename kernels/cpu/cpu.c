@@ -64,11 +64,7 @@ int CPU_DOT_CHECK(void)
 #define ENTRY(NAME) .NAME = NAME,
 const struct kernels CPU_TABLE = {
     .name = CPU_NAME,
-    .alloc = memory_alloc,
-    .release = memory_release,
-    .upload = memory_copy,
-    .download = memory_copy,
-    .zero = memory_zero,
+    .backend = &host_backend,
     .packed_bytes = matmul_packed_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
 };

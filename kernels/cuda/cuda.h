@@ -100,6 +100,7 @@ void cuda_upload(const struct kctx *c, void *dst, const void *host, int64_t byte
 void cuda_download(const struct kctx *c, void *host, const void *src, int64_t bytes);
 void cuda_zero(const struct kctx *c, void *p, int64_t bytes);
 int64_t cuda_memory(const struct kctx *c);
+int64_t cuda_cache_most(const struct kctx *c);
 int cuda_reserve(const struct kctx *c, int64_t bytes);
 void cuda_memory_use(const struct kctx *c, struct kernel_memory *out);
 void *cuda_own_stream(const struct kctx *c);

@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <tuple>
 
-enum { WORKSPACE = 64 << 20 };
+enum { WORKSPACE = 64 << 20, PLANS_MOST = 1024 };
 
-/* What the algorithm depends on: rows, columns and inner index of D; transpositions, bias, residual and whether it accumulates, type; strides. */
-typedef std::tuple<int64_t, int64_t, int64_t, int, int64_t, int64_t, int64_t, int64_t> lt_key;
+/* What the algorithm depends on: rows, columns and inner index of D; transpositions, bias, residual and whether it accumulates, type; strides;
+ * what addresses are multiples of. */
+typedef std::tuple<int64_t, int64_t, int64_t, int, int64_t, int64_t, int64_t, int64_t, uint32_t> lt_key;
 
 struct lt_plan {
     cublasLtMatmulDesc_t product;
@@ -73,11 +74,17 @@ static bool describe(const struct kctx *c, const lt_product &p, lt_plan *plan)
            layout(c, &plan->d, DTYPE_F32, p.rows, p.cols, p.ldd);
 }
 
-/* Addresses are promised to be multiples of 16 bytes only where they are: the key holds what they are. */
+/* What an address is promised to be a multiple of: 16 bytes at most. Where a tensor lies beyond that may differ from one run to its continuation, and a
+ * promise of more would get another algorithm then. NULL: 16. */
 static uint32_t alignment(const void *p)
 {
     const uintptr_t at = (uintptr_t)p;
-    return at % 256 == 0 ? 256 : at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
+    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
 }
 
 template <typename T>
@@ -122,11 +129,16 @@ static void forget(lt_plan *plan)
 static lt_plan *plan_for(const struct kctx *c, const lt_product &p)
 {
     const int kind = p.trans_a | p.trans_b << 1 | (p.bias != nullptr) << 2 | (p.residual != nullptr) << 3 |
-                     (p.residual == p.d) << 4 | (int)p.dtype << 5 | (int)(alignment(p.a) << 8 | alignment(p.b) << 18);
-    const uint32_t at = alignment(p.d) < alignment(p.residual) ? alignment(p.d) : alignment(p.residual);
-    const lt_key key(p.rows, p.cols, p.inner, kind, p.lda, p.ldb, p.ldd, p.ld_residual << 10 | (int64_t)at);
+                     (p.residual == p.d) << 4 | (int)p.dtype << 5;
+    const uint32_t at =
+        alignment(p.a) | alignment(p.b) << 5 | smaller(alignment(p.d), alignment(p.residual)) << 10 | alignment(p.bias) << 15;
+    const lt_key key(p.rows, p.cols, p.inner, kind, p.lda, p.ldb, p.ldd, p.ld_residual, at);
     const auto known = lt.plans.find(key);
     if (known != lt.plans.end()) return &known->second;
+    if (lt.plans.size() >= PLANS_MOST) { /* micro-batches have ever new row counts; asked again, the library answers the same */
+        for (auto &old : lt.plans) forget(&old.second);
+        lt.plans.clear();
+    }
     lt_plan plan = {};
     bool there = false, ok = describe(c, p, &plan) && choose(c, p, &plan, &there);
     if (ok && !there && p.bias) {

@@ -39,12 +39,18 @@ __device__ inline int tile_col_b(int lane)
     return lane / 8 % 2 * 8;
 }
 
-/* More than 48 KB of dynamic shared memory are allowed kernel by kernel. */
+/* More than 48 KB of dynamic shared memory are allowed kernel by kernel, once for the most that was asked. */
 #ifdef TARE_CUDA_SHIM
 #define CUDA_SHARED_LIMIT(C, KERNEL, BYTES) (void)0
 #else
 #define CUDA_SHARED_LIMIT(C, KERNEL, BYTES)                                                                                        \
-    cuda_try((C), cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (BYTES)), "cudaFuncSetAttribute")
+    do {                                                                                                                           \
+        static int most_;                                                                                                          \
+        if (most_ >= (int)(BYTES)) break;                                                                                          \
+        if (cuda_try((C), cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(BYTES)),                 \
+                     "cudaFuncSetAttribute"))                                                                                      \
+            most_ = (int)(BYTES);                                                                                                  \
+    } while (0)
 #endif
 
 #ifndef TARE_CUDA_SHIM

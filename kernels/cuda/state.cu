@@ -329,6 +329,11 @@ int64_t cuda_memory(const struct kctx *c)
     return CUDA_TRY(c, cudaMemGetInfo(&left, &all)) ? (int64_t)left + state.region.size - state.region.held : 0;
 }
 
+int64_t cuda_cache_most(const struct kctx *c)
+{
+    return cuda_memory(c) / 2;
+}
+
 void cuda_finish(const struct kctx *c)
 {
     if (!kernel_faulted(c)) CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)));

@@ -1,21 +1,30 @@
 /* The table of operations; see kernels.h. */
 #include "cuda.h"
 
+static const struct backend *cuda_backend(void)
+{
+    static struct backend b;
+    b.device = 1;
+    b.finish = cuda_finish;
+    b.alloc = cuda_alloc;
+    b.release = cuda_release;
+    b.upload = cuda_upload;
+    b.download = cuda_download;
+    b.zero = cuda_zero;
+    b.memory = cuda_memory;
+    b.reserve = cuda_reserve;
+    b.memory_use = cuda_memory_use;
+    b.stream = cuda_own_stream;
+    b.logits_floats = DEVICE_LOGITS_FLOATS;
+    b.cache_most = cuda_cache_most;
+    return &b;
+}
+
 void cuda_table(struct kernels *k)
 {
     *k = kernels();
     k->name = "cuda";
-    k->device = 1;
-    k->finish = cuda_finish;
-    k->alloc = cuda_alloc;
-    k->release = cuda_release;
-    k->upload = cuda_upload;
-    k->download = cuda_download;
-    k->zero = cuda_zero;
-    k->memory = cuda_memory;
-    k->reserve = cuda_reserve;
-    k->memory_use = cuda_memory_use;
-    k->stream = cuda_own_stream;
+    k->backend = cuda_backend();
 #define CUDA_ENTRY(NAME) k->NAME = cuda_##NAME;
     KERNEL_OPERATIONS(CUDA_ENTRY)
 #undef CUDA_ENTRY

@@ -1,6 +1,8 @@
 /* Host memory: zeroed, 64-byte aligned, on huge pages where large. */
 #include "base/arena.h"
 
+#include <unistd.h>
+
 static void *memory_alloc(const struct kctx *c, int64_t bytes)
 {
     struct err e;
@@ -26,3 +28,17 @@ static void memory_zero(const struct kctx *c, void *p, int64_t bytes)
     (void)c;
     memset(p, 0, (size_t)bytes);
 }
+
+static int64_t memory_cache_most(const struct kctx *c)
+{
+    (void)c;
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 4;
+}
+
+static const struct backend host_backend = {.logits_floats = HOST_LOGITS_FLOATS,
+                                            .alloc = memory_alloc,
+                                            .release = memory_release,
+                                            .upload = memory_copy,
+                                            .download = memory_copy,
+                                            .zero = memory_zero,
+                                            .cache_most = memory_cache_most};

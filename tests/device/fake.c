@@ -175,6 +175,11 @@ static int64_t fake_memory(const struct kctx *c)
     return m.device + m.region - m.held;
 }
 
+static int64_t fake_cache_most(const struct kctx *c)
+{
+    return fake_memory(c) / 2;
+}
+
 static int64_t fake_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
     return fake.cpu->packed_bytes(n, k, dtype);
@@ -426,20 +431,24 @@ static void fake_adamw(const struct kctx *c, const struct op_adamw *o)
     fake.cpu->adamw(&own, &work);
 }
 
+static const struct backend backend = {
+    .device = 1,
+    .finish = fake_finish,
+    .alloc = fake_alloc,
+    .release = fake_release,
+    .upload = fake_upload,
+    .download = fake_download,
+    .zero = fake_zero,
+    .memory = fake_memory,
+    .reserve = fake_reserve,
+    .memory_use = fake_memory_use,
+    .logits_floats = DEVICE_LOGITS_FLOATS,
+    .cache_most = fake_cache_most,
+};
+
 #define ENTRY(NAME) .NAME = fake_##NAME,
-static const struct kernels table = {.name = "fake",
-                                     .device = 1,
-                                     .finish = fake_finish,
-                                     .alloc = fake_alloc,
-                                     .release = fake_release,
-                                     .upload = fake_upload,
-                                     .download = fake_download,
-                                     .zero = fake_zero,
-                                     .memory = fake_memory,
-                                     .reserve = fake_reserve,
-                                     .memory_use = fake_memory_use,
-                                     .packed_bytes = fake_packed_bytes,
-                                     KERNEL_OPERATIONS(ENTRY)};
+static const struct kernels table = {
+    .name = "fake", .backend = &backend, .packed_bytes = fake_packed_bytes, KERNEL_OPERATIONS(ENTRY)};
 
 TARE_EXPORT const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size);
 const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)

@@ -45,6 +45,19 @@ static int make_id(struct gpu_collectives *g, char id[GPU_ID_BYTES])
     return 0;
 }
 
+/* The compute stream's device is the one that is used here. An older runtime does not tell; it is the process's own, and the device is set already. */
+static int choose_device(struct gpu_collectives *g, cudaStream_t compute)
+{
+#if CUDART_VERSION >= 12080
+    int ordinal = 0;
+    if (compute)
+        return cuda_failed(g, "cudaStreamGetDevice", cudaStreamGetDevice(compute, &ordinal)) ||
+               cuda_failed(g, "cudaSetDevice", cudaSetDevice(ordinal));
+#endif
+    (void)g, (void)compute;
+    return 0;
+}
+
 static int open_nccl(struct gpu_collectives *g, int rank, int size, const char id[GPU_ID_BYTES], void *compute)
 {
     ncclUniqueId given;
@@ -53,6 +66,7 @@ static int open_nccl(struct gpu_collectives *g, int rank, int size, const char i
     state.compute = compute;
     state.rank = rank;
     state.size = size;
+    if (choose_device(g, compute)) return 1;
     if (cuda_failed(g, "cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&low, &high)) ||
         cuda_failed(g, "cudaStreamCreate", cudaStreamCreateWithPriority(&state.stream, cudaStreamNonBlocking, high)) ||
         cuda_failed(g, "cudaEventCreate", cudaEventCreateWithFlags(&state.ready, cudaEventDisableTiming)))

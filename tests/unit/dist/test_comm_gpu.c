@@ -41,8 +41,9 @@ static void fake_download(const struct kctx *c, void *host, const void *src, int
     memcpy(host, host_of(src), (size_t)bytes);
 }
 
-static const struct kernels FAKE = {
-    .name = "fake", .device = 1, .alloc = fake_alloc, .release = fake_release, .upload = fake_upload, .download = fake_download};
+static const struct backend FAKE_MEMORY = {
+    .device = 1, .alloc = fake_alloc, .release = fake_release, .upload = fake_upload, .download = fake_download};
+static const struct kernels FAKE = {.name = "fake", .backend = &FAKE_MEMORY};
 
 /* Every collective in k's memory against its definition. */
 static tare_status use_device(struct comm *c, const struct kernels *k, const struct kctx *x, int64_t n, struct err *e)
@@ -50,13 +51,13 @@ static tare_status use_device(struct comm *c, const struct kernels *k, const str
     const int64_t piece = n * 4, whole = c->size * piece;
     float *host, *in, *out;
     TRY(mem_new(whole, (void **)&host, e));
-    in = k->alloc(x, whole);
-    out = k->alloc(x, whole);
+    in = k->backend->alloc(x, whole);
+    out = k->backend->alloc(x, whole);
     CHECK(in && out);
 
     for (int64_t i = 0; i < n; i++) host[i] = value(c->rank, i);
     for (int halves = 0; halves < 2; halves++) {
-        k->upload(x, in, host, piece);
+        k->backend->upload(x, in, host, piece);
         if (halves) {
             TRY(c->gather_begin(c, in, piece, out, e));
             TRY(c->gather_wait(c, e));
@@ -65,30 +66,30 @@ static tare_status use_device(struct comm *c, const struct kernels *k, const str
         }
         float *got;
         TRY(mem_new(whole, (void **)&got, e));
-        k->download(x, got, out, whole);
+        k->backend->download(x, got, out, whole);
         for (int r = 0; r < c->size; r++)
             for (int64_t i = 0; i < n; i++) CHECK(got[r * n + i] == value(r, i));
         mem_free(got);
     }
 
     for (int64_t i = 0; i < c->size * n; i++) host[i] = value(c->rank, i);
-    k->upload(x, in, host, whole);
+    k->backend->upload(x, in, host, whole);
     for (int halves = 0; halves < 2; halves++) {
         memset(host, 0, (size_t)whole);
-        k->upload(x, out, host, whole);
+        k->backend->upload(x, out, host, whole);
         if (halves) {
             TRY(c->exchange_begin(c, in, piece, out, e));
             TRY(c->exchange_wait(c, e));
         } else {
             TRY(c->all_to_all(c, in, piece, out, e));
         }
-        k->download(x, host, out, whole);
+        k->backend->download(x, host, out, whole);
         for (int r = 0; r < c->size; r++)
             for (int64_t i = 0; i < n; i++) CHECK(host[r * n + i] == value(r, c->rank * n + i));
     }
 
-    k->release(x, in);
-    k->release(x, out);
+    k->backend->release(x, in);
+    k->backend->release(x, out);
     mem_free(host);
     return TARE_OK;
 }
@@ -119,7 +120,8 @@ static void host_memory_stays_as_it_is(void **state)
     (void)state;
     struct err e = {0};
     struct comm c, before;
-    const struct kernels host = {.name = "host"};
+    const struct backend memory = {0};
+    const struct kernels host = {.name = "host", .backend = &memory};
     const struct kctx x = {0};
     assert_ok(comm_self(&c, &e), &e);
     before = c;

@@ -49,7 +49,7 @@ static const struct kernels *backend(const char *device)
     }
     if (fake) setenv("TARE_CUDA", fake, 1);
     assert_ok(kernels_open(!strcmp(device, "cuda"), NULL, 0, &k, &e), &e);
-    assert_int_equal(k->device, !strcmp(device, "cuda"));
+    assert_int_equal(k->backend->device, !strcmp(device, "cuda"));
     return k;
 }
 
@@ -91,6 +91,14 @@ static struct batch batch_of(struct outcome *o)
     return b;
 }
 
+static uint64_t hash_of(const struct model *m)
+{
+    struct err e = {0};
+    uint64_t hash = 0;
+    assert_ok(backend_hash(m, m->weights, m->memory.parameters, &hash, &e), &e);
+    return hash;
+}
+
 static void run_all(const struct kernels *k, const char *arch, const char *dtype, struct outcome *o)
 {
     struct err e = {0};
@@ -101,8 +109,8 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     const struct sample_params p = {.temperature = 0.9, .top_p = 0.95, .min_p = 0.001, .top_k = 60, .max_new_tokens = NEW};
     *o = (struct outcome){0};
     arena_init(&o->arena, "outcome");
-    o->before = backend_hash(m, m->weights, m->memory.parameters, 0);
-    o->clone = backend_hash(reference, reference->weights, m->memory.parameters, 0);
+    o->before = hash_of(m);
+    o->clone = hash_of(reference);
     assert_ok(sampler_new(m, 5, 0, &s, &e), &e);
     assert_ok(sampler_run(s, &p, rng_key(3, RNG_TRAIN), requests(), GROUPS, NULL, &o->arena, &o->sampled, &e), &e);
     sampler_free(s);
@@ -113,7 +121,7 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->entropy, &e), &e);
     assert_ok(update_logprobs(t, m, &b, o->logprob, o->entropy, &e), &e);
     assert_ok(update_run(t, &b, &o->report, &e), &e);
-    o->after = backend_hash(m, m->weights, m->memory.parameters, 0);
+    o->after = hash_of(m);
     free_trainer(t);
     snprintf(o->folder, sizeof o->folder, "/tmp/tare-device-XXXXXX");
     assert_non_null(mkdtemp(o->folder));
@@ -187,7 +195,7 @@ static struct kernel_memory use(const struct kernels *k)
 {
     const struct kctx c = {0};
     struct kernel_memory m;
-    k->memory_use(&c, &m);
+    k->backend->memory_use(&c, &m);
     return m;
 }
 
@@ -214,9 +222,9 @@ static void test_region(void **state)
     const struct kernels *k = backend("cuda");
     const struct kctx c = {0};
     struct outcome whole, split;
-    const int64_t before = k->memory(&c);
-    assert_true(k->reserve(&c, 64 << 20));
-    assert_int_equal(k->memory(&c), before); /* what can be had is the same */
+    const int64_t before = k->backend->memory(&c);
+    assert_true(k->backend->reserve(&c, 64 << 20));
+    assert_int_equal(k->backend->memory(&c), before); /* what can be had is the same */
     run_all(k, "qwen2", "f32", &whole);
     struct kernel_memory m = use(k);
     assert_true(m.region == 64 << 20 && m.taken == 1 && m.beyond_most == 0 && !m.beyond_stage);
@@ -224,7 +232,7 @@ static void test_region(void **state)
     char warning[500];
     assert_int_equal(watched(k, warning, sizeof warning), 0);
     const int64_t needed = m.most;
-    assert_true(k->reserve(&c, needed / 2));
+    assert_true(k->backend->reserve(&c, needed / 2));
     run_all(k, "qwen2", "f32", &split);
     m = use(k);
     assert_true(m.taken > 1 && m.beyond_most >= needed / 2 && m.most <= needed / 2 && m.beyond == 0);
@@ -235,8 +243,8 @@ static void test_region(void **state)
     assert_int_equal(watched(k, warning, sizeof warning), 0); /* once */
     outcome_free(&whole);
     outcome_free(&split);
-    assert_true(k->reserve(&c, 0));
-    assert_int_equal(k->memory(&c), before);
+    assert_true(k->backend->reserve(&c, 0));
+    assert_int_equal(k->backend->memory(&c), before);
 }
 
 static void says(const struct err *e, const char *words)
@@ -254,10 +262,10 @@ static void test_exhausted(void **state)
     struct kv_cache cache;
     struct arena a;
     void *p;
-    assert_false(k->reserve(&c, INT64_C(1) << 40));
-    assert_true(k->reserve(&c, 64 << 20));
+    assert_false(k->backend->reserve(&c, INT64_C(1) << 40));
+    assert_true(k->backend->reserve(&c, 64 << 20));
     struct model *m = model(k, "qwen2", "f32");
-    assert_false(k->reserve(&c, 32 << 20)); /* pieces are out */
+    assert_false(k->backend->reserve(&c, 32 << 20)); /* pieces are out */
     assert_int_equal(kv_cache_new(m, 2, INT64_C(1) << 22, &cache, &e), TARE_E_NOMEM);
     says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB asked; "
              "the region of 64.0 MiB that was planned has 6");
@@ -270,7 +278,7 @@ static void test_exhausted(void **state)
     assert_true(use(k).beyond == 0);
     model_free(m);
     assert_true(use(k).held == 0);
-    assert_true(k->reserve(&c, 0));
+    assert_true(k->backend->reserve(&c, 0));
 }
 
 int main(void)

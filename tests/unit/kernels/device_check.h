@@ -48,13 +48,13 @@ static inline void assert_no_fault(const struct kernels *k, const struct kctx *c
 static inline void *on_device(const struct kernels *k, const struct kctx *c, const void *host, int64_t bytes)
 {
     const int64_t all = bytes + 2 * DEVICE_GUARD;
-    char *staging = malloc((size_t)all), *base = k->alloc(c, all);
+    char *staging = malloc((size_t)all), *base = k->backend->alloc(c, all);
     assert_non_null(staging);
     if (!base) fail_msg("%s: no memory for %lld bytes", k->name, (long long)all);
     assert_true(n_pieces < MOST_BUFFERS);
     memset(staging, 0xff, (size_t)all);
     if (host && bytes) memcpy(staging + DEVICE_GUARD, host, (size_t)bytes);
-    k->upload(c, base, staging, all);
+    k->backend->upload(c, base, staging, all);
     pieces[n_pieces++] = (struct device_piece){base, bytes};
     free(staging);
     return base + DEVICE_GUARD;
@@ -65,7 +65,7 @@ static inline float *from_device(const struct kernels *k, const struct kctx *c, 
 {
     float *host = floats((bytes + 3) / 4, 0);
     assert_no_fault(k, c);
-    k->download(c, host, device, bytes);
+    k->backend->download(c, host, device, bytes);
     return host;
 }
 
@@ -75,13 +75,13 @@ static inline void device_end(const struct kernels *k, const struct kctx *c)
     for (int i = 0; i < n_pieces; i++) {
         const struct device_piece *p = &pieces[i];
         unsigned char guard[2][DEVICE_GUARD];
-        k->download(c, guard[0], p->base, DEVICE_GUARD);
-        k->download(c, guard[1], p->base + DEVICE_GUARD + p->bytes, DEVICE_GUARD);
+        k->backend->download(c, guard[0], p->base, DEVICE_GUARD);
+        k->backend->download(c, guard[1], p->base + DEVICE_GUARD + p->bytes, DEVICE_GUARD);
         for (int j = 0; j < 2 * DEVICE_GUARD; j++)
             if (guard[j / DEVICE_GUARD][j % DEVICE_GUARD] != 0xff)
                 fail_msg("%s: a byte %s a piece of %lld bytes was written", k->name, j < DEVICE_GUARD ? "in front of" : "behind",
                          (long long)p->bytes);
-        k->release(c, p->base);
+        k->backend->release(c, p->base);
     }
     n_pieces = 0;
     assert_no_fault(k, c);

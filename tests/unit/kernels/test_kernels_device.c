@@ -144,10 +144,10 @@ static void head(const struct kernels *k, const struct kctx *c)
                    .temperature = temperature, .r = r, .v = v);
             assert_near("kl", from_device(k, c, gkl, 4 * r), kl, r, 1e-5);
             /* given the same statistics, the gradient has ref's bits */
-            k->upload(c, glse, lse, 8 * r);
-            k->upload(c, grl, rl, 8 * r);
-            k->upload(c, gh, h, 4 * r);
-            k->upload(c, gkl, kl, 4 * r);
+            k->backend->upload(c, glse, lse, 8 * r);
+            k->backend->upload(c, grl, rl, 8 * r);
+            k->backend->upload(c, gh, h, 4 * r);
+            k->backend->upload(c, gkl, kl, 4 * r);
             const int exact_kl = i % 2, entropy = i % 3 > 0;
             KERNEL(k, c, head_grad, .logits = gz, .target = gtarget, .lse = glse, .entropy = entropy ? gh : NULL,
                    .ref_logits = exact_kl ? gq : NULL, .ref_lse = exact_kl ? grl : NULL, .kl = exact_kl ? gkl : NULL, .coef = gcoef,
@@ -189,7 +189,7 @@ static void rows(const struct kernels *k, const struct kctx *c)
             KERNEL(k, c, add, .y = gx, .x = gy, .n = n);
             KERNEL(ref, &contexts[0], add, .y = x, .x = x, .n = n);
             assert_bits("add", from_device(k, c, gx, 4 * n), x, n);
-            k->zero(c, gx, 4 * n);
+            k->backend->zero(c, gx, 4 * n);
             memset(x, 0, (size_t)n * sizeof *x);
             assert_bits("zero", from_device(k, c, gx, 4 * n), x, n);
             device_end(k, c);

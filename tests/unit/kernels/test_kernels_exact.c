@@ -104,7 +104,8 @@ static void test_choice(void **state)
     assert_ok(kernels_cpu("ref", &plain, &e), &e);
     assert_non_null(plain->matmul_dw);
     assert_non_null(plain->adamw);
-    void *const *p = (void *const *)(const void *)&k->alloc, *const *q = (void *const *)(const void *)&plain->alloc;
+    assert_true(!k->backend->device && !k->backend->finish && !k->backend->reserve && !plain->backend->device);
+    void *const *p = (void *const *)(const void *)&k->backend, *const *q = (void *const *)(const void *)&plain->backend;
     for (; p < (void *const *)(const void *)(k + 1); p++, q++) assert_true(!*p == !*q);
 }
 

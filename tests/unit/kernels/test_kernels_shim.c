@@ -18,18 +18,18 @@ static struct ran planted(const char *what, int64_t n, uint32_t seed)
     const struct kctx c = {.fault = &r.fault};
     float x[2 * N], zero[2 * N] = {0};
     for (int i = 0; i < 2 * N; i++) x[i] = (float)i;
-    float *gx = k->alloc(&c, 4 * n), *gy = k->alloc(&c, 4 * n);
-    k->upload(&c, gx, x, 4 * n);
-    k->upload(&c, gy, zero, 4 * n);
+    float *gx = k->backend->alloc(&c, 4 * n), *gy = k->backend->alloc(&c, 4 * n);
+    k->backend->upload(&c, gx, x, 4 * n);
+    k->backend->upload(&c, gy, zero, 4 * n);
     shim_forget();
     shim_schedule(seed);
     planted_run(&c, what, gy, gx, n);
     shim_schedule(0);
     const struct kernel_fault fault = r.fault;
     r.fault.code = TARE_OK; /* so that memory can be had again */
-    k->download(&c, r.y, gy, 4 * n);
-    k->release(&c, gx);
-    k->release(&c, gy);
+    k->backend->download(&c, r.y, gy, 4 * n);
+    k->backend->release(&c, gx);
+    k->backend->release(&c, gy);
     r.fault = fault;
     return r;
 }
@@ -111,9 +111,9 @@ static void test_guard_zones(void **state)
     unsigned char behind[DEVICE_GUARD];
     planted_run(&c, "copy too much", gy, gx, N); /* inside of the allocation: its guards are */
     fault.code = TARE_OK;
-    k->download(&c, behind, gy + N, sizeof behind);
+    k->backend->download(&c, behind, gy + N, sizeof behind);
     assert_true(behind[0] != 0xff || behind[1] != 0xff || behind[2] != 0xff || behind[3] != 0xff);
-    for (int i = 0; i < n_pieces; i++) k->release(&c, pieces[i].base);
+    for (int i = 0; i < n_pieces; i++) k->backend->release(&c, pieces[i].base);
     n_pieces = 0;
 }
 
@@ -143,19 +143,19 @@ static void test_the_first_fault_stays(void **state)
     struct kernel_fault fault = {.layer = -1};
     const struct kctx c = {.fault = &fault};
     struct err e;
-    float *y = k->alloc(&c, 64), one = 1, got = 0;
-    k->upload(&c, y, &one, 4);
+    float *y = k->backend->alloc(&c, 64), one = 1, got = 0;
+    k->backend->upload(&c, y, &one, 4);
     kernels_at(&c, "forward pass", 3);
-    k->upload(&c, y, &one, 4);
+    k->backend->upload(&c, y, &one, 4);
     assert_int_equal(kernels_finish(k, &c, &e), TARE_OK);
     planted_run(&c, "hang", y, y, 16);
-    k->zero(&c, y, 4);
+    k->backend->zero(&c, y, 4);
     assert_int_equal(kernels_finish(k, &c, &e), TARE_E_DEVICE);
     assert_non_null(strstr(e.message, "forward pass, layer 3: hang_kernel"));
     fault.code = TARE_OK;
-    k->download(&c, &got, y, 4);
+    k->backend->download(&c, &got, y, 4);
     assert_true(got == 1);
-    k->release(&c, y);
+    k->backend->release(&c, y);
 }
 
 int main(void)

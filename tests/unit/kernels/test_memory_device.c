@@ -6,43 +6,43 @@
 static struct kernel_memory use(const struct kernels *k, const struct kctx *c)
 {
     struct kernel_memory m;
-    k->memory_use(c, &m);
+    k->backend->memory_use(c, &m);
     return m;
 }
 
 static void region_pieces(const struct kernels *k, const struct kctx *c)
 {
     char host[3000];
-    char *p[3] = {k->alloc(c, 1)};
+    char *p[3] = {k->backend->alloc(c, 1)};
     memset(host, 0, sizeof host);
-    k->upload(c, p[0], host, 1); /* what a first upload keeps lies outside of the region */
-    k->release(c, p[0]);
-    assert_true(k->reserve(c, 1 << 20));
+    k->backend->upload(c, p[0], host, 1); /* what a first upload keeps lies outside of the region */
+    k->backend->release(c, p[0]);
+    assert_true(k->backend->reserve(c, 1 << 20));
     assert_true(use(k, c).taken == 1 && use(k, c).region == 1 << 20);
     for (int i = 0; i < 3; i++) {
-        p[i] = k->alloc(c, 3000);
+        p[i] = k->backend->alloc(c, 3000);
         assert_non_null(p[i]);
         assert_int_equal((uintptr_t)p[i] % 64, 0);
         memset(host, i + 1, sizeof host);
-        k->upload(c, p[i], host, sizeof host);
+        k->backend->upload(c, p[i], host, sizeof host);
     }
     assert_true(use(k, c).held == 3 * 3072 && use(k, c).taken == 1);
-    assert_false(k->reserve(c, 2 << 20)); /* pieces are handed out */
-    k->release(c, p[1]);
-    assert_ptr_equal(k->alloc(c, 2900), p[1]); /* the same place, zero again, its neighbours as they were */
+    assert_false(k->backend->reserve(c, 2 << 20)); /* pieces are handed out */
+    k->backend->release(c, p[1]);
+    assert_ptr_equal(k->backend->alloc(c, 2900), p[1]); /* the same place, zero again, its neighbours as they were */
     for (int i = 0; i < 3; i++) {
-        k->download(c, host, p[i], 2900);
+        k->backend->download(c, host, p[i], 2900);
         for (int j = 0; j < 2900; j++) assert_int_equal(host[j], i == 1 ? 0 : i + 1);
     }
     const int64_t outside = use(k, c).beyond;
-    char *beside = k->alloc(c, 2 << 20);
+    char *beside = k->backend->alloc(c, 2 << 20);
     assert_non_null(beside);
     assert_true(use(k, c).beyond == outside + (2 << 20) && use(k, c).taken == 2 && use(k, c).beyond_stage);
-    k->release(c, beside);
-    for (int i = 0; i < 3; i++) k->release(c, p[i]);
+    k->backend->release(c, beside);
+    for (int i = 0; i < 3; i++) k->backend->release(c, p[i]);
     assert_true(use(k, c).beyond_most == outside + (2 << 20) && use(k, c).beyond == outside);
     assert_true(use(k, c).held == 0 && use(k, c).largest == 1 << 20);
-    assert_true(k->reserve(c, 0));
+    assert_true(k->backend->reserve(c, 0));
     assert_no_fault(k, c);
 }
 DEVICE_TEST(region_pieces)
@@ -54,14 +54,14 @@ static void working_memory(const struct kernels *k, const struct kctx *c)
     float host[N];
     double want = 0;
     for (int i = 0; i < N; i++) host[i] = (float)(i % 7), want += (double)host[i] * (double)host[i];
-    assert_true(k->reserve(c, 128 << 20));
-    float *x = k->alloc(c, sizeof host);
-    k->upload(c, x, host, sizeof host);
+    assert_true(k->backend->reserve(c, 128 << 20));
+    float *x = k->backend->alloc(c, sizeof host);
+    k->backend->upload(c, x, host, sizeof host);
     assert_true(sum_of_squares(k, c, x, N) == want);
     assert_no_fault(k, c);
     const struct kernel_memory m = use(k, c);
     assert_true(m.taken == 1 && !m.beyond_stage && m.held > 16 << 20); /* working memory comes in pieces of 16 MiB */
-    k->release(c, x);
+    k->backend->release(c, x);
 }
 DEVICE_TEST(working_memory)
 

@@ -52,7 +52,7 @@ static void products(const struct kernels *k, const struct kctx *c, enum dtype d
         KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         close_to("y alone", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
-        k->upload(c, h.gy, h.y, 4 * s.t * s.n); /* the same dy */
+        k->backend->upload(c, h.gy, h.y, 4 * s.t * s.n); /* the same dy */
         KERNEL(k, c, matmul_dx, .dx = h.gdx, .dy = h.gy, .w = h.gw, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dx, .dx = h.dx, .dy = h.y, .w = h.w, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         close_to("dx", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);

@@ -48,7 +48,7 @@ static void *there(const struct model *m, struct arena *a, const void *host, int
     struct err e = {0};
     void *room;
     assert_ok(arena_push_tensor_raw(a, bytes, &room, &e), &e);
-    if (host) m->k->upload(&m->ctx, room, host, bytes);
+    if (host) m->k->backend->upload(&m->ctx, room, host, bytes);
     return room;
 }
 
@@ -93,9 +93,9 @@ static void run(struct model *m, struct result *r)
     assert_ok(model_finish(m, &e), &e);
     r->grads = malloc((size_t)m->n_params * 4);
     assert_non_null(r->grads);
-    m->k->download(&m->ctx, r->logprob, logprob, n * 4);
-    m->k->download(&m->ctx, r->entropy, entropy, n * 4);
-    m->k->download(&m->ctx, r->grads, grads.sum, m->n_params * 4);
+    m->k->backend->download(&m->ctx, r->logprob, logprob, n * 4);
+    m->k->backend->download(&m->ctx, r->entropy, entropy, n * 4);
+    m->k->backend->download(&m->ctx, r->grads, grads.sum, m->n_params * 4);
     grads_free(&grads);
     kv_cache_free(m, &cache);
     arena_free(&plan);

@@ -170,7 +170,7 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
         TRY_TO(status, done, update_run(t, &b, &r->report[s], e));
         TRY_TO(status, done, update_apply(t, s, e));
     }
-    r->weights = model_hash(m);
+    TRY_TO(status, done, model_hash(m, &r->weights, e));
     r->parameters = m->memory.parameters, r->gradients = t->grads.sum_bytes, r->moment_bytes = t->moment_bytes;
     r->n_params = m->n_params;
     TRY_TO(status, done, objective_save(t->objective, &state, e));
