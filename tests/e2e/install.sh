@@ -9,9 +9,11 @@ installed() { # WHAT BIN: the program of a prefix lists its plugins, makes one f
     (
         cd "$WORK/elsewhere/$1"
         failed=0
-        if "$2/tare" plugin list | grep -q '^estimator  *bv_blend'; then ok; else bad "$1: no plugins"; fi
+        "$2/tare" plugin list > list.txt || bad "$1: plugin list"
+        if grep -q '^estimator  *bv_blend' list.txt; then ok; else bad "$1: no plugins"; fi
         if "$2/tare" plugin new estimator mine > log 2>&1; then ok; else bad "$1: plugin new: $(cat log)"; fi
-        if "$2/tare" config dump builtin:studies/cold | grep -q '^plugin = '; then ok; else bad "$1: builtin:studies/cold"; fi
+        "$2/tare" config dump builtin:studies/cold > dump.ini || bad "$1: config dump"
+        if grep -q '^plugin = ' dump.ini; then ok; else bad "$1: builtin:studies/cold"; fi
         tiny_config
         if "$2/tare" train tiny.ini train.steps=2 > log 2>&1 && [ -s run/metrics.jsonl ]; then ok; else bad "$1: train: $(tail -n 3 log)"; fi
         [ "$failed" = 0 ]

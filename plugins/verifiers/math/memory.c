@@ -7,7 +7,7 @@
  * back to the verifier's call that is under way. What the abandoned computation held is lost: some kilobytes. */
 static _Thread_local jmp_buf *way_back;
 
-static _Noreturn void come_back(void)
+__attribute__((noreturn)) static void come_back(void)
 {
     if (way_back) longjmp(*way_back, 1);
     abort(); /* outside of guarded(): nothing that is called there asks for memory */

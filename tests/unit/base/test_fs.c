@@ -1,0 +1,170 @@
+#include "check.h"
+
+#include "base/fs.h"
+#include "base/str.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char folder[] = "/tmp/tare-fs-XXXXXX";
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return (int)fs_remove_tree(folder, NULL);
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void atomic_writes_replace_or_leave(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct str s = {0};
+    const char *path = in_folder("a.txt");
+    assert_ok(fs_write_atomic(path, "one", 3, &e), &e);
+    assert_ok(fs_write_atomic(path, "second", 6, &e), &e);
+    assert_ok(fs_read_all(path, &s, &e), &e);
+    assert_string_equal(s.data, "second");
+    char beside[310];
+    snprintf(beside, sizeof beside, "%s.tmp", path);
+    assert_false(fs_exists(beside));
+    assert_int_equal(symlink("/dev/full", beside), 0); /* a disk that is full */
+    char *big = calloc(1, 1 << 16);
+    assert_int_equal(fs_write_atomic(path, big, 1 << 16, &e), TARE_E_IO);
+    free(big);
+    assert_non_null(strstr(e.message, "a.txt: cannot be written: No space left"));
+    assert_ok(fs_read_all(path, &s, &e), &e);
+    assert_string_equal(s.data, "second");
+    assert_false(fs_exists(beside));
+    assert_int_equal(fs_read_all(in_folder("none"), &s, &e), TARE_E_NOT_FOUND);
+    assert_int_equal(fs_write_atomic(in_folder("none/x"), "a", 1, &e), TARE_E_IO);
+    assert_int_equal(fs_write_atomic(folder, "a", 1, &e), TARE_E_IO);
+    assert_non_null(strstr(e.message, "is a folder"));
+
+    /* what is no regular file is not replaced: a pipe, a link */
+    char link[400], text[8] = {0};
+    snprintf(link, sizeof link, "%s", in_folder("link"));
+    assert_ok(fs_write_atomic(in_folder("target"), "old", 3, &e), &e);
+    assert_int_equal(symlink("target", link), 0);
+    assert_ok(fs_write_atomic(link, "linked", 6, &e), &e);
+    struct stat about;
+    assert_true(!lstat(link, &about) && S_ISLNK(about.st_mode));
+    const char *pipe_path = in_folder("pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    const int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+    assert_ok(fs_write_atomic(pipe_path, "piped", 5, &e), &e);
+    assert_int_equal(read(reader, text, sizeof text), 5);
+    assert_string_equal(text, "piped");
+    assert_true(!stat(pipe_path, &about) && S_ISFIFO(about.st_mode));
+    close(reader);
+    str_free(&s);
+}
+
+/* TMPDIR where it is a folder that can be written, else /tmp */
+static void temporary_files_have_a_folder(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+    char with_space[300], wanted[320], out[FS_PATH];
+    snprintf(with_space, sizeof with_space, "%s", in_folder("a folder"));
+    assert_ok(fs_mkdirs(with_space, &e), &e);
+    snprintf(wanted, sizeof wanted, "%s/a-XXXXXX", with_space);
+    setenv("TMPDIR", with_space, 1);
+    assert_ok(fs_temporary(out, "a", &e), &e);
+    assert_string_equal(out, wanted);
+    const char *const useless[] = {in_folder("missing"), "", NULL};
+    for (int i = 0; i < 3; i++) {
+        if (useless[i])
+            setenv("TMPDIR", useless[i], 1);
+        else
+            unsetenv("TMPDIR");
+        assert_ok(fs_temporary(out, "a", &e), &e);
+        assert_string_equal(out, "/tmp/a-XXXXXX");
+    }
+    if (old) setenv("TMPDIR", old, 1);
+    free(old);
+}
+
+static void folders_and_paths(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    char out[FS_PATH], big[FS_PATH + 10];
+    assert_ok(fs_mkdirs(in_folder("x/y//z/"), &e), &e);
+    assert_true(fs_is_dir(in_folder("x/y/z")));
+    assert_ok(fs_mkdirs(in_folder("x/y"), &e), &e);
+    assert_ok(fs_write_atomic(in_folder("x/file"), "", 0, &e), &e);
+    assert_int_equal(fs_mkdirs(in_folder("x/file/y"), &e), TARE_E_IO);
+    assert_int_equal(fs_mkdirs(in_folder("x/file"), &e), TARE_E_IO);
+    assert_int_equal(symlink("/", in_folder("x/link")), 0);
+    assert_ok(fs_remove_tree(in_folder("x"), &e), &e); /* the link, not what it points at */
+    assert_false(fs_exists(in_folder("x")));
+    assert_ok(fs_remove_tree(in_folder("x"), &e), &e);
+    assert_ok(fs_join(out, "a/b", "c", &e), &e);
+    assert_string_equal(out, "a/b/c");
+    assert_ok(fs_join(out, "a", "/c", &e), &e);
+    assert_string_equal(out, "/c");
+    assert_ok(fs_join(out, "", "c", &e), &e);
+    assert_string_equal(out, "c");
+    memset(big, 'a', sizeof big);
+    big[sizeof big - 1] = 0;
+    assert_int_equal(fs_join(out, "x", big, &e), TARE_E_INVALID);
+    fs_dirname(out, "a/b/c");
+    assert_string_equal(out, "a/b");
+    fs_dirname(out, "a");
+    assert_string_equal(out, ".");
+    fs_dirname(out, "/a");
+    assert_string_equal(out, "/");
+}
+
+static void maps_and_hashes(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct fs_map m;
+    uint64_t a, b;
+    assert_ok(fs_write_atomic(in_folder("m"), "hello", 5, &e), &e);
+    assert_ok(fs_map(in_folder("m"), &m, &e), &e);
+    assert_int_equal(m.size, 5);
+    assert_memory_equal(m.data, "hello", 5);
+    fs_unmap(&m);
+    assert_ok(fs_hash_file(in_folder("m"), &a, &e), &e);
+    assert_true(a == fs_hash("hello", 5, 0));
+    assert_true(fs_hash("", 0, 0) == 0x2D06800538D394C2u); /* XXH3-64 of nothing, from its specification */
+    char copy[310];
+    snprintf(copy, sizeof copy, "%s/copy", folder);
+    assert_ok(fs_copy(in_folder("m"), copy, &e), &e);
+    assert_ok(fs_hash_file(copy, &b, &e), &e);
+    assert_true(a == b);
+    assert_ok(fs_write_atomic(in_folder("m"), "", 0, &e), &e);
+    assert_ok(fs_map(in_folder("m"), &m, &e), &e);
+    assert_int_equal(m.size, 0);
+    fs_unmap(&m);
+    assert_int_equal(fs_map(in_folder("none"), &m, &e), TARE_E_NOT_FOUND);
+    assert_int_equal(fs_map(folder, &m, &e), TARE_E_IO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(atomic_writes_replace_or_leave),
+        cmocka_unit_test(temporary_files_have_a_folder),
+        cmocka_unit_test(folders_and_paths),
+        cmocka_unit_test(maps_and_hashes),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
