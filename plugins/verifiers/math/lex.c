@@ -258,7 +258,8 @@ bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
     }
     if (sub < x->n && x->s[sub] == '_' && !limit) {
         const struct lexer near = lex_near(x, sub + 1);
-        const int64_t from = lex_skip_spaces(&near, sub + 1), to = lex_group_end(&near, from);
+        const int64_t from = lex_skip_spaces(&near, sub + 1), one = lex_group_end(&near, from),
+                      to = from < near.n && text_is_digit(x->s[from]) ? digits_end(&near, from) : one; /* a_10 */
         if (to - from > 60 || to == from) return lex_fail(x, "a very long subscript");
         const bool braced = x->s[from] == '{';
         full[n++] = '_';

@@ -114,6 +114,7 @@ static const struct pair DIFFERENT[] = {
     {"\\vec u\\times\\vec v", "\\vec v\\times\\vec u"},
     {"\\vec{u}\\cdot\\vec{v}", "\\vec{u}\\times\\vec{v}"},
     {"\\vec{AB}", "\\vec{BA}"},
+    {"a_10 = 14", "a_10 = 15"},
     {"\\mathbf{A}\\mathbf{B}", "\\mathbf{B}\\mathbf{A}"},
     {"\\mathbf{A}\\mathbf{B}\\mathbf{C}", "\\mathbf{A}\\mathbf{C}\\mathbf{B}"},
 };
