@@ -91,7 +91,7 @@ static int64_t two(const void *self)
 
 static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
 {
-    static int calls;
+    static _Atomic int calls; /* ranks may be threads of one process */
     (void)self, (void)error;
     calls++;
     for (int64_t i = 0; i < t->n_sequences; i++) {
@@ -136,7 +136,7 @@ static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_to
 
 static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
 {
-    static int calls;
+    static _Atomic int calls; /* ranks may be threads of one process */
     (void)error;
     calls++;
     if (IS(own_kl) && (!t->ref_logprob || !t->kl)) return tare_fail(error, TARE_E_SHAPE, "the reference is not there");
