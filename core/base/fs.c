@@ -130,8 +130,9 @@ tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struc
 {
     char beside[FS_PATH], dir[FS_PATH], target[PATH_MAX];
     struct stat s;
-    if (!stat(path, &s) && S_ISDIR(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a folder; name a file", path);
-    if (!stat(path, &s) && !S_ISREG(s.st_mode)) return write_through(path, data, n, e);
+    const bool there = !stat(path, &s);
+    if (there && S_ISDIR(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a folder; name a file", path);
+    if (there && !S_ISREG(s.st_mode)) return write_through(path, data, n, e);
     if (!lstat(path, &s) && S_ISLNK(s.st_mode) && realpath(path, target)) path = target; /* the link stays one */
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     FILE *f = fopen(beside, "wb");

@@ -58,17 +58,5 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
     return TARE_OK;
 }
 
-static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
-{
-    const struct settings *s = self;
-    (void)error;
-    for (int64_t i = 0; i < t->n; i++) {
-        const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
-        const double keep = t->prepared[i];
-        put(out, i, keep * x.value, keep * x.dlogp, x.clipped || keep == 0);
-    }
-    return TARE_OK;
-}
-
 OBJECTIVE("clip_cov", "the clipped surrogate without a few tokens of high covariance", "arXiv 2505.22617", TARE_OBJECTIVE_PASS,
-          check, .prepare_size = one_number, .prepare = prepare, .compute = compute)
+          check, .prepare_size = one_number, .prepare = prepare, .compute = weighted_surrogate)

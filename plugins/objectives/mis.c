@@ -39,18 +39,6 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
     return TARE_OK;
 }
 
-static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
-{
-    const struct settings *s = self;
-    (void)error;
-    for (int64_t i = 0; i < t->n; i++) {
-        const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
-        const double weight = t->prepared[i];
-        put(out, i, weight * x.value, weight * x.dlogp, x.clipped || weight == 0);
-    }
-    return TARE_OK;
-}
-
 OBJECTIVE("mis", "the clipped surrogate without what sampler and update disagree on (IcePop, sequence masks)",
           "arXiv 2510.18855; yingru.notion.site", TARE_OBJECTIVE_SAMPLER, any_values, .prepare_size = one_number,
-          .prepare = prepare, .compute = compute)
+          .prepare = prepare, .compute = weighted_surrogate)

@@ -7,6 +7,8 @@
 #ifndef OBJECTIVE_SURROGATE_H
 #define OBJECTIVE_SURROGATE_H
 
+#include "stateless.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <tare/objective.h>
@@ -22,6 +24,19 @@ static inline struct term surrogate(const tare_loss *c, double ratio, double adv
     if (bounded * advantage < ratio * advantage) return (struct term){-bounded * advantage, 0, true};
     if (c->dual_clip > 0 && advantage < 0 && ratio > c->dual_clip) return (struct term){-c->dual_clip * advantage, 0, true};
     return (struct term){-ratio * advantage, -ratio * advantage, false};
+}
+
+/* compute of an objective whose prepare gave each token a weight, 0 to leave it out: weight times the clipped surrogate. */
+static inline tare_status weighted_surrogate(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
+{
+    const struct settings *s = self;
+    (void)error;
+    for (int64_t i = 0; i < t->n; i++) {
+        const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
+        const double weight = t->prepared[i];
+        put(out, i, weight * x.value, weight * x.dlogp, x.clipped || weight == 0);
+    }
+    return TARE_OK;
 }
 
 #endif
