@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
 # Lets every fuzz target run for a while, with the address and undefined-behaviour sanitizers: no crash, no leak, no hang.
-#   tests/fuzz/run.sh [SECONDS each, default 60] [TARGET ...]      needs clang; what it finds lies in build-fuzz/found
+#   tests/fuzz/run.sh [SECONDS each, default 60] [TARGET ...]      new inputs every time; what was found before is kept in build-fuzz/corpus
+#   tests/fuzz/run.sh --inputs N [TARGET ...]                      the same N inputs every time, for CI: a fixed seed, from the corpus of the tree
+# Needs clang. An input that fails lies in build-fuzz/found.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-seconds=${1:-60}
-shift || true
+seconds=60 inputs=
+if [ "${1:-}" = --inputs ]; then
+    inputs=$2
+    shift 2
+elif [ $# -gt 0 ]; then
+    seconds=$1
+    shift
+fi
 command -v clang > /dev/null || { echo "SKIP: clang is not installed (apt-get install clang); the corpus is replayed by ctest -R fuzz/"; exit 77; }
 dir=${FUZZ_DIR:-build-fuzz}
 cmake -S . -B "$dir" -DCMAKE_C_COMPILER=clang -DTARE_FUZZ=ON -DTARE_SANITIZE=address,undefined > /dev/null
@@ -21,12 +29,18 @@ mkdir -p "$dir/found"
 cmake --build "$dir" -j "$(nproc)" --target $(printf 'fuzz_%s ' $targets) > "$dir/build.log" 2>&1 || { tail -40 "$dir/build.log"; exit 1; }
 
 run_one() {
-    local name=$1 log=$dir/$1.log
-    mkdir -p "$dir/corpus/$name"
-    "$dir/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
-        -artifact_prefix="$dir/found/$name-" "$dir/corpus/$name" "tests/fuzz/corpus/$name" > "$log" 2>&1 ||
+    local name=$1 log=$dir/$1.log kept=$dir/corpus/$1 began=$SECONDS
+    local until=-max_total_time=$seconds
+    if [ -n "$inputs" ]; then
+        until="-runs=$inputs -seed=1" kept=$dir/inputs/$name
+        rm -rf "$kept"
+    fi
+    mkdir -p "$kept"
+    # shellcheck disable=SC2086 # a list
+    "$dir/fuzz_$name" $until -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+        -artifact_prefix="$dir/found/$name-" "$kept" "tests/fuzz/corpus/$name" > "$log" 2>&1 ||
         { tail -40 "$log"; echo "fuzz_$name: failed; the input lies in $dir/found"; return 1; }
-    echo "fuzz_$name: $(grep -o 'stat::number_of_executed_units: *[0-9]*' "$log" | grep -o '[0-9]*$') inputs in $seconds s"
+    echo "fuzz_$name: $(grep -o 'stat::number_of_executed_units: *[0-9]*' "$log" | grep -o '[0-9]*$') inputs in $((SECONDS - began)) s"
 }
 
 # Two at a time: a target is one thread.
