@@ -2,7 +2,7 @@
  * library can be interrupted, so what is handed to them is small: degrees, heights, and how many radicals and functions there are. */
 #include "flint.h"
 
-enum { MAX_DEGREE = 64, MAX_HEIGHT = 4000, MAX_RADICALS = 6, MAX_PARTS = 60 };
+enum { MAX_DEGREE = 64, MAX_PRODUCT = 4096 /* of degrees */, MAX_HEIGHT = 4000, MAX_RADICALS = 6, MAX_PARTS = 60 };
 
 struct size {
     int nodes, radicals, functions, pis;
@@ -22,7 +22,7 @@ static bool measure(struct math *m, int x, struct size *s)
         s->degree *= a->aux == C_I ? 2 : 1;
         s->pis += a->aux == C_PI;
         s->functions += a->aux == C_E;
-        return a->aux <= C_I;
+        return a->aux <= C_I && s->degree <= MAX_PRODUCT;
     case OP_POW:
     case OP_ROOT: {
         const enum value got = rational_value(m, kid(m, x, 1), &q);
@@ -33,7 +33,7 @@ static bool measure(struct math *m, int x, struct size *s)
             if (fmpz_cmp_ui(part, 64) > 0 || fmpz_sgn(part) <= 0) return false;
             if (a->op == OP_POW && fmpz_cmpabs(fmpq_numref(q), (fmpz[]){128}) > 0) return false;
             if (!fmpz_is_one(part)) s->radicals++, s->degree *= fmpz_get_si(part);
-            if (s->degree > 4096) return false;
+            if (s->degree > MAX_PRODUCT) return false;
             return measure(m, kid(m, x, 0), s);
         }
         break;

@@ -27,7 +27,8 @@ enum {
     MAX_BITS = 1 << 20, /* of a rational number's numerator or denominator */
     MAX_STEPS = 60000,  /* evaluations of a node for one pair */
     MAX_SYMBOLS = 64,
-    MAX_ITEMS = 2048 /* of one list */
+    MAX_ITEMS = 2048, /* of one list */
+    MAX_ROUNDING = 30 /* decimals */
 };
 
 /* ---------------------------------------------------------------- nodes */

@@ -321,17 +321,19 @@ static int based(struct parser *p, const struct token *t, int b)
 {
     struct math *m = p->m;
     if ((t->aux & ~NUM_GROUPED) || t->n_text > 200) return parse_fail(p, "a numeral's base");
-    int x = mk_int(m, 0);
+    const bool small = t->n_text <= 11; /* 36^11 < 2^63; a longer numeral becomes sums and products of nodes */
     const int radix = mk_int(m, b);
+    int x = mk_int(m, 0);
     int64_t v = 0;
     for (int i = 0; i < t->n_text && x >= 0; i++) {
         const int d = m->pool[t->text + i] - '0';
         if (d >= b) return parse_fail(p, "a digit that the base does not have");
-        v = v * b + d;
-        if (t->n_text > 11)
-            x = mk_add(m, mk_mul(m, x, radix), mk_int(m, d)); /* Horner in nodes stays small only for short numerals */
+        if (small)
+            v = v * b + d;
+        else
+            x = mk_add(m, mk_mul(m, x, radix), mk_int(m, d));
     }
-    if (t->n_text <= 11) x = mk_int(m, v);
+    if (small) x = mk_int(m, v);
     return x < 0 ? -1 : mk(m, OP_BASE, b, &x, 1);
 }
 

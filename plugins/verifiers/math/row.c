@@ -1,4 +1,5 @@
-/* The row's fields that change how one pair is judged, read from its JSON text without building a tree. */
+/* The row's fields that change how one pair is judged, read from its JSON text without building a tree. A value that no parameter could
+ * have is as good as none. */
 #include "math.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ static bool flag(tare_text row, const char *key, bool *out)
     return false;
 }
 
-static bool number(tare_text row, const char *key, int64_t *out)
+static bool number(tare_text row, const char *key, int64_t most, int64_t *out)
 {
     const tare_text v = text_row_field(row, key);
     int64_t x = 0;
@@ -20,6 +21,7 @@ static bool number(tare_text row, const char *key, int64_t *out)
         if (!text_is_digit(v.data[i])) return false;
         x = x * 10 + (v.data[i] - '0');
     }
+    if (x > most) return false;
     return *out = x, true;
 }
 
@@ -36,8 +38,8 @@ void row_options(struct options *o, tare_text row)
     if (flag(row, "gold_is_latex", &o->gold_latex)) o->gold_auto = false;
     flag(row, "strict", &o->strict);
     flag(row, "allow_set_relation_comp", &o->allow_set_relation);
-    number(row, "boxed_priority", &o->boxed_priority);
-    number(row, "float_rounding", &o->rounding);
+    number(row, "boxed_priority", 100, &o->boxed_priority);
+    number(row, "float_rounding", MAX_ROUNDING, &o->rounding);
     const tare_text extract = text_row_field(row, "extract");
     if (extract.size && extract.data[0] == '[') {
         o->use_latex = holds(extract, "\"latex\"");

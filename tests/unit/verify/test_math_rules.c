@@ -62,6 +62,9 @@ static const struct pair EQUAL[] = {
     {"101_2", "5"},
     {"2A", "2A"},
     {"12_{10}", "12"},
+    {"\\frac{3^{56}-1}{2}", "11111111111111111111111111111111111111111111111111111111_3"}, /* beyond 64 bits */
+    {"\\sqrt[64]{2}\\sqrt[64]{3}", "\\sqrt[64]{2}\\sqrt[64]{3}i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i "
+                                   "i i i i i i i i i i i i i i i i i i"}, /* a product of degrees, too */
     /* exact values */
     {"\\sqrt{12}", "2\\sqrt3"},
     {"\\sqrt{3+2\\sqrt2}", "1+\\sqrt2"},
