@@ -257,6 +257,11 @@ tare_status checkpoint_count(const char *run_dir, int64_t *n, struct err *e)
 
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e)
 {
+    return checkpoint_before(run_dir, INT64_MAX, folder, step, e);
+}
+
+tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, int64_t *step, struct err *e)
+{
     struct steps all;
     *step = -1;
     folder[0] = 0;
@@ -265,6 +270,7 @@ tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, 
     for (int64_t i = 0; i < all.n && *step < 0; i++) {
         struct err why = {0};
         int64_t written = -1;
+        if (all.step[i] > last) continue;
         TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
         const tare_status bad = checkpoint_verify(folder, &written, &why);
         if (!bad && written == all.step[i]) {

@@ -30,6 +30,8 @@ tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e);
 /* The newest complete checkpoint that passes checkpoint_verify; newer damaged ones are reported as warnings and passed over.
  * folder: FS_PATH bytes. *step = -1 and an empty folder when there is none. */
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e);
+/* The same among those of step `last` and before. */
+tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, int64_t *step, struct err *e);
 /* How many folders of checkpoints there are, whole or damaged. */
 tare_status checkpoint_count(const char *run_dir, int64_t *n, struct err *e);
 /* "RUN/checkpoints/step-000012" */

@@ -193,6 +193,16 @@ static const json_t *find(const struct state_reader *r, const char *name)
     return NULL;
 }
 
+int64_t state_count(const struct state_reader *r)
+{
+    return (int64_t)json_array_size(r->sections);
+}
+
+const char *state_name(const struct state_reader *r, int64_t i)
+{
+    return json_text_or(json_array_get(r->sections, (size_t)i), "name", "");
+}
+
 int state_has(const struct state_reader *r, const char *name)
 {
     return find(r, name) != NULL;

@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,12 @@ static void use_run(struct arguments *out)
     out->file = out->run_config;
 }
 
+static bool take_until(const char *text, struct arguments *out)
+{
+    if (text && !str_to_int(text, &out->until, NULL) && out->until > 0) return true;
+    return refuse("--until", "needs a step after it, from 1 on");
+}
+
 bool arguments_read(int argc, char **argv, struct arguments *out)
 {
     *out = (struct arguments){0};
@@ -49,7 +56,9 @@ bool arguments_read(int argc, char **argv, struct arguments *out)
             out->resume = true;
         else if (!strcmp(argv[i], "--allow-change"))
             out->allow_change = true;
-        else if (argv[i][0] == '-')
+        else if (!strcmp(argv[i], "--until") && !strcmp(argv[0], "train")) {
+            if (!take_until(argv[++i < argc ? i : argc], out)) return false;
+        } else if (argv[i][0] == '-')
             return refuse_option(argv[i]);
         else if (!strchr(argv[i], '=')) {
             if (out->file) return refuse(argv[i], "is not section.key=value, and the configuration is named already");

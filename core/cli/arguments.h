@@ -1,13 +1,15 @@
-/* CONFIG | RUN [--resume] [--allow-change] [section.key=value ...] */
+/* CONFIG | RUN [--resume] [--allow-change] [--until STEP] [section.key=value ...] */
 #ifndef TARE_CORE_ARGUMENTS_H
 #define TARE_CORE_ARGUMENTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct arguments {
     const char *file, *overrides[256]; /* point into argv */
     int n;
     bool resume, allow_change, help;
+    int64_t until;                        /* of train; 0: not given */
     char run_config[4200], run_dir[4200]; /* of a run's folder in CONFIG's place */
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 const char train_usage[] =
-    "usage: tare train CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
+    "usage: tare train CONFIG [--resume [--allow-change]] [--until STEP] [section.key=value ...]\n"
     "       tare train RUN --resume\n"
     "Reinforcement learning with verifiable rewards, as CONFIG says (`tare config docs` explains every key).\n"
     "  --resume         continue from the last complete checkpoint of run.dir, or of the folder RUN, with the configuration it "
@@ -19,6 +19,7 @@ const char train_usage[] =
     "                   started with\n"
     "  --allow-change   with --resume: another configuration may change the training from here on; RUN/config.ini keeps what it "
     "was\n"
+    "  --until STEP     stop after STEP with a checkpoint, as if interrupted there; the schedule is that of train.steps\n"
     "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n";
 
 /* What a warm start of minutes would end in is found before it. */
@@ -46,7 +47,7 @@ int cmd_train(int argc, char **argv)
                                                  .library = loaded ? c.dist.communicator : COMMUNICATOR_AUTO,
                                                  .device_memory = loaded && c.run.device == RUN_CUDA},
                          status, &done, &e);
-    if (!status && !done) status = train_run(&c, &(struct train_start){a.resume, a.allow_change, make_ready}, &e);
+    if (!status && !done) status = train_run(&c, &(struct train_start){a.resume, a.allow_change, a.until, make_ready}, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

@@ -33,7 +33,7 @@ static const char *const FREE[] = {"run.dir",
                                    "checkpoint.",
                                    "log."};
 
-static bool changes_training(const char *section, const char *key)
+bool config_changes_training(const char *section, const char *key)
 {
     char name[300];
     snprintf(name, sizeof name, "%s.%s", section, key);
@@ -106,7 +106,7 @@ static tare_status compare_key(struct comparison *c, const struct config_key *k,
     const char *a = c->text[0].size ? c->text[0].data : "", *b = c->text[1].size ? c->text[1].data : "";
     if (!strcmp(a, b)) return TARE_OK;
     const struct config_difference d = {k->section, k->key, *a ? a : "(empty)", *b ? b : "(empty)",
-                                        changes_training(k->section, k->key)};
+                                        config_changes_training(k->section, k->key)};
     return c->visit(c->ctx, &d, e);
 }
 

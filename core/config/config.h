@@ -201,6 +201,8 @@ struct config_difference {
 typedef tare_status (*config_difference_visit)(void *ctx, const struct config_difference *d, struct err *e);
 tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
                            struct err *e);
+/* Whether a run with another value of this key would be another training. */
+bool config_changes_training(const char *section, const char *key);
 /* Whether [KIND.NAME] belongs to a plugin that the configuration chooses. */
 bool config_uses(const struct config *c, const char *section);
 /* Applies the text form of one key of a section to the struct (as the command line does). */

@@ -101,12 +101,15 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
-    TRY(state_view(s, "estimator", &estimator, &n, e));
-    TRY(estimate_load(r->estimator, estimator, n, folder, e));
-    if (state_has(s, "objective")) { /* not in a checkpoint from before there were objectives: ppo, without a state */
+    if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
+        TRY(state_view(s, "estimator", &estimator, &n, e));
+        TRY(estimate_load(r->estimator, estimator, n, folder, e));
+    }
+    if (state_has(s, "objective")) { /* nor in a checkpoint from before there were objectives: ppo, without a state */
         TRY(state_view(s, "objective", &objective, &n, e));
         TRY(objective_load(r->engine.objective, objective, n, folder, e));
     }
+    if (!state_has(s, "cluster")) return TARE_OK;
     TRY(state_view(s, "cluster", &cluster, &n, e));
     return cluster_resume(&r->cluster, cluster, n, folder, e);
 }

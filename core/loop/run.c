@@ -140,7 +140,21 @@ static tare_status open_folder(struct run *r, bool resume, int64_t step, struct 
     return checkpoint_clean(r->config->run.dir, step, e);
 }
 
-tare_status run_open(struct run *r, const struct config *c, struct comm comm, bool resume, struct err *e)
+/* step: of the checkpoint that the run goes on from, -1 without one. */
+static tare_status check_steps(const struct config *c, int64_t step, int64_t until, struct err *e)
+{
+    if (step > c->train.steps)
+        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and %s has done %lld already; nothing is left to do",
+             config_where(c, "train", "steps"), (long long)c->train.steps, c->run.dir, (long long)step);
+    if (until > c->train.steps)
+        FAIL(e, TARE_E_CONFIG, "--until %lld: the run ends after step %lld (%s: train.steps)", (long long)until,
+             (long long)c->train.steps, config_where(c, "train", "steps"));
+    if (until && until < step)
+        FAIL(e, TARE_E_CONFIG, "--until %lld: %s has done %lld steps already", (long long)until, c->run.dir, (long long)step);
+    return TARE_OK;
+}
+
+tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e)
 {
     char folder[FS_PATH] = "";
     int64_t step = -1;
@@ -150,14 +164,12 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, bo
     engine_init(&r->engine, c, &r->comm);
     TRY(hello_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
-    if (resume) TRY(find_checkpoint(r, folder, &step, e));
-    if (step > c->train.steps)
-        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and %s has done %lld already; nothing is left to do",
-             config_where(c, "train", "steps"), (long long)c->train.steps, c->run.dir, (long long)step);
+    if (start->resume) TRY(find_checkpoint(r, folder, &step, e));
+    TRY(check_steps(c, step, start->until, e));
     TRY(open_parts(r, e));
     if (step >= 0) TRY(run_restore(r, folder, e));
     TRY(hello_parts(r, step, e));
-    return comm_agree(&r->comm, open_folder(r, resume, step, e), e);
+    return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
 }
 
 void run_close(struct run *r)

@@ -63,19 +63,22 @@ struct run {
     int64_t cursor; /* prompts taken from the order */
 };
 
-/* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. resume: continue run.dir's last complete
+/* How `tare train` was asked to begin. */
+struct train_start {
+    bool resume, allow_change; /* allow_change: a resumed run may be trained with another configuration from here on */
+    int64_t until;             /* stop after this step with a checkpoint; 0: train.steps */
+    make_model make; /* called on rank 0 before anything is opened; makes model.path when it is not there. NULL: nothing */
+};
+
+/* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. start->resume: continue run.dir's last complete
  * checkpoint; else run.dir must not hold a run. comm: of the job; the run ends it. Collective, as all functions here. */
-tare_status run_open(struct run *r, const struct config *c, struct comm comm, bool resume, struct err *e);
+tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e);
 void run_close(struct run *r);
 
 /* step.c: one iteration. */
 tare_status step_run(struct run *r, struct err *e);
-/* train.c: `tare train` as a function: the model if it is not there, all steps, evaluation before and after, checkpoints. */
-struct train_start {
-    bool resume, allow_change; /* allow_change: a resumed run may be trained with another configuration from here on */
-    make_model make; /* called on rank 0 before anything is opened; makes model.path when it is not there. NULL: nothing */
-};
-/* c is settled (settle/settle.h) first. */
+/* train.c: `tare train` as a function: the model if it is not there, all steps, evaluation before and after, checkpoints. c is settled
+ * (settle/settle.h) first. */
 tare_status train_run(struct config *c, const struct train_start *start, struct err *e);
 
 /* evaluate.c */

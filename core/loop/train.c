@@ -13,6 +13,7 @@ struct summary {
     struct evaluation before;
     bool has_before;
     double signal, tokens, seconds; /* sums over the steps of this process */
+    int64_t last;                   /* the step to stop after */
     int64_t steps, silent;          /* silent: steps without any signal, the latest in a row */
     bool warned;
 };
@@ -61,7 +62,7 @@ static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
 {
     const struct config *c = r->config;
     int64_t saved = r->step;
-    while (r->step < c->train.steps) {
+    while (r->step < s->last) {
         const int64_t cursor = r->cursor;
         const double began = clock_seconds();
         const tare_status status = step_run(r, e);
@@ -73,7 +74,7 @@ static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
         s->tokens += (double)r->batch.n_tokens;
         s->signal += estimate_metrics(r->estimator)->effective_signal_ratio;
         watch_signal(r, s, estimate_metrics(r->estimator)->effective_signal_ratio);
-        if (due(c->checkpoint.every, r->step) || (r->step == c->train.steps && c->checkpoint.last)) {
+        if (due(c->checkpoint.every, r->step) || (r->step == s->last && (c->checkpoint.last || s->last < c->train.steps))) {
             TRY(save(r, e));
             saved = r->step;
         }
@@ -111,10 +112,10 @@ static void print_summary(const struct run *r, const struct summary *s)
     printf("%-28s %s\n\n", "run", r->config->run.dir);
 }
 
-static tare_status run_all(struct run *r, struct err *e)
+static tare_status run_all(struct run *r, int64_t until, struct err *e)
 {
     const struct config *c = r->config;
-    struct summary s = {0};
+    struct summary s = {.last = until ? until : c->train.steps};
     const struct model *m = r->engine.model;
     if (!m->n_eos && !*c->rollout.stop_ids && !c->rollout.ignore_eos && !r->comm.rank)
         log_warn("%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to "
@@ -129,8 +130,11 @@ static tare_status run_all(struct run *r, struct err *e)
     TRY(all_steps(r, &s, e));
     struct observe *o = r->observe;
     r->observe = NULL;
-    TRY(observe_close(o, "done", e));
-    if (r->evaluated == r->step && s.steps)
+    TRY(observe_close(o, s.last < c->train.steps ? "interrupted" : "done", e));
+    if (s.last < c->train.steps)
+        log_info("stopped after step %lld of %lld; continue with: tare train %s --resume", (long long)r->step,
+                 (long long)c->train.steps, c->run.dir);
+    else if (r->evaluated == r->step && s.steps)
         print_summary(r, &s);
     else
         log_info("done: %s", c->run.dir);
@@ -154,8 +158,8 @@ tare_status train_run(struct config *c, const struct train_start *start, struct 
     tare_status status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, e), e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
     TRY(status);
-    status = err_as_config(run_open(&r, c, comm, start->resume, e), e);
-    if (!status) status = run_all(&r, e);
+    status = err_as_config(run_open(&r, c, comm, start, e), e);
+    if (!status) status = run_all(&r, start->until, e);
     if (status == TARE_E_CANCELLED) {
         observe_close(r.observe, "interrupted", NULL);
         r.observe = NULL;

@@ -60,20 +60,20 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
     return status;
 }
 
-static tare_status describe_config(const char *path, const struct config *c, bool resume, int64_t step, struct str *out,
-                                   struct err *e)
+tare_status observe_config(const char *path, const struct config *c, const char *before, int64_t step, struct err *e)
 {
-    struct str history = {0}, text = {0};
-    tare_status status = resume && fs_exists(path) ? add_history(path, c, step, &history, e) : TARE_OK;
+    struct str history = {0}, text = {0}, out = {0};
+    tare_status status = before ? add_history(before, c, step, &history, e) : TARE_OK;
     if (!status && history.size)
         status = str_addf(&text, e,
                           "# Changed when the run was resumed; up to the step named, the value before the arrow was used:\n%s\n",
                           history.data);
-    if (!status) status = config_dump(c, out, e);
-    if (!status) status = str_add(&text, out->data, out->size, e);
+    if (!status) status = config_dump(c, &out, e);
+    if (!status) status = str_add(&text, out.data, out.size, e);
     if (!status) status = fs_write_atomic(path, text.data, text.size, e);
     str_free(&history);
     str_free(&text);
+    str_free(&out);
     return status;
 }
 
@@ -83,7 +83,8 @@ static tare_status describe(const char *dir, const struct config *c, const struc
 {
     char path[FS_PATH];
     TRY(fs_join(path, dir, "config.ini", e));
-    TRY(describe_config(path, c, resume, step, config, e));
+    TRY(observe_config(path, c, resume && fs_exists(path) ? path : NULL, step, e));
+    TRY(config_dump(c, config, e));
     TRY(manifest_write(dir, m, resume, step, e));
     TRY(fs_join(path, dir, "manifest.json", e));
     return fs_read_all(path, manifest, e);

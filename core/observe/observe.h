@@ -28,6 +28,8 @@ struct observe;
 /* Makes and locks the folder, cuts all records back to `step`, writes manifest.json and config.ini. */
 tare_status observe_open(const struct config *c, const struct manifest *m, bool resume, int64_t step, struct observe **out,
                          struct err *e);
+/* Writes config.ini at path. before: the file that it continues from `step`, whose differences are kept as comments; NULL: none. */
+tare_status observe_config(const char *path, const struct config *c, const char *before, int64_t step, struct err *e);
 /* The value of one metric of the step that comes next; set twice: the last one. */
 void observe_set(struct observe *o, const char *name, double value);
 /* Records the step in every sink, dumps its rollouts (batch NULL: none), and shows progress. */

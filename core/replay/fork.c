@@ -1,0 +1,260 @@
+/* A run that branches off: its beginning is another run's, to the bit, and the random numbers from there on are the same ones. It is put together in
+ * TO.part, and gets its name when everything is in it; a process that is killed before leaves that folder, which the next fork makes anew. */
+#include "base/json.h"
+#include "base/log.h"
+#include "observe/observe.h"
+#include "plugin/plugin.h"
+#include "replay/replay.h"
+#include "settle/settle.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the beginning of the run hangs on: another value would be another beginning, or other random numbers. "section." stands for a section. */
+static const char *const FIXED[] = {"run.seed",     "rollout.prompts",      "rollout.group_size", "data.train", "data.limit",
+                                    "data.shuffle", "data.permute_choices", "data.permute_seed",  "model."};
+static const char *const LOOSE[] = {"model.save_dtype", "model.warm_start", "model.reference"};
+
+static bool is_in(const char *const *list, size_t n, const char *section, const char *key)
+{
+    char name[300];
+    snprintf(name, sizeof name, "%s.%s", section, key);
+    for (size_t i = 0; i < n; i++) {
+        const size_t m = strlen(list[i]);
+        if (list[i][m - 1] == '.' ? !strncmp(name, list[i], m) : !strcmp(name, list[i])) return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- what is asked for */
+
+struct changes {
+    struct fork *f;
+    struct str refused;
+    bool estimator, objective, cluster; /* begin anew */
+};
+
+/* A parameter that a saved state hangs on. */
+static tare_status is_locked(const struct config *c, const char *key, bool *out, struct err *e)
+{
+    const struct plugin *p;
+    const struct plugin_search search = {.folder = c->run.plugins};
+    *out = false;
+    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (!strcmp(p->params[i].key, key)) *out = p->params[i].flags & TARE_LOCKED_ON_RESUME;
+    return TARE_OK;
+}
+
+static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
+{
+    struct changes *c = ctx;
+    bool locked = false;
+    if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
+    if (is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&
+        !is_in(LOOSE, sizeof LOOSE / sizeof *LOOSE, d->section, d->key))
+        return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
+    log_info("%s.%s: %s -> %s", d->section, d->key, d->before, d->after);
+    if (!strncmp(d->section, "estimator.", 10) && config_uses(&c->f->after, d->section))
+        TRY(is_locked(&c->f->after, d->key, &locked, e));
+    c->cluster |= !strncmp(d->section, "clusterer", 9) && d->changes_training;
+    c->estimator |= c->cluster || locked || (!strcmp(d->section, "estimator") && !strcmp(d->key, "plugin"));
+    c->objective |= !strcmp(d->section, "objective") && !strcmp(d->key, "plugin");
+    return TARE_OK;
+}
+
+static tare_status compare(struct fork *f, struct err *e)
+{
+    struct changes c = {.f = f};
+    int n = 0;
+    tare_status status = config_compare(&f->before, &f->after, take, &c, e);
+    if (!status && c.refused.size)
+        status =
+            err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                    "a fork cannot change %.1000s: the steps it begins with, and the random numbers that both runs have in common, "
+                    "hang on it; start another run with tare train",
+                    c.refused.data);
+    str_free(&c.refused);
+    TRY(status);
+    if (c.estimator) f->anew[n++] = "estimator";
+    if (c.objective) f->anew[n++] = "objective";
+    if (c.cluster) f->anew[n++] = "cluster";
+    for (n = 0; f->anew[n]; n++)
+        log_info("the state of the %s does not fit this configuration: it begins empty at step %lld", f->anew[n],
+                 (long long)f->step);
+    return TARE_OK;
+}
+
+/* "RUN@STEP"; a folder's name may hold an @. */
+static tare_status parse(struct fork *f, const char *text, struct err *e)
+{
+    const char *at = strrchr(text, '@');
+    if (!at || at == text || str_to_int(at + 1, &f->step, NULL) || f->step < 0)
+        FAIL(e, TARE_E_INVALID, "'%s': a run's folder and a step are wanted, as in runs/a@100", text);
+    if (at - text >= FS_PATH) FAIL(e, TARE_E_INVALID, "'%.100s...': path too long", text);
+    snprintf(f->run, sizeof f->run, "%.*s", (int)(at - text), text);
+    for (size_t n = strlen(f->run); n > 1 && f->run[n - 1] == '/'; n--) f->run[n - 1] = 0;
+    return TARE_OK;
+}
+
+/* An empty folder is as good as none. */
+static tare_status check_target(const struct fork *f, struct err *e)
+{
+    char part[FS_PATH];
+    TRY(run_lock_check(f->to, false, e));
+    if (snprintf(part, sizeof part, "%s.part", f->to) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", f->to);
+    if (run_lock_is_held(part))
+        FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder", part);
+    return TARE_OK;
+}
+
+static tare_status read_configurations(struct fork *f, const char *const *overrides, int64_t n, struct err *e)
+{
+    const char *all[257];
+    char dir[FS_PATH + 16];
+    if (n > 255) FAIL(e, TARE_E_INVALID, "more than 255 keys");
+    for (int64_t i = 0; i < n; i++) all[i] = overrides[i];
+    snprintf(dir, sizeof dir, "run.dir=%s", f->to);
+    all[n] = dir;
+    TRY(config_load(&f->before, f->run, NULL, 0, e));
+    TRY(config_load(&f->after, f->run, all, n + 1, e));
+    TRY(settle(&f->after, true, e));
+    const struct config *c = &f->after;
+    if (f->step > f->before.train.steps)
+        FAIL(e, TARE_E_CONFIG, "%s ends after step %lld, so it has no step %lld", f->run, (long long)f->before.train.steps,
+             (long long)f->step);
+    if (f->step > c->train.steps)
+        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and the fork begins after step %lld", config_where(c, "train", "steps"),
+             (long long)c->train.steps, (long long)f->step);
+    return TARE_OK;
+}
+
+tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, const char *const *overrides, int64_t n,
+                      struct err *e)
+{
+    *f = (struct fork){0};
+    TRY(parse(f, run_at_step, e));
+    const int length = to ? snprintf(f->to, sizeof f->to, "%s", to)
+                          : snprintf(f->to, sizeof f->to, "%.4000s-fork-%lld", f->run, (long long)f->step);
+    if (length >= FS_PATH) FAIL(e, TARE_E_INVALID, "%.100s...: path too long", f->to);
+    TRY(prefix_find(f->run, f->step, &f->from, e));
+    TRY(check_target(f, e));
+    TRY(err_as_config(read_configurations(f, overrides, n, e), e));
+    log_info("%s branches off %s after step %lld", f->to, f->run, (long long)f->step);
+    return err_as_config(compare(f, e), e);
+}
+
+void fork_close(struct fork *f)
+{
+    config_free(&f->before);
+    config_free(&f->after);
+}
+
+/* ---------------------------------------------------------------- the new folder */
+
+static tare_status add_key(void *ctx, const struct config_difference *d, struct err *e)
+{
+    json_t *keys = ctx, *pair = json_pack("[s, s]", d->before, d->after);
+    char name[600];
+    if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) {
+        json_decref(pair);
+        return TARE_OK;
+    }
+    snprintf(name, sizeof name, "%s.%s", d->section, d->key);
+    if (!pair || json_object_set_new(keys, name, pair)) FAIL(e, TARE_E_INVALID, "%s: its value is not valid UTF-8", name);
+    return TARE_OK;
+}
+
+/* complete.json lists the hash of every file of the checkpoint, so its hash stands for them. */
+static tare_status hash_text(const struct fork *f, char out[17], struct err *e)
+{
+    char path[FS_PATH];
+    uint64_t hash;
+    out[0] = 0;
+    if (!*f->from.checkpoint) return TARE_OK;
+    TRY(fs_join(path, f->from.checkpoint, "complete.json", e));
+    TRY(fs_hash_file(path, &hash, e));
+    snprintf(out, 17, "%016llx", (unsigned long long)hash);
+    return TARE_OK;
+}
+
+/* Where the run comes from, in its manifest: "origin". That of the run it branches off stays in it. */
+static tare_status write_origin(const struct fork *f, const char *part, struct err *e)
+{
+    char path[FS_PATH], run[PATH_MAX], hash[17];
+    json_t *root = NULL, *keys = json_object(), *anew = json_array();
+    struct str text = {0};
+    TRY(hash_text(f, hash, e));
+    TRY(fs_join(path, part, "manifest.json", e));
+    if (!realpath(f->run, run)) FAIL(e, TARE_E_IO, "%s: %s", f->run, strerror(errno));
+    for (int i = 0; f->anew[i]; i++) json_array_append_new(anew, json_string(f->anew[i]));
+    tare_status status = json_read_file(path, &root, e);
+    if (!status) status = config_compare(&f->before, &f->after, add_key, keys, e);
+    if (!status) {
+        json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
+                                   (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", anew);
+        json_t *before = json_object_get(root, "origin");
+        if (before) json_object_set(origin, "origin", before);
+        if (!origin || json_object_set_new(root, "origin", origin))
+            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: the run's path is not valid UTF-8", run);
+    }
+    char *all = status ? NULL : json_dumps(root, JSON_INDENT(2));
+    if (all) status = str_addf(&text, e, "%s\n", all);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    free(all);
+    str_free(&text);
+    json_decref(root), json_decref(keys), json_decref(anew);
+    return status;
+}
+
+/* The fork's own configuration in the place of the one that the steps before were made with, which stays in it as comments. */
+static tare_status write_config(const struct fork *f, const char *part, struct err *e)
+{
+    char before[FS_PATH], path[FS_PATH];
+    TRY(fs_join(before, f->run, "config.ini", e));
+    TRY(fs_join(path, part, "config.ini", e));
+    return observe_config(path, &f->after, before, f->step, e);
+}
+
+/* The steps between the run's checkpoint and the fork are made with the run's own configuration; then the states that do not fit the fork's are left
+ * out. */
+static tare_status make_steps(const struct fork *f, const char *part, struct err *e)
+{
+    const struct prefix_parts parts = {.rollouts = true, .dropped = f->anew};
+    char whole[FS_PATH];
+    struct prefix p;
+    log_info("%s has no checkpoint of step %lld: going there from step %lld", f->run, (long long)f->step, (long long)f->from.step);
+    TRY(replay_train(part, f->step, e));
+    if (!f->anew[0]) return TARE_OK;
+    if (snprintf(whole, sizeof whole, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", part);
+    TRY(prefix_find(part, f->step, &p, e));
+    TRY(fs_remove_tree(whole, e));
+    TRY(prefix_copy(&p, &parts, whole, e));
+    TRY(fs_remove_tree(part, e));
+    if (rename(whole, part)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", whole, part, strerror(errno));
+    return TARE_OK;
+}
+
+static tare_status make_part(const struct fork *f, const char *part, struct err *e)
+{
+    const bool there = f->from.step == f->step;
+    const struct prefix_parts parts = {.rollouts = true, .dropped = there ? f->anew : NULL};
+    TRY(fs_remove_tree(part, e));
+    TRY(prefix_copy(&f->from, &parts, part, e));
+    if (!there) TRY(make_steps(f, part, e));
+    TRY(write_origin(f, part, e));
+    return write_config(f, part, e);
+}
+
+tare_status fork_make(const struct fork *f, struct err *e)
+{
+    char part[FS_PATH], parent[FS_PATH];
+    snprintf(part, sizeof part, "%.4080s.part", f->to);
+    fs_dirname(parent, f->to);
+    TRY(fs_mkdirs(parent, e));
+    TRY(make_part(f, part, e));
+    if (rename(part, f->to)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", part, f->to, strerror(errno));
+    return fs_sync_dir(parent, e);
+}

@@ -1,0 +1,55 @@
+/* A run's beginning, made again from its records: for a run that branches off, and for one that is checked.
+ *
+ *   TRY(prefix_find(run, step, &p, e));       the newest whole checkpoint at most at `step`
+ *   TRY(prefix_copy(&p, &what, to, e));       `to` is then a run that was interrupted at p.step
+ *   TRY(replay_train(to, step, e));           the steps from there to `step`, by `tare train` as a process of its own
+ *
+ * Every draw is a function of the seed, the step and the prompt, so the copy goes on as the run did, to the bit. The run is only read. */
+#ifndef TARE_CORE_REPLAY_H
+#define TARE_CORE_REPLAY_H
+
+#include "base/fs.h"
+#include "config/config.h"
+
+/* ---------------------------------------------------------------- prefix.c */
+
+struct prefix {
+    const char *run;
+    int64_t step;             /* of the checkpoint; 0: there is none, the run begins anew */
+    char checkpoint[FS_PATH]; /* empty: none */
+};
+/* TARE_E_NOT_FOUND: no run is there; TARE_E_CONFIG: the run went on with another configuration after that checkpoint, so its steps cannot be made
+ * again with the one it has now. */
+tare_status prefix_find(const char *run, int64_t step, struct prefix *out, struct err *e);
+
+struct prefix_parts {
+    bool rollouts;              /* and the estimator's states, step by step */
+    const char *const *dropped; /* sections of training.state that are left out, NULL at the end: those parts begin anew */
+};
+/* to: a folder that is not there, or empty. */
+tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts, const char *to, struct err *e);
+
+/* ---------------------------------------------------------------- train.c */
+
+/* `tare train DIR --resume --until STEP` without the sinks that are made from metrics.jsonl; ends with its error. */
+tare_status replay_train(const char *dir, int64_t step, struct err *e);
+/* `tare train DIR --resume` in the place of this process; returns only when that fails. */
+tare_status replay_go_on(const char *dir, struct err *e);
+
+/* ---------------------------------------------------------------- fork.c */
+
+struct fork {
+    struct prefix from;
+    int64_t step;
+    char run[FS_PATH], to[FS_PATH];
+    struct config before, after; /* the run's configuration, and the fork's (settled) */
+    const char *anew[4];         /* sections of training.state that do not fit the fork's configuration; NULL at the end */
+};
+/* What `tare fork RUN@STEP` would do, with everything refused that can be known: nothing is written. to: NULL for RUN-fork-STEP. */
+tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, const char *const *overrides, int64_t n,
+                      struct err *e);
+/* Makes f->to, a run that was interrupted after f->step; it is there whole or not at all. */
+tare_status fork_make(const struct fork *f, struct err *e);
+void fork_close(struct fork *f);
+
+#endif

@@ -1,0 +1,68 @@
+#include "replay/replay.h"
+
+#include "base/log.h"
+#include "base/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char PROGRAM[] = "/proc/self/exe";
+
+/* The words in front of the verb: messages as this process shows them. */
+static int begin(const char **argv)
+{
+    int n = 0;
+    argv[n++] = "tare";
+    if (log_level() == LOG_DEBUG) argv[n++] = "-v";
+    if (log_level() >= LOG_WARN) argv[n++] = "-q";
+    argv[n++] = "train";
+    return n;
+}
+
+/* A Ctrl-C reaches the process by itself; a signal to this one alone is handed on. */
+static tare_status wait_for(pid_t pid, int *exit_status, struct err *e)
+{
+    bool told = false;
+    while (waitpid(pid, exit_status, 0) < 0) {
+        if (errno != EINTR) FAIL(e, TARE_E_IO, "waiting for tare train: %s", strerror(errno));
+        if (*signals_flag() && !told) kill(pid, SIGUSR1);
+        told = *signals_flag();
+    }
+    return TARE_OK;
+}
+
+tare_status replay_train(const char *dir, int64_t step, struct err *e)
+{
+    const char *argv[16];
+    char until[32];
+    int n = begin(argv), exit_status;
+    pid_t pid;
+    snprintf(until, sizeof until, "%lld", (long long)step);
+    const char *const rest[] = {dir, "--resume", "--until", until, "log.database=false", "log.tensorboard=false", NULL};
+    for (int i = 0; i < 7; i++) argv[n++] = rest[i];
+    const int why = posix_spawn(&pid, PROGRAM, NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+    if (why) FAIL(e, TARE_E_IO, "tare train cannot be started: %s", strerror(why));
+    TRY(wait_for(pid, &exit_status, e));
+    if (WIFEXITED(exit_status) && !WEXITSTATUS(exit_status)) return TARE_OK;
+    if (*signals_flag() || (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 130))
+        FAIL(e, TARE_E_CANCELLED, "interrupted while the steps up to %lld were made again", (long long)step);
+    FAIL(e, TARE_E_STATE, "the steps up to %lld could not be made again: tare train %s (its message is above)", (long long)step,
+         WIFSIGNALED(exit_status) ? strsignal(WTERMSIG(exit_status)) : "failed");
+}
+
+tare_status replay_go_on(const char *dir, struct err *e)
+{
+    const char *argv[8];
+    int n = begin(argv);
+    argv[n++] = dir;
+    argv[n++] = "--resume";
+    argv[n] = NULL;
+    execv(PROGRAM, (char *const *)(uintptr_t)argv);
+    FAIL(e, TARE_E_IO, "tare train cannot be started: %s; continue with: tare train %s --resume", strerror(errno), dir);
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# tare fork: without keys the fork is the run, to the bit (weights, optimizer, states, metrics but times, rollouts), from a checkpoint, from between two of them and
+# from the start; with keys the steps before are the run's. The run that it branches off is never touched; a fork is there whole or not at all.
+. "$(dirname "$0")/common.inc"
+tiny_config
+fork() { "$TARE" fork "$@" log.progress=none > out.txt 2> err.txt; }
+status() { [ "$1" = "$2" ] && ok || { bad "status $1, expected $2: $3"; cat err.txt; }; }
+says() { grep -q "$1" err.txt && ok || { bad "not said: $1"; cat err.txt; }; }
+sums() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
+strip() { sed -E 's/,"(time|memory)\/[^,}]*//g; s/,"tokens_per_second"[^,}]*//' "$1"; }
+same() { # RUN FORK: everything but times
+    strip "$1/metrics.jsonl" > a
+    strip "$2/metrics.jsonl" > b
+    cmp -s a b && ok || { bad "$2: metrics differ"; diff a b | head -3; }
+    local file n=0
+    for file in "$1"/rollouts/* "$1"/estimator/* "$1"/checkpoints/step-000012/*; do
+        n=$((n + 1))
+        case $file in */complete.json) continue ;; esac
+        cmp -s "$file" "$2/${file#"$1"/}" || bad "$2/${file#"$1"/} differs"
+    done
+    [ $n -gt 30 ] && ok || bad "$n files compared"
+}
+"$TARE" -q train tiny.ini log.rollouts=true log.progress=none > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
+[ "$(ls run/checkpoints | tr '\n' ' ')" = 'step-000009 step-000012 ' ] && ok || bad "checkpoints: $(ls run/checkpoints)"
+sums run > before.txt
+
+got=0; fork run@9 --run-dir at9 || got=$?
+status $got 0 "from a checkpoint"
+same run at9
+got=0; fork run@10 || got=$?
+status $got 0 "between checkpoints"
+says 'run has no checkpoint of step 10: going there from step 9'
+same run run-fork-10
+got=0; fork run/@5 run.dir=deep/at5 || got=$?
+status $got 0 "before all checkpoints"
+same run deep/at5
+got=0; fork run@0 --run-dir at0 || got=$?
+status $got 0 "from the start"
+same run at0
+grep -q '"step": 10' run-fork-10/manifest.json && grep -q "\"run\": \"$WORK/run\"" run-fork-10/manifest.json && ok || bad "no origin in the manifest"
+
+# keys
+got=0; fork run@9 --run-dir keys train.lr=5e-4 estimator.bv_blend.temperature=0.3 || got=$?
+status $got 0 "other keys"
+says 'train.lr: 0.001 -> 0.0005'
+head -9 run/metrics.jsonl > a; head -9 keys/metrics.jsonl > b
+cmp -s a b && ok || bad "the steps before a fork are not the run's"
+strip run/metrics.jsonl > a; strip keys/metrics.jsonl > b
+cmp -s a b && bad "other keys change nothing" || ok
+for step in 000010; do # sampled by the weights of step 9: the same completions, other advantages
+    sed 's/"baseline.*//' run/rollouts/step-$step.jsonl > a; sed 's/"baseline.*//' keys/rollouts/step-$step.jsonl > b
+    cmp -s a b && ok || bad "the random numbers are not common"
+done
+grep -q '^# after step 9 (.*): train.lr: 0.001 -> 0.0005' keys/config.ini && grep -q '^lr = 0.0005' keys/config.ini && ok || { bad "config.ini"; head -5 keys/config.ini; }
+checked "the origin in the manifest" "$WORK" << 'PY'
+import json, sys
+o = json.load(open("keys/manifest.json"))["origin"]
+assert o["run"] == sys.argv[1] + "/run" and o["step"] == 9 and o["checkpoint"] == 9 and len(o["complete_xxh3"]) == 16, o
+assert o["keys"] == {"train.lr": ["0.001", "0.0005"], "estimator.bv_blend.temperature": ["(not set)", "0.3"]}, o
+PY
+got=0; fork run@10 --run-dir grpo estimator.plugin=grpo || got=$?
+status $got 0 "another estimator"
+says 'the state of the estimator does not fit this configuration: it begins empty at step 10'
+[ "$(wc -l < grpo/metrics.jsonl)" = "$(wc -l < run/metrics.jsonl)" ] && ok || bad "another estimator: $(wc -l < grpo/metrics.jsonl) lines"
+got=0; fork keys@9 --run-dir again || got=$?
+status $got 0 "a fork of a fork, where it branched off"
+same keys again
+got=0; fork keys@5 --run-dir never || got=$?
+status $got 3 "a step before the fork's keys"
+says 'keys: went on with another configuration after step 9'
+
+# refused: nothing is written
+for key in run.seed=2 rollout.group_size=8 rollout.prompts=4 model.path=other data.limit=3 train.steps=8 nothing.x=1 estimator.plugin=nosuch; do
+    got=0; fork run@9 --run-dir never $key || got=$?
+    status $got 3 "$key"
+    grep -q "${key%%=*}\|nosuch\|\[nothing\]" err.txt && ok || bad "$key is not named: $(cat err.txt)"
+done
+for from in run@13 nothere@3 run run@ run@x; do
+    got=0; fork "$from" --run-dir never || got=$?
+    [ $got != 0 ] && ok || bad "$from is taken"
+done
+got=0; fork run@9 --run-dir at9 || got=$?
+[ $got = 1 ] && says 'at9: holds a run already' || bad "a run is overwritten"
+(ulimit -f 60; got=0; "$TARE" fork run@9 --run-dir never > out.txt 2> err.txt || got=$?; [ $got = 1 ]) && says 'cannot be written' || bad "a file that cannot be written: $(cat err.txt)"
+[ ! -e never ] && ok || bad "a refused fork left a folder"
+rm -rf never.part
+
+# killed while the steps before are made, and after it has its name
+killed_at update 10 "$TARE" fork run@11 --run-dir killed log.progress=none && bad "the process of the fork itself was killed" || ok
+[ ! -e killed ] && ok || bad "half a fork has its name"
+got=0; fork run@11 --run-dir killed || got=$?
+status $got 0 "made anew"
+same run killed
+killed_at update 11 "$TARE" fork run@9 --run-dir late log.progress=none && ok || bad "not killed"
+"$TARE" train late --resume > out.txt 2> err.txt && ok || bad "a killed fork cannot be continued: $(cat err.txt)"
+same run late
+
+# --until: a run that stops at a step and goes on is the run
+"$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=parts --until 7 > out.txt 2> err.txt && ok || bad "--until: $(cat err.txt)"
+says 'stopped after step 7 of 12; continue with: tare train parts --resume'
+[ -d parts/checkpoints/step-000007 ] && [ ! -d parts/checkpoints/step-000008 ] && ok || bad "--until 7: $(ls parts/checkpoints)"
+"$TARE" train parts --resume > out.txt 2> err.txt && ok || bad "after --until: $(cat err.txt)"
+same run parts
+for until in 13 0 x ''; do
+    got=0; "$TARE" train tiny.ini run.dir=never --until $until > out.txt 2> err.txt || got=$?
+    [ $got -ge 2 ] && ok || bad "--until $until: status $got"
+    says 'until'
+done
+got=0; "$TARE" sft sft.ini --until 3 > out.txt 2> err.txt || got=$?
+status $got 2 "sft --until"
+[ ! -e never ] && ok || bad "a refused --until left a folder"
+
+sums run > after.txt
+cmp -s before.txt after.txt && ok || { bad "the run was touched"; diff before.txt after.txt; }
+done_
