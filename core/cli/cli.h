@@ -9,6 +9,7 @@
 #define VERBS(X)                                                                                                                   \
     X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume goes on from the last checkpoint")       \
     X(fork, "RUN@STEP [section.key=value ...]", "a new run that branches off another at a step, with other keys")                  \
+    X(diff, "RUN RUN", "the first step, token, advantage or weight in which two runs differ, and by how much")                     \
     X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume")                                      \
     X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions")                                                         \
     X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals")                \

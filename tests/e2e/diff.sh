@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# tare diff: planted changes are named with step, place and size; runs of other lengths, other keys and another seed; damaged files are named, and the rest is
+# still compared. Exit status 0 the same, 1 they differ, 2 something could not be compared.
+. "$(dirname "$0")/common.inc"
+tiny_config
+compare() { # STATUS runs and options
+    local want=$1 got=0
+    shift
+    "$TARE" diff "$@" > out.txt 2> err.txt || got=$?
+    [ $got = "$want" ] && ok || { bad "diff $*: status $got, expected $want"; cat out.txt err.txt; }
+}
+says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt; }; }
+again() { rm -rf copy; cp -r run copy; }
+"$TARE" -q train tiny.ini log.rollouts=true log.progress=none > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
+
+compare 0 run run
+says 'no difference: the same bits'
+says 'compared: 12 steps of metrics, 12 of rollouts, 12 states of the estimator, 2 checkpoints'
+"$TARE" -q train tiny.ini log.rollouts=true log.progress=none run.dir=twice run.threads=1 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
+compare 0 run twice
+says 'run.threads: .* -> 1   (changes no training)'
+
+# planted: one change a copy
+again; sed -i '5s/"reward":[^,]*/"reward":0.75/' copy/rollouts/step-000004.jsonl
+compare 1 run copy
+says '^first difference at step 4'
+says '^  reward  *step 4: group 1, rollout 0, reward: .* -> 0.75 (by '
+again; sed -i 's/"advantage":[^,]*/"advantage":7/;9q' copy/rollouts/step-000002.jsonl
+compare 1 run copy
+says '^  advantage  *step 2: group 0, rollout 0, advantage: .* -> 7.0* (by \|^  advantage  *step 2: group 0, rollout 0, advantage: .* -> 7 (by '
+says '^  rollout  *step 2: the number of rollouts: "more" -> "fewer"'
+again; sed -i '1,4s/"confidence":[^,]*/"confidence":0.5/' copy/rollouts/step-000009.jsonl
+compare 1 run copy
+says '^  confidence  *step 9: group 0, rollout 0, confidence: '
+again; sed -i '6s/"completion":"[^"]*"/"completion":"7 7"/' copy/rollouts/step-000001.jsonl
+compare 1 run copy
+says '^  token  *step 1: group 1, rollout 1, token [0-9]* of the completion: ".*" -> "'
+again; sed -i '3s/"policy\/entropy":[^,]*/"policy\/entropy":9.5/; 8s/"grad_norm":[^,]*/"grad_norm":1/' copy/metrics.jsonl
+compare 1 run copy
+says '^  metric  *step 3: policy/entropy: .* -> 9.5 (by '
+again; printf x >> copy/estimator/step-000006.state
+compare 1 run copy
+says '^  estimator_state  *step 6: byte '
+again; sed -i '11,$d' copy/metrics.jsonl
+compare 1 run copy
+says 'length  *step 11: the last step on record: 12 -> 10 (by -2)'
+says 'compared: 10 steps of metrics, 10 of rollouts'
+
+# other training
+"$TARE" -q train tiny.ini log.rollouts=true log.progress=none run.dir=other train.lr=5e-4 train.steps=14 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
+compare 1 run other
+says '^  train.lr: 0.001 -> 0.0005$'
+says '^  metric  *step 1: '
+says '^  tensor  *step 12: model.embed_tokens.weight, element [0-9]* ([0-9]* differ, the largest by '
+says '^  section  *step 12: .*moment1.0, element '
+says '^mean difference over 12 steps: .*95 % interval'
+grep -q 'rollout  *step 1:' out.txt && bad "common random numbers differ" || ok
+compare 1 run other --json
+checked "the JSON" << 'PY'
+import json
+r = json.load(open("out.txt"))
+assert r["a"] == "run" and r["b"] == "other" and not r["same"] and r["first_step"] == 1, r
+assert [k["key"] for k in r["configuration"]] == ["train.steps", "train.lr"], r["configuration"]
+steps = [d["step"] for d in r["differences"]]
+assert steps == sorted(steps) and {d["what"] for d in r["differences"]} >= {"metric", "tensor", "section", "length"}, steps
+metric = next(d for d in r["differences"] if d["what"] == "metric")
+assert abs(metric["by"] - (metric["b"] - metric["a"])) <= 1e-15 and metric["count"] >= 1, metric
+rows = [json.loads(line) for line in open("run/metrics.jsonl")]
+assert [x[:2] for x in r["curve"]["rows"]] == [[x["step"], x["reward/mean"]] for x in rows]
+assert r["curve"]["low"] <= r["curve"]["mean"] <= r["curve"]["high"]
+PY
+compare 1 run other --metric grad_norm
+says '^grad_norm$'
+compare 1 run other --metric no/such
+says 'no step has no/such in both runs'
+
+# damaged, half written, or not there
+again; printf x >> copy/checkpoints/step-000012/model.safetensors
+compare 2 run copy
+says '^damaged: copy/checkpoints/step-000012/model.safetensors: has'
+says '1 checkpoints'
+again; printf '{"step":13,"rew' >> copy/metrics.jsonl
+compare 0 run copy
+again; sed -i '5s/"step"/"stop"/' copy/metrics.jsonl
+compare 2 run copy
+grep -q 'copy/metrics.jsonl:5' err.txt && ok || bad "a damaged line is not named: $(cat err.txt)"
+again; sed -i '3s/}$//' copy/rollouts/step-000003.jsonl
+compare 2 run copy
+says '^damaged: copy/rollouts/step-000003.jsonl:3'
+again; truncate -s 100 copy/rollouts/step-000003.jsonl
+compare 2 run copy
+says '^damaged: copy/rollouts/step-000003.jsonl:1'
+again; rm -r copy/rollouts copy/config.ini copy/checkpoints/step-000009
+compare 2 run copy
+says '^damaged: .*config.ini'
+says 'compared: 12 steps of metrics, 0 of rollouts, 12 states of the estimator, 1 checkpoints'
+compare 2 run nowhere
+compare 2 run
+compare 2 run run run
+compare 2 run run --what
+mkdir empty; cp run/manifest.json run/config.ini empty
+compare 1 empty run
+done_
