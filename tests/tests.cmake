@@ -3,6 +3,7 @@
 find_library(CMOCKA cmocka)
 find_path(CMOCKA_INCLUDE cmocka.h)
 tare_required(tests CMOCKA CMOCKA_INCLUDE)
+tare_tests_required()
 # The project's reference data beside the checkout; where it is not, tests read the small part of it in tests/data.
 get_filename_component(SHARED ${CMAKE_SOURCE_DIR}/../shared ABSOLUTE)
 include(${CMAKE_SOURCE_DIR}/tests/plugin/fixtures.cmake)

@@ -70,6 +70,42 @@ function(tare_required WANTED)
     message(FATAL_ERROR "packages are missing (Debian's names):${TEXT}\nsh tools/needs.sh ${SET} installs what is missing")
 endfunction()
 
+# What tools/needs.sh finds missing of SET: a line for each package.
+function(tare_missing SET OUT)
+    execute_process(COMMAND sh ${CMAKE_SOURCE_DIR}/tools/needs.sh --missing ${SET} OUTPUT_VARIABLE TEXT ERROR_QUIET)
+    set(${OUT} "${TEXT}" PARENT_SCOPE)
+endfunction()
+
+# Before project(), which stops without a compiler, the headers of the C library or make, and does not say where to get them.
+function(tare_compiler_required)
+    if(CMAKE_C_COMPILER OR CMAKE_TOOLCHAIN_FILE)
+        return()
+    endif()
+    set(WANTED gcc libc6-dev)
+    if(CMAKE_GENERATOR MATCHES Makefiles)
+        list(APPEND WANTED make)
+    endif()
+    tare_missing(build TEXT)
+    set(NAMED)
+    foreach(PACKAGE ${WANTED})
+        if(TEXT MATCHES "    ${PACKAGE} [^\n]*\n")
+            string(APPEND NAMED "${CMAKE_MATCH_0}")
+        endif()
+    endforeach()
+    if(NAMED)
+        message(FATAL_ERROR "packages are missing (Debian's names):\n${NAMED}sh tools/needs.sh build installs what is missing")
+    endif()
+endfunction()
+
+# The complete set of tests: a program that one of them would skip without is an error too.
+function(tare_tests_required)
+    tare_missing(test TEXT)
+    if(TARE_COMPLETE AND TEXT)
+        message(FATAL_ERROR "packages are missing (Debian's names):\n${TEXT}sh tools/needs.sh test installs what is missing "
+            "(-DTARE_COMPLETE=OFF goes on without)")
+    endif()
+endfunction()
+
 # The program's own copy.
 set(TEXT "/* made from tools/needs.list */\n")
 foreach(PART math mpi)

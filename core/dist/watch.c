@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "dist/launch.h"
 #include "dist/watch_net.h"
 
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #define TICK 0.25     /* seconds between signs of life */
-#define COLLECT 0.25  /* seconds that rank 0 waits for the other ranks' errors after the first */
+#define COLLECT 0.25  /* seconds that rank 0 waits for other ranks' errors, or deaths, after one that may be their consequence */
 #define LAST_WORD 3.0 /* seconds that a rank which has to leave waits for rank 0 to say so */
 
 struct peer { /* what is known of a rank; at rank 0 also of itself. The watching thread's, but for `gone` and sending */
@@ -40,6 +41,8 @@ struct watch {
     bool stop, farewell, failing, orphan;
     struct err failure; /* of this rank */
     double first_error, leave_at;
+    int lost; /* rank 0: a rank that ended after it had been asked to; 0: none */
+    double lost_at;
 };
 
 static struct watch *watched; /* for the signal handler */
@@ -51,6 +54,7 @@ static void fill_state(struct watch *w, uint32_t kind)
 {
     w->mine.kind = kind;
     w->mine.since = clock_seconds() - w->left_at;
+    w->mine.asked = *signals_flag() != 0;
 }
 
 /* Under the lock: to rank 0, or from rank 0 to everybody. */
@@ -277,6 +281,14 @@ static void take_report(struct watch *w, int r)
     }
 }
 
+static void end_with_lost(struct watch *w, int r) __attribute__((noreturn));
+static void end_with_lost(struct watch *w, int r)
+{
+    struct err e = {0};
+    explain(&e, r, &w->peers[r].state, "its process is gone (killed, crashed, or out of memory)", "");
+    end_job(w, &e);
+}
+
 static void hear_peer(struct watch *w, int r)
 {
     struct peer *p = &w->peers[r];
@@ -297,9 +309,9 @@ static void hear_peer(struct watch *w, int r)
     pthread_mutex_unlock(&w->lock);
     if (p->bye) return;
     if (w->rank) end_without_hub(w, "its process is gone (killed, crashed, or out of memory)");
-    struct err e = {0};
-    explain(&e, r, &p->state, "its process is gone (killed, crashed, or out of memory)", "");
-    end_job(w, &e);
+    if (!p->state.asked) end_with_lost(w, r);
+    /* mpirun asks all to end, then kills them, when one has died: that one is to be named */
+    if (!w->lost) w->lost = r, w->lost_at = clock_seconds();
 }
 
 /* ---- the watching thread */
@@ -375,6 +387,7 @@ static void decide(struct watch *w)
         return;
     }
     if (w->first_error > 0 && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
+    if (w->lost && clock_seconds() - w->lost_at > COLLECT) end_with_lost(w, w->lost);
     if (w->first_error > 0 || farewell) return;
     check_timeouts(w);
     check_silence(w);

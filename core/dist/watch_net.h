@@ -20,6 +20,7 @@ struct packet { /* all processes run the same binary on the same kind of machine
     uint32_t magic, kind;
     int32_t rank, code, pid, inside; /* inside: in a collective */
     int64_t calls, step;             /* collectives entered */
+    int64_t asked;                   /* it has been asked to end (SIGTERM) */
     double since;                    /* seconds in this collective, or since the last one */
     char stage[32], what[24], host[64];
     char text[1400];

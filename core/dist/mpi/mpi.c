@@ -42,6 +42,8 @@ static int mpi_start(struct transport *t)
         return 1;
     }
     setenv("OMPI_MCA_opal_signal", "", 0); /* a crash is reported by the watch, not by Open MPI's own handler */
+    /* Open MPI 5 ends a rank when the socket of another one closes. It waits for these seconds; by then the watch has named the dead one. */
+    setenv("OMPI_MCA_opal_abort_delay", "5", 0);
     if ((code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided))) return failed(t, "MPI_Init_thread", code);
     if (provided < MPI_THREAD_SERIALIZED) {
         snprintf(t->error, sizeof t->error, "this MPI was built without support for threads");

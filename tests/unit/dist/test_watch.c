@@ -1,5 +1,6 @@
 /* The watch alone, between processes that this test forks: no MPI. What a rank does wrong, and the message and exit status that come of it. */
 #include "base/clock.h"
+#include "base/signals.h"
 #include "check.h"
 #include "dist/watch.h"
 
@@ -65,6 +66,8 @@ static struct outcome {
     int messages;
 } got;
 
+static void (*meanwhile)(const pid_t *pids); /* what this process does to the ranks */
+
 static void play(job what, double timeout_s)
 {
     char file[] = "/tmp/watch_XXXXXX";
@@ -81,6 +84,7 @@ static void play(job what, double timeout_s)
         dup2(fd, STDERR_FILENO);
         run_rank(r, what, timeout_s);
     }
+    if (meanwhile) meanwhile(pids);
     for (int r = 0; r < RANKS; r++) {
         int how;
         assert_int_equal(waitpid(pids[r], &how, 0), pids[r]);
@@ -168,6 +172,61 @@ static void a_death(void **state)
     play(rank_0_dies_at_once, 0);
     expect_message(SAYS("rank 0 (host ", "failed in the start: its process is gone"), 1);
     assert_null(strstr(got.text, "process 0)"));
+}
+
+/* As mpirun does when a rank has died: the others are asked to end, and killed when they do not. Rank 0 sees both at once. */
+static void rank_1_is_asked_to_end(struct watch *w, int rank)
+{
+    signals_catch();
+    if (rank == 1) raise(SIGTERM);
+    watch_stage(w, "update", 7);
+    __atomic_add_fetch(&shared->left, 1, __ATOMIC_SEQ_CST);
+    nap(60);
+}
+
+static void wait_for_state(pid_t pid, char wanted) /* T: stopped, Z: ended */
+{
+    char path[64], text[400] = "";
+    const char *at = NULL;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    while (!at || at[2] != wanted) {
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(text, sizeof text, f));
+        fclose(f);
+        at = strrchr(text, ')');
+        nap(0.002);
+    }
+}
+
+static void kill_2_then_1(const pid_t *pids)
+{
+    wait_for(&shared->left, RANKS);
+    kill(pids[0], SIGSTOP);
+    wait_for_state(pids[0], 'T');
+    for (int r = 2; r >= 1; r--) {
+        kill(pids[r], SIGKILL);
+        wait_for_state(pids[r], 'Z');
+    }
+    kill(pids[0], SIGCONT);
+}
+
+static void kill_1(const pid_t *pids)
+{
+    wait_for(&shared->left, RANKS);
+    kill(pids[1], SIGKILL);
+}
+
+static void a_death_is_not_its_consequence(void **state)
+{
+    (void)state;
+    meanwhile = kill_2_then_1;
+    play(rank_1_is_asked_to_end, 0);
+    expect_message(SAYS("rank 2 (host ", "failed in update of step 7: its process is gone"), 1);
+    meanwhile = kill_1; /* nobody else has died */
+    play(rank_1_is_asked_to_end, 0);
+    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process is gone"), 1);
+    meanwhile = NULL;
 }
 
 static void rank_2_fails(struct watch *w, int rank)
@@ -296,8 +355,13 @@ int main(void)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_regular_end), cmocka_unit_test(a_death), cmocka_unit_test(errors),
-        cmocka_unit_test(hangs),         cmocka_unit_test(crashes), cmocka_unit_test(slow_is_not_hanging),
+        cmocka_unit_test(a_regular_end),
+        cmocka_unit_test(a_death),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(hangs),
+        cmocka_unit_test(crashes),
+        cmocka_unit_test(slow_is_not_hanging),
+        cmocka_unit_test(a_death_is_not_its_consequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Does what Containerfile says without a container engine: each stage in a debootstrap of its own, its instructions in their order, and then what
+# docs/install.md says to run. As root. An instruction that is none of those below is an error: this script has to learn it first.
+#   tests/fresh/container.sh SUITE FOLDER      SUITE: bookworm, trixie (the image debian:12 or debian:13). FOLDER: for the stages; made anew
+#   MIRROR, CA  as for machine.sh
+set -euo pipefail
+suite=${1:?usage: container.sh SUITE FOLDER} folder=$(realpath -m "${2:?}")
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && pwd)
+[ "$(id -u)" = 0 ] || { echo "container.sh: debootstrap and chroot need root" >&2; exit 1; }
+[ ! -e "$folder" ] || [ -e "$folder/stages" ] || { echo "container.sh: $folder is there and is none of this script's" >&2; exit 1; }
+rm -rf --one-file-system "$folder"
+mkdir -p "$folder"
+: > "$folder/stages"
+stage='' # the folder of the one that is made
+workdir=/
+inside() { bash "$here/enter.sh" "$stage" '' sh -c 'mkdir -p "$1" && cd "$1" && shift && exec "$@"' sh "$workdir" "$@"; }
+refuse() {
+    echo "container.sh: Containerfile: $*" >&2
+    exit 1
+}
+from() { # IMAGE [AS NAME]
+    local name=${3:-last}
+    [ "$1" = "\${DEBIAN}" ] || refuse "FROM $1: only \${DEBIAN} is known here"
+    stage=$folder/$name workdir=/
+    # as the image debian:N is: the packages of minbase, and no lists of others
+    debootstrap --variant=minbase "$suite" "$stage" "${MIRROR:-http://deb.debian.org/debian}" > "$stage.log" 2>&1 || { tail -n 3 "$stage.log" >&2; exit 1; }
+    rm -rf "$stage"/var/lib/apt/lists/*
+    if [ -n "${CA:-}" ]; then mkdir -p "$stage/etc/ssl/certs" && cp "$CA" "$stage/etc/ssl/certs/ca-certificates.crt"; fi
+}
+copy() { # [--from=STAGE] WHAT WHERE
+    local root=$source files=()
+    case $1 in
+    --from=*) root=$folder/${1#--from=} && shift ;;
+    esac
+    [ $# = 2 ] || refuse "COPY $*: one source, one place"
+    mkdir -p "$stage$2"
+    if [ "$1" = . ]; then
+        git -C "$source" archive HEAD | tar -x -C "$stage$2"
+    else
+        mapfile -t files < <(compgen -G "$root$1")
+        [ ${#files[@]} -gt 0 ] || refuse "COPY: no $1 in that stage"
+        cp "${files[@]}" "$stage$2"
+    fi
+}
+while IFS= read -r line; do
+    echo "-- $line"
+    read -ra words <<< "$line"
+    case $line in
+    '# '* | '' | ARG\ DEBIAN=*) ;;
+    FROM\ *) from "${words[@]:1}" ;;
+    WORKDIR\ *) workdir=${words[1]} ;;
+    COPY\ *) copy "${words[@]:1}" ;;
+    RUN\ *) inside sh -c "${line#RUN }" > "$stage.run.log" 2>&1 || { tail -n 20 "$stage.run.log"; refuse "failed: $line"; } ;;
+    ENTRYPOINT\ *) read -ra entry <<< "$(tr -d '[],"' <<< "${line#ENTRYPOINT }")" ;;
+    *) refuse "container.sh does not know: $line" ;;
+    esac
+done < "$source/Containerfile"
+echo "-- run: ${entry[*]} train builtin:quickstart"
+inside "${entry[@]}" doctor > "$folder/doctor.txt" || { grep '^bad' "$folder/doctor.txt"; refuse "doctor finds something bad"; }
+for part in 'ok *verifier .*math' 'ok *mpi ' 'ok *python'; do
+    grep -q "^$part" "$folder/doctor.txt" || { cat "$folder/doctor.txt"; refuse "doctor does not print '$part'"; }
+done
+inside "${entry[@]}" train builtin:quickstart train.steps=3 eval.rows=8
+[ -s "$stage$workdir/runs/quickstart-1/metrics.jsonl" ] || refuse "the run left no metrics"
+echo "Containerfile on $suite: done"
