@@ -31,7 +31,7 @@ refused() { # WHAT PATTERN command...
     local what=$1 pattern=$2 status=0
     shift 2
     rm -rf refused
-    timeout 60 "$@" > out.txt 2> err.txt || status=$?
+    timeout 600 "$@" > out.txt 2> err.txt || status=$?
     [ $status = 3 ] && ok || bad "$what: exit status $status, not 3"
     grep -q "$pattern" err.txt && ok || { bad "$what: no '$pattern'"; cat err.txt; }
     [ "$(messages err.txt)" = 1 ] && ok || { bad "$what: $(messages err.txt) messages"; cat err.txt; }

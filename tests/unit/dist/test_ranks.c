@@ -124,7 +124,7 @@ static int run_rank(int argc, char **argv)
     signals_catch(); /* as tare does: when a rank has died, mpirun sends SIGTERM to the others, of which one has to say so first */
     status = ranks_start(&(struct ranks_options){.ranks = ranks ? atoi(ranks) : 0,
                                                  .where = "test",
-                                                 .timeout_s = patience ? atof(patience) : 60,
+                                                 .timeout_s = patience ? atof(patience) : 600,
                                                  .library = COMMUNICATOR_AUTO},
                          status, &done, &e);
     struct comm c = {0};
@@ -166,7 +166,7 @@ static void run(struct outcome *o, const char *format, ...)
     for (const char *p = o->text; (p = strstr(p, "tare: ")); p++) o->messages++;
 }
 
-/* Processes that carry our mark, looked for until there are none or two seconds have passed. */
+/* Processes that carry our mark, looked for until there are none or twenty seconds have passed: the machine may be busy. */
 static int left_behind(void)
 {
     char command[300], text[100] = "0";
@@ -174,7 +174,7 @@ static int left_behind(void)
              "n=0; for f in /proc/[0-9]*/environ; do { tr '\\0' '\\n' < $f; } 2> /dev/null | grep -qx MARK=ranks_%d && n=$((n+1)); "
              "done; echo $n",
              (int)getpid());
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 80; i++) {
         FILE *f = popen(command, "r");
         if (!f || !fgets(text, sizeof text, f)) return -1;
         pclose(f);
@@ -235,8 +235,8 @@ static void refuses_another_number(void **state)
     assert_int_equal(o.status, 3);
 }
 
-/* fault, what the one message must say; -1: the exit status does not matter */
-static void fails(const char *environment, int ranks, const char *job, double within, const char *const *parts)
+/* What the one message must say. It comes long before the timeout would end the job (600 s, unless PATIENCE says other). */
+static void fails(const char *environment, int ranks, const char *job, const char *const *parts)
 {
     static struct outcome o;
     run(&o, "%s " MPIRUN " -n %d %s rank %s", environment, ranks, exe, job);
@@ -244,7 +244,7 @@ static void fails(const char *environment, int ranks, const char *job, double wi
         if (!strstr(o.text, *parts)) fail_msg("%s: no '%s' in: %s", environment, *parts, o.text);
     if (o.messages != 1) fail_msg("%s: %d messages: %s", environment, o.messages, o.text);
     if (o.status == 0) fail_msg("%s: exit status 0", environment);
-    if (o.seconds > within) fail_msg("%s: took %.1f s: %s", environment, o.seconds, o.text);
+    if (o.seconds > 500) fail_msg("%s: took %.1f s: %s", environment, o.seconds, o.text);
     const int left = left_behind();
     if (left) fail_msg("%s: %d processes are left", environment, left);
 }
@@ -254,36 +254,36 @@ static void fails(const char *environment, int ranks, const char *job, double wi
 static void a_killed_rank_ends_the_job(void **state)
 {
     NEED_MPI;
-    fails("TARE_FAULT=rank=1,stage=update,step=2,kind=kill", 4, "steps", 10,
+    fails("TARE_FAULT=rank=1,stage=update,step=2,kind=kill", 4, "steps",
           SAYS("rank 1 (host ", ") failed in update of step 2: its process is gone", "--resume"));
-    fails("TARE_FAULT=rank=0,stage=rollout,step=3,kind=kill", 4, "steps", 10,
+    fails("TARE_FAULT=rank=0,stage=rollout,step=3,kind=kill", 4, "steps",
           SAYS("rank 0 (host ", ") failed in rollout of step 3: its process is gone"));
-    fails("TARE_FAULT=rank=3,stage=update,step=2,kind=kill,after=0.05", 4, "steps", 10, SAYS("rank 3 (host ", "update of step 2"));
-    fails("TARE_FAULT=rank=1,stage=rollout,step=1,kind=exit", 2, "steps", 10, SAYS("rank 1 (host ", "rollout of step 1"));
+    fails("TARE_FAULT=rank=3,stage=update,step=2,kind=kill,after=0.05", 4, "steps", SAYS("rank 3 (host ", "update of step 2"));
+    fails("TARE_FAULT=rank=1,stage=rollout,step=1,kind=exit", 2, "steps", SAYS("rank 1 (host ", "rollout of step 1"));
 }
 
 static void a_hanging_rank_is_found(void **state)
 {
     NEED_MPI;
-    fails("PATIENCE=1 TARE_FAULT=rank=2,stage=update,step=2,kind=hang", 4, "steps", 11,
-          SAYS("rank 2 (host ", "failed in update of step 2: it hangs", "in all_to_all", "dist.timeout_s = 1", "missing: 2"));
-    fails("PATIENCE=1 TARE_FAULT=rank=0,stage=rollout,step=2,kind=hang", 2, "steps", 11,
+    fails("PATIENCE=5 TARE_FAULT=rank=2,stage=update,step=2,kind=hang", 4, "steps",
+          SAYS("rank 2 (host ", "failed in update of step 2: it hangs", "in all_to_all", "dist.timeout_s = 5", "missing: 2"));
+    fails("PATIENCE=5 TARE_FAULT=rank=0,stage=rollout,step=2,kind=hang", 2, "steps",
           SAYS("rank 0 (host ", "failed in rollout of step 2: it hangs", "in barrier"));
 }
 
 static void an_error_of_one_rank_is_the_error_of_all(void **state)
 {
     NEED_MPI;
-    fails("TARE_FAULT=rank=2,stage=update,step=1,kind=fail", 4, "steps", 10,
+    fails("TARE_FAULT=rank=2,stage=update,step=1,kind=fail", 4, "steps",
           SAYS("rank 2 (host ", "failed in update of step 1: this rank was told to fail"));
-    fails("TARE_FAULT=rank=0,stage=update,step=1,kind=fail", 2, "steps", 10,
+    fails("TARE_FAULT=rank=0,stage=update,step=1,kind=fail", 2, "steps",
           SAYS("rank 0 (host ", "failed in update of step 1: this rank was told to fail"));
 }
 
 static void a_crash_is_named(void **state)
 {
     NEED_MPI;
-    fails("A=b", 3, "crash", 10, SAYS("rank 2 (host ", "failed in update of step 7: it crashed with Segmentation fault"));
+    fails("A=b", 3, "crash", SAYS("rank 2 (host ", "failed in update of step 7: it crashed with Segmentation fault"));
 }
 
 /* mpirun itself is killed: nobody is left to end the ranks but they themselves (and what they
