@@ -6,11 +6,11 @@ bad_one=${FIXTURES:?}/verdicts.so
 for what in fine abort fine segfault exit hang print fine; do
     printf '{"id":"%s","completion":"%s","answer":"x"}\n' $what $what
 done > rows
-timeout 60 "$TARE" verify "$bad_one" --isolate --timeout 0.3 < rows > out 2> err || bad "verify: $(tail -n 3 err)"
+timeout 600 "$TARE" verify "$bad_one" --isolate --timeout 3 < rows > out 2> err || bad "verify: $(tail -n 3 err)"
 got=$(grep -o '"verdict":"[a-z_]*"' out | cut -d '"' -f 4 | tr '\n' ' ')
 if [ "$got" = "correct crashed correct crashed crashed timeout correct correct " ]; then ok; else bad "verdicts: $got"; fi
 if [ "$(grep -c '"reward":0,' out)" = 4 ] && grep -q printed err && ! grep -q '"printed"' out; then ok; else bad "rewards, or what was printed: $(cat out)"; fi
-timeout 60 "$TARE" verify "$bad_one" --isolate --threads 3 --timeout 0.3 < rows > out3 2> /dev/null || bad "with three workers"
+timeout 600 "$TARE" verify "$bad_one" --isolate --threads 3 --timeout 3 < rows > out3 2> /dev/null || bad "with three workers"
 if cmp -s out out3; then ok; else bad "three workers judge otherwise"; fi
 if grep -q abort rows && ! "$TARE" verify "$bad_one" < rows > /dev/null 2>&1; then ok; else bad "in process it should have died"; fi
 
@@ -24,12 +24,15 @@ if train run.dir=late verifier.isolate=process verifier.verdicts.always=hang ver
 if train run.dir=stopped verifier.isolate=process verifier.verdicts.always=abort; then bad "a run went on with nothing but crashes"; fi
 if grep -q 'verifier calls crashed, above verifier.max_crash_share = 0.05' log; then ok; else bad "message: $(tail -n 3 log)"; fi
 # the engine is killed while a worker hangs: the worker goes too
-"$TARE" verify "$bad_one" --isolate --timeout 600 < <(printf '{"completion":"hang","answer":"x"}\n'; sleep 20) > /dev/null 2>&1 &
+mkfifo open
+exec 3<> open # its input does not end
+printf '{"completion":"hang","answer":"x"}\n' >&3
+"$TARE" verify "$bad_one" --isolate --timeout 600 < open > /dev/null 2>&1 3>&- &
 engine=$!
-for _ in $(seq 100); do worker=$(pgrep -P $engine -f 'verify --worker' || true); [ -n "$worker" ] && break; sleep 0.1; done
+for _ in $(seq 600); do worker=$(pgrep -P $engine -f 'verify --worker' || true); [ -n "$worker" ] && break; sleep 0.1; done
 sleep 0.5
 kill -9 $engine
 wait $engine 2> /dev/null || true
-for _ in $(seq 50); do kill -0 "$worker" 2> /dev/null || break; sleep 0.1; done
+for _ in $(seq 600); do kill -0 "$worker" 2> /dev/null || break; sleep 0.1; done
 if [ -n "$worker" ] && ! kill -0 "$worker" 2> /dev/null; then ok; else bad "a worker outlived the engine"; fi
 done_
