@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 LINES = {  # file: rows, and the longest row that is taken
-    "data/estimators/grpo.jsonl": (12, 6000), "data/estimators/dr_grpo.jsonl": (12, 6000), "data/estimators/rloo.jsonl": (12, 6000),
+    "data/estimators/grpo.jsonl": (12, 8000), "data/estimators/dr_grpo.jsonl": (12, 6000), "data/estimators/rloo.jsonl": (12, 6000),
     "data/estimators/bv_blend.jsonl": (25, 4000), "data/verify/choice.jsonl": (50, 2000),
     "data/verify/math/realistic.jsonl": (60, 1500), "data/verify/math/graders.jsonl": (50, 1500),
     "data/verify/math/mathverify.jsonl": (50, 1500), "data/verify/math/adversarial.jsonl": (50, 1500),
@@ -22,7 +22,7 @@ LINES = {  # file: rows, and the longest row that is taken
     "data/chat/qwen2.5.jsonl": (20, 900), "data/chat/qwen2.5-instruct.jsonl": (20, 900), "data/chat/llama-3.1.jsonl": (20, 900),
     "data/chat/llama-3.jsonl": (20, 900), "data/chat/smollm2.jsonl": (20, 900),
 }
-PEERS_EACH = 4  # rows of data/peers/estimators.jsonl for each peer and estimator
+PEERS_EACH = 6  # rows of data/peers/estimators.jsonl for each peer and estimator
 COPIES = ["models/tokenizers/qwen2.5/tokenizer_config.json", "models/tokenizers/qwen2.5/chat_template.instruct.jinja",
           "models/tokenizers/llama-3/tokenizer_config.json", "models/tokenizers/llama-3/chat_template.llama-3.jinja",
           "models/tokenizers/smollm2/tokenizer_config.json"]
@@ -66,7 +66,7 @@ def main(shared):
     for line in (shared / "data/peers/estimators.jsonl").read_bytes().splitlines(keepends=True):
         row = json.loads(line)
         kinds.setdefault((row["peer"].split("@")[0], row.get("estimator")), []).append(line)
-    put("data/peers/estimators.jsonl", b"".join(x for rows in kinds.values() for x in spread(sorted(rows, key=len)[:len(rows) // 2 + 1], PEERS_EACH)))
+    put("data/peers/estimators.jsonl", b"".join(x for rows in kinds.values() for x in spread(sorted(rows, key=len)[:max(PEERS_EACH, len(rows) // 4)], PEERS_EACH)))
     for file in COPIES:
         put(file, (shared / file).read_bytes())
     for model, left_out in MODELS.items():

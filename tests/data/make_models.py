@@ -14,10 +14,10 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
 HERE = pathlib.Path(__file__).parent
-TOKENS = 1000  # of each vocabulary, beside the added tokens
+TOKENS = 600  # of each vocabulary, beside the added tokens
 ROWS, LONGEST = 60, 300  # rows of each file of strings, and the longest text in bytes
 WIDTH, LAYERS, POSITIONS = 32, 2, 64  # of the sentence encoder
-POINTS, COLUMNS, CLUSTERS = 400, 48, (8, 16)
+POINTS, COLUMNS, CLUSTERS = 300, 32, (8, 16)
 
 
 def rows_of(path):
@@ -43,13 +43,19 @@ def as_lines(rows):
 
 
 def bpe(shared, name):
-    """The first tokens and the merges that make them; added tokens keep their ids."""
+    """The first tokens and the merges that make them; added tokens that came after the others come after these."""
     t = json.loads((shared / f"models/tokenizers/{name}/tokenizer.json").read_text())
     added = {a["content"] for a in t["added_tokens"]}
     vocab = {token: i for token, i in t["model"]["vocab"].items() if i < TOKENS or token in added}
     merges = [m if isinstance(m, list) else m.split(" ") for m in t["model"]["merges"]]
     t["model"]["vocab"] = vocab
     t["model"]["merges"] = [" ".join(m) for m in merges if m[0] in vocab and m[1] in vocab and "".join(m) in vocab]
+    ids = {}
+    for a in t["added_tokens"]:
+        ids[a["content"]] = a["id"] = vocab.get(a["content"], TOKENS + len(ids))
+    for part in (t["post_processor"] or {}).get("processors", []):
+        for mark, s in part.get("special_tokens", {}).items():
+            s["ids"] = [ids[mark]]
     text = as_json(t)
     put(f"models/tokenizers/{name}/tokenizer.json", text)
     peer = Tokenizer.from_str(text)
@@ -114,8 +120,8 @@ def kmeans(shared):
     save_file({"embeddings": part}, HERE / "data/encoder/gsm8k_train_emb_f16.safetensors")
     x, out = part.double().numpy(), []
     for k in CLUSTERS:
-        runs = [KMeans(k, n_init=1, random_state=seed, tol=0).fit(x).inertia_ for seed in range(200)]
-        out.append({"K": k, "method": "scikit-learn KMeans, the best of 200 starts by k-means++", "best_inertia": min(runs)})
+        runs = [KMeans(k, n_init=1, random_state=seed, tol=0).fit(x).inertia_ for seed in range(10)]
+        out.append({"K": k, "method": "scikit-learn KMeans, the best of 10 starts by k-means++", "best_inertia": min(runs)})
     put("data/encoder/kmeans.json", json.dumps(out, indent=1) + "\n")
 
 

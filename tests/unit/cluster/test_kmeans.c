@@ -214,6 +214,7 @@ static void reaches_the_reference_inertia(void **state)
     struct safetensors file;
     char kmeans[4096];
     snprintf(kmeans, sizeof kmeans, "%s", shared_or_skip("data/encoder/kmeans.json"));
+    const double within = shared_is_whole(kmeans) ? 1.003 : 1.01; /* of few points the starts end further apart */
     assert_ok(json_read_file(kmeans, &reference, &e), &e);
     assert_ok(safetensors_open(shared_or_skip("data/encoder/gsm8k_train_emb_f16.safetensors"), &file, &e), &e);
     const struct st_tensor *t = safetensors_find(&file, "embeddings");
@@ -230,7 +231,7 @@ static void reaches_the_reference_inertia(void **state)
         struct kmeans_result r =
             train(x, n, d, (struct kmeans_options){.k = k, .restarts = 10, .iterations = 300, .swaps = 10, .seed = 1}, 2);
         printf("K %lld: inertia %.4f, %.5f of the reference\n", (long long)k, r.inertia, r.inertia / best);
-        assert_true(r.inertia <= 1.003 * best);
+        assert_true(r.inertia <= within * best);
         assert_true(r.inertia > 0.9 * best);
         kmeans_result_free(&r);
     }
