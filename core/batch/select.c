@@ -174,6 +174,28 @@ tare_status batch_join(struct batch_parts parts, struct batch_indices hand, unsi
     return cook(&r, out, e);
 }
 
+tare_status batch_keep(const struct batch *b, const uint8_t *keep, struct arena *a, struct batch *out, struct err *e)
+{
+    struct recipe r = {.parts = {b, 1}, .stages = BATCH_ALL, .arena = a};
+    int64_t *begin, groups = 0, kept = 0;
+    TRY(new_pieces(&r, AXIS_GROUP, b->n_groups, e));
+    TRY(new_pieces(&r, AXIS_ROLLOUT, b->n_rollouts, e));
+    TRY(arena_new(a, int64_t, b->n_groups + 1, &begin, e));
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
+            if (!keep[i]) continue;
+            add_piece(&r, AXIS_ROLLOUT, b, i, i + 1);
+            kept++;
+        }
+        if (kept == begin[groups]) continue;
+        add_piece(&r, AXIS_GROUP, b, m, m + 1);
+        begin[++groups] = kept;
+    }
+    TRY(cook(&r, out, e));
+    out->group_begin = begin; /* cook counts rollouts by whole groups */
+    return TARE_OK;
+}
+
 tare_status batch_replace(const struct batch *b, struct batch_indices at, const struct batch *with, struct arena *a,
                           struct batch *out, struct err *e)
 {

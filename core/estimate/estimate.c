@@ -1,5 +1,6 @@
 #include "estimate/estimate.h"
 
+#include "estimate/judged.h"
 #include "estimate/view.h"
 
 #include <math.h>
@@ -16,8 +17,11 @@ struct estimator {
     double *record;               /* [n_groups, record_size] */
     int64_t n_groups, uid_capacity, record_capacity;
     struct estimate_metrics metrics;
-    struct plugin_env env; /* the caller's; the instance's goes through it */
-    bool late;             /* it took tare.logprob/1: collect and record run after the policy step */
+    struct plugin_env env;          /* the caller's; the instance's goes through it */
+    bool late;                      /* it took tare.logprob/1: collect and record run after the policy step */
+    const tare_logprob_v1 *logprob; /* the engine's; the plugin's goes through it */
+    tare_logprob_v1 own_logprob;
+    struct judged judged; /* what the plugin saw of the last batch */
     bool ran;
     tare_batch batch; /* of the last run, for a late collect */
 };
@@ -36,12 +40,23 @@ static int32_t pass_cancelled(void *ctx)
     return env->cancelled ? env->cancelled(env->ctx) : 0;
 }
 
+/* The plugin counts the rollouts that it was shown. */
+static tare_status pass_logprob(void *ctx, int64_t rollout, float *out, tare_error *error)
+{
+    const struct estimator *est = ctx;
+    if (est->judged.rollout && rollout >= 0 && rollout < est->judged.batch.n_rollouts) rollout = est->judged.rollout[rollout];
+    return est->logprob->logprob(est->logprob->ctx, rollout, out, error);
+}
+
 static const void *pass_extension(void *ctx, const char *id)
 {
     struct estimator *est = ctx;
     const void *got = est->env.extension ? est->env.extension(est->env.ctx, id) : NULL;
-    if (got && !strcmp(id, "tare.logprob/1")) est->late = true;
-    return got;
+    if (!got || strcmp(id, "tare.logprob/1")) return got;
+    est->late = true;
+    est->logprob = got;
+    est->own_logprob = (tare_logprob_v1){.struct_size = sizeof est->own_logprob, .ctx = est, .logprob = pass_logprob};
+    return &est->own_logprob;
 }
 
 /* ---------------------------------------------------------------- life */
@@ -303,12 +318,14 @@ static void measure(struct estimator *est, const struct batch *b, int64_t refill
 
 /* ---------------------------------------------------------------- a step */
 
-tare_status estimate_run(struct estimator *est, struct batch *b, struct arena *arena, struct err *e)
+tare_status estimate_run(struct estimator *est, struct batch *whole, struct arena *arena, struct err *e)
 {
     tare_batch batch;
     tare_advantages out;
     struct plugin_call c;
+    struct batch *b = &est->judged.batch;
     est->ran = false;
+    TRY(judged_of(whole, arena, &est->judged, e));
     TRY(estimate_view(est->instance->plugin, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
     if (est->call->prepare) TRY(sum_groups(est, &batch, est->call->prepare, "prepare", est->prepare_size, est->prepared, e));
@@ -322,6 +339,7 @@ tare_status estimate_run(struct estimator *est, struct batch *b, struct arena *a
     if (!est->late) TRY(collect_all(est, &batch, e));
     est->batch = batch;
     measure(est, b, out.refill_groups);
+    TRY(judged_spread(&est->judged, whole, arena, e));
     est->ran = true;
     return TARE_OK;
 }

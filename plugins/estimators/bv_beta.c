@@ -11,7 +11,12 @@
  *
  * What it changes: a cluster whose last batches were all wrong keeps v_hist above a_0 b_0 / (a + b)^2 or so, so a rare success gets an
  * advantage of about sqrt((a + b) / a_0), not thousands; and N_eff of the paper, an average of batch sizes that never grows, becomes a + b,
- * a count of what was seen. Rewards are success rates: one below 0 counts as 0 and one above 1 as 1 in the history.
+ * a count of what was seen.
+ *
+ * Where it is weak: rewards have to be success rates. One below 0 counts as 0 and one above 1 as 1 in the history, but not in A: with rewards of
+ * -1 and 1, a cluster that is always wrong has mu_hist near 0, and each wrong rollout ends at A = -12 (batches of 8, rho 0.9). A cluster that
+ * was never met has the prior's w = exp(-sqrt(0.25/2)/0.1) = 0.029, not 0. The rollouts of a prompt are counted as if they were prompts of their
+ * own, so SEM is too small where prompts differ; counts fade only when the cluster is met. eb_blend has neither.
  */
 #include "common/blend.h"
 #include "common/state.h"

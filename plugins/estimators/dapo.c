@@ -1,24 +1,42 @@
 /* dapo: rewards standardised within their group; groups without a signal are dropped, and as many asked for again.
  *
- *   A[i] = (R[i] - mu) / (sigma + delta)          row weight 0 and one group more to sample where sigma is 0
+ *   A[i] = (R[i] - mu) / (sigma + delta)          row weight 0 and one group more to sample where there is no signal
  *
  * Yu et al. 2025, "DAPO: An Open-Source LLM Reinforcement Learning System at Scale" (arXiv 2503.14476): dynamic
- * sampling. Its other parts are not an estimator's: loss.clip_high (clip higher), loss.aggregation = token, verifier.overlong = linear.
+ * sampling, equation 11. Its other parts are not an estimator's: loss.clip_high (clip higher), loss.aggregation = token, verifier.overlong =
+ * linear.
  *
+ * filter = correct: dropped are groups in which all verdicts are "correct" or none is, as in the paper. filter = reward (default): those whose
+ * rewards, all parts added, are all equal. The two differ where a reward has other parts than the answer's: with verifier.overlong = linear a group
+ * of wrong answers of several lengths passes filter = reward. A verdict is the first verifier's; rewards without verdicts know filter = reward only.
  * refill = false: dropped and not replaced.
  */
 #include "common/group.h"
 #include "common/stateless.h"
 
 #include <math.h>
+#include <stdbool.h>
 
-enum { P_DELTA, P_DDOF, P_REFILL, P_COUNT };
+enum { P_DELTA, P_DDOF, P_REFILL, P_FILTER, P_COUNT };
+enum { REWARD, CORRECT };
+static const char *const FILTERS[] = {"reward", "correct", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
     [P_DDOF] = PARAM_INT("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1),
     [P_REFILL] = PARAM_BOOL("refill", "true", "ask for as many groups as were dropped"),
+    [P_FILTER] = PARAM_CHOICE(
+        "filter", "reward",
+        "which groups have no signal: all rewards equal (reward), all or no verdict correct (correct, the paper's)", FILTERS),
 };
+
+static bool has_signal(const tare_value *v, const tare_batch *batch, int64_t first, int64_t n, double sigma)
+{
+    int64_t correct = 0;
+    if (v[P_FILTER].i == REWARD) return sigma > 0;
+    for (int64_t i = first; i < first + n; i++) correct += batch->verdict[i] == TARE_CORRECT;
+    return correct > 0 && correct < n;
+}
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
@@ -29,11 +47,12 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
         const double mu = group_mean(R, n), sigma = sqrt(group_variance(R, n, mu, v[P_DDOF].i));
+        const bool kept = has_signal(v, batch, first, n, sigma);
         for (int64_t i = 0; i < n; i++) {
             out->advantage[first + i] = (R[i] - mu) / (sigma + v[P_DELTA].f);
-            if (!(sigma > 0)) out->row_weight[first + i] = 0;
+            if (!kept) out->row_weight[first + i] = 0;
         }
-        if (!(sigma > 0) && v[P_REFILL].i) out->refill_groups++;
+        if (!kept && v[P_REFILL].i) out->refill_groups++;
         out->baseline[m] = mu;
         out->scale[m] = sigma;
         out->confidence[m] = 0;

@@ -3,11 +3,15 @@
  *   x[i] = sum_c weight[c] (R[i,c] - mu[c]) / (sigma[c] + delta)       mu, sigma: of component c over the group (sample deviation)
  *   A[i] = (x[i] - mean) / (deviation + delta)                          over the batch
  *
- * "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization".
+ * Liu et al. 2026, "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization" (arXiv 2601.05242).
  *
  * The trainers differ: trl whitens over rollouts with their sample deviation (delta 1e-4 in both places), nemo over rollouts with delta 0
- * (and 1e-6 in the group), verl over tokens as in common/whiten.h (1e-6), where a group of one has its rewards / (1 + delta).
- * weights: one number for each component, separated by commas; empty: all 1. The components come as the verifiers give them.
+ * (and 1e-6 in the group), verl over tokens as in common/whiten.h (1e-6), where a group of one has its rewards / (1 + delta). nemo is NeMo-RL
+ * without its leave-one-out baseline, which is on by default there.
+ *
+ * weights: one number for each component, separated by commas; empty: all 1. The components arrive with the weights of verifier.plugins, which
+ * standardising cancels again: "math:1 format:0.1" counts both alike unless weights = 1,0.1 (only delta notices them; a negative weight turns the
+ * sign). verifier.overlong adds a component, the last one, which counts like the others: weights = 1,1,0 leaves it out.
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -15,7 +19,7 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <string.h>
 
 enum { P_WEIGHTS, P_CONVENTION, P_COUNT };
 
@@ -44,9 +48,10 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     s->delta = s->convention == TRL ? 1e-4 : 1e-6;
     *self = s;
     for (const char *at = values[P_WEIGHTS].s; *at;) {
-        char *end;
-        const double x = strtod(at, &end);
-        if (end == at || s->n_weights == MAX_COMPONENTS || !isfinite(x) || (*end && *end != ',')) {
+        double x;
+        at += strspn(at, " ");
+        const char *end = at + strcspn(at, ",");
+        if (s->n_weights == MAX_COMPONENTS || !tare_read_number(at, end - at, &x) || !isfinite(x)) {
             host->release(host->ctx, s);
             return tare_fail(error, TARE_E_CONFIG, "weights: '%s': expected at most %d numbers, separated by commas",
                              values[P_WEIGHTS].s, MAX_COMPONENTS);
@@ -153,7 +158,7 @@ static const tare_descriptor DESCRIPTOR = {
     .version = "1.0.0",
     .summary = "components of the reward standardised by themselves, their sum whitened",
     .license = "Apache-2.0",
-    .source = "GDPO",
+    .source = "arXiv 2601.05242",
     .params = PARAMS,
     .n_params = P_COUNT,
     .param_size = sizeof(tare_param),

@@ -1,16 +1,21 @@
-/* gpg: rewards minus their group's mean, scaled up by how many rollouts of the batch were rewarded at all.
+/* gpg: rewards minus their group's mean, scaled up by how many rollouts of the batch have a signal.
  *
- *   A[i] = alpha (R[i] - mu) / F,   alpha = N / #{i: R[i] != 0}          N rollouts of the whole batch; mu: the group's mean; F: f_norm
+ *   A[i] = alpha (R[i] - mu) / F,   alpha = N / (N - M)                  N rollouts of the whole batch; mu: the group's mean; F: f_norm
  *
- * Chu et al. 2025, "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning" (arXiv 2504.02546), as verl
- * counts it. alpha is 1 when no rollout was rewarded. Rewards of -1 and 1 are all counted: alpha is 1 then.
+ *   convention paper:   M = rollouts in groups whose rewards are all equal; a group of one is such a group and has A = 0
+ *   convention verl:    M = rollouts whose reward is 0, whatever their group; a group of one has A = alpha R / F
  *
- * The two counts are sums over the batch of all ranks: prepare. A group of one: 0 (convention paper), or alpha R / F (convention verl).
+ * Chu et al. 2025, "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning", equation 7 (arXiv 2504.02546), and verl's
+ * compute_gpg_outcome_advantage. alpha is 1 where M = N. With verl's count rewards of -1 and 1 have alpha 1 always. The paper also samples
+ * again when too few groups have a signal; that is not done here.
+ *
+ * The two counts are sums over the batch of all ranks: prepare.
  */
 #include "common/group.h"
 #include "common/stateless.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { P_F_NORM, P_CONVENTION, P_COUNT };
 
@@ -19,10 +24,12 @@ static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_F_NORM] = PARAM_FLOAT("f_norm", "1", "F, divides the advantages", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
-    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
+    [P_CONVENTION] = PARAM_CHOICE(
+        "convention", "paper", "which rollouts have no signal: those of groups with equal rewards (paper), or with reward 0 (verl)",
+        CONVENTIONS),
 };
 
-enum { ALL, REWARDED, SUMS };
+enum { ALL, SIGNAL, SUMS };
 
 static int64_t prepare_size(const void *self)
 {
@@ -32,10 +39,14 @@ static int64_t prepare_size(const void *self)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
-    (void)self, (void)error;
-    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+    const tare_value *v = self;
+    const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
+    const double *R = batch->reward + first;
+    (void)error;
+    const bool differ = group_variance(R, n, group_mean(R, n), 0) > 0;
+    for (int64_t i = 0; i < n; i++) {
         sum[ALL] += 1;
-        sum[REWARDED] += batch->reward[i] != 0;
+        sum[SIGNAL] += v[P_CONVENTION].i == VERL ? R[i] != 0 : differ;
     }
     return TARE_OK;
 }
@@ -44,7 +55,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                            tare_error *error)
 {
     const tare_value *v = self;
-    const double alpha = prepared[REWARDED] > 0 ? prepared[ALL] / prepared[REWARDED] : 1;
+    const double alpha = prepared[SIGNAL] > 0 ? prepared[ALL] / prepared[SIGNAL] : 1;
     (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
@@ -58,5 +69,5 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-TARE_STATELESS("gpg", "rewards minus their group's mean, scaled by the share of rewarded rollouts", "arXiv 2504.02546",
-               .prepare_size = prepare_size, .prepare = prepare, .compute = compute)
+TARE_STATELESS("gpg", "rewards minus their group's mean, scaled by the share of rollouts with a signal",
+               "arXiv 2504.02546, equation 7", .prepare_size = prepare_size, .prepare = prepare, .compute = compute)

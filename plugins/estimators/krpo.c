@@ -6,16 +6,19 @@
  *
  * Wang et al. 2025, "Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning" (arXiv 2505.07527).
  *
- * order = released: as the released code does it. The filter starts anew in every group and runs over its rollouts in their order; each
- * rollout is scored by the filter that has just seen it. So A depends on the order of the rollouts, and an all-right group has positive
- * advantages. No state.
- * order = time (default): one filter for each cluster (one for all prompts without a codebook) runs over the training steps. A is taken
- * from the state before the step; z is the mean reward of the cluster's rollouts of the step. The order of rollouts does not matter.
+ * order = released: the paper's algorithm, as the released code does it. The filter starts anew in every group and runs over its rollouts in their
+ * order; each rollout is scored by the filter that has just seen it. So A depends on the order of the rollouts, and an all-right group has
+ * positive advantages. No state.
+ * order = time (default): not the paper's. One filter for each cluster (one for all prompts without a codebook) runs over the training steps. A is
+ * taken from the state before the step; z is the mean reward of the cluster's rollouts of the step, of however many, with the same V. The order of
+ * rollouts does not matter. With the defaults P settles at 3.1e-4, so that A tends to 57 (R - x): use it with train.max_grad_norm. A prompt
+ * without a cluster in a run that has clusters is scored by the filter as it was before all observations, and moves none.
  */
 #include "common/state.h"
 #include "common/stateless.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { P_ORDER, P_PROCESS_VAR, P_MEAS_VAR, P_INIT_MEAN, P_INIT_VAR, P_DELTA, P_COUNT };
@@ -42,6 +45,7 @@ struct filter {
 struct krpo {
     const tare_host *host;
     const tare_value *v;
+    bool clusters;       /* the run has some */
     int64_t K;           /* filters */
     struct filter *each; /* [K] */
 };
@@ -65,7 +69,8 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
     s->v = values;
-    s->K = n_clusters > 0 ? n_clusters : 1;
+    s->clusters = n_clusters > 0;
+    s->K = s->clusters ? n_clusters : 1;
     s->each = host->alloc(host->ctx, s->K * (int64_t)sizeof *s->each, 0);
     if (!s->each) {
         destroy(s);
@@ -76,11 +81,11 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     return TARE_OK;
 }
 
-/* The filter of a group: its cluster's; the first where it has none. */
+/* The filter of a group: its cluster's, the only one of a run without clusters, or -1. */
 static int64_t filter_of(const struct krpo *s, const tare_batch *batch, int64_t group)
 {
     const int32_t k = batch->cluster[group];
-    return k >= 0 && k < s->K ? k : 0;
+    return !s->clusters ? 0 : k >= 0 && k < s->K ? k : -1;
 }
 
 static void score(const tare_value *v, struct filter f, double R, double *A)
@@ -96,8 +101,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        struct filter f = s->each[filter_of(s, batch, m)];
-        if (s->v[P_ORDER].i == RELEASED) f = (struct filter){s->v[P_INIT_MEAN].f, s->v[P_INIT_VAR].f};
+        const int64_t k = s->v[P_ORDER].i == RELEASED ? -1 : filter_of(s, batch, m);
+        struct filter f = k < 0 ? (struct filter){s->v[P_INIT_MEAN].f, s->v[P_INIT_VAR].f} : s->each[k];
         for (int64_t i = 0; i < n; i++) {
             if (s->v[P_ORDER].i == RELEASED) f = observe(s->v, f, R[i]);
             score(s->v, f, R[i], &out->advantage[first + i]);
@@ -118,8 +123,10 @@ static int64_t collect_size(const void *self)
 
 static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
-    double *S = sum + 2 * filter_of(self, batch, group);
+    const int64_t k = filter_of(self, batch, group);
     (void)error;
+    if (k < 0) return TARE_OK;
+    double *S = sum + 2 * k;
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         S[0] += batch->reward[i];
         S[1] += 1;

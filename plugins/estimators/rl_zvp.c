@@ -6,7 +6,7 @@
  *
  * Le et al. 2025, "No Prompt Left Behind: Exploiting Zero-Variance Prompts in LLM Reinforcement Learning via Entropy-Guided Advantage
  * Shaping", equation 5 (arXiv 2509.21880). The maximum is over the rollout's own tokens. The advantage of a rollout that is reported is
- * the mean over its tokens. A group of one has no variance.
+ * the mean over its tokens. A group of one has no variance. The convention for rewards that differ is GRPO's: sample deviation, delta 1e-6.
  */
 #include "common/group.h"
 #include "common/stateless.h"

@@ -41,7 +41,8 @@ enum {
 
 /* All rollouts of the step, the same on every rank; groups are whole and in global prompt order; M and N may be 0. A Python host or
  * a test may pass the groups of one rank only: a plugin reads sums over all groups from prepare and collect, never from the
- * batch. */
+ * batch. A rollout that a verifier did not judge (its verdict, or one in component_verdict, is TARE_TIMED_OUT or TARE_CRASHED) has no
+ * reward and is not in the batch; so a group may have fewer rollouts than were sampled, and is left out when it has none. */
 typedef struct tare_batch {
     uint32_t struct_size, flags;
     int64_t step, n_groups, n_rollouts, n_tokens, n_components, n_clusters;

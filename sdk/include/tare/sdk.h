@@ -3,11 +3,11 @@
 #define TARE_SDK_H
 
 #include "plugin.h"
+#include "text.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-/* Sets the caller's error and returns code:  return tare_fail(error, TARE_E_RANGE, "group %lld: no rollouts", (long long)m); */
+/* In both, %g and its like write a point in every locale.
+ *
+ * Sets the caller's error and returns code:  return tare_fail(error, TARE_E_RANGE, "group %lld: no rollouts", (long long)m); */
 __attribute__((format(printf, 3, 4), unused)) static tare_status tare_fail(tare_error *error, tare_status code, const char *format,
                                                                            ...)
 {
@@ -15,7 +15,7 @@ __attribute__((format(printf, 3, 4), unused)) static tare_status tare_fail(tare_
     if (!error) return code;
     error->code = code;
     va_start(args, format);
-    vsnprintf(error->message, sizeof error->message, format, args);
+    tare_format(error->message, sizeof error->message, format, args);
     va_end(args);
     return code;
 }
@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3), unused)) static tare_status tare_print(cons
     va_list args;
     int n;
     va_start(args, format);
-    n = vsnprintf(text, sizeof text, format, args);
+    n = tare_format(text, sizeof text, format, args);
     va_end(args);
     if (n < 0 || n >= (int)sizeof text) return TARE_E_RANGE;
     return out->write(out->ctx, text, n);

@@ -35,7 +35,7 @@ public:
     {
         va_list args;
         va_start(args, format);
-        vsnprintf(message_, sizeof message_, format, args);
+        tare_format(message_, sizeof message_, format, args);
         va_end(args);
     }
     tare_status code() const noexcept

@@ -87,6 +87,38 @@ def _coded(name, values):
     return [table[v] if v in table else v for v in values]
 
 
+UNJUDGED = 5, 6  # timeout, crashed
+
+
+def judged(reward, sizes, lengths, columns):
+    """Without the rollouts that some verifier did not judge, whose reward says nothing, as the engine does it: None where there are none, else
+    (reward, sizes, lengths, columns, places of the rollouts, of the groups, of the tokens) of those that stay."""
+    n = len(reward)
+    keep = [True] * n
+    for name in ("verdicts", "component_verdicts"):
+        values = columns.get(name)
+        for i, value in enumerate([] if values is None else values):
+            codes = value if name in WIDE else [value]
+            if i < n and any((CODES.get(code, 0) if isinstance(code, str) else code) in UNJUDGED for code in codes):
+                keep[i] = False
+    if all(keep):
+        return None
+    sizes = [sizes] * (n // sizes) if isinstance(sizes, int) else list(sizes)
+    lengths = [1] * n if lengths is None else [int(x) for x in lengths]
+    begin, starts = [0, *accumulate(sizes)], [0, *accumulate(lengths)]
+    rollouts = [i for i in range(n) if keep[i]]
+    groups = [m for m in range(len(sizes)) if any(keep[begin[m]:begin[m + 1]])]
+    tokens = [t for i in rollouts for t in range(starts[i], starts[i + 1])]
+    places = {GROUP: groups, ROLLOUT: rollouts, TOKEN: tokens}
+    full = {GROUP: len(sizes), ROLLOUT: n, TOKEN: starts[-1]}
+    chosen = {}
+    for name, values in columns.items():
+        fits = values is not None and name in COLUMNS and len(values) == full[COLUMNS[name][2]]
+        chosen[name] = [values[i] for i in places[COLUMNS[name][2]]] if fits else values
+    return ([reward[i] for i in rollouts], [sum(keep[begin[m]:begin[m + 1]]) for m in groups], [lengths[i] for i in rollouts], chosen,
+            rollouts, groups, tokens, full)
+
+
 class Columns:
     """A tare_batch, with what its pointers point to. reward: [N]; sizes: rollouts of each group, or one number for all; lengths: tokens of each
     rollout, 1 without it; the others by the names of COLUMNS, flat. What the estimator needs and is not given is refused by name."""

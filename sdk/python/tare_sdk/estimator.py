@@ -9,7 +9,7 @@ from typing import Any, List, Optional
 
 from . import abi
 from . import frame
-from .columns import COLUMNS, GROUP, TOKEN, Columns, finite, fresh, plain
+from .columns import COLUMNS, GROUP, ROLLOUT, TOKEN, Columns, finite, fresh, judged, plain
 from .plugin import Opened, TareError
 
 
@@ -124,9 +124,32 @@ class Estimator(Opened):
         """One step on flat arrays: reward [N]; sizes: rollouts of each group, in order, or one number for all; lengths [N]: tokens of each rollout,
         1 without it. Columns by keyword, flat: cluster, uid [M]; verdicts, finish, completions, off_policy, policy_version [N]; components,
         component_verdicts [N, C]; entropy, logprob, ref_logprob, token_ids [T]; rows [M]. Returns a FlatStep; nothing of the state changes
-        before apply(). prepare, collect and record, where the plugin has them, are called once a group."""
+        before apply(). prepare, collect and record, where the plugin has them, are called once a group. Rollouts whose verdict is timeout or
+        crashed are not shown to the plugin; their advantage and weight are 0."""
         if self.by_prompt and columns.get("uid") is None:
             raise TareError("%s: keeps its state by prompt; say which prompts these are (uid)" % self.name, 13)
+        part = judged(reward, sizes, lengths, columns)
+        if part is None:
+            return self._step(reward, sizes, lengths, columns)
+        *chosen, rollouts, groups, tokens, full = part
+        return self._spread(self._step(*chosen), {GROUP: groups, ROLLOUT: rollouts, TOKEN: tokens}, full)
+
+    @staticmethod
+    def _spread(out, places, full):
+        """What the plugin gave for a part of the rollouts, for all of them."""
+        def whole(values, axis, fill, type_=abi.f64):
+            if values is None:
+                return None
+            array, _ = fresh(type_, full[axis], fill)
+            for at, x in zip(places[axis], values):
+                array[at] = x
+            return plain(array, full[axis])
+
+        return FlatStep(whole(out.advantage, ROLLOUT, 0), whole(out.row_weight, ROLLOUT, 0), whole(out.baseline, GROUP, 0),
+                        whole(out.scale, GROUP, math.nan), whole(out.confidence, GROUP, 0), whole(out.token_advantage, TOKEN, 0, abi.f32),
+                        out.refill_groups)
+
+    def _step(self, reward, sizes, lengths, columns):
         x = Columns(self.name, self.needs, self.n_clusters, self.steps, reward, sizes, lengths, **columns)
         n, m, t = x.batch.n_rollouts, x.batch.n_groups, x.batch.n_tokens
         prepared = self._sum("prepare", self._table.prepare, x.batch, self._prepare_size)

@@ -48,7 +48,7 @@ class Bits(unittest.TestCase):
         if out.token_advantage is None:
             return
         theirs = [row for group in line["token_advantages"] for row in group]
-        single = lambda x: struct.pack("f", x)
+        single = lambda x: struct.pack("f", x + 0.0)  # JSON's -0 comes back as a whole number without a sign
         self.assertEqual([[single(x) for x in row] for row in out.token_advantage], [[single(x) for x in row] for row in theirs])
         self.assertEqual([len(row) for row in theirs], [n for g in step for n in g.get("lengths", [1] * len(g["rewards"]))])
 
@@ -56,7 +56,8 @@ class Bits(unittest.TestCase):
         expected = engine(name, parameters, clusters, steps)
         with Estimator(name, n_clusters=clusters, **{k: v for k, v in parameters.items() if k != "clusters"}) as estimator:
             for step, line in zip(steps, expected):
-                columns = {key: [g[key] for g in step] for key in ("uid", "lengths", "components", "entropy", "logprob", "ref_logprob") if key in step[0]}
+                columns = {key: [g[key] for g in step] for key in ("uid", "lengths", "components", "entropy", "logprob", "ref_logprob", "verdicts")
+                           if key in step[0]}
                 if estimator.by_prompt and "uid" not in columns:
                     columns["uid"] = list(range(len(step)))  # as the engine takes it
                 out = estimator.step([g["rewards"] for g in step], cluster=[g.get("cluster", -1) for g in step], **columns)
@@ -106,7 +107,8 @@ class Bits(unittest.TestCase):
 
     # a parameter set beside the defaults, for estimators that do something else with it
     ALSO = {"grpo": [{"convention": "trl"}], "reinforce_pp": [{"gamma": 0.9}], "gpg": [{"convention": "paper"}], "spo": [{"rho": 0.9}],
-            "bv_blend": [{"gamma": 0.5}], "rloo": []}
+            "bv_blend": [{"gamma": 0.5}], "rloo": [], "james_stein": [{"correction": False}], "quantile": [{"convention": "released"}],
+            "rae": [{"convention": "prime-rl"}], "eb_blend": [{"scale": "prompt"}, {"scale": "none", "rho": 0.5}], "dapo": [{"filter": "correct"}]}
 
     def test_every_built_in(self):
         names = sorted(os.path.basename(f)[:-3] for f in glob.glob(os.path.join(os.environ["TARE_PLUGIN_PATH"].split(":")[0], "estimators", "*.so")))
@@ -124,10 +126,24 @@ class Bits(unittest.TestCase):
         print("%d built-in estimators, bit for bit: %s" % (len(names), " ".join(names)))
 
 
+    def test_rollouts_without_a_verdict(self):
+        """Those that crashed or ran out of time are not shown to the estimator, here as in the engine."""
+        rng, names = random.Random(5), ("grpo", "bv_blend", "eb_blend", "james_stein", "reinforce_pp", "spo", "gdpo", "rl_zvp", "dapo")
+        for name in names:
+            steps = self.full_steps(name == "spo")
+            for step in steps:
+                for group in step:
+                    group["verdicts"] = [rng.choice(["correct", "wrong", "wrong", "timeout", "crashed"]) for _ in group["rewards"]]
+                step[0]["verdicts"] = ["crashed"] * len(step[0]["rewards"])
+            with self.subTest(name):
+                self.compare(name, {}, 3, steps)
+
+
 class State(unittest.TestCase):
     """A state that one host saves is the other's, bit for bit."""
 
-    CASES = (("bv_blend", {"gamma": 0.3, "v_prior": 1e-5, "n0": 12345678.5}), ("krpo", {"meas_var": 0.02}), ("spo", {"rho": 0.95}), ("grpo", {}))
+    CASES = (("bv_blend", {"gamma": 0.3, "v_prior": 1e-5, "n0": 12345678.5}), ("krpo", {"meas_var": 0.02}), ("spo", {"rho": 0.95}), ("grpo", {}),
+             ("eb_blend", {"rho": 0.7}), ("rae", {"alpha": 0.3}))
 
     def steps(self, first, last):
         return [[{"cluster": (i + s) % 3, "uid": (i * 5 + s) % 7, "rewards": [((7 * i + 3 * j + s) % 5) / 4 for j in range(2 + i)]} for i in range(4)]
@@ -256,11 +272,11 @@ class Host(unittest.TestCase):
 
     def test_facts(self):
         columns = {"finish": [["stop", "length"]], "completions": [["it is 4", ""]], "rows": [{"level": 3}], "token_ids": [[[7, 8], [9]]],
-                   "verdicts": [["correct", "crashed"]], "component_verdicts": [[["correct", None], ["crashed", "wrong"]]], "off_policy": [[0, 1]],
+                   "verdicts": [["correct", "unparsable"]], "component_verdicts": [[["correct", None], ["unparsable", "wrong"]]], "off_policy": [[0, 1]],
                    "policy_version": [[4, -1]]}
         out = Estimator(FACTS).step([[1, 0]], lengths=[[2, 1]], **columns)
         # the digits of tests/plugin/facts.c, as tests/unit/estimate has them; Python's JSON has a blank after the colon
-        self.assertEqual(out.advantage, [[600 + 1e3 * (12 + 7) + 1e6 * 15 + 1e8, 11 + 100 + 1e3 * 12 + 1e6 * 9 + 1e8 * 8]])
+        self.assertEqual(out.advantage, [[600 + 1e3 * (12 + 7) + 1e6 * 15 + 1e8, 11 + 100 + 1e3 * 12 + 1e6 * 9 + 1e8 * 6]])
         for name in columns:
             if name not in ("verdicts", "off_policy"):
                 with self.assertRaisesRegex(TareError, "facts: needs .*\\(%s\\)" % name):

@@ -183,11 +183,11 @@ static void parse__reads_uids(void **state)
 
 /* ---------------------------------------------------------------- columns on demand */
 
-static const char FACTS[] =
-    "{\"groups\":[{\"rewards\":[1,0],\"lengths\":[2,1],\"components\":[[1,0],[0,0]],\"row\":{\"level\":3},"
-    "\"finish\":[\"stop\",\"length\"],\"completions\":[\"it is "
-    "4\",\"\"],\"ids\":[[7,8],[9]],\"verdicts\":[\"correct\",\"crashed\"],"
-    "\"component_verdicts\":[[\"correct\",null],[\"crashed\",\"wrong\"]],\"off_policy\":[false,true],\"policy_version\":[4,-1]}]}";
+static const char FACTS[] = "{\"groups\":[{\"rewards\":[1,0],\"lengths\":[2,1],\"components\":[[1,0],[0,0]],\"row\":{\"level\":3},"
+                            "\"finish\":[\"stop\",\"length\"],\"completions\":[\"it is "
+                            "4\",\"\"],\"ids\":[[7,8],[9]],\"verdicts\":[\"correct\",\"unparsable\"],"
+                            "\"component_verdicts\":[[\"correct\",null],[\"unparsable\",\"wrong\"]],\"off_policy\":[false,true],"
+                            "\"policy_version\":[4,-1]}]}";
 
 static void facts__reach_an_estimator_that_asks(void **state)
 {
@@ -200,12 +200,12 @@ static void facts__reach_an_estimator_that_asks(void **state)
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of the components */
     assert_true(b.advantage[0] == 0 + 0 + 600 + 1e3 * (11 + 7) + 1e6 * 15 + 1e8 * 1);
-    assert_true(b.advantage[1] == 1 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (6 + 2));
+    assert_true(b.advantage[1] == 1 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
     uint8_t *off = b.off_policy;
     b.off_policy = NULL; /* a batch of samples only */
     b.policy_version[1] = 0;
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
-    assert_true(b.advantage[1] == 1 + 200 + 1e3 * 11 + 1e6 * 9 + 1e8 * (6 + 2));
+    assert_true(b.advantage[1] == 1 + 200 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
     b.off_policy = off;
     estimate_free(est);
 }

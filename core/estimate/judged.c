@@ -1,0 +1,79 @@
+#include "estimate/judged.h"
+
+#include "batch/select.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tare/verifier.h>
+
+static bool unjudged(int32_t code)
+{
+    return code == TARE_TIMED_OUT || code == TARE_CRASHED;
+}
+
+static bool is_judged(const struct batch *b, int64_t i)
+{
+    if (b->verdict && unjudged(b->verdict[i])) return false;
+    for (int64_t c = 0; b->component_verdict && c < b->n_components; c++)
+        if (unjudged(b->component_verdict[i * b->n_components + c])) return false;
+    return true;
+}
+
+/* Where the rollouts and groups that stay were. */
+static tare_status remember(const struct batch *whole, const uint8_t *keep, struct arena *a, struct judged *j, struct err *e)
+{
+    int64_t *rollout, *group, n = 0, m = 0;
+    TRY(arena_new(a, int64_t, whole->n_rollouts + 1, &rollout, e));
+    TRY(arena_new(a, int64_t, whole->n_groups + 1, &group, e));
+    for (int64_t g = 0; g < whole->n_groups; g++) {
+        const int64_t before = n;
+        for (int64_t i = whole->group_begin[g]; i < whole->group_begin[g + 1]; i++)
+            if (keep[i]) rollout[n++] = i;
+        if (n > before) group[m++] = g;
+    }
+    j->rollout = rollout;
+    j->group = group;
+    return TARE_OK;
+}
+
+tare_status judged_of(const struct batch *whole, struct arena *a, struct judged *out, struct err *e)
+{
+    bool all = true;
+    for (int64_t i = 0; i < whole->n_rollouts && all; i++) all = is_judged(whole, i);
+    *out = (struct judged){.batch = *whole};
+    if (all) return TARE_OK;
+    uint8_t *keep;
+    TRY(arena_new(a, uint8_t, whole->n_rollouts, &keep, e));
+    for (int64_t i = 0; i < whole->n_rollouts; i++) keep[i] = is_judged(whole, i);
+    TRY(batch_keep(whole, keep, a, &out->batch, e));
+    return remember(whole, keep, a, out, e);
+}
+
+static void place(const double *from, const int64_t *at, int64_t n, double *to)
+{
+    for (int64_t i = 0; i < n; i++) to[at[i]] = from[i];
+}
+
+tare_status judged_spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+{
+    const struct batch *b = &j->batch;
+    if (!j->rollout) {
+        batch_adopt(whole, b, BATCH_ESTIMATE);
+        return TARE_OK;
+    }
+    TRY(batch_room(whole, BATCH_ESTIMATE, a, e));
+    for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = (double)NAN;
+    place(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
+    place(b->row_weight, j->rollout, b->n_rollouts, whole->row_weight);
+    place(b->baseline, j->group, b->n_groups, whole->baseline);
+    place(b->scale, j->group, b->n_groups, whole->scale);
+    place(b->confidence, j->group, b->n_groups, whole->confidence);
+    whole->token_advantage = NULL;
+    if (!b->token_advantage) return TARE_OK;
+    TRY(arena_new(a, float, whole->n_tokens, &whole->token_advantage, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++)
+        memcpy(whole->token_advantage + whole->token_begin[j->rollout[i]], b->token_advantage + b->token_begin[i],
+               (size_t)(b->token_begin[i + 1] - b->token_begin[i]) * sizeof(float));
+    return TARE_OK;
+}

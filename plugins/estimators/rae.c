@@ -1,0 +1,186 @@
+/* rae: rewards minus a moving mean of their role's rewards, kept over the run. For games in which several roles are played.
+ *
+ *   convention paper:      b <- alpha b + (1 - alpha) mean,   A[i] = R[i] - b         b starts at 0                          (2)
+ *   convention prime-rl:   A[i] = R[i] - b,   b <- alpha b + (1 - alpha) mean         b starts at the first mean
+ *
+ * mean: of the role's rewards in the step. Liu et al. 2025, "SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent
+ * Multi-Turn Reinforcement Learning", section 3, equation 2 and algorithm 1 (arXiv 2506.24119): role-conditioned advantage estimation. The
+ * paper goes through trajectories one by one and takes the advantage after the baseline has moved, A = alpha (R - b); prime-rl goes through
+ * groups and takes it before. Here the baseline moves once a step: exactly theirs with one trajectory, or one group, of a role a step. With
+ * more the order of the rollouts matters there, and does not here.
+ *
+ * A role is a cluster of prompts: a row says its role, and clusterer.codebook = field with clusterer.field.field = role makes clusters of them.
+ * Prompts without a cluster have one baseline of their own. There is no scale, and no group: rollout.group_size may be 1.
+ */
+#include "common/state.h"
+#include "common/stateless.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { P_ALPHA, P_CONVENTION, P_COUNT };
+enum { PAPER, PRIME_RL };
+static const char *const CONVENTIONS[] = {"paper", "prime-rl", NULL};
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_ALPHA] =
+        PARAM_FLOAT("alpha", "0.95", "alpha, share of the baseline that is kept from step to step (eq. 2)", 0, 1, TARE_SWEEPABLE),
+    [P_CONVENTION] = {"convention", "paper",
+                      "paper: the baseline moves, then the advantage is taken; prime-rl: the other way round", NULL, CONVENTIONS, 0,
+                      0, TARE_CHOICE, TARE_LOCKED_ON_RESUME},
+};
+
+struct role {
+    double b, met; /* met: 1 when it has had rewards */
+};
+struct rae {
+    const tare_host *host;
+    const tare_value *v;
+    int64_t n;         /* clusters, and one for prompts without */
+    struct role *each; /* [n] */
+};
+
+static void destroy(void *self)
+{
+    struct rae *s = self;
+    s->host->release(s->host->ctx, s->each);
+    s->host->release(s->host->ctx, s);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+{
+    struct rae *s = host->alloc(host->ctx, sizeof *s, 0);
+    if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
+    *s = (struct rae){.host = host, .v = values, .n = (n_clusters > 0 ? n_clusters : 0) + 1};
+    s->each = host->alloc(host->ctx, s->n * (int64_t)sizeof *s->each, 0);
+    if (!s->each) {
+        destroy(s);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for the baselines of %lld roles", (long long)n_clusters);
+    }
+    *self = s;
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- sums, before and after the step: [n, 2] of R and 1 */
+
+static int64_t role_of(const struct rae *s, const tare_batch *batch, int64_t group)
+{
+    const int32_t k = batch->cluster[group];
+    return k >= 0 && k < s->n - 1 ? k : s->n - 1;
+}
+
+static int64_t sums_size(const void *self)
+{
+    return 2 * ((const struct rae *)self)->n;
+}
+
+static tare_status add(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    double *S = sum + 2 * role_of(self, batch, group);
+    (void)error;
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        S[0] += batch->reward[i];
+        S[1] += 1;
+    }
+    return TARE_OK;
+}
+
+/* The role after a step with these sums; without rewards it stays as it was. */
+static struct role moved(const struct rae *s, int64_t k, const double *sum)
+{
+    struct role r = s->each[k];
+    if (!(sum[2 * k + 1] > 0)) return r;
+    const double mean = sum[2 * k] / sum[2 * k + 1], alpha = s->v[P_ALPHA].f;
+    if (!(r.met > 0) && s->v[P_CONVENTION].i == PRIME_RL) r.b = mean;
+    return (struct role){alpha * r.b + (1 - alpha) * mean, 1};
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct rae *s = self;
+    (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t k = role_of(s, batch, m);
+        const double after = moved(s, k, prepared).b;
+        const double before = s->each[k].met > 0 ? s->each[k].b : after;
+        const double b = s->v[P_CONVENTION].i == PAPER ? after : before;
+        for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++) out->advantage[i] = batch->reward[i] - b;
+        out->baseline[m] = b;
+        out->scale[m] = NAN;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+{
+    struct rae *s = self;
+    (void)step, (void)error;
+    for (int64_t k = 0; k < s->n; k++) s->each[k] = moved(s, k, collected);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- state: n, then b and met of each role */
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct rae *s = self;
+    (void)error;
+    return state_write(out, s->n, s->each, s->n * (int64_t)sizeof *s->each);
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct rae *s = self;
+    const int64_t bytes = s->n * (int64_t)sizeof *s->each;
+    void *fresh;
+    tare_status status = state_read(s->host, in, s->n, "roles", bytes, &fresh, error);
+    if (status) return status;
+    const struct role *each = fresh;
+    for (int64_t k = 0; k < s->n && !status; k++)
+        if (!isfinite(each[k].b) || (each[k].met != 0 && each[k].met != 1))
+            status = tare_fail(error, TARE_E_CORRUPT, "the baseline of role %lld makes no sense", (long long)k);
+    if (!status) memcpy(s->each, fresh, (size_t)bytes);
+    s->host->release(s->host->ctx, fresh);
+    return status;
+}
+
+static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct rae *s = self;
+    (void)error;
+    tare_status status = state_numbers(out, "{", "b", &s->each->b, s->n, 2);
+    if (!status) status = state_numbers(out, ",", "met", &s->each->met, s->n, 2);
+    return status ? status : tare_print(out, "}");
+}
+
+static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .create = create,
+                                         .destroy = destroy,
+                                         .save = save,
+                                         .load = load,
+                                         .prepare_size = sums_size,
+                                         .collect_size = sums_size,
+                                         .prepare = add,
+                                         .compute = compute,
+                                         .collect = add,
+                                         .apply = apply,
+                                         .describe = describe};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_ESTIMATOR,
+    .name = "rae",
+    .version = "1.0.0",
+    .summary = "rewards minus a moving mean of their role's rewards",
+    .license = "Apache-2.0",
+    .source = "arXiv 2506.24119, equation 2",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(DESCRIPTOR)
