@@ -110,7 +110,9 @@ static tare_status add_rows(const struct figure *f, struct str *out, struct err 
         const struct difficulty_point *p = &f->points[i];
         TRY(str_add(out, "<tr><td>", -1, e));
         TRY(html_text(out, p->run, -1, e));
-        TRY(str_addf(out, e, "</td><td>%s%s", p->subset, *p->subset ? " " : ""));
+        TRY(str_add(out, "</td><td>", -1, e));
+        TRY(html_text(out, p->subset, -1, e));
+        if (*p->subset) TRY(str_add(out, " ", 1, e));
         TRY(html_text(out, p->bucket, -1, e));
         TRY(str_addf(out, e, "</td><td>%lld</td><td>%lld</td><td>%.3f</td><td>", (long long)p->step, (long long)p->questions,
                      p->accuracy));
@@ -122,25 +124,14 @@ static tare_status add_rows(const struct figure *f, struct str *out, struct err 
 
 static tare_status print_figure(struct figure *f, const char *title, struct str *out, struct err *e)
 {
-    TRY(str_add(out,
-                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                "content=\"width=device-width,initial-scale=1\"><title>",
-                -1, e));
-    TRY(html_text(out, title, -1, e));
-    TRY(str_add(out, "</title>\n<style>\n", -1, e));
-    TRY(str_add(out, REPORT_STYLE, -1, e));
-    TRY(str_add(out, "</style></head><body>\n<h1>", -1, e));
-    TRY(html_text(out, title, -1, e));
-    TRY(str_add(out, "</h1>\n", -1, e));
+    TRY(page_head(title, out, e));
     TRY(add_key(f, out, e));
     TRY(str_add(out, "<div class=\"charts two\">", -1, e));
     TRY(add_panels(f, false, out, e));
     TRY(add_panels(f, true, out, e));
     TRY(str_add(out, "</div>\n<h2>Numbers</h2>\n", -1, e));
     TRY(add_rows(f, out, e));
-    TRY(str_add(out, "<script>\n", -1, e));
-    TRY(str_add(out, REPORT_SCRIPT, -1, e));
-    return str_add(out, "</script></body></html>\n", -1, e);
+    return page_foot(out, e);
 }
 
 tare_status report_difficulty(const char *title, const struct difficulty_point *points, int64_t n, struct str *out, struct err *e)

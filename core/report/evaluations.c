@@ -165,7 +165,9 @@ tare_status evals_section(struct page *p, const struct run_data *run, struct str
     if (!status && r->n) {
         qsort(r->list, (size_t)r->n, sizeof *r->list, by_step);
         status = str_add(out, "<h2>Evaluations of checkpoints", -1, e);
-        if (!status && p->n_groups > 1) status = str_addf(out, e, " <small>%s</small>", run->name);
+        if (!status && p->n_groups > 1) status = str_add(out, " <small>", -1, e);
+        if (!status && p->n_groups > 1) status = html_text(out, run->name, -1, e);
+        if (!status && p->n_groups > 1) status = str_add(out, "</small>", -1, e);
         if (!status) status = str_add(out, "</h2>\n", -1, e);
         if (!status) status = add_all(p, r, out, e);
     }

@@ -137,18 +137,29 @@ static tare_status add_file(const char *dir, const char *name, const char *title
     return status;
 }
 
-static tare_status add_head(struct page *p, struct str *out, struct err *e)
+/* A page shows what a model and a dataset wrote. All of it is escaped; should one place ever forget to, the policy keeps the browser from running or
+ * loading anything but the one script that style.c holds, by its hash. */
+tare_status page_head(const char *title, struct str *out, struct err *e)
 {
-    TRY(str_add(out,
-                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                "content=\"width=device-width,initial-scale=1\"><title>",
-                -1, e));
-    TRY(html_text(out, p->title, -1, e));
+    TRY(str_addf(
+        out, e,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\""
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">"
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>",
+        REPORT_SCRIPT_SHA256));
+    TRY(html_text(out, title, -1, e));
     TRY(str_add(out, "</title>\n<style>\n", -1, e));
     TRY(str_add(out, REPORT_STYLE, -1, e));
     TRY(str_add(out, "</style></head><body>\n<h1>", -1, e));
-    TRY(html_text(out, p->title, -1, e));
+    TRY(html_text(out, title, -1, e));
     return str_add(out, "</h1>\n", -1, e);
+}
+
+tare_status page_foot(struct str *out, struct err *e)
+{
+    TRY(str_add(out, "<script>", -1, e));
+    TRY(str_add(out, REPORT_SCRIPT, -1, e));
+    return str_add(out, "</script></body></html>\n", -1, e);
 }
 
 /* ---------------------------------------------------------------- sections */
@@ -194,7 +205,7 @@ static tare_status add_sections(struct page *p, struct str *out, struct err *e)
 tare_status page_print(struct page *p, struct str *out, struct err *e)
 {
     const struct run_data *single = p->n_groups == 1 && p->groups[0].n == 1 ? p->groups[0].runs[0] : NULL;
-    TRY(add_head(p, out, e));
+    TRY(page_head(p->title, out, e));
     if (single) TRY(add_tiles(single, out, e));
     if (!p->n_groups) TRY(str_add(out, "<p>No step has been recorded yet.</p>\n", -1, e));
     TRY(add_sections(p, out, e));
@@ -202,9 +213,7 @@ tare_status page_print(struct page *p, struct str *out, struct err *e)
     if (single) TRY(rollouts_section(p, single->dir, out, e));
     if (single) TRY(add_file(single->dir, "config.ini", "config.ini", out, e));
     if (single) TRY(add_file(single->dir, "manifest.json", "manifest.json", out, e));
-    TRY(str_add(out, "<script>\n", -1, e));
-    TRY(str_add(out, REPORT_SCRIPT, -1, e));
-    return str_add(out, "</script></body></html>\n", -1, e);
+    return page_foot(out, e);
 }
 
 static tare_status read_paths(struct page *p, const char *const *paths, int64_t n, struct err *e)

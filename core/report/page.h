@@ -61,6 +61,9 @@ tare_status evals_section(struct page *p, const struct run_data *run, struct str
 tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e);
 
 /* ---- style.c */
-extern const char REPORT_STYLE[], REPORT_SCRIPT[];
+extern const char REPORT_STYLE[], REPORT_SCRIPT[], REPORT_SCRIPT_SHA256[];
+/* A page up to its heading, which is its title; and its end. */
+tare_status page_head(const char *title, struct str *out, struct err *e);
+tare_status page_foot(struct str *out, struct err *e);
 
 #endif

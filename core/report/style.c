@@ -69,3 +69,6 @@ const char REPORT_SCRIPT[] =
     "clientY+14,"
     "innerHeight-tip.offsetHeight-8))+'px'};\n"
     "s.onpointerleave=()=>tip.style.display='none'});\n";
+
+/* Of REPORT_SCRIPT, in base64, as the page's policy names it. Another script has another hash: e2e/report compares the two. */
+const char REPORT_SCRIPT_SHA256[] = "hOLosret02qoZSTR0cbiYrXfbqKpTO/jQk1ReN2ifWo=";

@@ -55,7 +55,7 @@ assert zero[0] == zero[1]
 # the figure: four panels, lengths on an axis of equal ratios, every number in the table
 page = open('runs/grpo/eval/heldout/difficulty.html').read()
 assert page.count('<figure') == 4 and page.count('<figcaption>Mean tokens, log scale') == 2
-assert page.count('<tr>') == 1 + len(o['points']) and 'http' not in page.replace('http://www.w3.org/2000/svg', '')
+assert page.count('<tr>') == 1 + len(o['points']) and '://' not in page.replace('http://www.w3.org/2000/svg', '')
 PY
 fi
 
