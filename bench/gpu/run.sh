@@ -2,6 +2,7 @@
 # The engine beside PyTorch on this machine's GPU, in one run of at most about 25 minutes:   bench/gpu/run.sh [OUT]
 # Builds into build/ and build/cuda/ (or takes BUILD), writes one JSON object a line to OUT/results.jsonl and a table to OUT/table.txt.
 # PYTHON: one with torch (default python3); without it the peer's lines are left out and said so. QUICK=1: the toy shape alone, to try the script.
+# BUILT=1: nothing is built. PARTS="bandwidth decode train": those alone. STATE: a folder where results are kept; what is there is not measured again.
 cd "$(dirname "$0")/../.." || exit 1
 OUT=${1:-${OUT:-bench/gpu/out}}
 BUILD=${BUILD:-build}
@@ -16,23 +17,27 @@ if ! command -v nvidia-smi > /dev/null || ! nvidia-smi -L > "$OUT/gpu.txt" 2>&1;
     exit 77
 fi
 cat "$OUT/gpu.txt"
-cmake -S . -B "$BUILD" -DBUILD_TESTING=OFF > "$OUT/build.log" 2>&1 && cmake --build "$BUILD" -j "$(nproc)" --target bench_gpu tare >> "$OUT/build.log" 2>&1 &&
-    cmake -S kernels/cuda -B "$BUILD/cuda" -DTARE_CUDA_OUT="$PWD/$BUILD" -DTARE_CUDA_ARCHITECTURES="${ARCH:-90a}" >> "$OUT/build.log" 2>&1 &&
-    cmake --build "$BUILD/cuda" -j "$(nproc)" >> "$OUT/build.log" 2>&1 || { tail -20 "$OUT/build.log"; exit 1; }
-echo "built in $SECONDS s"
+build() {
+    cmake -S . -B "$BUILD" -DBUILD_TESTING=OFF && cmake --build "$BUILD" -j "$(nproc)" --target bench_gpu tare &&
+        cmake -S kernels/cuda -B "$BUILD/cuda" -DTARE_CUDA_OUT="$(realpath "$BUILD")" -DTARE_CUDA_ARCHITECTURES="${ARCH:-90a}" && cmake --build "$BUILD/cuda" -j "$(nproc)"
+}
+[ -n "${BUILT:-}" ] || build > "$OUT/build.log" 2>&1 || { tail -20 "$OUT/build.log"; exit 1; }
+echo "built after $SECONDS s"
 
 PEER=1
 "$PYTHON" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { PEER=0; echo "no torch with CUDA in $PYTHON: the peer is left out (set PYTHON)"; }
 
 one() { # name, command...: a process of its own each, so that each has the whole device
-    local name=$1
+    local name=$1 kept left=$((LIMIT - SECONDS))
     shift
-    if [ $SECONDS -gt "$LIMIT" ]; then
-        echo "left out for want of time: $name"
-        return
-    fi
-    if timeout 400 "$@" > "$OUT/last.json" 2> "$OUT/last.err"; then
+    kept=${STATE:+$STATE/$(echo "$name" | tr ' /' '__').json}
+    if [ -s "$kept" ]; then
+        tee -a "$OUT/results.jsonl" < "$kept"
+    elif [ $left -lt 10 ]; then
+        echo "CUT left out for want of time: $name"
+    elif timeout $((left < 400 ? left : 400)) "$@" > "$OUT/last.json" 2> "$OUT/last.err"; then
         tee -a "$OUT/results.jsonl" < "$OUT/last.json"
+        [ -z "$kept" ] || cp "$OUT/last.json" "$kept"
     else
         echo "FAILED: $name: $(tail -1 "$OUT/last.err")"
         echo "{\"failed\":\"$name\"}" >> "$OUT/results.jsonl"
@@ -41,21 +46,35 @@ one() { # name, command...: a process of its own each, so that each has the whol
 ours() { one "tare $*" "$BUILD/bench_gpu" "$@"; }
 theirs() { [ $PEER = 0 ] || one "torch $*" "$PYTHON" bench/gpu/peer.py "$@"; }
 
-ours bandwidth
-theirs bandwidth
-theirs matmul
-if [ -n "$QUICK" ]; then
-    ours train toy 0 512 none
-    theirs train toy 0 512
-    ours decode toy 0 16 256
-    theirs decode toy 0 16 256
-    ours step toy 0 4 4 64
-else
-    for N in 16 64 128; do ours decode 1.5b 0 $N 2048 && theirs decode 1.5b 0 $N 2048; done
-    for T in 4096 8192; do ours train 1.5b 0 $T none && theirs train 1.5b 0 $T; done
+part_bandwidth() {
+    ours bandwidth
+    theirs bandwidth
+    theirs matmul
+}
+part_decode() {
+    if [ -n "${QUICK:-}" ]; then
+        ours decode toy 0 16 256 && theirs decode toy 0 16 256
+        return
+    fi
+    local n
+    for n in 16 64 128; do ours decode 1.5b 0 $n 2048 && theirs decode 1.5b 0 $n 2048; done
+    for n in 16 64 128; do ours decode 7b 0 $n 2048 && theirs decode 7b 0 $n 2048; done
+}
+part_train() {
+    if [ -n "${QUICK:-}" ]; then
+        ours train toy 0 512 none && theirs train toy 0 512
+        ours step toy 0 4 4 64
+        return
+    fi
+    local t
+    for t in 4096 8192; do ours train 1.5b 0 $t none && theirs train 1.5b 0 $t; done
     ours step 1.5b 0 16 8 1024
     # 7B: 18 bytes a parameter of weights, gradients and moments leave no room for all layers on one device; 8 of 28 have the same shapes
-    for T in 4096 8192; do ours train 7b 8 $T none && theirs train 7b 8 $T; done
-    for N in 16 64 128; do ours decode 7b 0 $N 2048 && theirs decode 7b 0 $N 2048; done
+    for t in 4096 8192; do ours train 7b 8 $t none && theirs train 7b 8 $t; done
+}
+for part in ${PARTS:-bandwidth decode train}; do "part_$part"; done
+if command -v "$PYTHON" > /dev/null; then
+    "$PYTHON" bench/gpu/table.py "$OUT/results.jsonl" | tee "$OUT/table.txt"
+else
+    echo "no table: $PYTHON is not there; the results are in $OUT/results.jsonl"
 fi
-"$PYTHON" bench/gpu/table.py "$OUT/results.jsonl" | tee "$OUT/table.txt"

@@ -5,17 +5,26 @@
 #   sanitizer   the device tests under compute-sanitizer: memcheck, racecheck, synccheck, initcheck
 #   quickstart  on CUDA and on the CPU: accuracy before and after
 #   resume      a CUDA run killed and resumed has the bits of one that was not
+#   nccl        the collectives of several GPUs, with one rank
 # Exit status: 0 when nothing failed (77 without a GPU). BUILD, ARCH as in bench/gpu/run.sh; ONLY=kernels,parity,... takes some.
+# BUILT=1: nothing is built. PROGRAMS="attention ...": those device tests alone. TOOLS="memcheck ...": those of the sanitizer. STATE: a folder where what has passed is noted; it is
+# not done again.
 cd "$(dirname "$0")/../.." || exit 1
 ROOT=$PWD
 OUT=${1:-${OUT:-tests/gpu/out}}
 BUILD=$(realpath -m "${BUILD:-build}")
 SHARED=${SHARED:-$ROOT/../shared}
-ONLY=${ONLY:-kernels,parity,sanitizer,quickstart,resume}
+ONLY=${ONLY:-kernels,parity,sanitizer,quickstart,resume,nccl}
 mkdir -p "$OUT"
 OUT=$(realpath "$OUT")
 failed=0
-pass() { echo "PASS $*"; }
+pass() {
+    echo "PASS $*"
+    [ -z "${STATE:-}" ] || echo "$*" >> "$STATE/passed"
+}
+passed() { # NAME: whether it has passed before; says so
+    [ -n "${STATE:-}" ] && grep -F -- "$1: " "$STATE/passed" 2> /dev/null | tail -1 | sed 's/^/PASS (before) /' | grep .
+}
 fail() { echo "FAIL $*"; failed=$((failed + 1)); }
 skip() { echo "SKIP $*"; }
 wanted() { case ",$ONLY," in *",$1,"*) return 0 ;; *) return 1 ;; esac; }
@@ -26,7 +35,7 @@ if ! command -v nvidia-smi > /dev/null || ! nvidia-smi -L > "$OUT/gpu.txt" 2>&1;
 fi
 cat "$OUT/gpu.txt"
 export SHARED SOURCE=$ROOT TARE=$BUILD/tare TARE_PLUGIN_PATH=$BUILD/plugins
-{
+[ -n "${BUILT:-}" ] || {
     cmake -S . -B "$BUILD" -DBUILD_TESTING=ON && cmake --build "$BUILD" -j "$(nproc)" &&
         cmake -S kernels/cuda -B "$BUILD/cuda" -DTARE_CUDA_OUT="$BUILD" -DTARE_CUDA_ARCHITECTURES="${ARCH:-90a}" && cmake --build "$BUILD/cuda" -j "$(nproc)"
 } > "$OUT/build.log" 2>&1 || { tail -20 "$OUT/build.log"; fail "build (see $OUT/build.log)"; exit 1; }
@@ -37,9 +46,15 @@ grep -i cuda "$OUT/doctor.txt" | head -3
 device_tests=()
 for t in "$BUILD"/test_*_device; do [ -x "$t" ] && device_tests+=("$t"); done
 
+asked() { # PROGRAM: whether it is one of PROGRAMS
+    local of=${1##*/test_}
+    of=${of%_device}
+    [[ " ${PROGRAMS:-$of} " == *" $of "* ]]
+}
 program() { # NAME, LOG, command...
     local name=$1 log=$2
     shift 2
+    passed "$name" && return
     if ! timeout 560 env CMOCKA_TEST_FILTER= "$@" > "$log" 2>&1; then
         fail "$name: $(grep -m1 -E 'ERROR|FAILED|error|fail' "$log" | cut -c1-200)"
     elif grep -q "SKIP: .*\(GPU\|CUDA\|libtare_cuda\)" "$log"; then
@@ -51,20 +66,23 @@ program() { # NAME, LOG, command...
 
 if wanted kernels; then
     [ ${#device_tests[@]} -gt 0 ] || fail "kernels: no test_*_device program was built"
-    for t in "${device_tests[@]}"; do program "kernels $(basename "$t")" "$OUT/$(basename "$t").log" "$t"; done
+    for t in "${device_tests[@]}"; do asked "$t" && program "kernels $(basename "$t")" "$OUT/$(basename "$t").log" "$t"; done
 fi
 
 # Greedy texts of the tiny models on CUDA and on the CPU (whose logprobs test_parity holds against the goldens): the same ids, logprobs within 1e-4
 # (fp32). bf16 is compared by its logprobs as far as the texts agree.
 if wanted parity; then
     models=("$SHARED"/models/tiny/*/config.json)
-    if [ ! -e "${models[0]}" ]; then
+    if ! command -v python3 > /dev/null; then
+        skip "parity: python3 compares the texts, and it is not there"
+    elif [ ! -e "${models[0]}" ]; then
         skip "parity: $SHARED/models/tiny is not there; set SHARED"
     else
         for config in "${models[@]}"; do
             model=$(dirname "$config")
             for dtype in f32 bf16; do
                 name="parity $(basename "$model") $dtype"
+                passed "$name" && continue
                 for device in cpu cuda; do
                     for i in 1 2 3 4 5 6; do echo "{\"id\":\"$i\",\"ids\":[$((i * 3)),$((i * 5 + 7)),$((i + 20)),11,$((40 - i))]}"; done |
                         "$BUILD/tare" generate "$model" run.device=$device model.dtype=$dtype rollout.temperature=0 rollout.group_size=1 \
@@ -94,8 +112,10 @@ if wanted sanitizer; then
     if ! command -v compute-sanitizer > /dev/null; then
         skip "sanitizer: there is no compute-sanitizer on this machine"
     else
-        for tool in memcheck racecheck synccheck initcheck; do
+        for tool in ${TOOLS:-memcheck racecheck synccheck initcheck}; do
             for t in "${device_tests[@]}"; do
+                asked "$t" || continue
+                passed "$tool $(basename "$t")" && continue
                 log=$OUT/$tool-$(basename "$t").log
                 if timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 "$t" > "$log" 2>&1; then
                     pass "$tool $(basename "$t"): $(grep -m1 'ERROR SUMMARY' "$log")"
@@ -110,35 +130,46 @@ fi
 # The last evaluation in a run's metrics.
 accuracy() { grep -o '"eval/[^"]*":[0-9.eE+-]*' "$1/metrics.jsonl" | tail -1; }
 
+# train NAME device key=value ...: the quickstart in a folder of its own, so that each makes its own base model
+train() {
+    local name=$1 device=$2
+    shift 2
+    mkdir -p "$OUT/$name"
+    (cd "$OUT/$name" && timeout 560 "$BUILD/tare" -q train "$ROOT/configs/quickstart.ini" run.device="$device" run.dir=run log.progress=none "$@") > "$OUT/$name.log" 2>&1
+}
+
 if wanted quickstart; then
     for device in cpu cuda; do
-        if timeout 560 "$BUILD/tare" train configs/quickstart.ini run.device=$device run.dir="$OUT/quickstart-$device" \
-            model.path="$OUT/base-$device" log.progress=none > "$OUT/quickstart-$device.log" 2>&1; then
-            pass "quickstart on $device: $(accuracy "$OUT/quickstart-$device")"
+        passed "quickstart on $device" && continue
+        if train quickstart-$device $device; then
+            pass "quickstart on $device: $(accuracy "$OUT/quickstart-$device/run")"
         else
             fail "quickstart on $device: $(tail -1 "$OUT/quickstart-$device.log")"
         fi
     done
 fi
 
-if wanted resume; then
-    run() { # DIR, key=value ... : 8 steps of the quickstart's model on CUDA
-        local dir=$1
-        shift
-        "$BUILD/tare" -q train configs/quickstart.ini run.device=cuda run.dir="$OUT/$dir" model.path="$OUT/base-resume" train.steps=8 checkpoint.every=2 \
-            log.progress=none "$@" > "$OUT/$dir.log" 2>&1
-    }
+if wanted resume && ! passed resume; then
     rm -rf "$OUT/whole" "$OUT/killed"
-    if run whole; then
-        TARE_FAULT=rank=0,stage=update,step=5,kind=kill run killed
-        run killed --resume
-        if cmp -s "$OUT/whole/checkpoints/step-000008/model.safetensors" "$OUT/killed/checkpoints/step-000008/model.safetensors"; then
-            pass "resume: killed in step 5 and gone on, the same weights after step 8"
+    short="train.steps=8 checkpoint.every=2"
+    # shellcheck disable=SC2086 # a list
+    if train whole cuda $short; then
+        TARE_FAULT=rank=0,stage=update,step=5,kind=kill train killed cuda $short
+        train killed cuda $short --resume
+        if cmp -s "$OUT/whole/run/checkpoints/step-000008/model.safetensors" "$OUT/killed/run/checkpoints/step-000008/model.safetensors"; then
+            pass "resume: killed in step 5 and resumed, the same weights after step 8"
         else
-            fail "resume: the weights after step 8 differ from those of a run that was never killed (or it did not go on: $(tail -1 "$OUT/killed.log"))"
+            fail "resume: the weights after step 8 differ from those of a run that was never killed (or it was not resumed: $(tail -1 "$OUT/killed.log"))"
         fi
     else
         fail "resume: $(tail -1 "$OUT/whole.log")"
+    fi
+fi
+if wanted nccl; then
+    if [ -x "$BUILD/test_comm_gpu" ]; then
+        if [ -n "${DRY:-}" ]; then skip "nccl: no GPU"; else program "nccl" "$OUT/nccl.log" "$BUILD/test_comm_gpu"; fi
+    else
+        skip "nccl: test_comm_gpu was not built (NCCL was not there)"
     fi
 fi
 [ $failed = 0 ] && echo "nothing failed" || echo "$failed checks failed"
