@@ -219,6 +219,13 @@ uint64_t fs_hash(const void *data, int64_t n, uint64_t seed)
     return XXH3_64bits_withSeed(data, (size_t)n, seed);
 }
 
+void fs_hash128(const void *data, int64_t n, uint64_t out[2])
+{
+    const XXH128_hash_t h = XXH3_128bits(data, (size_t)n);
+    out[0] = h.high64;
+    out[1] = h.low64;
+}
+
 tare_status fs_hash_file(const char *path, uint64_t *out, struct err *e)
 {
     struct fs_map m;

@@ -39,7 +39,8 @@ tare_status fs_temporary(char *out, const char *name, struct err *e);
 /* The folder of a path ("." for a bare name). */
 void fs_dirname(char *out, const char *path);
 
-/* XXH3 of bytes and of files, 64 bits. */
+/* XXH3 of bytes and of files, 64 bits; and of 128 bits, the high half first. */
+void fs_hash128(const void *data, int64_t n, uint64_t out[2]);
 uint64_t fs_hash(const void *data, int64_t n, uint64_t seed);
 tare_status fs_hash_file(const char *path, uint64_t *out, struct err *e);
 

@@ -1,4 +1,4 @@
-/* The verbs of the command line: name, arguments and purpose as `tare --help` prints them. A verb is a line here and a file cmd_VERB.c, with the
+/* The verbs of the command line: name (an underscore stands for a dash), arguments and purpose as `tare --help` prints them. A verb is a line here and a file cmd_VERB.c, with the
  * text of `tare VERB --help` in VERB_usage and the verb itself in cmd_VERB: argv[0] is its name; it returns the exit status: 0 ok, 1 failed, 2 usage,
  * 3 configuration, 130 interrupted. */
 #ifndef TARE_CORE_CLI_H
@@ -10,6 +10,7 @@
     X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume goes on from the last checkpoint")       \
     X(fork, "RUN@STEP [section.key=value ...]", "a new run that branches off another at a step, with other keys")                  \
     X(diff, "RUN RUN", "the first step, token, advantage or weight in which two runs differ, and by how much")                     \
+    X(verify_run, "RUN [--steps A-B] [--sample N]", "whether a run's files are those it wrote, and its steps come out again")      \
     X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume")                                      \
     X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions")                                                         \
     X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals")                \

@@ -11,18 +11,26 @@
 #include <string.h>
 
 struct verb {
-    const char *name, *arguments, *what, *usage;
+    char name[16]; /* with a dash where NAME has an underscore */
+    const char *arguments, *what, *usage;
     int (*run)(int argc, char **argv);
 };
 
 #define VERB_ROW(NAME, ARGUMENTS, WHAT) {#NAME, ARGUMENTS, WHAT, NAME##_usage, cmd_##NAME},
-static const struct verb VERB_TABLE[] = {VERBS(VERB_ROW){0}};
+static struct verb VERB_TABLE[] = {VERBS(VERB_ROW){{0}, NULL, NULL, NULL, NULL}};
+
+static void name_verbs(void)
+{
+    for (struct verb *v = VERB_TABLE; *v->name; v++)
+        for (char *p = v->name; *p; p++)
+            if (*p == '_') *p = '-';
+}
 
 static int help(FILE *out)
 {
     fputs("usage: tare [-v | -q] VERB ...\n\nCritic-free reinforcement learning of language models with verifiable rewards.\n\n",
           out);
-    for (const struct verb *v = VERB_TABLE; v->name; v++) fprintf(out, "  %-11s%-43s%s\n", v->name, v->arguments, v->what);
+    for (const struct verb *v = VERB_TABLE; *v->name; v++) fprintf(out, "  %-11s%-43s%s\n", v->name, v->arguments, v->what);
     fputs("\n  -v, --verbose   debug messages, and where an error came from\n"
           "  -q, --quiet     warnings and errors only\n"
           "  -V, --version   version and ABI\n\n"
@@ -35,7 +43,7 @@ static int help(FILE *out)
 static int unknown_verb(const char *name)
 {
     const struct verb *best = VERB_TABLE;
-    for (const struct verb *v = VERB_TABLE; v->name; v++)
+    for (const struct verb *v = VERB_TABLE; *v->name; v++)
         if (str_distance(name, v->name) < str_distance(name, best->name)) best = v;
     if (str_distance(name, best->name) <= 1 + (int64_t)strlen(name) / 3) {
         log_message(LOG_ERROR, "no verb '%s'; did you mean '%s'?", name, best->name);
@@ -48,7 +56,7 @@ static int unknown_verb(const char *name)
 /* Several processes that write the same files would destroy them. */
 static bool is_alone(const char *verb)
 {
-    static const char *const one_process[] = {"sft", "eval", "sweep", "codebook", "fork"};
+    static const char *const one_process[] = {"sft", "eval", "sweep", "codebook", "fork", "verify-run"};
     int rank;
     if (ranks_launched(&rank) <= 1) return true;
     for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {
@@ -91,8 +99,8 @@ static bool is_option(const char *arg, const char *brief, const char *full)
 static int run_verb(int argc, char **argv)
 {
     const struct verb *v = VERB_TABLE;
-    while (v->name && strcmp(argv[0], v->name)) v++;
-    if (!v->name) return unknown_verb(argv[0]);
+    while (*v->name && strcmp(argv[0], v->name)) v++;
+    if (!*v->name) return unknown_verb(argv[0]);
     for (int i = 1; i < argc; i++)
         if (is_option(argv[i], "-h", "--help")) return fputs(v->usage, stdout) < 0 || fflush(stdout);
     if (!is_alone(v->name)) return 2;
@@ -105,6 +113,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message, */
     signal(SIGXFSZ, SIG_IGN); /* so is a file at the limit of its size */
     json_begin();
+    name_verbs();
     for (int i = 1; i < argc; i++) {
         if (is_option(argv[i], "-v", "--verbose")) {
             log_set_level(LOG_DEBUG);

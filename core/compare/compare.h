@@ -33,4 +33,7 @@ struct compare_options {
 tare_status compare_runs(const struct compare_options *o, json_t **out, struct err *e);
 tare_status compare_print(const json_t *result, struct str *out, struct err *e);
 
+/* The differences alone. */
+tare_status compare_print_differences(const json_t *result, struct str *out, struct err *e);
+
 #endif

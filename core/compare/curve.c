@@ -129,7 +129,7 @@ static tare_status print_keys(const json_t *result, struct str *out, struct err 
     return TARE_OK;
 }
 
-static tare_status print_differences(const json_t *result, struct str *out, struct err *e)
+tare_status compare_print_differences(const json_t *result, struct str *out, struct err *e)
 {
     size_t i;
     json_t *d;
@@ -166,7 +166,7 @@ tare_status compare_print(const json_t *result, struct str *out, struct err *e)
 {
     TRY(str_addf(out, e, "a: %s\nb: %s\n", json_text_or(result, "a", ""), json_text_or(result, "b", "")));
     TRY(print_keys(result, out, e));
-    TRY(print_differences(result, out, e));
+    TRY(compare_print_differences(result, out, e));
     TRY(print_list(result, "damaged", "damaged", out, e));
     TRY(print_list(result, "notes", "note", out, e));
     return print_curve(json_object_get(result, "curve"), out, e);

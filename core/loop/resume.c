@@ -80,6 +80,7 @@ tare_status run_save(struct run *r, struct err *e)
     TRY(status); /* it ends the job: another rank may wait for a piece */
     status = comm_agree(&r->comm, status, e);
     if (!status && first) status = checkpoint_commit(&k, e);
+    if (!status && first) status = observe_checkpoint(r->observe, r->step, e);
     if (!status && first) status = checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, e);
     status = comm_agree(&r->comm, status, e);
     if (status) err_prefix(e, "checkpoint of step %lld", (long long)r->step);

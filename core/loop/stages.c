@@ -72,14 +72,16 @@ tare_status stage_reference(struct run *r, struct err *e)
 
 tare_status stage_state(struct run *r, struct err *e)
 {
-    char folder[FS_PATH], path[FS_PATH + 64];
+    char folder[FS_PATH], path[FS_PATH], name[64];
     struct str state = {0};
     if (!r->config->log.rollouts || !r->observe) return TARE_OK;
     TRY(fs_join(folder, r->config->run.dir, "estimator", e));
     TRY(fs_mkdirs(folder, e));
-    snprintf(path, sizeof path, "%s/step-%06lld.state", folder, (long long)r->batch.step);
+    snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)r->batch.step);
+    TRY(fs_join(path, r->config->run.dir, name, e));
     tare_status status = estimate_save(r->estimator, &state, e);
     if (!status) status = fs_write_atomic(path, state.data, state.size, e);
+    if (!status) status = observe_cover(r->observe, name, &state, e);
     str_free(&state);
     return status;
 }

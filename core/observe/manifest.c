@@ -117,14 +117,16 @@ static json_t *now_json(void)
 static json_t *process_json(const struct manifest *m)
 {
     char abi[32];
+    uint64_t program = 0;
+    if (fs_hash_file("/proc/self/exe", &program, NULL)) program = 0; /* not told */
     snprintf(abi, sizeof abi, "%d.%d", TARE_ABI_MAJOR, TARE_ABI_MINOR);
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:o, s:s, s:{s:o, s:I, s:o, s:I}, s:{s:s, s:s, s:s}}", "tare",
-                     TARE_VERSION, "commit", manifest_commit(), "abi", abi, "started", now_json(), "command", command_json(),
-                     "machine", machine_json(), "kernels", m->kernels ? m->kernels : "", "threads", (json_int_t)m->threads, "ranks",
-                     (json_int_t)m->ranks, "plugins", plugins_json(m), "model", m->model ? m->model : "", "data", "train_xxh3",
-                     hex_json(m->data_hash), "train_rows", (json_int_t)m->data_rows, "eval_xxh3", hex_json(m->eval_hash),
-                     "eval_rows", (json_int_t)m->eval_rows, "libraries", "jansson", jansson_version_str(), "sqlite",
-                     sqlite3_libversion(), "compiler", __VERSION__);
+    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:o, s:s, s:{s:o, s:I, s:o, s:I}, s:{s:s, s:s, s:s}}",
+                     "tare", TARE_VERSION, "commit", manifest_commit(), "program_xxh3", hex_json(program), "abi", abi, "started",
+                     now_json(), "command", command_json(), "machine", machine_json(), "kernels", m->kernels ? m->kernels : "",
+                     "threads", (json_int_t)m->threads, "ranks", (json_int_t)m->ranks, "plugins", plugins_json(m), "model",
+                     m->model ? m->model : "", "data", "train_xxh3", hex_json(m->data_hash), "train_rows", (json_int_t)m->data_rows,
+                     "eval_xxh3", hex_json(m->eval_hash), "eval_rows", (json_int_t)m->eval_rows, "libraries", "jansson",
+                     jansson_version_str(), "sqlite", sqlite3_libversion(), "compiler", __VERSION__);
 }
 
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e)

@@ -286,6 +286,11 @@ tare_status metrics_step(struct metrics *m, int64_t step, struct err *e)
     return status;
 }
 
+const struct str *metrics_line(const struct metrics *m)
+{
+    return &m->line;
+}
+
 tare_status metrics_sync(struct metrics *m, struct err *e)
 {
     if (fsync(m->fd)) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", m->path, strerror(errno));
@@ -300,4 +305,36 @@ tare_status metrics_close(struct metrics *m, const char *status, struct err *e)
     if (m->database && database_status(m->database, status, &why)) without_database(m, &why);
     destroy(m);
     return result;
+}
+
+/* ---------------------------------------------------------------- checking */
+
+/* What TensorBoard should be told: the rows of metrics.jsonl. */
+static tare_status expected_events(const char *dir, struct str *records, struct err *e)
+{
+    struct metrics m = {.last = -1};
+    struct str text = {0};
+    int64_t kept;
+    TRY(fs_join(m.path, dir, "metrics.jsonl", e));
+    tare_status status = fs_exists(m.path) ? fs_read_all(m.path, &text, e) : TARE_OK;
+    if (!status && text.size) status = replay(&m, &text, INT64_MAX, records, &kept, e);
+    str_free(&text);
+    return status;
+}
+
+tare_status metrics_check_events(const char *dir, bool open, struct err *e)
+{
+    char path[FS_PATH];
+    struct str records = {0}, file = {0};
+    int64_t head = 0;
+    TRY(fs_join(path, dir, EVENTS_FILE, e));
+    tare_status status = fs_read_all(path, &file, e);
+    if (!status) status = expected_events(dir, &records, e);
+    if (!status) status = events_read_header(&file, path, &head, e);
+    const int64_t n = file.size - head, same = n < records.size ? n : records.size;
+    if (!status && ((n != records.size && !open) || (same && memcmp(file.data + head, records.data, (size_t)same))))
+        status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: does not say what metrics.jsonl says", EVENTS_FILE);
+    str_free(&records);
+    str_free(&file);
+    return status;
 }

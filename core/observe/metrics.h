@@ -21,7 +21,7 @@
 #ifndef TARE_CORE_METRICS_H
 #define TARE_CORE_METRICS_H
 
-#include "base/err.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 
@@ -41,8 +41,14 @@ void metrics_set(struct metrics *m, const char *name, double value);
 double metrics_get(struct metrics *m, const char *name);
 /* Records what was set, and forgets it. Steps must grow (TARE_E_STATE). */
 tare_status metrics_step(struct metrics *m, int64_t step, struct err *e);
+/* The line of metrics.jsonl that was recorded last. */
+const struct str *metrics_line(const struct metrics *m);
 tare_status metrics_sync(struct metrics *m, struct err *e);
 /* status for the database's table of runs. m is gone in any case; NULL: nothing. */
 tare_status metrics_close(struct metrics *m, const char *status, struct err *e);
+
+/* Whether DIR/tensorboard says what DIR/metrics.jsonl says: else TARE_E_CORRUPT. TARE_E_NOT_FOUND: the run has no events. open: the run was killed or
+ * is going on, so one of them may be ahead of the other. */
+tare_status metrics_check_events(const char *dir, bool open, struct err *e);
 
 #endif

@@ -14,6 +14,7 @@ struct observe {
     bool rollouts;
     int64_t synced, last; /* steps whose dumps are on the disk; step recorded last */
     struct metrics *metrics;
+    struct chain *chain;
     struct progress *progress;
 };
 
@@ -104,6 +105,7 @@ static tare_status open_records(struct observe *o, const struct config *c, const
                                             .database = c->log.database,
                                             .keep = step};
     if (!status) status = metrics_open(&options, &o->metrics, e);
+    if (!status) status = chain_open(o->dir, step, "process", &o->chain, e);
     str_free(&config);
     str_free(&manifest);
     return status;
@@ -136,6 +138,11 @@ void observe_set(struct observe *o, const char *name, double value)
     if (o) metrics_set(o->metrics, name, value);
 }
 
+tare_status observe_cover(struct observe *o, const char *name, const struct str *text, struct err *e)
+{
+    return o ? chain_cover(o->chain, name, text->data, text->size, e) : TARE_OK;
+}
+
 tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e)
 {
     if (!o) return TARE_OK;
@@ -144,8 +151,10 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
                                       .entropy = metrics_get(o->metrics, "policy/entropy"),
                                       .signal = metrics_get(o->metrics, "estimator/effective_signal_ratio"),
                                       .tokens_per_second = metrics_get(o->metrics, "tokens_per_second")};
-    if (b && o->rollouts) TRY(rollouts_write(o->dir, step, b, e));
+    if (b && o->rollouts) TRY(rollouts_write(o->dir, step, b, o->chain, e));
     TRY(metrics_step(o->metrics, step, e));
+    TRY(observe_cover(o, "metrics.jsonl", metrics_line(o->metrics), e));
+    TRY(chain_step(o->chain, step, e));
     o->last = step;
     progress_step(o->progress, step, &v);
     return TARE_OK;
@@ -156,14 +165,23 @@ tare_status observe_sync(struct observe *o, struct err *e)
     if (!o) return TARE_OK;
     TRY(rollouts_sync(o->dir, o->synced + 1, o->last, e));
     o->synced = o->last;
-    return metrics_sync(o->metrics, e);
+    TRY(metrics_sync(o->metrics, e));
+    return chain_sync(o->chain, e);
+}
+
+tare_status observe_checkpoint(struct observe *o, int64_t step, struct err *e)
+{
+    return o ? chain_checkpoint(o->chain, step, e) : TARE_OK;
 }
 
 tare_status observe_close(struct observe *o, const char *status, struct err *e)
 {
     if (!o) return TARE_OK;
     progress_free(o->progress);
-    const tare_status result = metrics_close(o->metrics, status, e);
+    tare_status result = metrics_close(o->metrics, status, e);
+    if (!result && o->chain && strcmp(status, "failed")) result = chain_end(o->chain, o->last > 0 ? o->last : 0, e);
+    if (!result && o->chain) result = chain_sync(o->chain, e);
+    chain_close(o->chain);
     run_lock_release(o->lock);
     free(o);
     return result;

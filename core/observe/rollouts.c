@@ -124,10 +124,15 @@ tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e
     return TARE_OK;
 }
 
+static void name_dump(int64_t step, char name[64])
+{
+    snprintf(name, 64, "rollouts/step-%06lld.jsonl", (long long)step);
+}
+
 tare_status rollouts_path(const char *run_dir, int64_t step, char *path, struct err *e)
 {
     char name[64];
-    snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)step);
+    name_dump(step, name);
     return fs_join(path, run_dir, name, e);
 }
 
@@ -145,15 +150,17 @@ static tare_status write_beside(const char *path, const struct str *text, struct
     return status;
 }
 
-tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct err *e)
+tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct chain *chain, struct err *e)
 {
-    char folder[FS_PATH], path[FS_PATH];
+    char folder[FS_PATH], path[FS_PATH], name[64];
     struct str text = {0};
+    name_dump(step, name);
     TRY(fs_join(folder, run_dir, "rollouts", e));
     TRY(fs_mkdirs(folder, e));
     TRY(rollouts_path(run_dir, step, path, e));
     tare_status status = rollouts_print(b, &text, e);
     if (!status) status = write_beside(path, &text, e);
+    if (!status && chain) status = chain_cover(chain, name, text.data, text.size, e);
     str_free(&text);
     return status;
 }
@@ -182,8 +189,9 @@ static tare_status cut_dump(void *ctx, const char *folder, const char *name, str
     const int64_t *step = ctx;
     long long found;
     char rest[32], path[FS_PATH];
-    if (sscanf(name, "step-%lld.%31s", &found, rest) != 2 || (strcmp(rest, "jsonl") && strcmp(rest, "jsonl.tmp"))) return TARE_OK;
-    if (found <= *step && !strcmp(rest, "jsonl")) return TARE_OK;
+    if (sscanf(name, "step-%lld.%31s", &found, rest) != 2) return TARE_OK;
+    const bool whole = !strcmp(rest, "jsonl") || !strcmp(rest, "state");
+    if (whole ? found <= *step : strcmp(rest, "jsonl.tmp") && strcmp(rest, "state.tmp")) return TARE_OK;
     TRY(fs_join(path, folder, name, e));
     if (unlink(path)) FAIL(e, TARE_E_IO, "%s: cannot be removed: %s", path, strerror(errno));
     return TARE_OK;
@@ -193,5 +201,7 @@ tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e)
 {
     char folder[FS_PATH];
     TRY(fs_join(folder, run_dir, "rollouts", e));
+    TRY(fs_each(folder, cut_dump, &step, e));
+    TRY(fs_join(folder, run_dir, "estimator", e));
     return fs_each(folder, cut_dump, &step, e);
 }

@@ -9,13 +9,14 @@
 
 #include "base/str.h"
 #include "batch/batch.h"
+#include "observe/chain.h"
 
 tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e);
-/* Beside, then renamed: an existing dump of the step is replaced. Not synced: that costs more than a short step. */
-tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct err *e);
+/* Beside, then renamed: an existing dump of the step is replaced. Not synced: that costs more than a short step. chain takes its sum; may be NULL. */
+tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct chain *chain, struct err *e);
 /* Syncs the dumps of steps first .. last, as far as there are any: before the checkpoint of `last` becomes visible. */
 tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e);
-/* Removes the dumps of steps after `step`. */
+/* Removes the dumps of steps after `step`, and the estimator's states that belong to them. */
 tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e);
 tare_status rollouts_path(const char *run_dir, int64_t step, char *path /* FS_PATH bytes */, struct err *e);
 

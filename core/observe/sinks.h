@@ -17,6 +17,9 @@ struct metric_row { /* one step */
  *     length (u64), masked CRC32C of it (u32), data, masked CRC32C of data (u32); all little-endian. */
 tare_status events_header(struct str *out, double unix_time, struct err *e); /* the first record of a file */
 tare_status events_row(struct str *out, const struct metric_row *row, struct err *e);
+/* The bytes of the header at the beginning of a file; TARE_E_CORRUPT when they are no header. */
+tare_status events_read_header(const struct str *file, const char *path, int64_t *size, struct err *e);
+extern const char EVENTS_FILE[]; /* in the run's folder */
 uint32_t crc32c(const void *data, int64_t n);
 
 struct events;

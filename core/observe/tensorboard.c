@@ -93,6 +93,25 @@ tare_status events_header(struct str *out, double unix_time, struct err *e)
     return status;
 }
 
+tare_status events_read_header(const struct str *file, const char *path, int64_t *size, struct err *e)
+{
+    uint64_t n;
+    uint32_t head, body;
+    bool right = file->size >= (int64_t)(sizeof n + sizeof head);
+    if (right) {
+        memcpy(&n, file->data, sizeof n);
+        memcpy(&head, file->data + sizeof n, sizeof head);
+        right = head == masked(crc32c(&n, sizeof n)) && n <= (uint64_t)file->size && (int64_t)n <= file->size - 16;
+    }
+    if (right) {
+        memcpy(&body, file->data + 12 + n, sizeof body);
+        right = body == masked(crc32c(file->data + 12, (int64_t)n));
+        *size = 16 + (int64_t)n;
+    }
+    if (!right) FAIL(e, TARE_E_CORRUPT, "%s: its first record is damaged", path);
+    return TARE_OK;
+}
+
 static tare_status put_summary(struct str *summary, struct str *value, const struct metric_row *row, struct err *e)
 {
     for (int64_t i = 0; i < row->n; i++) {
@@ -122,6 +141,9 @@ tare_status events_row(struct str *out, const struct metric_row *row, struct err
 
 /* ---------------------------------------------------------------- the file */
 
+/* One name for the life of the run, so that a resumed run replaces the file. Readers sort by name and want this prefix. */
+const char EVENTS_FILE[] = "tensorboard/events.out.tfevents.0000000001.tare";
+
 struct events {
     int fd;
     struct str record;
@@ -148,8 +170,7 @@ tare_status events_open(const char *run_dir, const struct str *records, struct e
     char folder[FS_PATH];
     tare_status status = fs_join(folder, run_dir, "tensorboard", e);
     if (!status) status = fs_mkdirs(folder, e);
-    /* One name for the life of the run, so that a resumed run replaces the file. Readers sort by name and want this prefix. */
-    if (!status) status = fs_join(t->path, folder, "events.out.tfevents.0000000001.tare", e);
+    if (!status) status = fs_join(t->path, run_dir, EVENTS_FILE, e);
     if (!status) status = fs_write_atomic(t->path, records->data, records->size, e);
     if (!status) {
         t->fd = open(t->path, O_WRONLY | O_APPEND | O_CLOEXEC);

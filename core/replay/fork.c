@@ -226,7 +226,7 @@ static tare_status make_steps(const struct fork *f, const char *part, struct err
     char whole[FS_PATH];
     struct prefix p;
     log_info("%s has no checkpoint of step %lld: going there from step %lld", f->run, (long long)f->step, (long long)f->from.step);
-    TRY(replay_train(part, f->step, e));
+    TRY(replay_train(part, f->step, &(struct replay_options){0}, e));
     if (!f->anew[0]) return TARE_OK;
     if (snprintf(whole, sizeof whole, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", part);
     TRY(prefix_find(part, f->step, &p, e));
@@ -237,6 +237,16 @@ static tare_status make_steps(const struct fork *f, const char *part, struct err
     return TARE_OK;
 }
 
+/* What was written here belongs to the chain, though no process has trained with it yet. */
+static tare_status add_link(const struct fork *f, const char *part, struct err *e)
+{
+    struct chain *c;
+    TRY(chain_open(part, f->step ? f->step : -1, "fork", &c, e));
+    const tare_status status = chain_sync(c, e);
+    chain_close(c);
+    return status;
+}
+
 static tare_status make_part(const struct fork *f, const char *part, struct err *e)
 {
     const bool there = f->from.step == f->step;
@@ -245,7 +255,8 @@ static tare_status make_part(const struct fork *f, const char *part, struct err 
     TRY(prefix_copy(&f->from, &parts, part, e));
     if (!there) TRY(make_steps(f, part, e));
     TRY(write_origin(f, part, e));
-    return write_config(f, part, e);
+    TRY(write_config(f, part, e));
+    return add_link(f, part, e);
 }
 
 tare_status fork_make(const struct fork *f, struct err *e)

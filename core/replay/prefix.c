@@ -207,16 +207,23 @@ static tare_status copy_file(const struct prefix *p, const char *name, const cha
     return fs_copy(from, path, e);
 }
 
-tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts, const char *to, struct err *e)
+/* A run from before there were chains has none. */
+static tare_status copy_record(const struct prefix *p, const char *name, const char *to, struct err *e)
 {
     char from[FS_PATH], path[FS_PATH];
+    TRY(fs_join(from, p->run, name, e));
+    TRY(fs_join(path, to, name, e));
+    return fs_exists(from) ? copy_lines(from, path, p->step, e) : TARE_OK;
+}
+
+tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts, const char *to, struct err *e)
+{
     TRY(fs_mkdirs(to, e));
     TRY(copy_file(p, "config.ini", to, e));
     TRY(copy_file(p, "manifest.json", to, e));
     if (!*p->checkpoint) return TARE_OK;
-    TRY(fs_join(from, p->run, "metrics.jsonl", e));
-    TRY(fs_join(path, to, "metrics.jsonl", e));
-    TRY(copy_lines(from, path, p->step, e));
+    TRY(copy_record(p, "metrics.jsonl", to, e));
+    TRY(copy_record(p, "chain.jsonl", to, e));
     if (parts->rollouts) TRY(copy_step_files(p, "rollouts", to, e));
     if (parts->rollouts) TRY(copy_step_files(p, "estimator", to, e));
     TRY(copy_checkpoint(p, parts, to, e));

@@ -31,8 +31,13 @@ tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts
 
 /* ---------------------------------------------------------------- train.c */
 
+struct replay_options {
+    const char *const *keys; /* section.key=value; what may differ between two trainings that are the same */
+    int64_t n_keys;          /* at most 200 */
+    bool quiet;
+};
 /* `tare train DIR --resume --until STEP` without the sinks that are made from metrics.jsonl; ends with its error. */
-tare_status replay_train(const char *dir, int64_t step, struct err *e);
+tare_status replay_train(const char *dir, int64_t step, const struct replay_options *o, struct err *e);
 /* `tare train DIR --resume` in the place of this process; returns only when that fails. */
 tare_status replay_go_on(const char *dir, struct err *e);
 
@@ -51,5 +56,27 @@ tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, c
 /* Makes f->to, a run that was interrupted after f->step; it is there whole or not at all. */
 tare_status fork_make(const struct fork *f, struct err *e);
 void fork_close(struct fork *f);
+
+/* ---------------------------------------------------------------- sums.c, verify_run.c */
+
+struct verify_result {
+    struct str text;                     /* a line for each fault, note and range of steps */
+    int64_t faults, links, files, lines; /* files and lines of metrics.jsonl whose sums are right */
+    int64_t pruned;                      /* checkpoints that the chain names and checkpoint.keep removed */
+    int64_t begins, last;                /* the step that the chain begins after; the last one it has */
+    char head[40];                       /* the last sum, which stands for all of it */
+};
+/* The sums of all files of a run. TARE_E_NOT_FOUND: no run, or one from before there were chains. */
+tare_status verify_sums(const char *run, struct verify_result *out, struct err *e);
+
+struct verify_steps {
+    const char *run;
+    int64_t first, last; /* first 0: none */
+    int64_t sample;      /* so many more, drawn at random */
+    const char *const *keys;
+    int64_t n_keys;
+};
+/* Steps made again and compared. out: of verify_sums, is added to. */
+tare_status verify_replay(const struct verify_steps *v, struct verify_result *out, struct err *e);
 
 #endif

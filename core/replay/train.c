@@ -15,12 +15,12 @@ extern char **environ;
 static const char PROGRAM[] = "/proc/self/exe";
 
 /* The words in front of the verb: messages as this process shows them. */
-static int begin(const char **argv)
+static int begin(const char **argv, bool quiet)
 {
     int n = 0;
     argv[n++] = "tare";
     if (log_level() == LOG_DEBUG) argv[n++] = "-v";
-    if (log_level() >= LOG_WARN) argv[n++] = "-q";
+    if (log_level() >= LOG_WARN || (quiet && log_level() != LOG_DEBUG)) argv[n++] = "-q";
     argv[n++] = "train";
     return n;
 }
@@ -37,15 +37,21 @@ static tare_status wait_for(pid_t pid, int *exit_status, struct err *e)
     return TARE_OK;
 }
 
-tare_status replay_train(const char *dir, int64_t step, struct err *e)
+tare_status replay_train(const char *dir, int64_t step, const struct replay_options *o, struct err *e)
 {
-    const char *argv[16];
+    const char *argv[230];
     char until[32];
-    int n = begin(argv), exit_status;
+    int exit_status;
     pid_t pid;
     snprintf(until, sizeof until, "%lld", (long long)step);
-    const char *const rest[] = {dir, "--resume", "--until", until, "log.database=false", "log.tensorboard=false", NULL};
-    for (int i = 0; i < 7; i++) argv[n++] = rest[i];
+    const char *const rest[] = {
+        dir, "--resume", "--until", until, "log.database=false", "log.tensorboard=false", "log.progress=none"};
+    const int n_rest = o->quiet ? 7 : 6;
+    int n = begin(argv, o->quiet);
+    for (int i = 0; i < n_rest; i++) argv[n++] = rest[i];
+    if (o->n_keys > 200) FAIL(e, TARE_E_INVALID, "more than 200 keys");
+    for (int64_t i = 0; i < o->n_keys; i++) argv[n++] = o->keys[i];
+    argv[n] = NULL;
     const int why = posix_spawn(&pid, PROGRAM, NULL, NULL, (char *const *)(uintptr_t)argv, environ);
     if (why) FAIL(e, TARE_E_IO, "tare train cannot be started: %s", strerror(why));
     TRY(wait_for(pid, &exit_status, e));
@@ -59,7 +65,7 @@ tare_status replay_train(const char *dir, int64_t step, struct err *e)
 tare_status replay_go_on(const char *dir, struct err *e)
 {
     const char *argv[8];
-    int n = begin(argv);
+    int n = begin(argv, false);
     argv[n++] = dir;
     argv[n++] = "--resume";
     argv[n] = NULL;

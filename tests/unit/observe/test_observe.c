@@ -130,7 +130,7 @@ static void rollouts_are_cut_on_resume(void **state)
     char path[FS_PATH];
     assert_ok(fs_mkdirs(run, &e), &e);
     assert_ok(rollouts_cut(run, 0, &e), &e); /* no folder yet */
-    for (int64_t s = 1; s <= 12; s++) assert_ok(rollouts_write(run, s, &b, &e), &e);
+    for (int64_t s = 1; s <= 12; s++) assert_ok(rollouts_write(run, s, &b, NULL, &e), &e);
     assert_ok(rollouts_sync(run, 1, 20, &e), &e);
     assert_ok(rollouts_path(run, 11, path, &e), &e);
     assert_non_null(strstr(path, "rollouts/step-000011.jsonl"));

@@ -1,0 +1,265 @@
+#include "observe/chain.h"
+
+#include "base/json.h"
+#include "observe/sinks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct chain {
+    char dir[FS_PATH], path[FS_PATH], last[CHAIN_SUM];
+    int fd;
+    json_t *covered; /* name -> sum */
+};
+
+static const char FILE_NAME[] = "chain.jsonl", END[] = ",\"chain\":\"";
+enum { TAIL = sizeof END - 1 + CHAIN_SUM - 1 + 2 }; /* ,"chain":"SUM"} */
+
+void chain_sum(const void *data, int64_t n, char out[CHAIN_SUM])
+{
+    uint64_t half[2];
+    fs_hash128(data, n, half);
+    snprintf(out, CHAIN_SUM, "%016llx%016llx", (unsigned long long)half[0], (unsigned long long)half[1]);
+}
+
+/* Of the line before, then of this one up to its own sum. */
+static tare_status link_sum(const char *before, const char *line, int64_t n, char out[CHAIN_SUM], struct err *e)
+{
+    struct str text = {0};
+    tare_status status = str_add(&text, before, -1, e);
+    if (!status) status = str_add(&text, line, n, e);
+    if (!status) chain_sum(text.data, text.size, out);
+    str_free(&text);
+    return status;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+struct walk {
+    chain_visit visit;
+    void *ctx;
+    const char *path;
+    char before[CHAIN_SUM]; /* the sum of the line before */
+};
+
+/* The members live as long as root. */
+static tare_status parse_link(struct walk *w, const char *line, int64_t n, struct chain_link *l, json_t **root, struct err *e)
+{
+    char sum[CHAIN_SUM], where[FS_PATH + 32];
+    snprintf(where, sizeof where, "%s:%lld", w->path, (long long)l->line);
+    if (json_parse(line, n, where, root, e)) {
+        if (e) e->code = TARE_E_CORRUPT;
+        return TARE_E_CORRUPT;
+    }
+    l->kind = json_text_or(*root, "link", "");
+    l->chain = json_text_or(*root, "chain", "");
+    l->step = json_int_or(*root, "step", -1);
+    l->files = json_object_get(*root, "files");
+    if (l->step < 0 || strlen(l->chain) != CHAIN_SUM - 1 || n <= TAIL || memcmp(line + n - TAIL, END, sizeof END - 1))
+        FAIL(e, TARE_E_CORRUPT, "%s: is not a link of the chain", where);
+    TRY(link_sum(w->before, line, n - TAIL, sum, e));
+    l->follows = !strcmp(sum, l->chain);
+    memcpy(w->before, l->chain, CHAIN_SUM);
+    return TARE_OK;
+}
+
+/* The lines one after another; *end: bytes of whole lines. */
+static tare_status walk_lines(struct walk *w, const struct str *text, int64_t *end, struct err *e)
+{
+    struct chain_link l = {.line = 1};
+    for (*end = 0; *end < text->size; l.line++) {
+        const char *at = text->data + *end, *newline = memchr(at, '\n', (size_t)(text->size - *end));
+        json_t *root = NULL;
+        if (!newline) break;
+        tare_status status = parse_link(w, at, newline - at, &l, &root, e);
+        if (!status) status = w->visit(w->ctx, &l, e);
+        json_decref(root);
+        TRY(status);
+        *end = newline + 1 - text->data;
+    }
+    return TARE_OK;
+}
+
+/* A write that was cut off leaves the beginning of a line; a whole link and more is one whose end was changed. */
+static tare_status check_rest(const char *path, const char *rest, int64_t n, struct err *e)
+{
+    const char *sum = n ? strstr(rest, END) : NULL;
+    if (sum && n - (sum - rest) > TAIL) FAIL(e, TARE_E_CORRUPT, "%s: its last line has no end", path);
+    return TARE_OK;
+}
+
+tare_status chain_each(const char *run_dir, chain_visit visit, void *ctx, int64_t *half, struct err *e)
+{
+    char path[FS_PATH];
+    struct str text = {0};
+    int64_t end = 0;
+    TRY(fs_join(path, run_dir, FILE_NAME, e));
+    tare_status status = fs_read_all(path, &text, e);
+    if (!status) status = walk_lines(&(struct walk){.visit = visit, .ctx = ctx, .path = path}, &text, &end, e);
+    *half = text.size - end;
+    if (!status) status = check_rest(path, text.data + end, *half, e);
+    str_free(&text);
+    return status;
+}
+
+/* ---------------------------------------------------------------- writing */
+
+static tare_status cover_sum(struct chain *c, const char *name, const char *sum, struct err *e)
+{
+    json_t *s = json_string(sum);
+    if (!s || json_object_set_new(c->covered, name, s)) FAIL(e, TARE_E_NOMEM, "%s: no memory for the sum of %s", c->path, name);
+    return TARE_OK;
+}
+
+tare_status chain_cover(struct chain *c, const char *name, const void *data, int64_t n, struct err *e)
+{
+    char sum[CHAIN_SUM];
+    chain_sum(data, n, sum);
+    return cover_sum(c, name, sum, e);
+}
+
+static tare_status cover_file(struct chain *c, const char *name, struct err *e)
+{
+    char path[FS_PATH];
+    struct fs_map m;
+    TRY(fs_join(path, c->dir, name, e));
+    TRY(fs_map(path, &m, e));
+    const tare_status status = chain_cover(c, name, m.data, m.size, e);
+    fs_unmap(&m);
+    return status;
+}
+
+static tare_status print_link(struct chain *c, int64_t step, const char *kind, struct str *line, struct err *e)
+{
+    char sum[CHAIN_SUM];
+    TRY(str_addf(line, e, "{\"step\":%lld,\"link\":\"%s\",\"files\":", (long long)step, kind));
+    TRY(json_print(c->covered, line, e));
+    TRY(link_sum(c->last, line->data, line->size, sum, e));
+    TRY(str_addf(line, e, "%s%s\"}\n", END, sum));
+    memcpy(c->last, sum, CHAIN_SUM);
+    return TARE_OK;
+}
+
+static tare_status add_link(struct chain *c, int64_t step, const char *kind, struct err *e)
+{
+    struct str line = {0};
+    tare_status status = print_link(c, step, kind, &line, e);
+    if (!status) status = append_all(c->fd, c->path, line.data, line.size, e);
+    str_free(&line);
+    json_object_clear(c->covered);
+    return status;
+}
+
+tare_status chain_step(struct chain *c, int64_t step, struct err *e)
+{
+    return add_link(c, step, "step", e);
+}
+
+static void name_checkpoint(int64_t step, char name[100])
+{
+    snprintf(name, 100, "checkpoints/step-%06lld/complete.json", (long long)step);
+}
+
+tare_status chain_checkpoint(struct chain *c, int64_t step, struct err *e)
+{
+    char name[100];
+    name_checkpoint(step, name);
+    TRY(cover_file(c, name, e));
+    return add_link(c, step, "checkpoint", e);
+}
+
+tare_status chain_end(struct chain *c, int64_t step, struct err *e)
+{
+    return add_link(c, step, "end", e);
+}
+
+tare_status chain_sync(struct chain *c, struct err *e)
+{
+    if (fsync(c->fd)) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", c->path, strerror(errno));
+    return TARE_OK;
+}
+
+void chain_close(struct chain *c)
+{
+    if (!c) return;
+    if (c->fd >= 0) close(c->fd);
+    json_decref(c->covered);
+    free(c);
+}
+
+/* ---------------------------------------------------------------- going on */
+
+struct cut {
+    struct chain *c;
+    int64_t step, lines;
+};
+
+/* Links up to the step are kept. Those of a process that began there, or ended there, are history and stay. */
+static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *e)
+{
+    struct cut *k = ctx;
+    if (l->step > k->step) return TARE_E_CANCELLED; /* the rest is cut off */
+    if (!l->follows)
+        FAIL(e, TARE_E_CORRUPT,
+             "%s:%lld: does not follow from the line before it, so files of this run were changed; look with tare verify-run %s, "
+             "or remove "
+             "the file to go on with a chain that begins anew",
+             k->c->path, (long long)l->line, k->c->dir);
+    memcpy(k->c->last, l->chain, CHAIN_SUM);
+    return TARE_OK;
+}
+
+static tare_status cut_after(struct chain *c, int64_t step, struct err *e)
+{
+    struct str text = {0};
+    struct cut k = {.c = c, .step = step};
+    int64_t end = 0;
+    if (step < 0 || !fs_exists(c->path)) return fs_write_atomic(c->path, "", 0, e);
+    tare_status status = fs_read_all(c->path, &text, e);
+    if (!status) status = walk_lines(&(struct walk){.visit = keep_link, .ctx = &k, .path = c->path}, &text, &end, e);
+    if (status == TARE_E_CANCELLED) status = TARE_OK;
+    if (!status) status = fs_write_atomic(c->path, text.data, end, e);
+    str_free(&text);
+    return status;
+}
+
+static tare_status cover_if_there(struct chain *c, const char *name, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_join(path, c->dir, name, e));
+    return fs_exists(path) ? cover_file(c, name, e) : TARE_OK;
+}
+
+static tare_status open_at(struct chain *c, int64_t step, const char *kind, struct err *e)
+{
+    char checkpoint[100];
+    name_checkpoint(step, checkpoint);
+    TRY(cut_after(c, step, e));
+    c->fd = open(c->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (c->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", c->path, strerror(errno));
+    TRY(cover_if_there(c, "config.ini", e));
+    TRY(cover_if_there(c, "manifest.json", e));
+    TRY(cover_if_there(c, "lock", e)); /* a fork has none yet */
+    TRY(cover_if_there(c, checkpoint, e));
+    return add_link(c, step > 0 ? step : 0, kind, e);
+}
+
+tare_status chain_open(const char *run_dir, int64_t step, const char *kind, struct chain **out, struct err *e)
+{
+    *out = NULL;
+    struct chain *c = calloc(1, sizeof *c);
+    if (!c) FAIL(e, TARE_E_NOMEM, "%s: no memory for its chain", run_dir);
+    c->fd = -1;
+    c->covered = json_object();
+    tare_status status = c->covered ? fs_join(c->dir, "", run_dir, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
+    if (!status) status = fs_join(c->path, run_dir, FILE_NAME, e);
+    if (!status) status = open_at(c, step, kind, e);
+    if (status)
+        chain_close(c);
+    else
+        *out = c;
+    return status;
+}

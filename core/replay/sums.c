@@ -1,0 +1,274 @@
+/* The sums of a run's files against its chain: every link, every file that a link names, and files that none names. */
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+#include "observe/chain.h"
+#include "observe/metrics.h"
+#include "observe/run_data.h"
+#include "observe/run_lock.h"
+#include "replay/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sums {
+    const char *run;
+    struct verify_result *result;
+    json_t *known;            /* path -> sum; of what a process wrote anew, the last */
+    json_t *metrics;          /* step, as text -> sum of its line in metrics.jsonl */
+    int64_t last, checkpoint; /* the last step with a link; the newest checkpoint with one */
+    bool open;                /* no process has ended the run by itself: killed, or still going */
+    bool broken;              /* the chain cannot be read to its end */
+};
+
+static tare_status fault(struct sums *s, struct err *e, const char *format, ...) ERR_PRINTF(3, 4);
+
+static tare_status add_line(struct str *out, const char *text, struct err *e)
+{
+    TRY(str_add(out, text, -1, e));
+    return str_add(out, "\n", 1, e);
+}
+
+static tare_status fault(struct sums *s, struct err *e, const char *format, ...)
+{
+    char text[FS_PATH + 400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    s->result->faults++;
+    return add_line(&s->result->text, text, e);
+}
+
+static tare_status note(struct sums *s, const char *text, struct err *e)
+{
+    TRY(str_add(&s->result->text, "note: ", -1, e));
+    return add_line(&s->result->text, text, e);
+}
+
+/* ---------------------------------------------------------------- the chain */
+
+static tare_status take_sums(struct sums *s, const struct chain_link *l, struct err *e)
+{
+    const char *name;
+    json_t *sum;
+    char step[32];
+    snprintf(step, sizeof step, "%lld", (long long)l->step);
+    json_object_foreach((json_t *)(uintptr_t)l->files, name, sum)
+    {
+        const bool line = !strcmp(name, "metrics.jsonl");
+        if (json_object_set(line ? s->metrics : s->known, line ? step : name, sum)) FAIL(e, TARE_E_NOMEM, "%s: no memory", s->run);
+    }
+    return TARE_OK;
+}
+
+static tare_status take_link(void *ctx, const struct chain_link *l, struct err *e)
+{
+    struct sums *s = ctx;
+    s->result->links++;
+    if (!l->follows)
+        TRY(fault(s, e,
+                  "chain.jsonl:%lld: its sum does not follow from the line before: this line was changed, or one is missing or new",
+                  (long long)l->line));
+    if (l->line == 1) s->result->begins = l->step;
+    s->open = strcmp(l->kind, "end") != 0;
+    s->last = l->step;
+    snprintf(s->result->head, sizeof s->result->head, "%s", l->chain);
+    return take_sums(s, l, e);
+}
+
+static tare_status read_chain(struct sums *s, struct err *e)
+{
+    int64_t half = 0;
+    struct err why = {0};
+    const tare_status status = chain_each(s->run, take_link, s, &half, &why);
+    if (status == TARE_E_NOT_FOUND)
+        FAIL(e, TARE_E_NOT_FOUND,
+             "%s: has no chain.jsonl: it was written before runs kept sums of what they write; --resume begins a chain from its "
+             "last checkpoint on",
+             s->run);
+    s->broken = status == TARE_E_CORRUPT;
+    if (s->broken) TRY(note(s, "what lines of chain.jsonl from the damaged one on are about is not compared", e));
+    if (s->broken) return fault(s, e, "%s", why.message);
+    if (status) {
+        if (e) *e = why;
+        return status;
+    }
+    if (half)
+        TRY(s->open ? note(s, "chain.jsonl ends with half a line: the run was killed, or is going on", e)
+                    : fault(s, e, "chain.jsonl: %lld bytes after its last line", (long long)half));
+    if (!s->result->links) TRY(fault(s, e, "chain.jsonl: has no line"));
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- metrics.jsonl */
+
+static tare_status check_line(struct sums *s, const char *line, int64_t n, int64_t number, struct err *e)
+{
+    static const char HEAD[] = "{\"step\":";
+    char step[32], sum[CHAIN_SUM];
+    const int64_t at = strncmp(line, HEAD, sizeof HEAD - 1) ? -1 : strtoll(line + sizeof HEAD - 1, NULL, 10);
+    snprintf(step, sizeof step, "%lld", (long long)at);
+    const char *want = json_text_or(s->metrics, step, NULL);
+    chain_sum(line, n, sum);
+    if (want && !strcmp(want, sum)) {
+        json_object_del(s->metrics, step);
+        s->result->lines++;
+        return TARE_OK;
+    }
+    if (want) json_object_del(s->metrics, step);
+    if (want)
+        return fault(s, e, "metrics.jsonl:%lld: the line of step %s is not the one that was written", (long long)number, step);
+    if (at >= 0 && at <= s->result->begins && s->result->begins) return TARE_OK; /* from before the chain */
+    if (at > s->last && s->open)
+        return note(s, "metrics.jsonl has a step after the last link: the run was killed there, or is going on", e);
+    return fault(s, e, "metrics.jsonl:%lld: no step of the chain has this line", (long long)number);
+}
+
+static tare_status check_metrics(struct sums *s, struct err *e)
+{
+    char path[FS_PATH];
+    struct str text = {0};
+    const char *step;
+    json_t *sum;
+    TRY(fs_join(path, s->run, "metrics.jsonl", e));
+    tare_status status = fs_exists(path) ? fs_read_all(path, &text, e) : TARE_OK;
+    int64_t end = 0, number = 1;
+    for (; !status && end < text.size; number++) {
+        const char *at = text.data + end, *newline = memchr(at, '\n', (size_t)(text.size - end));
+        if (!newline) break;
+        status = check_line(s, at, newline + 1 - at, number, e);
+        end = newline + 1 - text.data;
+    }
+    if (!status && end < text.size && !s->open) status = fault(s, e, "metrics.jsonl:%lld: the line has no end", (long long)number);
+    str_free(&text);
+    json_object_foreach(s->metrics, step, sum)
+    {
+        if (!status) status = fault(s, e, "metrics.jsonl: the line of step %s is missing", step);
+    }
+    return status;
+}
+
+/* ---------------------------------------------------------------- files */
+
+static bool is_checkpoint(const char *name)
+{
+    return !strncmp(name, "checkpoints/", 12);
+}
+
+static tare_status check_checkpoint(struct sums *s, const char *name, struct err *e)
+{
+    char path[FS_PATH], folder[FS_PATH];
+    struct err why = {0};
+    int64_t step;
+    TRY(fs_join(path, s->run, name, e));
+    fs_dirname(folder, path);
+    if (!checkpoint_verify(folder, &step, &why)) s->result->files++;
+    return why.code ? fault(s, e, "%s", why.message) : TARE_OK;
+}
+
+static tare_status check_file(struct sums *s, const char *name, const char *want, struct err *e)
+{
+    char path[FS_PATH], sum[CHAIN_SUM];
+    struct fs_map m;
+    struct err why = {0};
+    TRY(fs_join(path, s->run, name, e));
+    const tare_status status = fs_map(path, &m, &why);
+    if (status == TARE_E_NOT_FOUND) {
+        if (is_checkpoint(name) && strtoll(name + strlen("checkpoints/step-"), NULL, 10) != s->checkpoint) {
+            char folder[FS_PATH];
+            fs_dirname(folder, path);
+            s->result->pruned += !fs_is_dir(folder);
+            return fs_is_dir(folder) ? fault(s, e, "%s: is missing", name) : TARE_OK;
+        }
+        return strcmp(name, "lock") ? fault(s, e, "%s: is missing", name) : TARE_OK; /* a copy of a run needs no lock */
+    }
+    if (status) return fault(s, e, "%s", why.message);
+    chain_sum(m.data, m.size, sum);
+    fs_unmap(&m);
+    if (strcmp(sum, want))
+        return fault(s, e, "%s: is not the file that was written (its sum is %s, the chain's %s)", name, sum, want);
+    s->result->files++;
+    return is_checkpoint(name) ? check_checkpoint(s, name, e) : TARE_OK;
+}
+
+static tare_status check_known(struct sums *s, struct err *e)
+{
+    const char *name;
+    json_t *sum;
+    json_object_foreach(s->known, name, sum)
+    {
+        const int64_t step = is_checkpoint(name) ? strtoll(name + strlen("checkpoints/step-"), NULL, 10) : -1;
+        if (step > s->checkpoint) s->checkpoint = step;
+    }
+    json_object_foreach(s->known, name, sum) TRY(check_file(s, name, json_string_value(sum), e));
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- files that no link names */
+
+struct listing {
+    struct sums *s;
+    const char *folder; /* "rollouts" */
+};
+
+/* A file or folder step-N of one of the run's own folders. */
+static tare_status check_name(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    const struct listing *l = ctx;
+    struct sums *s = l->s;
+    char path[FS_PATH];
+    (void)folder;
+    snprintf(path, sizeof path, "%.100s/%.300s%s", l->folder, name, strcmp(l->folder, "checkpoints") ? "" : "/complete.json");
+    if (json_object_get(s->known, path)) return TARE_OK;
+    const int64_t step = strncmp(name, "step-", 5) ? -1 : strtoll(name + 5, NULL, 10);
+    if (step >= 0 && step <= s->result->begins && s->result->begins) return TARE_OK; /* from before the chain */
+    if (s->broken && (step > s->last || is_checkpoint(path))) return TARE_OK;
+    if (s->open && (step > s->last || strstr(name, ".tmp") || strstr(name, ".old-") || is_checkpoint(path))) return TARE_OK;
+    return fault(s, e, "%s/%s: is not in the chain", l->folder, name);
+}
+
+static tare_status check_names(struct sums *s, struct err *e)
+{
+    static const char *const FOLDERS[] = {"rollouts", "estimator", "checkpoints"};
+    for (int i = 0; i < 3; i++) {
+        char path[FS_PATH];
+        TRY(fs_join(path, s->run, FOLDERS[i], e));
+        TRY(fs_each(path, check_name, &(struct listing){s, FOLDERS[i]}, e));
+    }
+    return TARE_OK;
+}
+
+/* The events are made from metrics.jsonl, so they are made again and compared. */
+static tare_status check_events(struct sums *s, struct err *e)
+{
+    struct err why = {0};
+    const tare_status status = metrics_check_events(s->run, s->open, &why);
+    if (status == TARE_E_CORRUPT) return fault(s, e, "%s", why.message);
+    if (!status) s->result->files += 1;
+    if (status && status != TARE_E_NOT_FOUND && e) *e = why;
+    return status == TARE_E_NOT_FOUND ? TARE_OK : status;
+}
+
+static tare_status check_all(struct sums *s, struct err *e)
+{
+    TRY(read_chain(s, e));
+    TRY(check_known(s, e));
+    TRY(check_metrics(s, e));
+    TRY(check_events(s, e));
+    return check_names(s, e);
+}
+
+tare_status verify_sums(const char *run, struct verify_result *out, struct err *e)
+{
+    struct sums s = {.run = run, .result = out, .known = json_object(), .metrics = json_object(), .last = -1, .checkpoint = -1};
+    *out = (struct verify_result){0};
+    tare_status status = TARE_OK;
+    if (!is_run_folder(run))
+        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "%s: no run is there (no metrics.jsonl, no manifest.json)", run);
+    if (!status && run_lock_is_held(run)) status = note(&s, "the run is going on; what is complete is looked at", e);
+    if (!status) status = check_all(&s, e);
+    out->last = s.last;
+    json_decref(s.known);
+    json_decref(s.metrics);
+    return status;
+}
