@@ -154,6 +154,7 @@ if wanted resume && ! passed resume; then
     short="train.steps=8 checkpoint.every=2"
     # shellcheck disable=SC2086 # a list
     if train whole cuda $short; then
+        mkdir -p "$OUT/killed" && cp -r "$OUT/whole/runs" "$OUT/killed/" # the base model, or step 5 of making it would be the one that is killed
         TARE_FAULT=rank=0,stage=update,step=5,kind=kill train killed cuda $short
         train killed cuda $short --resume
         if cmp -s "$OUT/whole/run/checkpoints/step-000008/model.safetensors" "$OUT/killed/run/checkpoints/step-000008/model.safetensors"; then
