@@ -145,10 +145,33 @@ static bool compare_texts(struct math *m, int gold, int pred)
     return said(m, same, same ? "the same words" : "different words");
 }
 
+static int word_end(const char *s, int i, int n)
+{
+    while (i < n && s[i] != ' ') i++;
+    return i;
+}
+
+/* Is each word of a among those of b, a plural s apart? What is counted may be described: tickets, children tickets. */
+static bool words_among(const char *a, int na, const char *b, int nb)
+{
+    for (int i = 0, end; i < na; i = end + 1) {
+        end = word_end(a, i, na);
+        const int size = end - i - (end > i + 1 && a[end - 1] == 's');
+        bool found = false;
+        for (int k = 0, last; k < nb && !found; k = last + 1) {
+            last = word_end(b, k, nb);
+            found = last - k - (last > k + 1 && b[last - 1] == 's') == size && !memcmp(a + i, b + k, (size_t)size);
+        }
+        if (!found) return false;
+    }
+    return true;
+}
+
 /* The same, or the same but for powers that one side leaves out: cm where cm^2 is meant. */
 static bool same_units(const char *a, int na, const char *b, int nb)
 {
     if (na == nb && !memcmp(a, b, (size_t)na)) return true;
+    if (a[0] == '?' && b[0] == '?') return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
     const bool powers = memchr(a, '^', (size_t)na) != NULL;
     if (a[0] == '?' || b[0] == '?' || powers == (memchr(b, '^', (size_t)nb) != NULL)) return false;
     const char *with = powers ? a : b, *without = powers ? b : a;
@@ -243,12 +266,25 @@ static enum truth compare_conditions(struct math *m, int gold, int pred)
     return compare_intervals(m, gold, pred);
 }
 
+/* (B) 12 is 12, and is B. */
+static bool compare_options(struct math *m, int gold, int pred)
+{
+    const struct node a = *at(m, gold), b = *at(m, pred);
+    if (a.op == OP_OPTION && b.op == OP_OPTION)
+        return a.aux == b.aux ? compare(m, kid(m, gold, 0), kid(m, pred, 0)) : said(m, false, "different options");
+    const bool first = a.op == OP_OPTION;
+    const char letter[1] = {text_lower((char)(first ? a.aux : b.aux))};
+    if (name_is(m, first ? pred : gold, letter, 1)) return said(m, true, "the letter of the option");
+    return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
+}
+
 bool compare(struct math *m, int gold, int pred)
 {
     if (gold < 0 || pred < 0) return said(m, false, "too large");
     const struct node *a = at(m, gold), *b = at(m, pred);
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
         return said(m, true, "the same structure");
+    if (a->op == OP_OPTION || b->op == OP_OPTION) return compare_options(m, gold, pred);
     if (a->op == OP_WHERE || b->op == OP_WHERE) return compare_where(m, gold, pred);
     const enum truth conditions = compare_conditions(m, gold, pred);
     if (conditions != UNKNOWN) return said(m, conditions == YES, conditions == YES ? "the same solutions" : "different solutions");
@@ -289,5 +325,6 @@ bool compare(struct math *m, int gold, int pred)
     if (a->op == OP_INT && b->op == OP_INT && a->aux == b->aux)
         return elementwise(m, gold, pred, "the same integral", "different integrals");
     if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
+    if (gold != pred && same_segment(m, gold, pred)) return said(m, true, "the same segment");
     return decide(m, gold, pred);
 }

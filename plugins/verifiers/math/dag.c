@@ -100,6 +100,8 @@ static int intern(struct math *m, const struct node *key, const int *kids, const
         x.flags |= m->nodes[kids[i]].flags;
     }
     if (x.op > OP_DEG) x.flags |= NODE_SHAPE;
+    if ((x.op == OP_SUM || x.op == OP_PROD) && x.flags & NODE_INF) /* in a limit: no infinite value */
+        x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_ENDLESS);
     if (x.op == OP_SYM && m->pool[m->symbol[x.aux].name] == '#') x.flags = NODE_BOUND;
     if ((x.op == OP_SUM || x.op == OP_PROD) && m->pool[m->symbol[at(m, kids[0])->aux].name + 1] == '1')
         x.flags &= (uint16_t)~NODE_BOUND; /* the outermost */

@@ -93,10 +93,25 @@ static void find_boxes(struct scan *s)
     if (n) s->open_box = stack[n - 1].begin;
 }
 
-/* Is the text between two boxes only a joint? */
+/* Where the "x =" in front of i starts; i: there is none. */
+static int64_t named_from(tare_text t, int64_t i)
+{
+    enum { LONGEST = 16 };
+    int64_t k = i;
+    while (k > 0 && t.data[k - 1] == ' ') k--;
+    if (k < 2 || t.data[k - 1] != '=') return i;
+    for (k--; k > 0 && t.data[k - 1] == ' ';) k--;
+    const int64_t end = k, far = k > LONGEST ? k - LONGEST : 0;
+    while (k > far && (text_is_letter(t.data[k - 1]) || text_is_digit(t.data[k - 1]) || strchr("_{}\\", t.data[k - 1]))) k--;
+    if (k == end || !(text_is_letter(t.data[k]) || t.data[k] == '\\')) return i;
+    return k && !strchr(" $,;([{\n", t.data[k - 1]) ? i : k;
+}
+
+/* Is the text between two boxes only a joint? The name of the second one may stand there: "and $y =$". */
 static bool is_joint(tare_text gap, bool words)
 {
     bool connective = false, other = false, stop = false;
+    gap.size = named_from(gap, gap.size);
     if (gap.size > MAX_GAP) return false;
     for (int64_t i = 0; i < gap.size;) {
         const char c = gap.data[i];
@@ -132,7 +147,11 @@ static void take_joined(const struct scan *s, const struct span *list, int n, in
     int first = n - 1;
     while (first > 0 && n - first < most && is_joint(text_slice(s->t, list[first - 1].end, list[first].begin), words)) first--;
     out->n = 0;
-    for (int i = first; i < n; i++) out->text[out->n++] = text_slice(s->t, list[i].inner, list[i].inner_end);
+    for (int i = first; i < n; i++) {
+        const int64_t name = first < n - 1 ? named_from(s->t, list[i].begin) : list[i].begin; /* several: which is which */
+        out->text[out->n++] =
+            name < list[i].begin ? text_slice(s->t, name, list[i].end) : text_slice(s->t, list[i].inner, list[i].inner_end);
+    }
 }
 
 /* ---------------------------------------------------------------- environments */
@@ -305,6 +324,16 @@ static tare_text numeric_front(tare_text t)
     return t;
 }
 
+/* Up to the end of what is in bold: "204** minutes", but not 2**3. */
+static tare_text to_bold_end(tare_text t)
+{
+    for (int64_t i = 1; i + 1 < t.size; i++)
+        if (t.data[i] == '*' && t.data[i + 1] == '*' && !text_is_space(t.data[i - 1]) &&
+            (i + 2 == t.size || !(text_is_digit(t.data[i + 2]) || text_is_letter(t.data[i + 2]) || t.data[i + 2] == '(')))
+            return text_slice(t, 0, i);
+    return t;
+}
+
 static tare_text strip_marks(tare_text t)
 {
     t = text_trim(t);
@@ -358,7 +387,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
         if (s->env[k].begin >= offset && s->env[k].end <= offset + line.size)
             return take_joined(s, &s->env[k], 1, 1, false, out), true;
     if (!o->use_expr) return false;
-    line = strip_marks(line);
+    line = to_bold_end(strip_marks(line));
     if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
     if (starts_number(line)) line = strip_marks(numeric_front(line));
     if (!line.size) return false;
@@ -404,13 +433,49 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     return w.size > 0;
 }
 
+/* A number in bold on the last line: "She pays **$64** for 16 glasses." Not "**2.** Add", the number of a step. */
+static bool bold_number(tare_text t, tare_text *out, int64_t *begin)
+{
+    int64_t last = t.size;
+    while (last > 0 && text_is_space(t.data[last - 1])) last--;
+    for (int64_t i = last - 2, close = -1; i >= 0 && t.data[i] != '\n'; i--) {
+        if (t.data[i] != '*' || t.data[i + 1] != '*') continue;
+        if (close < 0) {
+            close = i--;
+            continue;
+        }
+        tare_text w = text_trim(text_slice(t, i + 2, close));
+        if (w.size && w.data[0] == '$') w = text_slice(w, 1, w.size);
+        if (starts_number(w) && !(strchr(".):", w.data[w.size - 1]) && text_is_digit(w.data[0])))
+            return *out = strip_marks(numeric_front(w)), *begin = i, true;
+        close = -1, i--;
+    }
+    return false;
+}
+
+/* "$\frac13$, or approximately 33.3%": is what follows a formula only its approximation? */
+static bool approximates(tare_text gap)
+{
+    static const char *const words[] = {"approximately ", "about ", "roughly ", "around ", "\xE2\x89\x88", NULL};
+    enum { FAR = 40 };
+    if (gap.size > FAR) return false;
+    bool found = false;
+    for (int64_t i = 0; i < gap.size; i++) {
+        if (gap.data[i] == '\n' || (gap.data[i] == '.' && i + 1 < gap.size && text_is_space(gap.data[i + 1]))) return false;
+        for (const char *const *w = words; *w && !found; w++) found = gap.data[i] == **w && at_text(gap, i, *w);
+    }
+    return found;
+}
+
 static bool take_last(const struct scan *s, const struct options *o, struct found *out)
 {
     tare_text number;
-    int64_t end = -1;
-    const bool have = o->use_expr && last_number(s->t, &number, &end);
+    int64_t end = -1, bold;
+    bool have = o->use_expr && last_number(s->t, &number, &end);
     const int64_t env_end = s->envs && o->use_latex ? s->env[s->envs - 1].end : -1;
-    if (env_end >= 0 && env_end >= end) {
+    if (have && end > env_end && bold_number(s->t, &number, &bold) && bold < env_end) have = last_number(s->t, &number, &end);
+    const bool approximation = env_end >= 0 && end > env_end && approximates(text_slice(s->t, env_end, end));
+    if (env_end >= 0 && (env_end >= end || approximation)) {
         take_joined(s, s->env, s->envs, MAX_JOINED, false, out);
         out->rule = "last environment";
         return true;

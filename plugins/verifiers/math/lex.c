@@ -371,6 +371,7 @@ static bool lex_letters(struct lexer *x)
     if (lex_word_is(s, n, "and")) return x->i += n, lex_push(x, T_AND, JOINT_AND, NULL, 0);
     if (lex_word_is(s, n, "or")) return x->i += n, lex_push(x, T_AND, JOINT_OR, NULL, 0);
     if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return x->i += n, lex_push(x, T_COLON, 0, NULL, 0);
+    if (!x->space && lex_last_kind(x) == T_NUM && lex_is_ordinal(s, n)) return x->i += n, true;
     const char *temperature = lex_temperature(x, s, n);
     if (temperature) return x->i += n, lex_push(x, T_UNIT, 0, temperature, 4);
     if (n == 1 && times_letter(x)) return x->i++, lex_push(x, T_TIMES, 0, NULL, 0);
@@ -384,7 +385,9 @@ static bool lex_letters(struct lexer *x)
         if (n > k && n <= k + 2 && (w = find_function(s, k)) && (w->kind == T_FUNC || w->kind == T_LOG))
             return x->i += k, lex_push_word(x, w);
     if (n >= 4) return x->i += n, lex_push_symbol(x, s, n);
-    return x->i++, push_letter(x, s[0]);
+    x->i++;
+    if (s[0] == 'C' && (!lex_combinations(x, &done) || done)) return done;
+    return push_letter(x, s[0]);
 }
 
 /* ---------------------------------------------------------------- everything else */
@@ -435,6 +438,18 @@ static bool lex_square_bracket(struct lexer *x, bool left)
     return lex_push(x, left ? closes ? T_RPAREN : T_LBRACK : closes ? T_RBRACK : T_LPAREN, 0, NULL, 0);
 }
 
+/* 17^{\text{th}} behind the ^: *end after it; false: another exponent */
+static bool ordinal_end(const struct lexer *x, int64_t *end)
+{
+    char text[NEAR_BYTES];
+    const struct lexer near = lex_near(x, x->i);
+    const int64_t from = lex_skip_spaces(&near, x->i), name = lex_group_end(&near, from);
+    const int64_t to = from < x->n && x->s[from] == '\\' ? lex_group_end(&near, lex_skip_spaces(&near, name)) : name;
+    if (lex_last_kind(x) != T_NUM || to - from > 40 || to <= from) return false;
+    const int64_t n = squash(x->s + from, to - from, text, false);
+    return lex_is_ordinal(text + (n > 2 && *text == '{'), n > 2 && *text == '{' ? n - 2 : n) && (*end = to, true);
+}
+
 static bool lex_operator(struct lexer *x)
 {
     const char c = x->s[x->i], d = x->i + 1 < x->n ? x->s[x->i + 1] : 0;
@@ -450,7 +465,7 @@ static bool lex_operator(struct lexer *x)
     case '/':
         return lex_push(x, T_DIV, 0, NULL, 0);
     case '^':
-        return lex_push(x, T_CARET, 0, NULL, 0);
+        return ordinal_end(x, &x->i) || lex_push(x, T_CARET, 0, NULL, 0);
     case '_':
         return lex_base_or_index(x);
     case ',':
@@ -547,6 +562,6 @@ bool lex(struct math *m, const char *s, int64_t n, bool commas, bool plain)
     struct lexer x = {.m = m, .s = s, .n = n, .commas = commas, .plain = plain};
     m->n_tokens = 0;
     m->parse_error = NULL;
-    if (!lex_range(&x, 0, n)) return false;
+    if (!lex_option(&x) || !lex_range(&x, x.i, n)) return false;
     return lex_push(&x, T_END, 0, NULL, 0);
 }

@@ -14,10 +14,43 @@ static bool is_consequence(const char *s, int64_t n)
     return false;
 }
 
-static bool ends_with(const char *s, int64_t n, const char *w)
+/* "is an integer", "are arbitrary real constants": what kind of number a letter is; 0: other words */
+static int kind_in_words(const char *s, int64_t n)
 {
-    const int64_t size = (int64_t)strlen(w);
-    return n >= size && !memcmp(s + n - size, w, (size_t)size);
+    static const struct {
+        const char *word;
+        int set;
+    } words[] = {{"is", 0},
+                 {"are", 0},
+                 {"be", 0},
+                 {"a", 0},
+                 {"an", 0},
+                 {"any", 0},
+                 {"all", 0},
+                 {"some", 0},
+                 {"arbitrary", 0},
+                 {"number", 0},
+                 {"numbers", 0},
+                 {"constant", C_REALS},
+                 {"constants", C_REALS},
+                 {"real", C_REALS},
+                 {"reals", C_REALS},
+                 {"integer", C_INTEGERS},
+                 {"integers", C_INTEGERS},
+                 {"complex", C_COMPLEXES},
+                 {"rational", C_RATIONALS},
+                 {NULL, 0}};
+    int set = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = i;
+        int k = 0;
+        while (end < n && text_is_letter(s[end])) end++;
+        while (words[k].word && !lex_word_is(s + i, end - i, words[k].word)) k++;
+        if (end == i || !words[k].word) return 0;
+        if (words[k].set && set != C_INTEGERS) set = words[k].set;
+        for (i = end; i < n && (text_is_space(s[i]) || s[i] == '~');) i++;
+    }
+    return set;
 }
 
 /* "where", "for all", "for any integer": a condition follows. *set: the kind of number they name, or 0 */
@@ -26,12 +59,13 @@ static bool is_condition(const char *s, int64_t n, int *set)
     static const char *const words[] = {"where",   "for",       "with",           "if",      "when",          "such that",
                                         "for all", "for every", "for some",       "for any", "provided that", "provided",
                                         "where $", "for each",  "if and only if", NULL};
-    *set = 0;
-    if (n > 8 && (ends_with(s, n, " integer") || ends_with(s, n, " integers")))
-        *set = C_INTEGERS, n -= ends_with(s, n, "s") ? 9 : 8;
-    if (n > 3 && *set && ends_with(s, n, " an")) n -= 3;
-    for (const char *const *w = words; *w; w++)
-        if (lex_word_is(s, n, *w)) return true;
+    for (const char *const *w = words; *w; w++) { /* "for any", "for any integer" */
+        const int64_t size = (int64_t)strlen(*w);
+        *set = 0;
+        if (n >= size && !memcmp(s, *w, (size_t)size) &&
+            (n == size || (text_is_space(s[size]) && (*set = kind_in_words(s + size + 1, n - size - 1)))))
+            return true;
+    }
     return false;
 }
 
@@ -57,15 +91,6 @@ static int set_in_words(const char *s, int64_t n)
     return sets[k].set;
 }
 
-static bool is_integer_phrase(const char *s, int64_t n)
-{
-    static const char *const words[] = {
-        "is an integer", "is any integer", "are integers", "is integer", "an integer", "any integer", NULL};
-    for (const char *const *w = words; *w; w++)
-        if (lex_word_is(s, n, *w)) return true;
-    return false;
-}
-
 static bool has_words(const char *s, int64_t n)
 {
     for (int64_t k = 0, run = 0; k < n; k++) {
@@ -86,6 +111,20 @@ static bool names_another(const char *s, int64_t n)
     for (int64_t i = 1; i + 3 < n; i++)
         if (!text_is_letter(s[i - 1]) && (!memcmp(s + i, "or ", 3) || (i + 4 < n && !memcmp(s + i, "not ", 4)))) return true;
     return false;
+}
+
+/* The words of s with one blank between them, in lower case. */
+static int64_t phrase(const char *s, int64_t n, char *out)
+{
+    int64_t size = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = i;
+        while (end < n && !text_is_space(s[end]) && s[end] != '~') end++;
+        if (size && end > i) out[size++] = ' ';
+        size += squash(s + i, end - i, out + size, true);
+        i = end + 1;
+    }
+    return size;
 }
 
 /* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
@@ -115,10 +154,62 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
         while (k < n && text_is_letter(s[k])) k++;
         while (k < n && !text_is_letter(s[k])) k++;
     }
-    return lex_push(x, T_UNIT, 0, text, 1 + size);
+    return lex_push(x, T_UNIT, 0, text, 1 + phrase(s, n, text + 1));
 }
 
-/* Words of \text and its kin: a connective, a unit after a value, mathematics after all, or text. */
+/* Words that join or qualify: and, so, where, is an integer. *done: they were one of these. */
+static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
+{
+    int set = 0;
+    *done = true;
+    if (lex_last_kind(x) == T_NUM && lex_is_ordinal(s, n)) return true;
+    if (lex_word_is(s, n, "and")) return lex_push(x, T_AND, JOINT_AND, NULL, 0);
+    if (lex_word_is(s, n, "or")) return lex_push(x, T_AND, JOINT_OR, NULL, 0);
+    if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return lex_push(x, T_COLON, 0, NULL, 0);
+    if (x->matrices && (lex_word_is(s, n, "if") || lex_word_is(s, n, "for") || lex_word_is(s, n, "when")))
+        return x->space = true, true;
+    if (lex_word_is(s, n, "mod")) return lex_push(x, T_MOD, 0, NULL, 0);
+    if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
+    if (!x->matrices && lex_after_operand(x) && is_condition(s, n, &set)) return lex_push(x, T_WHERE, set, NULL, 0);
+    if (lex_after_operand(x) && !lex_word_is(s, n, "a") && (set = kind_in_words(s, n)))
+        return lex_push(x, T_REL, R_IN, NULL, 0) && lex_push(x, T_CONST, set, NULL, 0);
+    return *done = false, true;
+}
+
+/* Upright letters: \mathrm{C}_n^k, \mathrm{min} as a unit, \operatorname{lcm}. *done: they were one of these. */
+static bool lex_upright(struct lexer *x, const char *s, int64_t n, bool *done)
+{
+    *done = false;
+    if (lex_word_is(s, n, "C")) return lex_combinations(x, done);
+    if (lex_word_is(s, n, "min") && lex_after_operand(x) && !(x->i < x->n && strchr("({_\\", x->s[x->i])))
+        return *done = true, lex_push(x, T_UNIT, 0, "min", 3);
+    const struct word *w = n > 1 ? find_command(s, n) : NULL;
+    if (!w ||
+        !(w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD || w->kind == T_DET))
+        return true;
+    return *done = true, lex_push_word(x, w);
+}
+
+/* Text that is no unit and no joint: mathematics after all, a list of words, a measure, or words. */
+static bool lex_prose(struct lexer *x, const char *s, int64_t n)
+{
+    char text[1000];
+    bool done;
+    const int64_t from = s - x->s;
+    if (!has_words(s, n)) return lex_range(x, from, from + n);
+    if (!lex_after_operand(x) && lex_is_enumeration(s, n)) return lex_enumeration(x, s, n);
+    const int64_t numeral = lex_after_operand(x) ? 0 : lex_measure_in_text(s, n);
+    if (numeral) {
+        if (!lex_range(x, from, from + numeral)) return false;
+        return numeral == n || lex_words_behind(x, s + numeral + 1, n - numeral - 1, &done);
+    }
+    if (n > (int64_t)sizeof text) return lex_fail(x, "long text");
+    const int64_t size = squash(s, n, text, true);
+    const int known = set_in_words(text, size);
+    return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
+}
+
+/* Words of \text and its kin. */
 static bool lex_words(struct lexer *x, bool math_font)
 {
     const int64_t open = lex_skip_spaces(x, x->i), end = lex_group_end(x, open);
@@ -128,53 +219,28 @@ static bool lex_words(struct lexer *x, bool math_font)
     while (from < to && (text_is_space(x->s[from]) || strchr("~,.", x->s[from])) &&
            !(x->s[from] == '.' && from + 1 < to && text_is_digit(x->s[from + 1])))
         from++;
-    bool colon = false;
+    const int64_t label = x->m->n_tokens ? 0 : lex_option_label(x->s + from, to - from);
+    if (label && (from + label < to || lex_option_follows(x, end))) {
+        if (!lex_push_option(x, x->s + from)) return false;
+        for (from += label; from < to && text_is_space(x->s[from]);) from++;
+    }
+    bool colon = false, done = false;
     while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) colon |= x->s[--to] == ':';
     const char *s = x->s + from;
     const int64_t n = to - from;
     if (n <= 0) return x->space = true, true;
-    if (lex_word_is(s, n, "and")) return lex_push(x, T_AND, JOINT_AND, NULL, 0);
-    if (lex_word_is(s, n, "or")) return lex_push(x, T_AND, JOINT_OR, NULL, 0);
-    if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return lex_push(x, T_COLON, 0, NULL, 0);
-    if (x->matrices && (lex_word_is(s, n, "if") || lex_word_is(s, n, "for") || lex_word_is(s, n, "when")))
-        return x->space = true, true;
-    if (lex_word_is(s, n, "mod")) return lex_push(x, T_MOD, 0, NULL, 0);
-    if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
-    int set;
-    if (!x->matrices && lex_after_operand(x) && is_condition(s, n, &set)) return lex_push(x, T_WHERE, set, NULL, 0);
-    if (lex_after_operand(x) && is_integer_phrase(s, n))
-        return lex_push(x, T_REL, R_IN, NULL, 0) && lex_push(x, T_CONST, C_INTEGERS, NULL, 0);
-    const bool words = has_words(s, n);
+    if (!lex_joint(x, s, n, &done) || done) return done;
     int64_t word = 0;
     while (word < n && text_is_letter(s[word])) word++;
-    if (math_font && word == n) {
-        const struct word *w = find_command(s, n);
-        if (w && n > 1 &&
-            (w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD ||
-             w->kind == T_DET))
-            return lex_push_word(x, w);
-    }
+    if (math_font && word == n && (!lex_upright(x, s, n, &done) || done)) return done;
+    const bool words = has_words(s, n);
     if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n) return x->space = true, true; /* \text{Area: } 5 */
-    if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(')) {
-        bool done = false;
-        if (!lex_words_behind(x, s, n, &done)) return false;
-        if (done) return true;
-    }
+    if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && (!lex_words_behind(x, s, n, &done) || done))
+        return done;
     const char *unit = find_unit(s, word, true); /* \text{USD } 5 */
     if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)
         return lex_push(x, T_CURRENCY, 0, unit, (int64_t)strlen(unit));
-    if (!words) return lex_range(x, from, to);
-    const int64_t numeral = lex_after_operand(x) ? 0 : lex_measure_in_text(s, n);
-    if (numeral) {
-        bool done;
-        if (!lex_range(x, from, from + numeral)) return false;
-        return numeral == n || lex_words_behind(x, s + numeral + 1, n - numeral - 1, &done);
-    }
-    if (n > 1000) return lex_fail(x, "long text");
-    char text[1000];
-    const int64_t size = squash(s, n, text, true);
-    const int known = set_in_words(text, size);
-    return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
+    return lex_prose(x, s, n);
 }
 
 /* \frac{\text{m}}{\text{s}} after a value; *done: it was such a unit */
@@ -246,6 +312,13 @@ static bool lex_accent(struct lexer *x, const char *name, int64_t n)
 /* \\: a row of a matrix, a line that goes on, or the end of one of several lines. */
 static bool lex_line_end(struct lexer *x)
 {
+    if (x->i < x->n && x->s[x->i] == '[') { /* \\[4pt] */
+        int64_t k = x->i + 1;
+        while (k < x->n && k < x->i + 12 && (text_is_digit(x->s[k]) || strchr(".- ", x->s[k]))) k++;
+        const int64_t unit = k;
+        while (k < x->n && k < unit + 2 && text_is_letter(x->s[k])) k++;
+        if (unit > x->i + 1 && k == unit + 2 && k < x->n && x->s[k] == ']') x->i = k + 1;
+    }
     if (x->matrices) return lex_push(x, T_ROW, 0, NULL, 0);
     const int64_t next = lex_skip_spaces(x, x->i);
     x->space = true;

@@ -44,6 +44,25 @@ bool lex_prescript(struct lexer *x, bool *done)
            lex_push(x, T_RBRACE, 0, NULL, 0);
 }
 
+bool lex_combinations(struct lexer *x, bool *done)
+{
+    int64_t from[2] = {0}, to[2] = {0}, i = lex_skip_spaces(x, x->i);
+    *done = false;
+    for (int k = 0; k < 2; k++) {
+        const int up = i < x->n && x->s[i] == '^';
+        if (i >= x->n || (!up && x->s[i] != '_') || to[up]) return true;
+        i = script(x, i + 1, &from[up], &to[up]);
+        const char first = from[up] < to[up] ? x->s[from[up]] : 0;
+        if (!text_is_digit(first) && !(first >= 'a' && first <= 'z' && first != 'c')) return true; /* C^T, C_1^{-1}, C^c */
+    }
+    if (to[0] - from[0] == 1 && x->s[from[0]] < '3') return true; /* the square of a constant C_1 */
+    *done = true;
+    x->i = i;
+    return lex_push(x, T_BINOM, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[0], to[0]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[1], to[1]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0);
+}
+
 /* {=}, {:} and {} at a brace: the sign alone, or nothing. *done: it was one of these. */
 bool lex_braced_sign(struct lexer *x, bool *done)
 {
@@ -101,6 +120,47 @@ int64_t lex_measure_in_text(const char *s, int64_t n)
     return i;
 }
 
+/* The word at s and what separates it from the next one: a comma, "and", "or", ", and". *joint: enum joint, 0 at the end. Returns where the
+ * next one starts; -1: something else. */
+static int64_t enumerated(const char *s, int64_t n, int64_t *word, int *joint)
+{
+    int64_t i = 0;
+    while (i < n && (text_is_letter(s[i]) || (i && s[i] == '-'))) i++;
+    *word = i, *joint = 0;
+    if (!i) return -1;
+    while (i < n && text_is_space(s[i])) i++;
+    if (i < n && s[i] == ',') *joint = JOINT_COMMA, i++;
+    while (i < n && text_is_space(s[i])) i++;
+    const int connective = n - i > 4 && !memcmp(s + i, "and ", 4) ? 4 : n - i > 3 && !memcmp(s + i, "or ", 3) ? 3 : 0;
+    if (connective) *joint = connective == 4 ? JOINT_AND : JOINT_OR, i += connective;
+    while (i < n && text_is_space(s[i])) i++;
+    return *joint || i == n ? i : -1;
+}
+
+bool lex_is_enumeration(const char *s, int64_t n)
+{
+    int64_t word, next;
+    int joint, words = 0;
+    for (int64_t i = 0; i < n; i += next, words++)
+        if ((next = enumerated(s + i, n - i, &word, &joint)) < 0 || (joint && i + next == n)) return false;
+    return words > 1;
+}
+
+bool lex_enumeration(struct lexer *x, const char *s, int64_t n)
+{
+    int64_t word, next;
+    int joint;
+    for (int64_t i = 0; i < n; i += next) {
+        char text[256];
+        next = enumerated(s + i, n - i, &word, &joint);
+        if (word > (int64_t)sizeof text) return lex_fail(x, "a very long word");
+        const int64_t size = squash(s + i, word, text, word > 1);
+        if (!lex_push(x, word > 1 ? T_TEXT : T_SYM, 0, text, size)) return false;
+        if (joint && !lex_push(x, joint == JOINT_COMMA ? T_COMMA : T_AND, joint == JOINT_COMMA ? 0 : joint, NULL, 0)) return false;
+    }
+    return true;
+}
+
 /* Under a bar: a complex number in digits and i, whose conjugate is meant? */
 bool lex_is_complex(const char *s, int64_t n)
 {
@@ -115,4 +175,51 @@ bool lex_is_complex(const char *s, int64_t n)
         if (text_is_letter(s[k]) && s[k] != 'i') return false;
     }
     return sign && unit;
+}
+
+/* ---------------------------------------------------------------- ordinals, options */
+
+bool lex_is_ordinal(const char *s, int64_t n)
+{
+    return lex_word_is(s, n, "th") || lex_word_is(s, n, "st") || lex_word_is(s, n, "nd") || lex_word_is(s, n, "rd");
+}
+
+int64_t lex_option_label(const char *s, int64_t n)
+{
+    const int64_t open = n && s[0] == '(';
+    if (n < open + 2 || s[open] < 'A' || s[open] > 'H') return 0;
+    return s[open + 1] == ')' || (!open && s[1] == '.') ? open + 2 : 0;
+}
+
+bool lex_option_follows(const struct lexer *x, int64_t i)
+{
+    static const char *const blanks[] = {" ", "~", "\\ ", "\\,", "\\;", "\\:", "\\quad", "\\qquad", NULL};
+    static const char *const values[] = {"frac", "dfrac", "tfrac", "sqrt", "text", "mathrm", "pi", "begin", "left", "$", NULL};
+    for (const char *const *b = blanks; *b;) {
+        const int64_t n = (int64_t)strlen(*b);
+        const bool here = i + n <= x->n && !memcmp(x->s + i, *b, (size_t)n);
+        i += here ? n : 0;
+        b = here ? blanks : b + 1;
+    }
+    if (i >= x->n) return false;
+    if (x->s[i] != '\\') return text_is_digit(x->s[i]) || text_is_letter(x->s[i]) || x->s[i] == '$';
+    for (const char *const *v = values; *v; v++)
+        if (i + 1 + (int64_t)strlen(*v) <= x->n && !memcmp(x->s + i + 1, *v, strlen(*v))) return true;
+    return false;
+}
+
+bool lex_push_option(struct lexer *x, const char *label)
+{
+    const char *letter = label + (*label == '(');
+    return lex_push(x, T_OPTION, *letter, letter, 1);
+}
+
+bool lex_option(struct lexer *x)
+{
+    const int64_t start = lex_skip_spaces(x, 0), label = lex_option_label(x->s + start, x->n - start);
+    const int64_t end = start + label;
+    if (!label || end >= x->n || !(text_is_space(x->s[end]) || x->s[end] == '~' || x->s[end] == '\\')) return true;
+    const int64_t next = lex_skip_spaces(x, end);
+    if (x->s[start] == '(' && next < x->n && text_is_letter(x->s[next])) return true; /* (A) x is a product */
+    return !lex_option_follows(x, end) || (x->i = end, lex_push_option(x, x->s + start));
 }

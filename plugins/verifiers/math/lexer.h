@@ -35,12 +35,21 @@ bool lex_word_is(const char *s, int64_t n, const char *w);
 /* The characters from .. to - 1, then on from where it was. */
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
 /* lex_notation.c */
-bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
+bool lex_prescript(struct lexer *x, bool *done);    /* {}_n C_r; *done: it was one */
+bool lex_combinations(struct lexer *x, bool *done); /* _n^k after a C; *done: it was one */
 bool lex_braced_sign(struct lexer *x, bool *done);
 bool lex_after_degree(const struct lexer *x);
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
 int64_t lex_measure_in_text(const char *s, int64_t n); /* the numeral of "3 hours", all of "6 and 8"; 0: neither */
 bool lex_is_complex(const char *s, int64_t n);
+bool lex_is_enumeration(const char *s, int64_t n); /* single words between commas and connectives: A, C, and F */
+bool lex_enumeration(struct lexer *x, const char *s, int64_t n);
+bool lex_is_ordinal(const char *s, int64_t n); /* th, as in 17th */
+/* "(B)", "B)" or "B." in front of an option's text: its length, or 0 */
+int64_t lex_option_label(const char *s, int64_t n);
+bool lex_option_follows(const struct lexer *x, int64_t i); /* is there a value at i, after a label? */
+bool lex_push_option(struct lexer *x, const char *label);
+bool lex_option(struct lexer *x); /* takes a label at the start of the answer */
 /* lex_command.c: at a backslash */
 bool lex_command(struct lexer *x);
 

@@ -2,7 +2,7 @@
  *
  *   extract.c    completion -> the text of its answer             normalize.c  Unicode and TeX spelling -> ASCII TeX; text for comparing words
  *   lex.c        text -> tokens, words.c the vocabulary           parse.c      tokens -> scalars;  top.c  lists, relations, brackets
- *   product.c    products of vectors, in their order
+ *   product.c    products of vectors and matrices that are only named
  *   dag.c        hash-consed nodes: equal subtrees are one node   exact.c      rational values     modular.c  values mod p (identities)
  *   numeric.c    complex balls at a precision                     algebraic.c  qqbar and ca: equality of algebraic and elementary numbers
  *   decide.c     are two scalars equal? cheapest first            compare.c    types: sets, tuples, matrices, texts;  interval.c, relation.c
@@ -62,9 +62,10 @@ enum op {
     OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
     OP_MATRIX, /* aux: columns */
     OP_RATIO,
-    OP_INT,  /* from, to (aux 1: they are there), the integrand */
-    OP_TEXT, /* digits: folded words */
-    OP_WHERE /* a value and its conditions; aux 1: they only say what kind of number a letter is */
+    OP_INT,   /* from, to (aux 1: they are there), the integrand */
+    OP_TEXT,  /* digits: folded words */
+    OP_WHERE, /* a value and its conditions; aux 1: they only say what kind of number a letter is */
+    OP_OPTION /* (B) 12: the value; aux: the letter */
 };
 
 enum { TEXT_NAME = 1 }; /* aux of an OP_TEXT: the name of something */
@@ -127,7 +128,8 @@ enum {
     NODE_DISCRETE = 32 /* factorial, floor, mod, sum */,
     NODE_INF = 64,
     NODE_DECIMAL = 128,
-    NODE_BOUND = 256 /* the index of a sum that is open */
+    NODE_BOUND = 256,  /* the index of a sum that is open */
+    NODE_ENDLESS = 512 /* a sum or product up to infinity: never evaluated, equal to itself */
 };
 
 struct values; /* evaluation caches: numeric.c, exact.c, modular.c */
@@ -273,7 +275,8 @@ bool compare_where(struct math *m, int gold, int pred); /* where.c: either has c
 enum truth compare_relations(struct math *m, int gold, int pred);
 bool relation_value(struct math *m, int x, int *lhs, int *value); /* x = v, an assignment or a chain that ends in a value */
 bool is_name(const struct math *m, int x);
-int relation_op(const struct math *m, int x, int i); /* enum rel between members i and i + 1 */
+bool same_segment(const struct math *m, int a, int b); /* AB, \\overline{BA} */
+int relation_op(const struct math *m, int x, int i);   /* enum rel between members i and i + 1 */
 /* Members from the least to the greatest, ops[i] 1 where the ends may meet; false: mixed directions or other relations. */
 bool relation_ascending(const struct math *m, int x, int *members, int *ops);
 /* Unions of intervals and finite sets; UNKNOWN: cannot be ordered. */

@@ -456,7 +456,7 @@ int parse_power(struct parser *p)
             else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
                 p->t += 3, x = mk(m, OP_DEG, 0, &x, 1);
             else
-                x = mk_pow(m, x, parse_exponent(p));
+                x = ordered_pow(p, x, parse_exponent(p));
         } else if (accept(p, T_DEGREE)) {
             x = mk(m, OP_DEG, 0, &x, 1);
         } else if (accept(p, T_FACT)) {
@@ -483,39 +483,46 @@ int parse_unset(const struct math *m, int x)
     return x >= 0 && at(m, x)->op == OP_SET && at(m, x)->n == 1 ? kid(m, x, 0) : x;
 }
 
+/* Inside an expression a percent is a hundredth. */
+static bool at_hundredth(const struct parser *p)
+{
+    static const int after[] = {T_END, T_COMMA, T_AND, T_RBRACE, T_RPAREN, T_SEMI, T_REL};
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++)
+        if (ahead(p, 1)->kind == after[i]) return false;
+    return peek(p)->kind == T_PERCENT;
+}
+
 static int parse_product(struct parser *p)
 {
     struct math *m = p->m;
     if (!enter(p)) return -1;
-    int start = p->t;
+    const int start = p->t;
     bool number = peek(p)->kind == T_NUM; /* x so far is a numeral and nothing else */
     int x = parse_power(p);
     number &= p->t == start + 1;
-    struct product f = product_begin(p, start, x);
-    while (f.scalar >= 0) {
+    while (x >= 0) {
         const int kind = peek(p)->kind;
         if (kind == T_TIMES) {
             const char sign = peek(p)->aux == TIMES_CROSS ? 'x' : '.';
-            start = ++p->t, number = false, x = signed_factor(p);
-            product_add(p, &f, start, x, sign);
-        } else if (kind == T_DIV)
-            p->t++, number = false, f.scalar = mk_div(m, f.scalar, signed_factor(p));
-        else if (starts_factor(p)) {
-            if (kind == T_NUM && number) f.scalar = parse_fail(p, "two numbers side by side");
-            start = p->t;
-            f.scalar = parse_unset(m, f.scalar);
-            if (f.scalar >= 0) product_add(p, &f, start, parse_unset(m, parse_power(p)), ' ');
-            number = kind == T_NUM && p->t == start + 1;
-        } else if (kind == T_PERCENT && ahead(p, 1)->kind != T_END && ahead(p, 1)->kind != T_COMMA && ahead(p, 1)->kind != T_AND &&
-                   ahead(p, 1)->kind != T_RBRACE && ahead(p, 1)->kind != T_RPAREN && ahead(p, 1)->kind != T_SEMI &&
-                   ahead(p, 1)->kind != T_REL) {
-            p->t++; /* inside an expression a percent is a hundredth */
-            f.scalar = mk_div(m, f.scalar, mk_int(m, 100));
-        } else
+            p->t++, number = false;
+            x = ordered_mul(p, x, signed_factor(p), sign);
+        } else if (kind == T_DIV) {
+            p->t++, number = false;
+            x = mk_div(m, x, signed_factor(p));
+        } else if (starts_factor(p)) {
+            if (kind == T_NUM && number) x = parse_fail(p, "two numbers side by side");
+            const int first = p->t;
+            x = ordered_mul(p, parse_unset(m, x), parse_unset(m, parse_power(p)), ' ');
+            number = kind == T_NUM && p->t == first + 1;
+        } else if (at_hundredth(p)) {
+            p->t++;
+            x = mk_div(m, x, mk_int(m, 100));
+        } else {
             break;
+        }
     }
     p->depth--;
-    return product_value(m, &f);
+    return x;
 }
 
 int parse_sum(struct parser *p)

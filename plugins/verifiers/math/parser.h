@@ -5,6 +5,27 @@
 
 #include "tokens.h"
 
+enum { WORD_FACTORS = 8, MAX_WORDS = 16 };
+
+struct factor {
+    int32_t symbol;
+    int8_t power;
+    bool transposed;
+};
+
+/* A product of vectors or matrices that do not commute, and the symbol that stands for it. */
+struct word_of_letters {
+    int32_t symbol;
+    int n;
+    struct factor f[WORD_FACTORS];
+};
+
+struct ordered {
+    uint64_t letters, matrices; /* bit s: the symbol s keeps its place in a product; it is a matrix */
+    int n_words;
+    struct word_of_letters words[MAX_WORDS];
+};
+
 struct parser {
     struct math *m;
     int t, depth, bars, bound; /* bars: open |; bound: how many sums are open */
@@ -12,6 +33,7 @@ struct parser {
     bool no_bar;               /* | separates (set builder) */
     bool determinant;          /* inside one: no second, as each copies its entries */
     int joints;                /* of the list that was read last: enum joint */
+    struct ordered ordered;
     int32_t currency, n_currency; /* in the pool: the sign in front of the value that is being read */
 };
 
@@ -31,14 +53,10 @@ static inline bool accept(struct parser *p, int kind)
 int parse_fail(struct parser *p, const char *why);
 bool enter(struct parser *p); /* depth + 1; false: too deep */
 
-/* product.c: a product while it is read */
-struct product {
-    int scalar, ordered; /* nodes; ordered: of the vectors and matrices, -1: none yet; scalar -1: failed */
-    char sign;           /* between ordered and the next such factor: ' ' side by side, '.', 'x' */
-};
-struct product product_begin(struct parser *p, int start, int x); /* of the factor x, read from the token start on */
-void product_add(struct parser *p, struct product *x, int start, int y, char sign);
-int product_value(struct math *m, const struct product *x);
+/* product.c: products of vectors and matrices, in their order. sign: ' ' side by side, '.', 'x' */
+void find_ordered(struct parser *p); /* before anything is read */
+int ordered_mul(struct parser *p, int a, int b, char sign);
+int ordered_pow(struct parser *p, int x, int exponent);
 
 int parse_sum(struct parser *p);      /* a + b - c */
 int parse_set_expr(struct parser *p); /* unions over sums */

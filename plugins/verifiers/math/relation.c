@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+static bool symbol_is(const struct math *m, int x, const char *name)
+{
+    const int s = at(m, x)->aux, n = (int)strlen(name);
+    return m->symbol[s].n_name == n && !memcmp(m->pool + m->symbol[s].name, name, (size_t)n);
+}
+
 bool is_name(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -17,9 +23,18 @@ bool is_name(const struct math *m, int x)
         for (int i = 0; i < a->n; i++) /* gcd(a, b), max f */
             if (!is_name(m, kid(m, x, i))) return false;
         return true;
+    case OP_POW: /* \sigma^2 */
+        return num_is(m, kid(m, x, 1), 2) && at(m, kid(m, x, 0))->op == OP_SYM && symbol_is(m, kid(m, x, 0), "sigma");
+    case OP_ADD: /* m + n: what was asked for */
+        for (int i = 0; i < a->n; i++)
+            if (at(m, kid(m, x, i))->op != OP_SYM) return false;
+        return a->n <= 8;
     case OP_TUPLE:
     case OP_RATIO:
-    case OP_MUL: /* (x, y); V_1 : V_2; AB or f(x) */
+    case OP_UNION:
+    case OP_INTER:
+    case OP_DIFF:
+    case OP_MUL: /* (x, y); V_1 : V_2; A \cap B; AB or f(x) */
         if (a->n > 8) return false;
         for (int i = 0; i < a->n; i++) {
             const struct node *k = at(m, kid(m, x, i));
@@ -47,10 +62,10 @@ static bool same_values(struct math *m, int x, int last)
     return true;
 }
 
-/* 2 + 2 = 5: two neighbours among the members 0 .. last are numbers and differ. 2/3 = 0.667 is taken for a rounding. */
-static bool refuted(struct math *m, int x, int last)
+/* 2 + 2 = 5: two neighbours among the members first .. last are numbers and differ. 2/3 = 0.667 is taken for a rounding. */
+static bool refuted(struct math *m, int x, int first, int last)
 {
-    for (int i = 0; i < last; i++) {
+    for (int i = first; i < last; i++) {
         const int a = kid(m, x, i), b = kid(m, x, i + 1);
         const int flags = at(m, a)->flags | at(m, b)->flags;
         if (at(m, a)->op > OP_DEG || at(m, b)->op > OP_DEG) continue;
@@ -63,6 +78,17 @@ static bool refuted(struct math *m, int x, int last)
     return false;
 }
 
+/* 4, -4 or 4/5 */
+static bool is_numeral(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (a->op == OP_POW) return at(m, kid(m, x, 0))->op == OP_NUM && num_is(m, kid(m, x, 1), -1);
+    for (int i = 0; i < a->n; i++)
+        if (a->op != OP_MUL || at(m, kid(m, x, i))->op == OP_MUL || !is_numeral(m, kid(m, x, i))) return false;
+    return a->op == OP_NUM || a->op == OP_MUL;
+}
+
+/* The last member of a chain of equalities; of x = 2 + 2 = 5, too, as Math-Verify has it: a slip in the working. x = 4 = 5 names two values. */
 bool relation_value(struct math *m, int x, int *lhs, int *value)
 {
     const struct node *a = at(m, x);
@@ -83,7 +109,7 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
                 return false;
         return true;
     }
-    if (*lhs < 0 && refuted(m, x, last)) return false;
+    if (*lhs < 0 ? refuted(m, x, 0, last) : is_numeral(m, kid(m, x, 1)) && refuted(m, x, 1, last)) return false;
     *value = kid(m, x, last);
     if (last == 1 && at(m, *value)->op == OP_TEXT && at(m, *value)->aux && at(m, first)->op != OP_TEXT) { /* 2x = f(x) */
         *lhs = *value, *value = first;
@@ -226,11 +252,29 @@ static bool applied_name(const struct math *m, int name, int application)
            !memcmp(m->pool + b->digits, m->pool + m->symbol[a->aux].name, (size_t)n);
 }
 
+bool same_segment(const struct math *m, int a, int b)
+{
+    char x[4], y[4];
+    const int n = segment_letters(m, a, x);
+    return n == 2 && segment_letters(m, b, y) == n && !memcmp(x, y, (size_t)n);
+}
+
+/* y and f(x): a curve's equation, and its function */
+static bool curve(const struct math *m, int y, int application)
+{
+    const struct node *a = at(m, y), *b = at(m, application);
+    if (a->op != OP_SYM || m->symbol[a->aux].n_name != 1 || m->pool[m->symbol[a->aux].name] != 'y') return false;
+    const char *s = m->pool + b->digits; /* a letter, a bracket, x, a bracket: parse_label */
+    return b->op == OP_TEXT && b->aux == TEXT_NAME && b->n_digits == 11 && text_is_letter(s[0]) && s[2] == '.' && s[6] == 'x' &&
+           s[8] == '.';
+}
+
 static bool same_name(const struct math *m, int a, int b)
 {
     char x[4], y[4];
     const int n = segment_letters(m, a, x);
     if (n && n == segment_letters(m, b, y) && !memcmp(x, y, (size_t)n)) return true;
+    if (curve(m, a, b) || curve(m, b, a)) return true;
     return applied_name(m, a, b) || applied_name(m, b, a);
 }
 

@@ -66,6 +66,7 @@ enum tok {
     T_CURRENCY, /* text: the same, in front of its value */
     T_BASE,     /* after a numeral; aux: its base */
     T_IMPLIES,  /* what comes before it is not the answer */
+    T_OPTION,   /* text: the letter in front of an option's text */
     T_LIM,      /* text: its name */
     T_DET,
     T_MARK, /* \angle, \triangle, \#: text; makes a name of what follows */

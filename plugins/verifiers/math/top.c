@@ -220,7 +220,7 @@ int parse_element(struct parser *p)
         int ratio[16], k = 0;
         do {
             if (k == 16) return parse_fail(p, "a long ratio");
-            const int label = k ? -2 : parse_label(p, !n);
+            const int label = k || (n && ops[n - 1] != R_EQ) ? -2 : parse_label(p, !n);
             if ((ratio[k++] = label != -2 ? label : parse_value(p)) < 0) return -1;
         } while (!p->no_bar && accept(p, T_COLON));
         if (n == 32) return parse_fail(p, "a long chain");
@@ -322,11 +322,14 @@ int parse_answer(struct math *m)
     int items[MAX_ITEMS];
     bool semicolons;
     if (peek(&p)->kind == T_END) return parse_fail(&p, "nothing is there");
+    find_ordered(&p);
     skip_premises(&p);
     while (peek(&p)->kind == T_COMMA || peek(&p)->kind == T_AND) p.t++;
+    const int option = accept(&p, T_OPTION) ? ahead(&p, -1)->aux : 0;
     const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
     if (n < 1) return parse_fail(&p, "nothing is there");
     int x = lift_memberships(&p, items, n, p.joints);
     if (x >= 0 && p.t < m->n_tokens && peek(&p)->kind == T_WHERE) x = parse_conditions(&p, x);
+    if (x >= 0 && option) x = mk(m, OP_OPTION, option, &x, 1);
     return x < 0 ? parse_fail(&p, "too large to parse") : x;
 }

@@ -70,8 +70,8 @@ int parse_conditions(struct parser *p, int x)
     if (n < 1) return parse_fail(p, "a condition");
     if (stop == T_END) p->t--; /* the end is the list's, too */
     for (int i = 0; i < n; i++) {
-        if (t.aux && at(p->m, items[i])->op == OP_SYM) {
-            const int kids[2] = {items[i], mk_const(p->m, (enum constant)t.aux)};
+        if (at(p->m, items[i])->op == OP_SYM) { /* for all x, for any integer k */
+            const int kids[2] = {items[i], mk_const(p->m, t.aux ? (enum constant)t.aux : C_REALS)};
             const char in = R_IN;
             items[i] = mk_text(p->m, OP_REL, 0, kids, 2, &in, 1);
         }
@@ -113,10 +113,45 @@ int lift_memberships(struct parser *p, int *items, int n, int joints)
     return x < 0 ? -1 : with_conditions(p, x, conditions, k);
 }
 
+static bool contains(const struct math *m, int x, int part)
+{
+    if (x == part) return true;
+    for (int i = 0; i < at(m, x)->n; i++)
+        if (contains(m, kid(m, x, i), part)) return true;
+    return false;
+}
+
+/* The letter of the only condition, k \in Z; -1: another one */
+static int whole_letter(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_WHERE || !a->aux || a->n != 2) return -1;
+    const int letter = kid(m, kid(m, x, 1), 0), set = kid(m, kid(m, x, 1), 1);
+    return at(m, letter)->op == OP_SYM && at(m, set)->op == OP_CONST && at(m, set)->aux == C_INTEGERS ? letter : -1;
+}
+
+/* 2k\pi, k \in Z is 2n\pi, n \in Z, and 2n\pi: the value y with its letter called as in x. */
+static int renamed(struct math *m, int gold, int pred, int y)
+{
+    static const char letters[] = "knmljt";
+    const int from = whole_letter(m, pred), to = whole_letter(m, gold);
+    if (to < 0 || from == to || contains(m, y, to)) return y;
+    if (from >= 0) return substitute(m, y, at(m, from)->aux, to);
+    if (at(m, pred)->op == OP_WHERE) return y;
+    for (const char *c = letters; *c; c++) {
+        const int other = mk_sym(m, c, 1);
+        if (other >= 0 && contains(m, y, other) && !contains(m, gold, other)) return substitute(m, y, at(m, other)->aux, to);
+    }
+    return y;
+}
+
 bool compare_where(struct math *m, int gold, int pred)
 {
     const bool a = at(m, gold)->op == OP_WHERE, b = at(m, pred)->op == OP_WHERE;
-    const int x = a ? kid(m, gold, 0) : gold, y = b ? kid(m, pred, 0) : pred;
+    int x = a ? kid(m, gold, 0) : gold, y = b ? kid(m, pred, 0) : pred;
+    const int same_y = renamed(m, gold, pred, y), same_x = renamed(m, pred, gold, x);
+    if (same_y >= 0 && same_y != y) return compare(m, x, same_y);
+    if (same_x >= 0 && same_x != x) return compare(m, same_x, y);
     if (a && b) {
         const int n = at(m, gold)->n;
         bool same = n == at(m, pred)->n;
