@@ -188,6 +188,13 @@ static bool same_units(const char *a, int na, const char *b, int nb)
     return k == other;
 }
 
+/* One bit for a unit, one for percent, one for degrees; 0: a bare number */
+static int measured_in(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    return a->op == OP_UNIT ? 1 : a->op == OP_PCT ? 2 : a->flags & NODE_DEG ? 4 : 0;
+}
+
 static bool compare_measures(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
@@ -195,6 +202,8 @@ static bool compare_measures(struct math *m, int gold, int pred)
         if (!same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits)) return said(m, false, "different units");
         return compare(m, kid(m, gold, 0), kid(m, pred, 0));
     }
+    const int kinds = measured_in(m, gold) | measured_in(m, pred);
+    if (kinds & (kinds - 1)) return said(m, false, "different units");
     if (a.op == OP_UNIT || b.op == OP_UNIT) {
         if (!m->o.unit_missing) return said(m, false, "a unit on one side only (policy)");
         return compare(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold, b.op == OP_UNIT ? kid(m, pred, 0) : pred);

@@ -58,6 +58,7 @@ static uint16_t own_flags(int op, int aux)
     case OP_CONST:
         return aux == C_PI || aux == C_E ? NODE_TRANS : aux == C_INF ? NODE_INF : aux > C_UNDEFINED ? NODE_SHAPE : 0;
     case OP_FUNC:
+        if (aux == F_GCD || aux == F_LCM) return NODE_DISCRETE | NODE_OPAQUE;
         return (uint16_t)(aux < F_ABS ? NODE_TRANS : aux == F_ABS ? 0 : NODE_DISCRETE);
     case OP_FACT:
     case OP_BINOM:
@@ -101,7 +102,7 @@ static int intern(struct math *m, const struct node *key, const int *kids, const
     }
     if (x.op > OP_DEG) x.flags |= NODE_SHAPE;
     if ((x.op == OP_SUM || x.op == OP_PROD) && x.flags & NODE_INF) /* in a limit: no infinite value */
-        x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_ENDLESS);
+        x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_OPAQUE);
     if (x.op == OP_SYM && m->pool[m->symbol[x.aux].name] == '#') x.flags = NODE_BOUND;
     if ((x.op == OP_SUM || x.op == OP_PROD) && m->pool[m->symbol[at(m, kids[0])->aux].name + 1] == '1')
         x.flags &= (uint16_t)~NODE_BOUND; /* the outermost */

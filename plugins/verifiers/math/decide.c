@@ -126,7 +126,7 @@ bool decide(struct math *m, int a, int b)
             const enum value v = exact_sign(m, a, &sign);
             if (v == V_OK) return said(m, true, "the same number");
             if (v == V_UNDEFINED) return said(m, false, "an undefined value");
-            if (v == V_NOT_RATIONAL && !(flags & NODE_ENDLESS) && numeric_is_undefined(m, a))
+            if (v == V_NOT_RATIONAL && !(flags & NODE_OPAQUE) && numeric_is_undefined(m, a))
                 return said(m, false, "a value that is undefined or beyond the limits");
             return said(m, true, "the same expression");
         }

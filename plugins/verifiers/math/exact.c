@@ -175,6 +175,18 @@ static enum value logarithm(struct math *m, const fmpq *a, const fmpq *b, fmpq *
     return got;
 }
 
+/* The least positive rational number that is a whole multiple of both. */
+static void common_multiple(fmpq *out, const fmpq *a, const fmpq *b)
+{
+    fmpq_t g;
+    fmpq_init(g);
+    fmpq_gcd(g, a, b);
+    fmpq_mul(out, a, b);
+    if (!fmpq_is_zero(g)) fmpq_div(out, out, g);
+    fmpq_abs(out, out);
+    fmpq_clear(g);
+}
+
 /* max, min, gcd and lcm of any number of arguments */
 static enum value of_many(struct math *m, int x, fmpq *out)
 {
@@ -183,13 +195,13 @@ static enum value of_many(struct math *m, int x, fmpq *out)
     for (int i = 0; i < a->n; i++) {
         const fmpq *r;
         if (rational_value(m, kid(m, x, i), &r)) return V_NOT_RATIONAL;
-        if ((f == F_GCD || f == F_LCM) && !fmpz_is_one(fmpq_denref(r))) return V_NOT_RATIONAL;
+        if (!afford(m, bits_of(out) + bits_of(r))) return V_TOO_BIG;
         if (!i)
             fmpq_set(out, r);
         else if (f == F_GCD)
-            fmpz_gcd(fmpq_numref(out), fmpq_numref(out), fmpq_numref(r));
+            fmpq_gcd(out, out, r);
         else if (f == F_LCM)
-            fmpz_lcm(fmpq_numref(out), fmpq_numref(out), fmpq_numref(r));
+            common_multiple(out, out, r);
         else if ((fmpq_cmp(r, out) > 0) == (f == F_MAX))
             fmpq_set(out, r);
     }
@@ -258,6 +270,18 @@ static enum value function(struct math *m, int x, fmpq *out)
     }
 }
 
+/* p - q floor(p / q) */
+static enum value remainder_of(const fmpq *p, const fmpq *q, fmpq *out)
+{
+    if (fmpq_is_zero(q)) return V_UNDEFINED;
+    fmpq_div(out, p, q);
+    fmpz_fdiv_q(fmpq_numref(out), fmpq_numref(out), fmpq_denref(out));
+    fmpz_one(fmpq_denref(out));
+    fmpq_mul(out, out, q);
+    fmpq_sub(out, p, out);
+    return V_OK;
+}
+
 static enum value discrete(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
@@ -265,13 +289,9 @@ static enum value discrete(struct math *m, int x, fmpq *out)
     enum value s = rational_value(m, kid(m, x, 0), &p);
     if (!s && a->n > 1) s = rational_value(m, kid(m, x, 1), &q);
     if (s) return s;
+    if (a->op == OP_MOD) return remainder_of(p, q, out);
     if (!fmpz_is_one(fmpq_denref(p)) || (q && !fmpz_is_one(fmpq_denref(q)))) return V_NOT_RATIONAL;
     const fmpz *n = fmpq_numref(p), *k = q ? fmpq_numref(q) : NULL;
-    if (a->op == OP_MOD) {
-        if (fmpz_is_zero(k)) return V_UNDEFINED;
-        fmpz_fdiv_r(fmpq_numref(out), n, k);
-        return V_OK;
-    }
     if (fmpz_sgn(n) < 0) return V_UNDEFINED;
     if (a->op == OP_FACT) {
         if (fmpz_cmp_ui(n, MAX_FACTORIAL) > 0 || !spend(m, 1 + fmpz_get_si(n) / 8)) return V_TOO_BIG;

@@ -155,7 +155,9 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
     } else if (a.op == OP_SET || a.op == OP_LIST) {
         for (int i = 0; i < a.n && !s->failed; i++) {
             const int k = kid(m, x, i);
-            if (at(m, k)->flags & (NODE_SHAPE | NODE_PM | NODE_VAR))
+            if (at(m, k)->op == OP_REL && a.aux & JOINT_OR) /* x in A or x in B */
+                collect(m, k, s, depth + 1);
+            else if (at(m, k)->flags & (NODE_SHAPE | NODE_PM | NODE_VAR))
                 s->failed = true;
             else
                 add_piece(m, s, (struct piece){k, k, true, true});

@@ -74,8 +74,9 @@ static bool is_label(const struct parser *p, int end, bool front)
     bool words = false;
     for (int i = p->t; i < end; i++) words |= p->m->tokens[i].kind == T_TEXT || p->m->tokens[i].kind == T_MARK;
     if (words) return front;
-    if (t[0].kind == T_FUNC) return front && end == p->t + 1; /* \max = 4 */
-    if (t[0].kind == T_BAR || t[0].kind == T_LBAR) {          /* |A \cup B|, how many */
+    if (t[0].kind == T_LPAREN) return front && end - p->t > 5 && t[2].kind == T_DEGREE; /* (f \circ g)(x) */
+    if (t[0].kind == T_FUNC) return front && end == p->t + 1;                           /* \max = 4 */
+    if (t[0].kind == T_BAR || t[0].kind == T_LBAR) {                                    /* |A \cup B|, how many */
         bool sets = false;
         for (int i = p->t; i < end; i++) sets |= p->m->tokens[i].kind == T_CUP || p->m->tokens[i].kind == T_CAP;
         return front && sets;
@@ -97,6 +98,9 @@ int parse_label(struct parser *p, bool front)
     case T_LBAR:
     case T_FUNC:
         break;
+    case T_LPAREN:
+        if (ahead(p, 2)->kind == T_DEGREE) break;
+        return -2;
     default:
         return -2;
     }
@@ -115,17 +119,17 @@ int parse_label(struct parser *p, bool front)
     return mk_text(m, OP_TEXT, TEXT_NAME, NULL, 0, text, n);
 }
 
-static bool letter_at(const struct parser *p, int k, char c)
+static bool is_name_of(const struct parser *p, int k, const char *name)
 {
     const struct token *t = ahead(p, k);
-    return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == c;
+    return t->kind == T_SYM && t->n_text == (int32_t)strlen(name) && !memcmp(p->m->pool + t->text, name, (size_t)t->n_text);
 }
 
 /* d, d^2, d^{2} at ahead(k): its order, and *k after it; 0: none */
-static int differential(const struct parser *p, int *k, char c)
+static int differential(const struct parser *p, int *k, const char *d)
 {
     int64_t order = 1;
-    if (c && !letter_at(p, *k, c)) return 0;
+    if (d && !is_name_of(p, *k, d)) return 0;
     ++*k;
     if (ahead(p, *k)->kind != T_CARET) return 1;
     const bool brace = ahead(p, *k + 1)->kind == T_LBRACE;
@@ -142,22 +146,23 @@ int parse_derivative(struct parser *p)
     char name[100];
     int k = 1, n = 0;
     if (peek(p)->kind != T_LBRACE) return -2;
-    int order = differential(p, &k, 'd');
+    const char *d = is_name_of(p, 1, "partial") ? "partial" : "d";
+    int order = differential(p, &k, d);
     const struct token *f = ahead(p, k);
     if (!order || order > 4 || (f->kind != T_RBRACE && f->kind != T_SYM) || f->n_text > 60) return -2;
     if (f->kind == T_SYM) k++;
     if (ahead(p, k)->kind != T_RBRACE || ahead(p, k + 1)->kind != T_LBRACE) return -2;
     k += 2;
-    if (!letter_at(p, k, 'd') || ahead(p, k + 1)->kind != T_SYM) return -2;
+    if (!is_name_of(p, k, d) || ahead(p, k + 1)->kind != T_SYM) return -2;
     const struct token *by = ahead(p, ++k);
-    if (by->n_text > 20 || differential(p, &k, 0) != order || ahead(p, k)->kind != T_RBRACE) return -2;
+    if (by->n_text > 20 || differential(p, &k, NULL) != order || ahead(p, k)->kind != T_RBRACE) return -2;
     if (f->kind == T_SYM)
         memcpy(name, p->m->pool + f->text, (size_t)f->n_text), n = f->n_text;
     else
         name[n++] = 'd';
     for (int i = 0; i < order; i++) name[n++] = '\'';
-    if (f->kind != T_SYM || by->n_text != 1 || p->m->pool[by->text] != 'x') {
-        name[n++] = '/';
+    if (f->kind != T_SYM || by->n_text != 1 || p->m->pool[by->text] != 'x' || *d == 'p') {
+        name[n++] = *d == 'p' ? '|' : '/';
         memcpy(name + n, p->m->pool + by->text, (size_t)by->n_text), n += by->n_text;
     }
     p->t += k + 1;

@@ -124,7 +124,10 @@ static int64_t phrase(const char *s, int64_t n, char *out)
         size += squash(s + i, end - i, out + size, true);
         i = end + 1;
     }
-    return size;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < size; i++) /* p.m. is pm */
+        if (out[i] != '.') out[kept++] = out[i];
+    return kept;
 }
 
 /* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
@@ -134,7 +137,9 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     int64_t used = 0;
     *done = true;
     if (n > 256) return lex_fail(x, "long text after a value");
-    const int64_t size = squash(s, n, text + 1, true);
+    int64_t size = phrase(s, n, text + 1);
+    if (lex_word_is(text + 1, size, "am") || lex_word_is(text + 1, size, "pm")) return lex_push(x, T_UNIT, 0, text + 1, size);
+    size = squash(s, n, text + 1, true);
     const int base = lex_base_of(text + 1, size);
     if (base && size > 2) return lex_push(x, T_BASE, base, NULL, 0);
     if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) /* (exactly) */
@@ -209,6 +214,17 @@ static bool lex_prose(struct lexer *x, const char *s, int64_t n)
     return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
 }
 
+/* "The area is": what follows is the answer */
+static bool introduces(const char *s, int64_t n)
+{
+    static const char *const last[] = {" is", " are", " equals", " equal to", " be", NULL};
+    for (const char *const *w = last; *w; w++) {
+        const int64_t size = (int64_t)strlen(*w);
+        if (n > size && !memcmp(s + n - size, *w, (size_t)size)) return true;
+    }
+    return false;
+}
+
 /* Words of \text and its kin. */
 static bool lex_words(struct lexer *x, bool math_font)
 {
@@ -229,14 +245,17 @@ static bool lex_words(struct lexer *x, bool math_font)
     const char *s = x->s + from;
     const int64_t n = to - from;
     if (n <= 0) return x->space = true, true;
-    if (!lex_joint(x, s, n, &done) || done) return done;
+    if (!lex_joint(x, s, n, &done)) return false;
+    if (done) return true;
     int64_t word = 0;
     while (word < n && text_is_letter(s[word])) word++;
-    if (math_font && word == n && (!lex_upright(x, s, n, &done) || done)) return done;
+    if (math_font && word == n && !lex_upright(x, s, n, &done)) return false;
+    if (done) return true;
     const bool words = has_words(s, n);
     if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n) return x->space = true, true; /* \text{Area: } 5 */
-    if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && (!lex_words_behind(x, s, n, &done) || done))
-        return done;
+    if (words && !x->m->n_tokens && introduces(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
+    if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && !lex_words_behind(x, s, n, &done)) return false;
+    if (done) return true;
     const char *unit = find_unit(s, word, true); /* \text{USD } 5 */
     if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)
         return lex_push(x, T_CURRENCY, 0, unit, (int64_t)strlen(unit));
@@ -327,10 +346,11 @@ static bool lex_line_end(struct lexer *x)
     return lex_push(x, T_COMMA, 0, NULL, 0);
 }
 
-static bool opens_environment(const struct lexer *x)
+/* Lines of a system, and no matrix that is the member of a set? */
+static bool opens_system(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);
-    return i + 6 <= x->n && !memcmp(x->s + i, "\\begin", 6);
+    return i + 8 <= x->n && !memcmp(x->s + i, "\\begin{", 7) && !memchr("pbvBV", x->s[i + 7], 5);
 }
 
 /* A backslash and a character that is no letter, which is c (0: none). */
@@ -345,7 +365,7 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
         return lex_line_end(x);
     }
     case '{':
-        if (x->after_left && opens_environment(x)) return true; /* \left\{ of a system */
+        if (x->after_left && opens_system(x)) return true; /* \left\{ of a system */
         return x->depth++, lex_push(x, T_LSET, 0, NULL, 0);
     case '}':
         return x->depth -= x->depth > 0, lex_push(x, T_RSET, 0, NULL, 0);

@@ -52,6 +52,7 @@ bool lex_combinations(struct lexer *x, bool *done)
         const int up = i < x->n && x->s[i] == '^';
         if (i >= x->n || (!up && x->s[i] != '_') || to[up]) return true;
         i = script(x, i + 1, &from[up], &to[up]);
+        from[up] = lex_skip_spaces(x, from[up]);
         const char first = from[up] < to[up] ? x->s[from[up]] : 0;
         if (!text_is_digit(first) && !(first >= 'a' && first <= 'z' && first != 'c')) return true; /* C^T, C_1^{-1}, C^c */
     }

@@ -70,7 +70,7 @@ enum op {
 
 enum { TEXT_NAME = 1 }; /* aux of an OP_TEXT: the name of something */
 enum constant { C_PI = 1, C_E, C_I, C_INF, C_UNDEFINED, C_EMPTY, C_REALS, C_INTEGERS, C_NATURALS, C_RATIONALS, C_COMPLEXES };
-enum rel { R_EQ = 1, R_NE, R_LT, R_LE, R_GT, R_GE, R_APPROX, R_IN, R_NOTIN, R_SUBSET, R_EQUIV, R_TO, R_SIM };
+enum rel { R_EQ = 1, R_NE, R_LT, R_LE, R_GT, R_GE, R_APPROX, R_IN, R_NOTIN, R_SUBSET, R_EQUIV, R_TO, R_SIM, R_SUPSET };
 enum func {
     F_SIN = 1,
     F_COS,
@@ -128,8 +128,8 @@ enum {
     NODE_DISCRETE = 32 /* factorial, floor, mod, sum */,
     NODE_INF = 64,
     NODE_DECIMAL = 128,
-    NODE_BOUND = 256,  /* the index of a sum that is open */
-    NODE_ENDLESS = 512 /* a sum or product up to infinity: never evaluated, equal to itself */
+    NODE_BOUND = 256, /* the index of a sum that is open */
+    NODE_OPAQUE = 512 /* a sum up to infinity, a gcd of what is not rational: may have a value, and is equal to itself */
 };
 
 struct values; /* evaluation caches: numeric.c, exact.c, modular.c */

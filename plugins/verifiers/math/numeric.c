@@ -229,6 +229,21 @@ static bool factorial(struct math *m, int x, slong prec, acb_ptr out)
     return ok;
 }
 
+/* x - y floor(x / y) */
+static bool modulo(struct math *m, int x, slong prec, acb_ptr out)
+{
+    const fmpq *q;
+    acb_srcptr a, b;
+    if (!rational_value(m, x, &q)) return arb_set_fmpq(acb_realref(out), q, prec), arb_zero(acb_imagref(out)), true;
+    if (!ball_value(m, kid(m, x, 0), prec, &a) || !ball_value(m, kid(m, x, 1), prec, &b) || !real_ball(a) || !real_ball(b))
+        return false;
+    acb_div(out, a, b, prec);
+    arb_floor(acb_realref(out), acb_realref(out), prec);
+    arb_mul(acb_realref(out), acb_realref(out), acb_realref(b), prec);
+    arb_sub(acb_realref(out), acb_realref(a), acb_realref(out), prec);
+    return true;
+}
+
 static bool number(struct math *m, int x, slong prec, acb_ptr out)
 {
     const struct node *a = at(m, x);
@@ -308,9 +323,10 @@ static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
     }
     case OP_FUNC:
         return function(m, x, prec, out);
+    case OP_MOD:
+        return modulo(m, x, prec, out);
     case OP_FACT:
-    case OP_BINOM:
-    case OP_MOD: {
+    case OP_BINOM: {
         const fmpq *q; /* whole values exactly: under a binding, or closed */
         if (!rational_value(m, x, &q)) return arb_set_fmpq(acb_realref(out), q, prec), arb_zero(acb_imagref(out)), true;
         return factorial(m, x, prec, out);

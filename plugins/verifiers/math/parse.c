@@ -198,7 +198,7 @@ static int parse_function(struct parser *p)
         args[n++] = bare_argument(p);
     }
     for (int i = 0; i < n; i++)
-        if (args[i] < 0) return -1;
+        if ((args[i] = parse_unset(p->m, args[i])) < 0) return -1;
     const int x = parse_function_value(p, f, base, args, n);
     return power < 0 ? x : mk_pow(p->m, x, power);
 }
@@ -362,6 +362,18 @@ static int parse_determinant(struct parser *p)
     return x < 0 ? parse_fail(p, "a determinant of no small square matrix") : x;
 }
 
+/* A letter; \Gamma(x) is (x - 1)!. */
+static int parse_symbol(struct parser *p)
+{
+    struct math *m = p->m;
+    const struct token t = *peek(p);
+    p->t++;
+    if (peek(p)->kind != T_LPAREN || t.n_text != 5 || memcmp(m->pool + t.text, "Gamma", 5) != 0)
+        return mk_sym(m, m->pool + t.text, t.n_text);
+    const int less = mk_add(m, parse_brackets(p), mk_int(m, -1));
+    return less < 0 ? -1 : mk(m, OP_FACT, 0, &less, 1);
+}
+
 static int parse_atom(struct parser *p)
 {
     struct math *m = p->m;
@@ -370,7 +382,7 @@ static int parse_atom(struct parser *p)
     case T_NUM:
         return parse_number(p);
     case T_SYM:
-        return p->t++, mk_sym(m, m->pool + t.text, t.n_text);
+        return parse_symbol(p);
     case T_CONST:
         return p->t++, mk_const(m, (enum constant)t.aux);
     case T_FUNC:
@@ -456,7 +468,7 @@ int parse_power(struct parser *p)
             else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
                 p->t += 3, x = mk(m, OP_DEG, 0, &x, 1);
             else
-                x = ordered_pow(p, x, parse_exponent(p));
+                x = ordered_pow(p, parse_unset(m, x), parse_unset(m, parse_exponent(p)));
         } else if (accept(p, T_DEGREE)) {
             x = mk(m, OP_DEG, 0, &x, 1);
         } else if (accept(p, T_FACT)) {
@@ -486,7 +498,7 @@ int parse_unset(const struct math *m, int x)
 /* Inside an expression a percent is a hundredth. */
 static bool at_hundredth(const struct parser *p)
 {
-    static const int after[] = {T_END, T_COMMA, T_AND, T_RBRACE, T_RPAREN, T_SEMI, T_REL};
+    static const int after[] = {T_END, T_COMMA, T_AND, T_RBRACE, T_RPAREN, T_SEMI, T_REL, T_UNIT};
     for (size_t i = 0; i < sizeof after / sizeof *after; i++)
         if (ahead(p, 1)->kind == after[i]) return false;
     return peek(p)->kind == T_PERCENT;

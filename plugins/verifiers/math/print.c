@@ -10,7 +10,8 @@ static const char *const OPS[] = {
     [OP_REL] = "relation", [OP_MATRIX] = "matrix", [OP_RATIO] = "ratio", [OP_INT] = "integral",       [OP_TEXT] = "text",
     [OP_WHERE] = "where",  [OP_OPTION] = "option"};
 static const char *const CONSTANTS[] = {"?", "pi", "e", "i", "inf", "undefined", "empty", "R", "Z", "N", "Q", "C"};
-static const char *const RELS[] = {"?", "=", "!=", "<", "<=", ">", ">=", "~", "in", "notin", "subset", "==", "->", "sim"};
+static const char *const RELS[] = {"?",  "=",     "!=",     "<",  "<=", ">",   ">=",      "~",
+                                   "in", "notin", "subset", "==", "->", "sim", "superset"};
 static const char *const FUNCS[] = {"?",      "sin",    "cos",    "tan",  "cot",  "sec",  "csc",   "arcsin", "arccos", "arctan",
                                     "arccot", "arcsec", "arccsc", "sinh", "cosh", "tanh", "coth",  "sech",   "csch",   "arsinh",
                                     "arcosh", "artanh", "exp",    "ln",   "log",  "abs",  "floor", "ceil",   "max",    "min",

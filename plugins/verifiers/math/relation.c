@@ -23,6 +23,11 @@ bool is_name(const struct math *m, int x)
         for (int i = 0; i < a->n; i++) /* gcd(a, b), max f */
             if (!is_name(m, kid(m, x, i))) return false;
         return true;
+    case OP_INT:
+        return true;
+    case OP_SUM:
+    case OP_PROD: /* what can be computed is compared */
+        return a->flags & (NODE_VAR | NODE_OPAQUE);
     case OP_POW: /* \sigma^2 */
         return num_is(m, kid(m, x, 1), 2) && at(m, kid(m, x, 0))->op == OP_SYM && symbol_is(m, kid(m, x, 0), "sigma");
     case OP_ADD: /* m + n: what was asked for */
@@ -38,6 +43,7 @@ bool is_name(const struct math *m, int x)
         if (a->n > 8) return false;
         for (int i = 0; i < a->n; i++) {
             const struct node *k = at(m, kid(m, x, i));
+            if (k->op == OP_ADD) return false; /* a(b + c) */
             const bool letter = a->op == OP_MUL && k->op == OP_CONST && (k->aux == C_E || k->aux == C_I);
             if (!letter && !is_name(m, kid(m, x, i))) return false;
         }
@@ -139,6 +145,31 @@ static enum truth said(struct math *m, enum truth t, const char *yes, const char
     return t;
 }
 
+/* x, a difference of sides, times the powers of letters in the denominators of its terms: y - 1/x is x y - 1. */
+static int without_denominators(struct math *m, int x)
+{
+    const struct node a = *at(m, x);
+    int bases[4], n = 0;
+    int64_t powers[4];
+    for (int i = 0; i < (a.op == OP_ADD ? a.n : 1); i++) {
+        const int term = a.op == OP_ADD ? kid(m, x, i) : x;
+        const bool product = at(m, term)->op == OP_MUL;
+        for (int j = 0; j < (product ? at(m, term)->n : 1); j++) {
+            const int f = product ? kid(m, term, j) : term;
+            int64_t power;
+            int k = 0;
+            if (at(m, f)->op != OP_POW || !(at(m, f)->flags & NODE_VAR) || !small_int(m, kid(m, f, 1), &power) || power >= 0)
+                continue;
+            while (k < n && bases[k] != kid(m, f, 0)) k++;
+            if (k == 4) return x;
+            if (k == n) bases[n] = kid(m, f, 0), powers[n++] = 0;
+            if (-power > powers[k]) powers[k] = -power;
+        }
+    }
+    for (int k = 0; k < n && x >= 0; k++) x = mk_mul(m, x, mk_pow(m, bases[k], mk_int(m, powers[k])));
+    return x;
+}
+
 /* a op b of one relation each: the differences of the sides. */
 static enum truth compare_single(struct math *m, int gold, int pred)
 {
@@ -156,7 +187,11 @@ static enum truth compare_single(struct math *m, int gold, int pred)
     if (G < 0 || P < 0) return UNKNOWN;
     if (!((at(m, G)->flags & at(m, P)->flags) & NODE_VAR)) return UNKNOWN;
     math_alias(m, G, P);
-    const enum truth t = identity_proportional(m, P, G, &sign);
+    enum truth t = identity_proportional(m, P, G, &sign);
+    if (t != YES && g == R_EQ) {
+        const int whole = without_denominators(m, G), other = without_denominators(m, P);
+        if (whole >= 0 && other >= 0 && (whole != G || other != P)) t = identity_proportional(m, other, whole, &sign);
+    }
     math_alias(m, -1, -1);
     return t == YES && ordered ? (sign > 0 ? YES : NO) : t;
 }

@@ -231,6 +231,7 @@ int parse_element(struct parser *p)
         p->t++;
     }
     p->depth--;
+    if (n == 2 && ops[0] == R_SUPSET) return mk_text(m, OP_REL, 0, (int[]){kids[1], kids[0]}, 2, &(char){R_SUBSET}, 1);
     if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1]; /* = a b = 6 */
     return n == 1 ? kids[0] : mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
 }

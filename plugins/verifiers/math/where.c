@@ -55,6 +55,11 @@ static int modulus(struct parser *p, int x)
     return with_conditions(p, x, (int[]){mk_text(p->m, OP_TUPLE, 8, &n, 1, "modulus", 7)}, 1);
 }
 
+static bool accept_sign(struct parser *p, int sign)
+{
+    return peek(p)->kind == T_REL && peek(p)->aux == sign && (p->t++, true);
+}
+
 /* What follows the value x: (k \in Z) or "where k \in Z". "For any integer k" has only the letters. */
 int parse_conditions(struct parser *p, int x)
 {
@@ -63,6 +68,11 @@ int parse_conditions(struct parser *p, int x)
     const struct token t = *peek(p);
     if (t.kind == T_PMOD || ahead(p, 1)->kind == T_MOD) return modulus(p, x);
     p->t++;
+    if (t.kind == T_LPAREN && accept_sign(p, R_APPROX)) { /* 7/12 (\approx 0.583) */
+        const int y = parse_sum(p);
+        return y >= 0 && at(p->m, x)->op <= OP_DEG && accept(p, T_RPAREN) && numeric_close(p->m, x, y) ? x
+                                                                                                       : parse_fail(p, "a remark");
+    }
     const int stop = t.kind == T_LPAREN ? T_RPAREN : T_END;
     if (!enter(p)) return -1;
     const int n = parse_list(p, stop, stop, items, MAX_CONDITIONS, &semicolons);
