@@ -397,6 +397,20 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     return true;
 }
 
+/* The brackets around the last number, which ends at i, where they hold several: (3, 5). */
+static bool last_tuple(tare_text t, int64_t i, tare_text *out)
+{
+    enum { FAR = 96 };
+    bool comma = false;
+    int64_t k = i;
+    if (i >= t.size || (t.data[i] != ')' && t.data[i] != ']')) return false;
+    while (k > 0 && i - k < FAR && (text_is_digit(t.data[k - 1]) || strchr(".,;+-/ ", t.data[k - 1])))
+        comma |= strchr(",;", t.data[--k]) != NULL;
+    if (!comma || !k || (t.data[k - 1] != '(' && t.data[k - 1] != '[')) return false;
+    if (k > 1 && !text_is_space(t.data[k - 2]) && !strchr("=:*", t.data[k - 2])) return false; /* f(3, 5) */
+    return *out = text_slice(t, k - 1, i + 1), true;
+}
+
 /* The last word that holds a digit, cut to the number in it; its end in *end. */
 static bool last_number(tare_text t, tare_text *out, int64_t *end)
 {
@@ -408,6 +422,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     while (first > 0 && last - first < MAX_ANSWER && !text_is_space(t.data[first - 1])) first--;
     tare_text w = text_slice(t, first, last);
     *end = i;
+    if (last_tuple(t, i, out)) return true;
     int64_t k = 0, from;
     for (from = 0; from < w.size; from++) /* after the last = */
         if (w.data[from] == '=') k = from + 1;
@@ -417,7 +432,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
                               (w.data[from] == '.' && from + 1 < w.size && text_is_digit(w.data[from + 1])) ||
                               ((w.data[from] == '-' || w.data[from] == '+') && from + 1 < w.size &&
                                (text_is_digit(w.data[from + 1]) || w.data[from + 1] == '\\' || w.data[from + 1] == '.')) ||
-                              at_text(w, from, "\xE2\x88\x92")))
+                              at_text(w, from, "\xE2\x88\x92") || at_text(w, from, "\xE2\x88\x9A")))
         from++;
     w = text_slice(w, from, w.size);
     if (!w.size || w.data[0] != '\\') w = numeric_front(w);
@@ -453,6 +468,19 @@ static bool bold_number(tare_text t, tare_text *out, int64_t *begin)
     return false;
 }
 
+/* "The day is **Monday**.": what is in bold at the end of the text. */
+static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
+{
+    enum { LONGEST = 80 };
+    int64_t end = t.size, i;
+    while (end > 0 && (text_is_space(t.data[end - 1]) || t.data[end - 1] == '.')) end--;
+    if (end < 5 || t.data[end - 1] != '*' || t.data[end - 2] != '*') return false;
+    for (i = end - 3; i > 1 && i > end - LONGEST && t.data[i] != '\n' && !(t.data[i] == '*' && t.data[i - 1] == '*');) i--;
+    if (t.data[i] != '*' || i < 2) return false;
+    *out = strip_marks(text_slice(t, i + 1, end - 2));
+    return *begin = i - 1, out->size > 0 && text_is_space(t.data[i - 2]);
+}
+
 /* "$\frac13$, or approximately 33.3%": is what follows a formula only its approximation? */
 static bool approximates(tare_text gap)
 {
@@ -473,7 +501,10 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
     int64_t end = -1, bold;
     bool have = o->use_expr && last_number(s->t, &number, &end);
     const int64_t env_end = s->envs && o->use_latex ? s->env[s->envs - 1].end : -1;
-    if (have && end > env_end && bold_number(s->t, &number, &bold) && bold < env_end) have = last_number(s->t, &number, &end);
+    if (o->use_expr && bold_end(s->t, &number, &bold) && bold > end && bold > env_end)
+        have = true, end = bold;
+    else if (have && end > env_end && bold_number(s->t, &number, &bold) && bold < env_end)
+        have = last_number(s->t, &number, &end);
     const bool approximation = env_end >= 0 && end > env_end && approximates(text_slice(s->t, env_end, end));
     if (env_end >= 0 && (env_end >= end || approximation)) {
         take_joined(s, s->env, s->envs, MAX_JOINED, false, out);

@@ -420,6 +420,11 @@ static bool lex_base_or_index(struct lexer *x)
         const int base = lex_base_of(text, squash(x->s + from + braced, to - from - 2 * braced, text, true));
         if (base) return x->i = to, lex_push(x, T_BASE, base, NULL, 0);
     }
+    if (lex_last_kind(x) == T_RPAREN && to - from < 40) { /* f(x)_{\max} */
+        const bool braced = from < x->n && x->s[from] == '{';
+        const int64_t n = squash(x->s + from + braced, to - from - 2 * braced, text, true);
+        if (n > 2 && (!memcmp(text + n - 3, "max", 3) || !memcmp(text + n - 3, "min", 3))) return x->i = to, true;
+    }
     return lex_push(x, T_UNDER, 0, NULL, 0);
 }
 

@@ -175,7 +175,11 @@ static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
         return x->space = true, true;
     if (lex_word_is(s, n, "mod")) return lex_push(x, T_MOD, 0, NULL, 0);
     if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
-    if (!x->matrices && lex_after_operand(x) && is_condition(s, n, &set)) return lex_push(x, T_WHERE, set, NULL, 0);
+    const bool comma = lex_last_kind(x) == T_COMMA && x->m->n_tokens > 1 && !x->depth; /* 2k\pi, where k is an integer */
+    if (!x->matrices && (comma || lex_after_operand(x)) && is_condition(s, n, &set)) {
+        x->m->n_tokens -= comma;
+        return lex_push(x, T_WHERE, set, NULL, 0);
+    }
     if (lex_after_operand(x) && !lex_word_is(s, n, "a") && (set = kind_in_words(s, n)))
         return lex_push(x, T_REL, R_IN, NULL, 0) && lex_push(x, T_CONST, set, NULL, 0);
     return *done = false, true;

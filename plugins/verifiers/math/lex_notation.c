@@ -113,8 +113,7 @@ int64_t lex_measure_in_text(const char *s, int64_t n)
     int64_t i = n > 1 && s[0] == '-';
     if (i >= n || !text_is_digit(s[i])) return 0;
     if (only_numbers(s, n)) return n;
-    while (i < n && (text_is_digit(s[i]) || ((s[i] == '.' || s[i] == ',' || s[i] == '/') && i + 1 < n && text_is_digit(s[i + 1]))))
-        i++;
+    while (i < n && (text_is_digit(s[i]) || (strchr(".,/:", s[i]) && i + 1 < n && text_is_digit(s[i + 1])))) i++;
     if (i >= n || !text_is_space(s[i])) return 0;
     for (int64_t k = i; k < n; k++)
         if (!text_is_letter(s[k]) && !strchr(" .-/^23", s[k])) return 0;

@@ -18,7 +18,7 @@ bool is_name(const struct math *m, int x)
     case OP_TEXT:
         return true;
     case OP_FUNC:
-        if (a->aux == F_ABS) return is_name(m, kid(m, x, 0));
+        if (a->aux == F_ABS || a->aux <= F_CSC) return is_name(m, kid(m, x, 0));
         if (a->aux != F_MAX && a->aux != F_MIN && a->aux != F_GCD && a->aux != F_LCM) return false;
         for (int i = 0; i < a->n; i++) /* gcd(a, b), max f */
             if (!is_name(m, kid(m, x, i))) return false;
@@ -28,7 +28,8 @@ bool is_name(const struct math *m, int x)
     case OP_SUM:
     case OP_PROD: /* what can be computed is compared */
         return a->flags & (NODE_VAR | NODE_OPAQUE);
-    case OP_POW: /* \sigma^2 */
+    case OP_POW:                                                                                                /* \sigma^2 */
+        if (at(m, kid(m, x, 0))->op == OP_FUNC) return num_is(m, kid(m, x, 1), -1) && is_name(m, kid(m, x, 0)); /* \sec x */
         return num_is(m, kid(m, x, 1), 2) && at(m, kid(m, x, 0))->op == OP_SYM && symbol_is(m, kid(m, x, 0), "sigma");
     case OP_ADD: /* m + n: what was asked for */
         for (int i = 0; i < a->n; i++)

@@ -191,7 +191,9 @@ static int parse_measure(struct parser *p)
     }
     if (x < 0 || is_shape(p, x)) return x;
     if (peek(p)->kind == T_UNIT) {
+        const bool counted = p->n_currency && m->pool[peek(p)->text] == '?'; /* \$4 per ticket */
         const int n = parse_unit(p, unit);
+        if (counted) return mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency);
         return n < 0 ? -1 : n ? mk_text(m, OP_UNIT, 0, &x, 1, unit, n) : x;
     }
     return p->n_currency ? mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency) : x;

@@ -183,6 +183,11 @@ static const struct pair EQUAL[] = {
     {"1.2", "\\gcd(2.4,3.6)"},
     {"7.2", "\\operatorname{lcm}(2.4, 3.6)"},
     {"1/2", "\\frac72\\bmod 3"},
+    {"\\text{1:03 PM}", "1{:}03\\text{ p.m.}"},
+    {"\\$4", "\\$4.00 \\text{ per ticket}"},
+    {"2k\\pi, k\\in\\mathbb{Z}", "2n\\pi, \\text{ where } n\\in\\mathbb{Z}"},
+    {"\\cos\\theta=\\frac35", "0.6"},
+    {"f(x)_{\\max}=4", "4"},
 };
 
 static const struct pair DIFFERENT[] = {
@@ -240,6 +245,8 @@ static const struct pair DIFFERENT[] = {
     {"\\frac{7}{12}", "\\frac{7}{12} \\;(\\approx 0.6)"},
     {"12", "\\text{The area is not } 12"},
     {"25 \\text{ ft}", "25\\%"},
+    {"\\text{1:03 PM}", "1:30\\text{ PM}"},
+    {"\\sin x=\\frac{42}{59}", "\\cos x=\\frac{42}{59}"},
 };
 
 static void test_meaning_equal(void **state)
@@ -273,6 +280,14 @@ static void test_meaning_in_text(void **state)
         {"8", "The answer is 2**3", true},
         {"(2,3)", "The point of intersection is **(2, 3)**.", true},
         {"10", "**2.** We add 5 and 5 to get 10.", true},
+        {"(3, 5)", "The ordered pair is (3, 5)", true},
+        {"5", "We find f(3, 5)", true},
+        {"\\sqrt{13}",
+         "The length is \xE2\x88\x9A"
+         "13.",
+         true},
+        {"\\text{Monday}", "After 24 days the day is **Monday**.", true},
+        {"24", "After 24 days the day is **Monday**.", false},
     };
     struct harness h = opened(NULL);
     int missed = 0;
