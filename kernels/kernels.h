@@ -204,7 +204,7 @@ struct op_rmsnorm {
 
 /* dx (+)= ..., dw += ...; x is the norm's input. Rows of dx, dy and x alike are ld floats apart; dx may be dy. */
 struct op_rmsnorm_grad {
-    float *dx, *dw;
+    float *dx, *dw; /* dw or NULL */
     const float *dy, *x, *w, *rms;
     int64_t ld, t, heads, width;
     int accumulate; /* into dx */
@@ -308,6 +308,15 @@ struct op_sample {
     int64_t r, v;
 };
 
+/* y[t*ldy + j] (+)= scale * x[t*ldx + j], j < n: some columns of rows into columns of other rows. y may be x where ldy is ldx. */
+struct op_add_columns {
+    float *y;
+    const float *x;
+    int64_t ldy, ldx, t, n;
+    float scale;
+    int accumulate; /* into y */
+};
+
 /* y += x */
 struct op_add {
     float *y;
@@ -370,6 +379,7 @@ struct op_adamw {
     X(head_grad)                                                                                                                   \
     X(sample)                                                                                                                      \
     X(add)                                                                                                                         \
+    X(add_columns)                                                                                                                 \
     X(gather_rows)                                                                                                                 \
     X(scatter_add_rows)                                                                                                            \
     X(sum_squares)                                                                                                                 \
@@ -412,7 +422,7 @@ struct kernels {
     /* Bytes of k (v needs as many) for n_blocks blocks of the key/value cache; NULL: fp32 in the layout of struct kv_layer. A backend that has
      * this decides precision and layout, and only its own operations read k and v. */
     int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);
-    /* matmul_dx from packed weights, which hold W already rounded; NULL: matmul_dx does */
+    /* matmul_dx from packed weights, which hold W already rounded: the same bits, for whoever keeps no fp32 weights */
     void (*matmul_dx_packed)(const struct kctx *c, const struct op_matmul_dx *o);
     /* matmul_dw, but a sum over t is a chain of its own, from 0, which is then added to dw: the bits of matmul_dw into zeros and `add`. dbias as
      * there. NULL: the caller does those two. */

@@ -49,7 +49,7 @@ tare_status write_pieces(const struct training *t, struct state_writer *w, struc
 {
     const int last = t->dtype == DTYPE_F32 ? MOMENT2 : WEIGHTS;
     for (int a = MOMENT1; a <= last; a++)
-        for (int64_t u = 0; u < unit_count(t->model); u++) TRY(write_piece(t, w, (enum array)a, u, e));
+        for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) TRY(write_piece(t, w, (enum array)a, u, e));
     return TARE_OK;
 }
 
@@ -80,15 +80,23 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
     return TARE_OK;
 }
 
+/* The pieces hold the weights too. */
+static bool has_weights(const struct training *t, const struct state_reader *file)
+{
+    char name[64];
+    section_name(WEIGHTS, unit_first(t->model), name, sizeof name);
+    return state_has(file, name);
+}
+
 static tare_status read_arrays(const struct training *t, struct state_reader *const *files, int64_t ranks, const char *folder,
                                struct err *e)
 {
-    for (int64_t u = 0; u < unit_count(t->model); u++) {
+    for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) {
         TRY(read_unit(t, files, ranks, MOMENT1, u, e));
         TRY(read_unit(t, files, ranks, MOMENT2, u, e));
-        if (state_has(files[0], "weights.0")) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
+        if (has_weights(t, files[0])) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
     }
-    return state_has(files[0], "weights.0") ? TARE_OK : model_read_weights(t->model, folder, e);
+    return has_weights(t, files[0]) ? TARE_OK : model_read_weights(t->model, folder, e);
 }
 
 tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e)

@@ -9,6 +9,7 @@ static const char FILE_NAME[] = "training.state";
 enum dtype saved_dtype(const struct config *c, const struct model *m)
 {
     const enum save_dtype asked = c->model.save_dtype;
+    if (m->lora && asked == SAVE_AUTO) return DTYPE_F32; /* as peft keeps adapters */
     return asked == SAVE_AUTO ? m->file_dtype : asked == SAVE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 

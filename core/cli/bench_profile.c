@@ -82,6 +82,11 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     TIMED(o->n == profiled.vocab ? DX_HEAD : DX, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k), matmul_dx);
 }
+static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+{
+    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k),
+          matmul_dx_packed);
+}
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     TIMED(o->n == profiled.vocab ? DW_HEAD : DW, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k),
@@ -190,6 +195,10 @@ static void add(const struct kctx *c, const struct op_add *o)
 {
     TIMED(ADD, o->n, 12 * o->n, add);
 }
+static void add_columns(const struct kctx *c, const struct op_add_columns *o)
+{
+    TIMED(ADD, o->t * o->n, 12 * o->t * o->n, add_columns);
+}
 static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     TIMED(SQUARES, 2 * o->n, 4 * o->n, sum_squares);
@@ -211,6 +220,7 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     KERNEL_OPERATIONS(ENTRY)
 #undef ENTRY
     if (t->matmul_dw_apart) t->matmul_dw_apart = matmul_dw_apart;
+    if (t->matmul_dx_packed) t->matmul_dx_packed = matmul_dx_packed;
     return t;
 }
 

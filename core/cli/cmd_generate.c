@@ -8,6 +8,7 @@
 #include "data/hash_set.h"
 #include "engine/engine.h"
 #include "engine/text.h"
+#include "model/adapter.h"
 #include "settle/settle.h"
 
 #include <string.h>
@@ -249,6 +250,7 @@ static const struct {
     {"run", "kernels"},
     {"run", "device"},
     {"run", "deterministic"},
+    {"model", "base"},
     {"model", "dtype"},
     {"model", "rope_theta"},
     {"model", "max_position_embeddings"},
@@ -280,13 +282,14 @@ static tare_status set_key(struct config *c, const char *argument, struct err *e
 
 static tare_status open_engine(struct generator *g, const char *given, struct err *e)
 {
-    char path[FS_PATH], folder[FS_PATH];
+    char path[FS_PATH], folder[FS_PATH], base[FS_PATH];
     TRY(settle_model(given, folder, e));
     TRY(config_set(&g->config, "model", "path", folder, "command line", e));
-    TRY(fs_join(path, folder, "config.json", e)); /* without one the loader says what is missing */
+    TRY(adapter_base(folder, &g->config.model, base, e));
+    TRY(fs_join(path, base, "config.json", e)); /* without one the loader says what is missing */
     if (fs_exists(path)) TRY(settle_tokens(&g->config, false, e));
     engine_init(&g->engine, &g->config, NULL);
-    TRY(fs_join(path, folder, "tokenizer.json", e));
+    TRY(fs_join(path, base, "tokenizer.json", e));
     TRY(engine_open(&g->engine, ENGINE_SAMPLING | ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e));
     const long long most = (long long)g->config.rollout.max_new_tokens, context = (long long)g->engine.model->shape.max_position;
     if (most >= context)

@@ -24,6 +24,7 @@ struct run_config {
 struct model_config {
     const char *path;       /* Hugging Face folder */
     const char *reference;  /* folder of the frozen reference policy; empty: a copy of path */
+    const char *base;       /* folder of the base, when path is an adapter; empty: as the adapter says */
     const char *warm_start; /* a config for `tare sft` that makes path when it is absent */
     enum precision dtype;   /* of the forward and backward pass */
     enum save_dtype save_dtype;
@@ -105,6 +106,15 @@ struct train_config {
     bool prompt_sharing;
 };
 
+struct lora_config {
+    int64_t rank; /* 0: off */
+    double alpha;
+    const char *targets; /* names of linear layers, or all-linear */
+    bool rslora;
+    double dropout; /* only 0 */
+    bool dora;      /* only false */
+};
+
 struct sft_config {
     int64_t steps, batch, epochs; /* rows an optimizer step; epochs used when steps is 0 */
     bool train_on_prompt;
@@ -157,6 +167,7 @@ struct config {
     struct objective_config objective;
     struct loss_config loss;
     struct train_config train;
+    struct lora_config lora;
     struct sft_config sft;
     struct dist_config dist;
     struct eval_config eval;

@@ -39,6 +39,7 @@ const struct config_section CONFIG_SECTIONS[] = {
     {"loss",
      "What every objective has around it: means over tokens, bounds, the KL penalty, the entropy bonus, old probabilities."},
     {"train", "The optimizer and its schedule."},
+    {"lora", "Low-rank adapters in place of all weights (docs/lora.md)."},
     {"sft", "Supervised training (`tare sft`): the warm start, and the baseline."},
     {"dist", "Several processes."},
     {"eval", "Evaluation on held-out questions."},
@@ -72,6 +73,8 @@ const struct config_key CONFIG_KEYS[] = {
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),
     TEXT(model, reference, "",
          "Folder of the frozen reference policy of the KL term. Empty: the policy that training starts from."),
+    TEXT(model, base, "",
+         "Folder of the base model, when model.path is an adapter. Empty: the one that its adapter_config.json names."),
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Configuration for `tare sft` that makes model.path when it is absent. Relative to the folder of the file that sets it."},
     CHOICE(model, dtype, "f32", CHOICES_PRECISION,
@@ -236,6 +239,20 @@ const struct config_key CONFIG_KEYS[] = {
            "A loss or gradient that is not finite: stop the run with an error, or skip that optimizer step and count it."),
     BOOL(train, prompt_sharing, "true",
          "Compute a prompt once for its G rollouts in the update. false computes it G times; gradients differ by rounding only."),
+
+    INT(lora, rank, "0", 0, 65536,
+        "Rank r of the adapters. 0: off, all weights are trained. Above 0 `tare train` and `tare sft` freeze the weights of "
+        "model.path and "
+        "train A [r, in] and B [out, r] beside each chosen linear layer: y = W x + s B (A x)."),
+    REAL(lora, alpha, "16", 0, BIG, KEY_ABOVE_MIN, "Scale of the adapters: s = alpha / rank."),
+    TEXT(lora, targets, "all-linear",
+         "Linear layers that get an adapter: names out of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, with "
+         "commas "
+         "between them. all-linear: all of these."),
+    BOOL(lora, rslora, "false", "s = alpha / sqrt(rank) (rsLoRA)."),
+    REAL(lora, dropout, "0", 0, 1, 0,
+         "Only 0: with dropout the update would compute other probabilities than the sampler, for the same weights."),
+    BOOL(lora, dora, "false", "Only false: DoRA is not computed here."),
 
     INT(sft, steps, "0", 0, MANY, "Optimizer steps. 0: sft.epochs decides."),
     INT(sft, batch, "128", 1, MANY, "Rows of one optimizer step."),

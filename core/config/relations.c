@@ -90,6 +90,21 @@ static tare_status check_new_model(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_lora(const struct config *c, struct err *e)
+{
+    const struct lora_config *l = &c->lora;
+    if (l->dropout > 0)
+        FAIL(e, TARE_E_CONFIG,
+             "lora.dropout = %g (%s): only 0 is possible, because with dropout the update would compute other probabilities than "
+             "the "
+             "sampler",
+             l->dropout, config_where(c, "lora", "dropout"));
+    if (l->dora)
+        FAIL(e, TARE_E_CONFIG, "lora.dora = true (%s): DoRA is not computed here; leave it out for LoRA",
+             config_where(c, "lora", "dora"));
+    return TARE_OK;
+}
+
 tare_status config_check_relations(const struct config *c, struct err *e)
 {
     if (!*c->run.dir) FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; name the folder of the run", config_where(c, "run", "dir"));
@@ -100,6 +115,7 @@ tare_status config_check_relations(const struct config *c, struct err *e)
     TRY(check_loss(c, e));
     TRY(check_verifier(c, e));
     TRY(check_eval(c, e));
+    TRY(check_lora(c, e));
     return check_new_model(c, e);
 }
 

@@ -4,6 +4,7 @@
 #include "data/choices.h"
 #include "dist/device.h"
 #include "engine/device_memory.h"
+#include "model/adapter.h"
 
 #include <string.h>
 
@@ -49,14 +50,21 @@ static tare_status open_kernels(struct engine *g, struct err *e)
     return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
 }
 
-static tare_status load_model(const struct engine *g, const char *folder, struct model **out, struct err *e)
+static tare_status load_model(const struct engine *g, const char *folder, bool trains, struct model **out, struct err *e)
 {
     const struct config *c = g->config;
-    if (g->comm) {
-        TRY(model_load_sharded(folder, &c->model, g->kernels, g->pool, g->comm, c->dist.shard, out, e));
-    } else {
-        TRY(model_load(folder, &c->model, g->kernels, g->pool, out, e));
-    }
+    struct lora_spec lora = {0};
+    if (trains) TRY(lora_spec_of(c, &lora, e));
+    TRY(model_open(&(struct model_source){.folder = folder,
+                                          .config = &c->model,
+                                          .kernels = g->kernels,
+                                          .pool = g->pool,
+                                          .comm = g->comm,
+                                          .shard = c->dist.shard,
+                                          .lora = &lora,
+                                          .seed = (uint64_t)c->run.seed,
+                                          .trains = trains},
+                   out, e));
     model_set_deterministic(*out, c->run.deterministic);
     return TARE_OK;
 }
@@ -68,11 +76,18 @@ static tare_status check_folder(const struct config *c, struct err *e)
     return config_no_model(c, "give a Hugging Face folder, a checkpoint or a run, or model.warm_start to make one", e);
 }
 
+static bool same_shape(const struct model_shape *a, const struct model_shape *b)
+{
+    return a->arch == b->arch && a->vocab == b->vocab && a->hidden == b->hidden && a->layers == b->layers && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->intermediate == b->intermediate && a->tied == b->tied;
+}
+
 tare_status engine_open_reference(struct engine *g, struct err *e)
 {
     const struct model_config *c = &g->config->model;
-    TRY(load_model(g, *c->reference ? c->reference : c->path, &g->reference, e));
-    if (g->reference->n_params != g->model->n_params || g->reference->shape.vocab != g->model->shape.vocab)
+    if (g->model->lora && !*c->reference) return model_base_view(g->model, &g->reference, e);
+    TRY(load_model(g, *c->reference ? c->reference : c->path, false, &g->reference, e));
+    if (!same_shape(&g->reference->shape, &g->model->shape))
         FAIL(e, TARE_E_CONFIG, "model.reference = %s has another shape than model.path = %s; they must be the same architecture",
              c->reference, c->path);
     return TARE_OK;
@@ -138,15 +153,27 @@ tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool
 
 /* ---------------------------------------------------------------- all of it */
 
-static tare_status open_part(struct engine *g, unsigned part, bool answers, struct err *e)
+/* A folder of peft's has no tokenizer: its base's is taken. */
+static tare_status open_tokenizer(struct engine *g, struct err *e)
+{
+    const struct model_config *c = &g->config->model;
+    char folder[FS_PATH], path[FS_PATH];
+    TRY(fs_join(folder, c->path, "", e));
+    TRY(fs_join(path, c->path, "tokenizer.json", e));
+    if (!fs_exists(path)) TRY(adapter_base(c->path, c, folder, e));
+    return tokenizer_load(folder, &g->tokenizer, e);
+}
+
+/* all: the parts that are opened with it */
+static tare_status open_part(struct engine *g, unsigned part, unsigned all, struct err *e)
 {
     const struct config *c = g->config;
     const struct plugin_search search = {.folder = c->run.plugins};
     switch (part) {
     case ENGINE_TRAIN:
-        return open_train(g, answers, e);
+        return open_train(g, all & ENGINE_ANSWERS, e);
     case ENGINE_EVAL:
-        return load_rows(g, "eval", answers, &g->eval, e);
+        return load_rows(g, "eval", all & ENGINE_ANSWERS, &g->eval, e);
     case ENGINE_VERIFIER:
         return verify_open(c, &search, &g->env, &g->verify, e);
     case ENGINE_POOL:
@@ -154,11 +181,11 @@ static tare_status open_part(struct engine *g, unsigned part, bool answers, stru
     case ENGINE_KERNELS:
         return g->kernels ? TARE_OK : open_kernels(g, e);
     case ENGINE_TOKENIZER:
-        return g->tokenizer ? TARE_OK : tokenizer_load(c->model.path, &g->tokenizer, e);
+        return g->tokenizer ? TARE_OK : open_tokenizer(g, e);
     case ENGINE_REGION:
         return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), e);
     case ENGINE_MODEL:
-        return g->model ? TARE_OK : load_model(g, c->model.path, &g->model, e);
+        return g->model ? TARE_OK : load_model(g, c->model.path, all & ENGINE_TRAINS, &g->model, e);
     case ENGINE_PROMPTS:
         return open_prompts(g, e);
     case ENGINE_SAMPLING:
@@ -187,7 +214,7 @@ tare_status engine_open(struct engine *g, unsigned parts, struct err *e)
     if ((parts & ENGINE_MODEL) && !g->model) TRY(check_folder(g->config, e));
     for (unsigned part = 1; part <= ENGINE_SAMPLER; part <<= 1) {
         if (!(parts & part)) continue;
-        TRY(open_part(g, part, parts & ENGINE_ANSWERS, e));
+        TRY(open_part(g, part, parts, e));
         g->opened |= part;
     }
     return TARE_OK;

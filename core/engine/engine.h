@@ -32,6 +32,7 @@ enum engine_part {
     ENGINE_PROMPTS = 1 << 9,   /* prompts; needs the tokenizer */
     ENGINE_SAMPLING = 1 << 10, /* sampling, evaluating: how rollouts and evaluations are sampled; needs the model */
     ENGINE_SAMPLER = 1 << 11,  /* sampler; needs the same */
+    ENGINE_TRAINS = 1 << 12,   /* the model of these is trained: it gets the adapters of [lora], and may not be an adapter itself */
 };
 
 struct engine {

@@ -82,7 +82,7 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     uint64_t stop = fs_hash(r->engine.evaluating.stop, r->engine.evaluating.n_stop * (int64_t)sizeof *r->engine.evaluating.stop, 0);
     stop = fs_hash(r->engine.model->eos, r->engine.model->n_eos * (int64_t)sizeof *r->engine.model->eos, stop);
     const struct model *m = r->engine.model;
-    uint64_t weights = 0;
+    uint64_t weights = model_frozen_hash(m);
     if (!s) s = backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e);
     if (!s) {
         r->identity = json_pack(

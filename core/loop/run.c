@@ -62,7 +62,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     g->env = estimator_env;
     estimator_env.extension = on_estimator_extension;
     TRY(engine_open(g, ENGINE_TRAIN | (c->data.eval[0] ? ENGINE_EVAL : 0) | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
-    TRY(engine_open(g, ENGINE_REGION | ENGINE_MODEL | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
+    TRY(engine_open(g, ENGINE_REGION | ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
     TRY(engine_check_prompts(g, &g->train, true, NULL, e));
     TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));

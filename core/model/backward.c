@@ -1,7 +1,8 @@
 /* The backward pass, layer by layer from the last. Letters as in layer.h; d before a name is the loss's gradient with respect to it.
- * w and dw are the layer's unit: its fp32 weights, and where its gradient is made. */
+ * w and dw are the layer's unit: its fp32 weights, and where its gradient is made. With adapters (lora.h) only theirs is made. */
 #include "model/grads.h"
 #include "model/layer.h"
+#include "model/layout.h"
 #include "model/shards.h"
 
 struct train_pass {
@@ -33,6 +34,10 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
             p->acts[l] = p->acts[0];
         else
             TRY(layer_acts_new(m, b->t, true, a, &p->acts[l], e));
+        if (l)
+            p->acts[l].lora = p->acts[0].lora;
+        else
+            TRY(lora_rows_new(m, b->t, a, &p->acts[0].lora, e));
     }
     TRY(tensor_new_raw(a, float, b->n_out *C, &p->last, e));
     return tensor_new_raw(a, float, b->n_out, &p->last_rms, e);
@@ -80,34 +85,42 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     return tensor_new_raw(a, float, t *larger(s->intermediate, s->qk_norm ? stride : q), &g->narrow, e);
 }
 
-/* dx[T,K] = dy[T,N] W[N,K] for packed product i: from the compute copy where the backend takes it, else from the weights o.w. */
-static void product_dx(const struct model *m, int64_t i, struct op_matmul_dx o)
+/* Whether dx comes from the compute copy: on a device, which then needs no fp32 weights gathered, and where there are none (lora.h). */
+static bool from_copy(const struct model *m)
 {
-    o.packed = m->packed[i], o.dtype = m->dtype;
-    (m->k->matmul_dx_packed ? m->k->matmul_dx_packed : m->k->matmul_dx)(&m->ctx, &o);
+    return m->lora || (m->k->backend->device && m->k->matmul_dx_packed);
 }
 
-/* A product y = x W^T of a layer. */
-struct layer_product {
-    int64_t i, weights, bias; /* packed product; where its weights begin in the unit, and its bias, -1: none */
-    const float *x, *dy;
-    float *dx;
-    int64_t t, n, k;
-};
-
-/* dW[N,K] += dy[T,N]^T x[T,K], and its bias;  dx = dy W for the unit's weights w. */
-static void product_grad(const struct model *m, const struct unit_grads *to, const float *w, struct layer_product p)
+/* dx[T,K] = dy[T,N] W[N,K] for packed product i. w: its fp32 weights, unless the compute copy is taken. */
+static void product_dx(const struct model *m, int64_t i, const float *w, struct op_matmul_dx o)
 {
-    const struct op_matmul_dw o = {.dw = to->matrix + p.weights,
-                                   .dbias = p.bias < 0 ? NULL : to->vector + p.bias,
+    o.packed = m->packed[i], o.w = w, o.dtype = m->dtype;
+    (from_copy(m) ? m->k->matmul_dx_packed : m->k->matmul_dx)(&m->ctx, &o);
+}
+
+/* Gradients of a product of layer l, or of its adapters;  dx = dy W for the unit's weights w. */
+static void product_grad(const struct model *m, const struct unit_grads *to, const float *w, struct layer_product p,
+                         const struct lora_rows *r)
+{
+    const struct product at = product_of(m, p.i);
+    const int64_t bias = m->lora || p.i % 4 ? -1 : m->layers[p.i / 4].qkv_bias;
+    const struct op_matmul_dw o = {.dw = to->matrix + at.offset,
+                                   .dbias = bias < 0 ? NULL : to->vector + bias,
                                    .dy = p.dy,
                                    .x = p.x,
                                    .t = p.t,
-                                   .n = p.n,
-                                   .k = p.k,
+                                   .n = at.n,
+                                   .k = at.k,
                                    .dtype = m->dtype};
-    (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
-    product_dx(m, p.i, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy, .w = w + p.weights, .t = p.t, .n = p.n, .k = p.k});
+    if (!m->lora) (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
+    product_dx(m, p.i, w + at.offset, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy, .t = p.t, .n = at.n, .k = at.k});
+    if (m->lora) lora_backward(m, to, &p, r);
+}
+
+/* Where the gradient of a norm at `offset` of the unit is made; NULL: it is frozen. */
+static float *norm_grad(const struct model *m, const struct unit_grads *dw, int64_t offset)
+{
+    return m->lora ? NULL : dw->vector + offset;
 }
 
 /* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
@@ -116,30 +129,31 @@ static void mlp_backward(const struct model *m, int64_t l, const struct layer_ac
 {
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
-    const struct layer_offsets *o = &m->layers[l];
+    const struct layer_offsets o = layer_offsets_of(m, l);
     const int64_t C = m->shape.hidden, F = m->shape.intermediate;
     float *dact = g->narrow, *dgu = g->wide, *dnorm = g->norm;
-    product_grad(m, dw, w, (struct layer_product){4 * l + 3, o->down, -1, a->act, g->dx, dact, t, C, F});
+    product_grad(m, dw, w, (struct layer_product){4 * l + 3, a->act, g->dx, dact, t}, &a->lora);
     KERNEL(k, c, swiglu_grad, .dgu = dgu, .dact = dact, .gu = a->gate_up, .t = t, .f = F);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 2, o->gate_up, -1, a->norm2, dgu, dnorm, t, 2 * F, C});
-    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = dw->vector + o->norm2, .dy = dnorm, .x = a->mid,
+    product_grad(m, dw, w, (struct layer_product){4 * l + 2, a->norm2, dgu, dnorm, t}, &a->lora);
+    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = norm_grad(m, dw, o.norm2), .dy = dnorm, .x = a->mid,
            .w = m->vectors[l].norm2, .rms = a->rms2, .t = t, .heads = 1, .width = C, .accumulate = 1);
 }
 
 /* Through the per-head norms of q and k; v passes. */
-static void qk_norm_backward(const struct model *m, int64_t l, const struct layer_acts *a, float *dqkv, float *copy, int64_t t,
-                             float *dw)
+static void qk_norm_backward(const struct model *m, int64_t l, const struct train_pass *p, float *dqkv, float *copy,
+                             const struct unit_grads *dw)
 {
-    const struct layer_offsets *o = &m->layers[l];
+    const struct layer_offsets o = layer_offsets_of(m, l);
+    const struct layer_acts *a = &p->acts[l];
     const struct layer_vectors *v = &m->vectors[l];
     const struct model_shape *s = &m->shape;
-    const int64_t stride = model_attn_shape(m).stride, D = s->head_dim, at = s->heads * D;
+    const int64_t stride = model_attn_shape(m).stride, D = s->head_dim, at = s->heads * D, t = p->batch.t;
     m->k->backend->zero(&m->ctx, copy, t * stride * 4);
     KERNEL(m->k, &m->ctx, add, .y = copy, .x = dqkv, .n = t * stride);
-    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv, .ld = stride, .dw = dw + o->q_norm, .dy = copy, .x = a->raw, .w = v->q_norm,
-           .rms = a->rms_q, .t = t, .heads = s->heads, .width = D, .accumulate = 0);
-    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv + at, .ld = stride, .dw = dw + o->k_norm, .dy = copy + at, .x = a->raw + at,
-           .w = v->k_norm, .rms = a->rms_k, .t = t, .heads = s->kv_heads, .width = D, .accumulate = 0);
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv, .ld = stride, .dw = norm_grad(m, dw, o.q_norm), .dy = copy, .x = a->raw,
+           .w = v->q_norm, .rms = a->rms_q, .t = t, .heads = s->heads, .width = D, .accumulate = 0);
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv + at, .ld = stride, .dw = norm_grad(m, dw, o.k_norm), .dy = copy + at,
+           .x = a->raw + at, .w = v->k_norm, .rms = a->rms_k, .t = t, .heads = s->kv_heads, .width = D, .accumulate = 0);
 }
 
 /* x2 = x + attention(qkv) Wo^T,  qkv = rms(x) Wqkv^T + b, q and k normed (Qwen3) and turned */
@@ -148,29 +162,29 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
 {
     const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
-    const struct layer_offsets *o = &m->layers[l];
+    const struct layer_offsets o = layer_offsets_of(m, l);
     const struct layer_acts *a = &p->acts[l];
     const struct attn_shape as = model_attn_shape(m);
-    const int64_t t = p->batch.t, C = m->shape.hidden, q = as.heads * as.head_dim;
+    const int64_t t = p->batch.t, C = m->shape.hidden;
     float *datt = g->narrow, *dqkv = g->wide, *dnorm = g->norm;
-    product_grad(m, dw, w, (struct layer_product){4 * l + 1, o->o, -1, a->att, g->dx, datt, t, C, q});
+    product_grad(m, dw, w, (struct layer_product){4 * l + 1, a->att, g->dx, datt, t}, &a->lora);
     KERNEL(k, c, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
            .segs = p->segs, .n_segs = p->n_segs, .t = t);
     KERNEL(k, c, rope, .x = dqkv, .ld = as.stride, .table = m->rope, .pos = p->batch.pos, .t = t, .n_heads = as.heads + as.kv_heads,
            .head_dim = as.head_dim, .inverse = 1);
-    if (m->shape.qk_norm) qk_norm_backward(m, l, a, dqkv, g->narrow, t, dw->vector);
-    product_grad(m, dw, w, (struct layer_product){4 * l, o->qkv, o->qkv_bias, a->norm1, dqkv, dnorm, t, as.stride, C});
-    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = dw->vector + o->norm1, .dy = dnorm, .x = p->x[l],
+    if (m->shape.qk_norm) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
+    product_grad(m, dw, w, (struct layer_product){4 * l, a->norm1, dqkv, dnorm, t}, &a->lora);
+    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = norm_grad(m, dw, o.norm1), .dy = dnorm, .x = p->x[l],
            .w = m->vectors[l].norm1, .rms = a->rms1, .t = t, .heads = 1, .width = C, .accumulate = 1);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
 
-/* The fp32 weights of unit u. A backend that takes the compute copy needs none: nothing is gathered for it. */
+/* The fp32 weights of unit u. Where the compute copy is taken there is no need of them: nothing is gathered. */
 static tare_status backward_weights(struct model *m, int64_t u, const float **w, struct err *e)
 {
     *w = m->weights;
-    return m->k->matmul_dx_packed ? TARE_OK : unit_weights(m, u, w, e);
+    return from_copy(m) ? TARE_OK : unit_weights(m, u, w, e);
 }
 
 /* The unit of the head, and the last layer's on its way. */
@@ -178,24 +192,26 @@ static tare_status head_weights(struct model *m, struct err *e)
 {
     const float *w;
     TRY(backward_weights(m, model_head_unit(m), &w, e));
-    return m->k->matmul_dx_packed ? TARE_OK : unit_prefetch(m, m->shape.layers, e);
+    return from_copy(m) ? TARE_OK : unit_prefetch(m, m->shape.layers, e);
 }
 
 tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e)
 {
     TRY(head_weights(m, e));
-    grads_begin(g, model_head_unit(m));
+    if (!m->lora) grads_begin(g, model_head_unit(m));
     return TARE_OK;
 }
 
 tare_status model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden,
                               struct grads *g, struct err *e)
 {
-    const int64_t V = m->shape.vocab, C = m->shape.hidden, u = model_head_unit(m), at = m->head - m->unit_begin[u];
+    const struct product head = product_of(m, 4 * m->shape.layers);
+    const int64_t V = m->shape.vocab, C = m->shape.hidden, at = head.offset;
     const float *w;
-    TRY(backward_weights(m, u, &w, e)); /* model_backward_begin has brought it */
+    TRY(backward_weights(m, head.unit, &w, e)); /* model_backward_begin has brought it */
     kernels_at(&m->ctx, "the head's gradient", -1);
-    product_dx(m, 4 * m->shape.layers, (struct op_matmul_dx){.dx = dhidden, .dy = dlogits, .w = w + at, .t = n, .n = V, .k = C});
+    product_dx(m, 4 * m->shape.layers, w + at, (struct op_matmul_dx){.dx = dhidden, .dy = dlogits, .t = n, .n = V, .k = C});
+    if (m->lora) return TARE_OK;
     KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + at, .dy = dlogits, .x = hidden, .t = n, .n = V, .k = C,
            .dtype = m->dtype);
     return TARE_OK;
@@ -205,7 +221,7 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
 static tare_status layer_weights(struct model *m, int64_t l, const float **w, struct err *e)
 {
     TRY(backward_weights(m, l + 1, w, e));
-    return l && !m->k->matmul_dx_packed ? unit_prefetch(m, l, e) : TARE_OK;
+    return l && !from_copy(m) ? unit_prefetch(m, l, e) : TARE_OK;
 }
 
 static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,
@@ -213,12 +229,13 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
 {
     const struct forward_batch *b = &p->batch;
     const int64_t C = m->shape.hidden, u = m->shape.layers + 1;
-    float *dlast, *dw = m->shape.tied ? grads_begin(g, u).vector : grads_head(g);
+    float *dlast, *dw = m->lora ? NULL : m->shape.tied ? grads_begin(g, u).vector : grads_head(g);
     TRY(tensor_new_raw(p->arena, float, b->n_out *C, &dlast, e));
-    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dlast, .ld = C, .dw = dw + m->final_norm - m->unit_begin[u], .dy = dhidden,
-           .x = p->last, .w = m->final_norm_vector, .rms = p->last_rms, .t = b->n_out, .heads = 1, .width = C, .accumulate = 0);
+    if (dw) dw += m->final_norm - m->unit_begin[u];
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dlast, .ld = C, .dw = dw, .dy = dhidden, .x = p->last, .w = m->final_norm_vector,
+           .rms = p->last_rms, .t = b->n_out, .heads = 1, .width = C, .accumulate = 0);
     KERNEL(m->k, &m->ctx, scatter_add_rows, .y = d->dx, .x = dlast, .rows = b->out_rows, .n = b->n_out, .width = C);
-    return grads_end(g, u, e);
+    return dw ? grads_end(g, u, e) : TARE_OK;
 }
 
 tare_status model_backward(struct model *m, struct train_pass *p, const float *dhidden, struct grads *g, struct err *e)
@@ -239,6 +256,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         attention_backward(m, l, p, &d, w, &dw);
         TRY(grads_end(g, l + 1, e));
     }
+    if (m->lora) return TARE_OK;
     kernels_at(&m->ctx, "backward pass", -1);
     float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0).matrix;
     KERNEL(m->k, &m->ctx, embed_grad, .dtable = dtable + m->embed, .dx = d.dx, .ids = b->ids, .t = b->t, .width = C);
@@ -250,10 +268,10 @@ tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
     const int64_t L = m->shape.layers;
     const float *w;
     TRY(head_weights(m, e));
-    TRY(grads_end(g, L + 1, e));
+    if (!m->lora) TRY(grads_end(g, L + 1, e));
     for (int64_t l = L - 1; l >= 0; l--) {
         TRY(layer_weights(m, l, &w, e));
         TRY(grads_end(g, l + 1, e));
     }
-    return grads_end(g, 0, e);
+    return m->lora ? TARE_OK : grads_end(g, 0, e);
 }

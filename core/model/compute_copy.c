@@ -1,36 +1,16 @@
 /* The compute copy of the weights: what forward passes read, in sampling and in training alike. Every rank has it whole. */
 #include "model/layout.h"
+#include "model/lora.h"
 #include "model/shards.h"
 
 #include <string.h>
 
 enum { ALIGN = 16 }; /* floats */
 
-/* Product i of the packed ones (see packed in model.h): its unit, its place there and its size [n, k]. */
-struct product {
-    int64_t unit, offset, n, k;
-};
-
-static struct product product_of(const struct model *m, int64_t i)
+/* Vectors and embedding lie beside the masters: those are cut over the ranks, or not kept. */
+static bool is_apart(const struct model *m)
 {
-    const struct model_shape *s = &m->shape;
-    const int64_t C = s->hidden, q = s->heads * s->head_dim;
-    if (i == 4 * s->layers) {
-        const int64_t u = model_head_unit(m);
-        return (struct product){u, m->head - m->unit_begin[u], s->vocab, C};
-    }
-    const struct layer_offsets *o = &m->layers[i / 4];
-    const int64_t u = i / 4 + 1;
-    switch (i % 4) {
-    case 0:
-        return (struct product){u, o->qkv, q + 2 * s->kv_heads * s->head_dim, C};
-    case 1:
-        return (struct product){u, o->o, C, q};
-    case 2:
-        return (struct product){u, o->gate_up, 2 * s->intermediate, C};
-    default:
-        return (struct product){u, o->down, C, s->intermediate};
-    }
+    return m->lora || !model_is_whole(m);
 }
 
 /* Vectors behind each other as in the layout; what is adjacent there stays so (the biases of q, k, v). Returns where tensor i starts. */
@@ -49,7 +29,7 @@ static int64_t vector_place(const struct model *m, int64_t i)
 
 static const float *vector_at(const struct model *m, int64_t offset)
 {
-    if (model_is_whole(m)) return m->weights + offset;
+    if (!is_apart(m)) return m->weights + offset;
     for (int64_t i = 0;; i++)
         if (m->tensors[i].offset == offset) return m->vector_copy + vector_place(m, i);
 }
@@ -96,8 +76,9 @@ tare_status compute_copy_new(struct model *m, struct err *e)
             FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
         TRY(take(m, bytes, &m->packed[i], e));
     }
-    if (!model_is_whole(m)) TRY(take(m, vector_floats(m) * (int64_t)sizeof(float), &m->vector_copy, e));
-    m->table = model_is_whole(m) ? m->weights + m->embed : m->window[3].data;
+    if (is_apart(m)) TRY(take(m, vector_floats(m) * (int64_t)sizeof(float), &m->vector_copy, e));
+    if (m->lora) TRY(take(m, m->shape.vocab * m->shape.hidden * (int64_t)sizeof(float), &m->lora->table, e));
+    m->table = m->lora ? m->lora->table : model_is_whole(m) ? m->weights + m->embed : m->window[3].data;
     point_to_vectors(m);
     return TARE_OK;
 }
@@ -114,7 +95,7 @@ void compute_copy_free(struct model *m)
 static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, struct err *e)
 {
     float *host = NULL;
-    if (model_is_whole(m)) return TARE_OK;
+    if (!is_apart(m)) return TARE_OK;
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
         if (!t->vector || t->unit != u) continue;
@@ -138,6 +119,12 @@ static tare_status pack_unit(struct model *m, struct refresh_proof *proof, int64
     return TARE_OK;
 }
 
+tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
+{
+    TRY(copy_vectors(m, u, whole, e));
+    return pack_unit(m, proof, u, whole, e);
+}
+
 /* With zero1 every rank has trained its pieces of weights that lie whole everywhere: the others' pieces of unit u are sent for. */
 static tare_status send_for(struct model *m, int64_t u, struct err *e)
 {
@@ -151,25 +138,25 @@ static tare_status send_for(struct model *m, int64_t u, struct err *e)
 static tare_status bring(struct model *m, int64_t u, const float **whole, struct err *e)
 {
     const bool sends = m->ranks > 1 && m->shard != SHARD_NONE;
-    if (sends && u == 0) TRY(send_for(m, 0, e));
+    if (sends && u == unit_first(m)) TRY(send_for(m, u, e));
     if (sends && model_is_whole(m)) TRY(m->comm->gather_wait(m->comm, e));
     TRY(unit_weights(m, u, whole, e));
-    return sends && u + 1 < unit_count(m) ? send_for(m, u + 1, e) : TARE_OK;
+    return sends && u + 1 < unit_end(m) ? send_for(m, u + 1, e) : TARE_OK;
 }
 
 static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
 {
-    uint64_t hash = 0;
-    for (int64_t u = 0; u < unit_count(m); u++) {
+    uint64_t hash = model_frozen_hash(m);
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const float *whole;
         TRY(bring(m, u, &whole, e));
         TRY(refresh_unit(m, proof, u, whole, e));
-        TRY(copy_vectors(m, u, whole, e));
-        TRY(pack_unit(m, proof, u, whole, e));
+        TRY((m->lora ? lora_pack : copy_unit)(m, proof, u, whole, e));
         if (m->ranks > 1) TRY(backend_hash(m, whole, m->unit_size[u] * (int64_t)sizeof(float), &hash, e));
     }
     m->hash = hash;
-    return m->vector_copy ? refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float), e) : TARE_OK;
+    return m->vector_copy && !m->lora ? refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float), e)
+                                      : TARE_OK;
 }
 
 tare_status model_refresh(struct model *m, struct err *e)

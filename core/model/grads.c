@@ -25,12 +25,12 @@ static tare_status take_all(struct grads *g, struct err *e)
 {
     const struct model *m = g->m;
     int64_t ends = 0, layer = 0;
-    for (int64_t u = 0; u < unit_count(m); u++) {
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         int64_t *most = at_the_ends(m, u) ? &ends : &layer;
         if (unit_floats(m, u) > *most) *most = unit_floats(m, u);
     }
     TRY(take(m, m->n_own, "the sums of gradients", &g->sum_bytes, &g->sum, e));
-    TRY(take(m, ends, "the gradient of the head", &g->window_bytes, &g->ends, e));
+    if (ends) TRY(take(m, ends, "the gradient of the head", &g->window_bytes, &g->ends, e));
     TRY(take(m, layer, "the gradient of a layer", &g->window_bytes, &g->layer[0], e));
     if (m->ranks == 1) return TARE_OK;
     if (m->comm->overlaps) TRY(take(m, layer, "the gradient of the next layer", &g->window_bytes, &g->layer[1], e));
@@ -127,5 +127,5 @@ tare_status grads_end(struct grads *g, int64_t u, struct err *e)
     TRY(settle(g, e)); /* the unit before, which came while this one was computed */
     TRY(m->comm->exchange_begin(m->comm, window_of(g, u), unit_piece(m, u) * (int64_t)sizeof(float), g->received, e));
     g->pending = u;
-    return g->layer[1] && u ? TARE_OK : settle(g, e); /* unit 0 is a pass's last */
+    return g->layer[1] && u > unit_first(m) ? TARE_OK : settle(g, e); /* the first unit is a pass's last */
 }

@@ -43,7 +43,7 @@ void grads_free(struct grads *g);
 struct unit_grads grads_begin(struct grads *g, int64_t u);
 /* The window of the unit with the head, as it is. */
 float *grads_head(const struct grads *g);
-/* Adds the windows of all active ranks to the sums, at the latest with unit 0, which comes last. Collective. */
+/* Adds the windows of all active ranks to the sums, at the latest with the first unit, which comes last. Collective. */
 tare_status grads_end(struct grads *g, int64_t u, struct err *e);
 
 #endif

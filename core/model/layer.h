@@ -6,22 +6,24 @@
 #ifndef TARE_CORE_LAYER_H
 #define TARE_CORE_LAYER_H
 
+#include "model/lora.h"
 #include "model/model.h"
 
-struct layer_acts { /* rows T; what only the backward pass reads may be NULL (*) */
-    float *norm1;   /* [T, C] */
-    float *rms1;    /* [T] * */
-    float *raw;     /* [T, (H+2J)D] qkv before the q and k norms; Qwen3 only * */
-    float *rms_q;   /* [T, H] * */
-    float *rms_k;   /* [T, J] * */
-    float *qkv;     /* [T, (H+2J)D] */
-    float *att;     /* [T, HD] */
-    float *stats;   /* [T, H, 2] * */
-    float *mid;     /* [T, C] x2 */
-    float *norm2;   /* [T, C] */
-    float *rms2;    /* [T] * */
-    float *gate_up; /* [T, 2F] */
-    float *act;     /* [T, F] */
+struct layer_acts {        /* rows T; what only the backward pass reads may be NULL (*) */
+    float *norm1;          /* [T, C] */
+    float *rms1;           /* [T] * */
+    float *raw;            /* [T, (H+2J)D] qkv before the q and k norms; Qwen3 only * */
+    float *rms_q;          /* [T, H] * */
+    float *rms_k;          /* [T, J] * */
+    float *qkv;            /* [T, (H+2J)D] */
+    float *att;            /* [T, HD] */
+    float *stats;          /* [T, H, 2] * */
+    float *mid;            /* [T, C] x2 */
+    float *norm2;          /* [T, C] */
+    float *rms2;           /* [T] * */
+    float *gate_up;        /* [T, 2F] */
+    float *act;            /* [T, F] */
+    struct lora_rows lora; /* the same for all layers */
 };
 
 struct attn_shape model_attn_shape(const struct model *m);

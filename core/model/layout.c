@@ -1,6 +1,7 @@
 /* The flat layout of the parameters; see model.h. */
 #include "model/layout.h"
 
+#include "model/lora.h"
 #include "model/shards.h"
 
 #include <stdio.h>
@@ -81,16 +82,94 @@ static tare_status check_size(const struct model_shape *s, struct err *e)
     return TARE_OK;
 }
 
+enum { LAYER_TENSORS = 14 }; /* most of a layer, and of its adapters */
+
+static tare_status new_arrays(struct model *m, struct err *e)
+{
+    const int64_t L = m->shape.layers;
+    m->n_tensors = 0;
+    TRY(check_size(&m->shape, e));
+    TRY(mem_new((LAYER_TENSORS * L + 3) * (int64_t)sizeof *m->tensors, (void **)&m->tensors, e));
+    TRY(mem_new((L + 3) * 8, (void **)&m->unit_begin, e));
+    TRY(mem_new((L + 2) * 8, (void **)&m->unit_size, e));
+    return mem_new((L + 2) * 8, (void **)&m->unit_block, e);
+}
+
+void layout_free(struct model *m)
+{
+    mem_free(m->tensors);
+    mem_free(m->unit_begin);
+    mem_free(m->unit_size);
+    mem_free(m->unit_block);
+    mem_free(m->layers);
+    m->tensors = NULL, m->unit_begin = m->unit_size = m->unit_block = NULL, m->layers = NULL;
+}
+
+struct product product_of(const struct model *m, int64_t i)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden, q = s->heads * s->head_dim, u = i / 4 + 1;
+    if (i == 4 * s->layers) {
+        const int64_t unit = model_head_unit(m);
+        return (struct product){unit, m->layers ? m->head - m->unit_begin[unit] : 0, s->vocab, C};
+    }
+    const struct layer_offsets o = layer_offsets_of(m, i / 4);
+    switch (i % 4) {
+    case 0:
+        return (struct product){u, o.qkv, q + 2 * s->kv_heads * s->head_dim, C};
+    case 1:
+        return (struct product){u, o.o, C, q};
+    case 2:
+        return (struct product){u, o.gate_up, 2 * s->intermediate, C};
+    default:
+        return (struct product){u, o.down, C, s->intermediate};
+    }
+}
+
+struct layer_offsets layer_offsets_of(const struct model *m, int64_t l)
+{
+    return m->layers ? m->layers[l] : (struct layer_offsets){0};
+}
+
+/* A's of a product are adjacent, each B starts a product of its own. */
+static void add_group(struct model *m, int64_t *at, int64_t l, struct lora_group *g)
+{
+    const int64_t begin = m->unit_begin[l + 1], r = m->lora->spec.rank;
+    char name[96];
+    for (int half = 0; half < 2; half++)
+        for (int j = 0; j < g->n; j++) {
+            snprintf(name, sizeof name, "base_model.model.model.layers.%lld.%s.lora_%c.weight", (long long)l,
+                     LORA_KIND[g->part[j].kind].path, half ? 'B' : 'A');
+            const int64_t offset = add(m, at, name, half ? g->part[j].n : r, half ? r : g->k, (int)l + 1, half || j == 0) - begin;
+            if (half)
+                g->part[j].b = offset;
+            else if (j == 0)
+                g->a = offset;
+        }
+}
+
+tare_status layout_make_adapters(struct model *m, struct err *e)
+{
+    const int64_t L = m->shape.layers;
+    int64_t at = 0;
+    TRY(new_arrays(m, e));
+    m->unit_block[0] = m->unit_block[L + 1] = UNIT_ALIGN;
+    for (int64_t l = 0; l < L; l++) {
+        for (int64_t i = 4 * l; i < 4 * l + 4; i++) add_group(m, &at, l, &m->lora->groups[i]);
+        end_unit(m, &at, l + 1);
+    }
+    m->unit_begin[L + 2] = at;
+    m->n_params = at;
+    m->n_own = at / m->ranks;
+    return TARE_OK;
+}
+
 tare_status layout_make(struct model *m, struct err *e)
 {
     const struct model_shape *s = &m->shape;
     const int64_t L = s->layers;
     int64_t at = 0;
-    TRY(check_size(s, e));
-    TRY(mem_new((14 * L + 3) * (int64_t)sizeof *m->tensors, (void **)&m->tensors, e));
-    TRY(mem_new((L + 3) * 8, (void **)&m->unit_begin, e));
-    TRY(mem_new((L + 2) * 8, (void **)&m->unit_size, e));
-    TRY(mem_new((L + 2) * 8, (void **)&m->unit_block, e));
+    TRY(new_arrays(m, e));
     TRY(mem_new(L * (int64_t)sizeof *m->layers, (void **)&m->layers, e));
     m->embed = add(m, &at, "model.embed_tokens.weight", s->vocab, s->hidden, 0, true);
     end_unit(m, &at, 0);

@@ -6,9 +6,23 @@
 #include "model/model.h"
 
 tare_status layout_make(struct model *m, struct err *e);
+/* In its place the layout of m->lora: its tensors by peft's names, and where its groups begin. layers, embed, final_norm and head are the base's. */
+tare_status layout_make_adapters(struct model *m, struct err *e);
+void layout_free(struct model *m);
+
+/* Product i of the packed ones (see packed in model.h): its size [n, k], its unit and its place there (0 where the base has no layout). */
+struct product {
+    int64_t unit, offset, n, k;
+};
+struct product product_of(const struct model *m, int64_t i);
+/* The places in layer l's unit; all 0 where the base has no layout. */
+struct layer_offsets layer_offsets_of(const struct model *m, int64_t l);
 
 /* compute_copy.c: the buffers of the compute copy; weights and windows come before. */
 tare_status compute_copy_new(struct model *m, struct err *e);
 void compute_copy_free(struct model *m);
+/* The compute copy of unit u of the base: its products and, where they lie apart, its vectors. whole: its fp32 weights. */
+struct refresh_proof;
+tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e);
 
 #endif

@@ -2,8 +2,11 @@
 
 #include "base/fs.h"
 #include "base/rng.h"
+#include "model/adapter.h"
+#include "model/frozen.h"
 #include "model/hf_config.h"
 #include "model/layout.h"
+#include "model/lora.h"
 #include "model/positions.h"
 #include "model/safetensors.h"
 #include "model/shards.h"
@@ -100,13 +103,18 @@ static tare_status backend_new(const struct model *m, int64_t bytes, const char 
     return TARE_OK;
 }
 
+static tare_status weights_new(struct model *m, struct err *e)
+{
+    m->memory.parameters = (model_is_whole(m) ? m->n_params : m->n_own) * (int64_t)sizeof(float);
+    TRY(backend_new(m, m->memory.parameters, "the weights", &m->weights, e));
+    return shards_new(m, e);
+}
+
 /* After the shape and the ranks are known: layout, weights (zero), windows, compute copy. */
 static tare_status make_buffers(struct model *m, struct err *e)
 {
     TRY(layout_make(m, e));
-    m->memory.parameters = (model_is_whole(m) ? m->n_params : m->n_own) * (int64_t)sizeof(float);
-    TRY(backend_new(m, m->memory.parameters, "the weights", &m->weights, e));
-    TRY(shards_new(m, e));
+    TRY(weights_new(m, e));
     TRY(positions_new(m, e));
     return compute_copy_new(m, e);
 }
@@ -114,15 +122,16 @@ static tare_status make_buffers(struct model *m, struct err *e)
 void model_free(struct model *m)
 {
     if (!m) return;
+    if (m->is_view) {
+        mem_free(m);
+        return;
+    }
+    lora_free(m);
     compute_copy_free(m);
     shards_free(m);
     if (m->weights) m->k->backend->release(&m->ctx, m->weights);
     positions_free(m);
-    mem_free(m->tensors);
-    mem_free(m->unit_begin);
-    mem_free(m->unit_size);
-    mem_free(m->unit_block);
-    mem_free(m->layers);
+    layout_free(m);
     free(m->config_json);
     arena_free(&m->kernel_scratch);
     mem_free(m);
@@ -143,6 +152,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
     struct safetensors file;
     float *staging = NULL;
     int64_t largest = 0;
+    if (m->lora) return adapter_read(m, folder, e);
     TRY(safetensors_open_folder(folder, &file, e));
     tare_status status = TARE_OK;
     for (int64_t i = 0; i < m->n_tensors; i++) {
@@ -163,31 +173,94 @@ done:
     return status;
 }
 
-tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
-                               struct comm *comm, enum shard shard, struct model **out, struct err *e)
+static void set_ranks(struct model *m, const struct model_source *s)
+{
+    if (s->comm) m->comm = s->comm, m->ranks = s->comm->size, m->rank = s->comm->rank, m->shard = s->shard;
+}
+
+static tare_status open_whole(struct model *m, const struct model_source *s, struct err *e)
+{
+    set_ranks(m, s);
+    TRY(hf_config_load(m, s->folder, s->config, e));
+    TRY(make_buffers(m, e));
+    return model_read_weights(m, s->folder, e);
+}
+
+/* The compute copy of the base first, whole on every rank; then the adapters take the place of its layout. */
+static tare_status open_base(struct model *m, const struct model_source *s, const char *base, const struct lora_spec *spec,
+                             struct err *e)
+{
+    TRY(hf_config_load(m, base, s->config, e));
+    TRY(lora_new(m, spec, e));
+    TRY(fs_join(m->lora->base, base, "", e));
+    TRY(layout_make(m, e));
+    TRY(positions_new(m, e));
+    TRY(compute_copy_new(m, e));
+    TRY(frozen_read(m, base, e));
+    layout_free(m);
+    set_ranks(m, s);
+    TRY(layout_make_adapters(m, e));
+    TRY(weights_new(m, e));
+    return lora_copy_new(m, e);
+}
+
+static tare_status open_adapter(struct model *m, const struct model_source *s, struct err *e)
+{
+    struct lora_spec spec = {0};
+    char base[FS_PATH];
+    if (s->trains)
+        FAIL(e, TARE_E_CONFIG,
+             "%s is an adapter; training starts from a whole model. `tare merge %s OUT` writes one, base and adapter in one folder",
+             s->folder, s->folder);
+    TRY(adapter_config(s->folder, s->config, &spec, base, e));
+    TRY(open_base(m, s, base, &spec, e));
+    return adapter_read(m, s->folder, e);
+}
+
+static tare_status open_new_adapter(struct model *m, const struct model_source *s, struct err *e)
+{
+    TRY(open_base(m, s, s->folder, s->lora, e));
+    return lora_init(m, s->seed, e);
+}
+
+tare_status model_open(const struct model_source *s, struct model **out, struct err *e)
 {
     struct model *m;
     *out = NULL;
-    if (!fs_is_dir(folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such model folder", folder);
-    TRY(model_alloc(k, pool, &m, e));
-    tare_status status = TARE_OK;
-    if (comm) m->comm = comm, m->ranks = comm->size, m->rank = comm->rank, m->shard = shard;
-    set_dtype(m, c);
-    TRY_TO(status, failed, hf_config_load(m, folder, c, e));
-    TRY_TO(status, failed, make_buffers(m, e));
-    TRY_TO(status, failed, model_read_weights(m, folder, e));
-    TRY_TO(status, failed, model_refresh(m, e));
-    *out = m;
-    return TARE_OK;
-failed:
-    model_free(m);
+    if (!fs_is_dir(s->folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such model folder", s->folder);
+    TRY(model_alloc(s->kernels, s->pool, &m, e));
+    set_dtype(m, s->config);
+    tare_status status = adapter_is(s->folder)          ? open_adapter(m, s, e)
+                         : s->lora && s->lora->rank > 0 ? open_new_adapter(m, s, e)
+                                                        : open_whole(m, s, e);
+    if (!status) status = model_refresh(m, e);
+    if (status)
+        model_free(m);
+    else
+        *out = m;
     return status;
+}
+
+tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
+                               struct comm *comm, enum shard shard, struct model **out, struct err *e)
+{
+    return model_open(
+        &(struct model_source){.folder = folder, .config = c, .kernels = k, .pool = pool, .comm = comm, .shard = shard}, out, e);
 }
 
 tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
                        struct model **out, struct err *e)
 {
-    return model_load_sharded(folder, c, k, pool, NULL, SHARD_NONE, out, e);
+    return model_open(&(struct model_source){.folder = folder, .config = c, .kernels = k, .pool = pool}, out, e);
+}
+
+tare_status model_base_view(const struct model *m, struct model **out, struct err *e)
+{
+    TRY(mem_new(sizeof **out, (void **)out, e));
+    **out = *m;
+    (*out)->lora = NULL;
+    (*out)->is_view = true;
+    return TARE_OK;
 }
 
 /* Norms 1, biases 0, products and embedding normal; what ends in the residual stream is scaled down so that its variance does not grow with L
@@ -232,7 +305,7 @@ done:
     return status;
 }
 
-static tare_status copy_tokenizer(const char *from, const char *to, struct err *e)
+tare_status model_copy_tokenizer(const char *from, const char *to, struct err *e)
 {
     static const char *const FILES[] = {
         "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -286,19 +359,28 @@ tare_status model_save(struct model *m, const char *folder, enum dtype dtype, co
 {
     struct saving s = {.m = m};
     const float *unit;
+    if (m->lora) {
+        TRY(adapter_write(m, folder, dtype, e));
+        return tokenizer_folder && !m->rank ? model_copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
+    }
     if (m->rank) { /* rank 0 writes; the others lend their pieces */
         for (int64_t u = 0; u < unit_count(m); u++) TRY(unit_weights(m, u, &unit, e));
         return TARE_OK;
     }
     TRY(write_weights(&s, folder, dtype, e));
     TRY(hf_config_save(m, folder, dtype, e));
-    return tokenizer_folder ? copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
+    return tokenizer_folder ? model_copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
+}
+
+uint64_t model_frozen_hash(const struct model *m)
+{
+    return m->lora ? m->lora->base_hash : 0;
 }
 
 tare_status model_hash(const struct model *m, uint64_t *out, struct err *e)
 {
-    *out = m->ranks > 1 ? m->hash : 0;
-    for (int64_t u = 0; u < unit_count(m) && m->ranks == 1; u++)
+    *out = m->ranks > 1 ? m->hash : model_frozen_hash(m);
+    for (int64_t u = unit_first(m); u < unit_end(m) && m->ranks == 1; u++)
         TRY(backend_hash(m, m->weights + m->unit_begin[u], m->unit_size[u] * (int64_t)sizeof(float), out, e));
     return TARE_OK;
 }

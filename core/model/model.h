@@ -8,6 +8,8 @@
  *   model_forward(m, cache, &batch, scratch, &hidden, e);          hidden: [n_out, C] after the final norm
  *   model_logits(m, hidden, n, logits);                             logits: [n, V]
  *
+ * A model with adapters (lora.h) has a frozen base, of which there is only what forward passes read: weights, gradients and moments are the adapters'.
+ *
  * Letters as in kernels.h: T tokens, C width, H heads, J kv heads, D head width, F MLP width, V vocabulary, L layers.
  */
 #ifndef TARE_CORE_MODEL_H
@@ -92,18 +94,34 @@ struct model {
     const float *final_norm_vector;
     float *vector_copy; /* with zero3: where they lie; else they point into the weights */
     struct unit_window window[4];
-    int64_t version; /* of the weights; counts refreshes */
-    uint64_t hash;   /* model_hash of that version, on several ranks */
+    struct lora *lora; /* lora.h: the adapters that are trained in place of the weights; NULL: none */
+    bool is_view;      /* model_base_view */
+    int64_t version;   /* of the weights; counts refreshes */
+    uint64_t hash;     /* model_hash of that version, on several ranks */
     struct model_memory memory;
     float *rope;     /* [max_position, D] cos | sin; positions.h */
     int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
     int64_t n_eos;
     char *config_json;     /* config.json as read, for writing back */
-    char folder[4096];     /* where it came from; empty for a new model */
+    char folder[4096];     /* where it came from, of an adapter its base's; empty for a new model */
     enum dtype file_dtype; /* of the checkpoint it came from */
 };
 
 /* ---- model.c: life, layout */
+struct lora_spec;
+struct model_source {
+    const char *folder;                /* of a model, or of an adapter (adapter.h), which is opened with its base */
+    const struct model_config *config; /* its overrides (rope_theta, max_position_embeddings, dtype) apply */
+    const struct kernels *kernels;
+    struct pool *pool; /* the caller keeps it */
+    struct comm *comm; /* the job's, which must outlive the model; each rank reads what it holds. NULL: one rank */
+    enum shard shard;
+    const struct lora_spec *lora; /* new adapters are put on the model; NULL, or rank 0: none */
+    uint64_t seed;                /* of their first values */
+    bool trains;                  /* an adapter's folder is refused */
+};
+/* Collective on several ranks. */
+tare_status model_open(const struct model_source *source, struct model **out, struct err *e);
 /* Reads config.json and the weights. Overrides of c (rope_theta, max_position_embeddings, dtype) apply. The caller keeps pool. */
 tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
                        struct model **out, struct err *e);
@@ -116,12 +134,18 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
 /* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
  * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. Collective; rank 0 writes. */
 tare_status model_save(struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);
+/* The files of a tokenizer, as far as they are there. */
+tare_status model_copy_tokenizer(const char *from, const char *to, struct err *e);
 /* Weights of another folder of the same shape into m; model_refresh comes after. */
 tare_status model_read_weights(struct model *m, const char *folder, struct err *e);
 /* Makes the compute copy again from the weights; after every change of them. On several ranks collective, and proven: what every rank samples from
  * has the hash of what the owners trained, else TARE_E_CORRUPT. */
 tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
+/* The frozen base of m with its adapters off, for forward passes: it shares all memory with m, and lives no longer. */
+tare_status model_base_view(const struct model *m, struct model **out, struct err *e);
+/* XXH3 of the base of adapters; 0 where nothing is frozen. */
+uint64_t model_frozen_hash(const struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 tare_status model_hash(const struct model *m, uint64_t *out, struct err *e);
 /* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h). */

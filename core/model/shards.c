@@ -15,6 +15,16 @@ int64_t unit_count(const struct model *m)
     return m->shape.layers + 2;
 }
 
+int64_t unit_first(const struct model *m)
+{
+    return m->lora ? 1 : 0;
+}
+
+int64_t unit_end(const struct model *m)
+{
+    return unit_count(m) - (m->lora ? 1 : 0);
+}
+
 int64_t model_head_unit(const struct model *m)
 {
     return m->shape.tied ? 0 : m->shape.layers + 1;
@@ -48,12 +58,13 @@ tare_status shards_new(struct model *m, struct err *e)
     int64_t size[4] = {0};
     for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     if (model_is_whole(m)) return TARE_OK;
-    for (int64_t u = 0; u < unit_count(m); u++) {
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const int64_t i = window_of(m, u) - m->window, n = m->unit_begin[u + 1] - m->unit_begin[u];
         if (n > size[i]) size[i] = n;
     }
     for (int i = 0; i < 4; i++) {
         const int64_t bytes = size[i] * (int64_t)sizeof(float);
+        if (!bytes) continue;
         m->window[i].data = m->k->backend->alloc(&m->ctx, bytes);
         if (!m->window[i].data) return kernels_no_memory(m->k, &m->ctx, "a gathered unit of the weights", bytes, e);
         *(i == 3 ? &m->memory.sampler : &m->memory.windows) += bytes;
@@ -138,13 +149,13 @@ tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *
     uint64_t *mine = NULL;
     int64_t *sizes = NULL;
     tare_status status = TARE_OK;
-    *p = (struct refresh_proof){0};
+    *p = (struct refresh_proof){.sampled = model_frozen_hash(m)};
     if (m->ranks == 1) return TARE_OK;
     TRY_TO(status, done, mem_new(m->ranks * bytes, (void **)&p->owners, e));
     TRY_TO(status, done, mem_new(bytes, (void **)&mine, e));
     TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
     for (int r = 0; r < m->ranks; r++) sizes[r] = bytes;
-    for (int64_t u = 0; u < n; u++)
+    for (int64_t u = unit_first(m); u < unit_end(m); u++)
         TRY_TO(status, done,
                backend_hash(m, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float), &mine[u], e));
     status = m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);

@@ -21,7 +21,9 @@ enum { UNIT_BLOCKS = 240 }; /* divisible by 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 20
 
 /* The masters lie whole on this rank. */
 bool model_is_whole(const struct model *m);
-int64_t unit_count(const struct model *m);            /* L + 2 */
+int64_t unit_count(const struct model *m); /* L + 2 */
+int64_t unit_first(const struct model *m); /* units first .. end-1 have weights: all, or with adapters the layers */
+int64_t unit_end(const struct model *m);
 int64_t model_head_unit(const struct model *m);       /* the unit that holds the head: 0 when tied, else L + 1 */
 int64_t unit_piece(const struct model *m, int64_t u); /* floats of a piece */
 /* Where this rank's piece of unit u starts: in a buffer of own pieces; in the weights. */

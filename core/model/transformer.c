@@ -107,6 +107,7 @@ void layer_forward(const struct model *m, int64_t l, const float *x, float *out,
            .eps = eps);
     KERNEL(k, c, matmul, .y = a->qkv, .x = a->norm1, .packed = packed[0], .bias = v->qkv_bias, .t = T, .n = as.stride, .k = C,
            .dtype = m->dtype);
+    lora_forward(m, 4 * l, a->qkv, a->norm1, T, &a->lora);
     if (s->qk_norm) norm_q_and_k(m, v, a, T);
     KERNEL(k, c, rope, .x = a->qkv, .ld = as.stride, .table = m->rope, .pos = b->pos, .t = T, .n_heads = s->heads + s->kv_heads,
            .head_dim = s->head_dim, .inverse = 0);
@@ -115,13 +116,15 @@ void layer_forward(const struct model *m, int64_t l, const float *x, float *out,
            .n_seqs = b->n_seqs);
     KERNEL(k, c, matmul, .y = a->mid, .x = a->att, .packed = packed[1], .residual = x, .t = T, .n = C, .k = s->heads * s->head_dim,
            .dtype = m->dtype);
+    lora_forward(m, 4 * l + 1, a->mid, a->att, T, &a->lora);
     KERNEL(k, c, rmsnorm, .y = a->norm2, .ld = C, .rms = a->rms2, .x = a->mid, .w = v->norm2, .t = T, .heads = 1, .width = C,
            .eps = eps);
     KERNEL(k, c, matmul, .y = a->gate_up, .x = a->norm2, .packed = packed[2], .t = T, .n = 2 * F, .k = C, .dtype = m->dtype);
+    lora_forward(m, 4 * l + 2, a->gate_up, a->norm2, T, &a->lora);
     KERNEL(k, c, swiglu, .act = a->act, .gu = a->gate_up, .t = T, .f = F);
-    if (out)
-        KERNEL(k, c, matmul, .y = out, .x = a->act, .packed = packed[3], .residual = a->mid, .t = T, .n = C, .k = F,
-               .dtype = m->dtype);
+    if (!out) return;
+    KERNEL(k, c, matmul, .y = out, .x = a->act, .packed = packed[3], .residual = a->mid, .t = T, .n = C, .k = F, .dtype = m->dtype);
+    lora_forward(m, 4 * l + 3, out, a->act, T, &a->lora);
 }
 
 static tare_status check_blocks(const struct kv_cache *cache, const struct forward_batch *b, struct err *e)
@@ -213,6 +216,7 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     TRY(tensor_new_raw(scratch, float, b->n_out *C, hidden, e));
     TRY(tensor_new_raw(scratch, float, b->t *C, &x, e));
     TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
+    TRY(lora_rows_new(m, b->t, scratch, &acts.lora, e));
     forward_rows(m, cache, b, &acts, x, *hidden);
     return TARE_OK;
 }

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "model/layout.h"
+#include "model/lora.h"
 #include "model/positions.h"
 #include "rollout/scheduler.h"
 
@@ -36,14 +37,17 @@ static int64_t stride(const struct model_shape *s)
 
 /* ---- parameters */
 
-struct sizes {           /* floats; packed in bytes */
-    int64_t count;       /* N */
-    int64_t params, own; /* of the flat layout with its padding; of a rank's pieces */
-    int64_t layer;       /* largest unit of a layer */
-    int64_t first, last; /* the embedding's unit; the last one */
-    int64_t ends;        /* the larger of the units that hold embedding and head */
-    int64_t tensor;      /* largest tensor */
-    int64_t vectors;     /* norms and biases */
+struct sizes {       /* floats; packed in bytes. With adapters own, params, layer and ends are theirs, of the rest the base's */
+    int64_t count;   /* N, the base's */
+    int64_t trained; /* parameters that are trained */
+    int64_t unit;    /* the base's largest unit */
+    int64_t base_params, base_packed; /* params and packed of the whole base */
+    int64_t params, own;              /* of the flat layout with its padding; of a rank's pieces */
+    int64_t layer;                    /* largest unit of a layer */
+    int64_t first, last;              /* the embedding's unit; the last one */
+    int64_t ends;                     /* the larger of the units that hold embedding and head */
+    int64_t tensor;                   /* largest tensor */
+    int64_t vectors;                  /* norms and biases */
     int64_t packed;
 };
 
@@ -81,6 +85,7 @@ static void measure_layout(const struct model *m, struct sizes *out)
         int64_t *most = u == 0 ? &out->first : u == L + 1 ? &out->last : &out->layer;
         *most = larger(*most, unit);
     }
+    out->unit = larger(out->layer, larger(out->first, out->last));
     out->ends = m->shape.tied ? out->first : larger(out->first, out->last);
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const int64_t n = m->tensors[i].rows * m->tensors[i].cols;
@@ -92,20 +97,58 @@ static void measure_layout(const struct model *m, struct sizes *out)
     out->own = m->n_own;
 }
 
+/* Packed A and B of all layers. */
+static tare_status packed_adapters(const struct plan_input *in, const struct model *m, int64_t *out, struct err *e)
+{
+    int64_t bytes;
+    for (int64_t i = 0; i < 4 * m->shape.layers; i++) {
+        const struct lora_group *g = &m->lora->groups[i];
+        if (!g->n) continue;
+        TRY(packed_bytes(in, g->rows, g->k, &bytes, e));
+        *out += bytes;
+        for (int j = 0; j < g->n; j++) {
+            TRY(packed_bytes(in, g->part[j].n, m->lora->spec.rank, &bytes, e));
+            *out += bytes;
+        }
+    }
+    return TARE_OK;
+}
+
+/* The adapters' layout in place of the base's, which is copied and not trained: packed products, the table of the embedding, vectors. */
+static tare_status measure_adapters(const struct plan_input *in, const struct lora_spec *spec, struct sizes *z, struct err *e)
+{
+    const struct kernels *cpu;
+    TRY(kernels_cpu(NULL, &cpu, e));
+    struct model m = {.shape = in->shape, .ranks = (int)in->ranks, .k = cpu};
+    const struct sizes base = *z;
+    struct sizes own = {0};
+    TRY(lora_new(&m, spec, e));
+    tare_status status = layout_make_adapters(&m, e);
+    if (!status) measure_layout(&m, &own);
+    z->trained = own.count, z->params = own.params, z->own = own.own, z->layer = own.layer;
+    z->first = z->last = z->ends = 0;
+    z->tensor = base.unit; /* a unit is read at a time */
+    if (!status) status = packed_adapters(in, &m, &z->packed, e);
+    layout_free(&m);
+    lora_free(&m);
+    return status;
+}
+
 /* The flat layout itself, without the buffers. */
 static tare_status measure(const struct plan_input *in, struct sizes *out, struct err *e)
 {
     struct model m = {.shape = in->shape, .ranks = (int)in->ranks};
+    struct lora_spec spec;
     *out = (struct sizes){0};
     const tare_status status = layout_make(&m, e);
     if (!status) measure_layout(&m, out);
-    mem_free(m.tensors);
-    mem_free(m.unit_begin);
-    mem_free(m.unit_size);
-    mem_free(m.unit_block);
-    mem_free(m.layers);
+    layout_free(&m);
     TRY(status);
-    return packed_all(in, &out->packed, e);
+    TRY(packed_all(in, &out->packed, e));
+    out->trained = out->count;
+    out->base_params = out->params, out->base_packed = out->packed;
+    TRY(lora_spec_of(in->config, &spec, e));
+    return spec.rank ? measure_adapters(in, &spec, out, e) : TARE_OK;
 }
 
 /* What is there from the start to the end. */
@@ -115,7 +158,11 @@ static void fill_lasting(const struct plan_input *in, const struct sizes *z, int
     b[PLAN_WEIGHTS] = F32 * (parted ? z->own : z->params);
     b[PLAN_GRADIENTS] = F32 * z->own;
     b[PLAN_MOMENTS] = 2 * F32 * (in->shard == SHARD_NONE ? z->params : z->own);
-    b[PLAN_SAMPLER] = z->packed + positions_bytes(&in->shape) + (parted ? F32 * (z->first + z->vectors) : 0);
+    b[PLAN_SAMPLER] = z->packed + positions_bytes(&in->shape);
+    if (in->config->lora.rank)
+        b[PLAN_SAMPLER] += F32 * (in->shape.vocab * in->shape.hidden + z->vectors);
+    else if (parted)
+        b[PLAN_SAMPLER] += F32 * (z->first + z->vectors);
     /* weights: two layers and the last unit; gradients: the unit of the head or the embedding, a layer (between GPUs two: one is sent while the next is
      * computed), and what the ranks send of one */
     const bool overlaps = in->machine.gpu && in->ranks > 1 && in->config->dist.communicator != COMMUNICATOR_MPI;
@@ -151,6 +198,13 @@ int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t
     const int64_t backward = 2 * C + larger(2 * F, stride(s)) + larger(F, s->qk_norm ? stride(s) : q);
     const int64_t head = 4 * C + 1; /* hidden, dhidden, the final norm's input with its rms, and the gradient of that */
     return F32 * (rows * (forward + backward) + targets * head);
+}
+
+/* The rows that adapters are computed in, once for all layers. */
+static int64_t adapter_bytes(const struct plan_input *in, int64_t rows)
+{
+    const int64_t rank = in->config->lora.rank;
+    return rank ? F32 * rows * lora_row_floats(&in->shape, rank) : 0;
 }
 
 /* Keys and values are fp32 on the CPU; a GPU keeps them in the precision of its products. */
@@ -204,7 +258,9 @@ static int64_t reference_bytes(const struct plan *p, const struct sizes *z)
     const bool reference = c->loss.kl_coef > 0 || (needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
     const bool forward_only = reference || c->loss.old_logprobs == OLD_RECOMPUTE || (needs & TARE_OBJECTIVE_PASS);
     int64_t bytes = forward_only ? pass_cache(&p->in, s->layers, p->micro_rows) : 0;
-    if (reference) bytes += z->params * F32 + z->packed + positions_bytes(s);
+    /* the base with its adapters off is the reference, unless another one is named */
+    const bool shared = c->lora.rank && !*c->model.reference;
+    if (reference && !shared) bytes += z->base_params * F32 + z->base_packed + positions_bytes(s);
     if (exact_kl(&p->in)) bytes += F32 * (p->micro_rows * (s->hidden + layer_row(s, false)) + p->micro_targets * s->hidden);
     return bytes;
 }
@@ -282,7 +338,7 @@ static int64_t prefill_bytes(const struct plan *p, int64_t groups)
     const struct model_shape *s = &p->in.shape;
     const int64_t batch = batch_of(&p->in, groups), decoder = p->in.machine.gpu ? batch + DECODER_ROWS : 0;
     const int64_t rows = larger(smaller(groups * p->prompt_tokens, PREFILL_ROWS), batch) + decoder;
-    return F32 * (rows * (s->hidden + layer_row(s, false)) + (batch + decoder) * s->hidden);
+    return F32 * (rows * (s->hidden + layer_row(s, false)) + (batch + decoder) * s->hidden) + adapter_bytes(&p->in, rows);
 }
 
 /* ---- a rank */
@@ -297,8 +353,8 @@ static void fill_rank(const struct plan *p, const struct sizes *z, int64_t rank,
     fill_lasting(in, z, b);
     b[PLAN_REFERENCE] = reference_bytes(p, z);
     b[PLAN_KV] = p->kv_tokens * p->kv_token_bytes;
-    b[PLAN_ACTIVATIONS] =
-        plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) + pass_cache(in, 1, p->micro_rows);
+    b[PLAN_ACTIVATIONS] = plan_activation_bytes(&in->shape, p->micro_rows, p->micro_targets, recompute) +
+                          pass_cache(in, 1, p->micro_rows) + adapter_bytes(in, p->micro_rows);
     b[PLAN_LOGITS] = logits_bytes(in, groups);
     b[PLAN_WORKING] = working_bytes(p);
     b[PLAN_PREFILL] = prefill_bytes(p, groups);
@@ -330,6 +386,7 @@ tare_status plan_memory(struct plan *p, struct err *e)
     p->longest = p->prompt_tokens + p->new_tokens - 1;
     TRY(measure(&p->in, &z, e));
     p->params = z.count;
+    p->trained = z.trained;
     p->flat = z.params;
     p->piece = z.own;
     p->layer_floats = z.params - z.first - z.last;

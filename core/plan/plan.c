@@ -3,6 +3,7 @@
 
 #include "base/fs.h"
 #include "data/tokenizer.h"
+#include "model/adapter.h"
 #include "model/hf_config.h"
 
 #include <stdio.h>
@@ -52,10 +53,11 @@ static tare_status new_shape(const struct model_config *c, int64_t vocab, struct
 
 static tare_status shape_of(const struct config *c, int64_t vocab, int depth, struct model_shape *out, struct err *e)
 {
-    char path[FS_PATH];
+    char path[FS_PATH], folder[FS_PATH];
     if (!*c->model.path)
         FAIL(e, TARE_E_CONFIG, "%s: model.path is empty; name a folder with a config.json", config_where(c, "model", "path"));
-    TRY(fs_join(path, c->model.path, "config.json", e));
+    TRY(adapter_base(c->model.path, &c->model, folder, e));
+    TRY(fs_join(path, folder, "config.json", e));
     if (fs_exists(path)) return read_shape(path, &c->model, out, e);
     if (c->model.init != INIT_NONE) return new_shape(&c->model, vocab, out, e);
     if (!*c->model.warm_start || depth == CHAIN)

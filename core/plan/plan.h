@@ -79,8 +79,9 @@ enum { PLAN_ADVICE = 8 };
 
 struct plan {
     struct plan_input in;
-    int64_t params, flat, piece, layer_floats;  /* N; floats of the flat layout, of a rank's pieces of it, of its layers */
-    int64_t packed_bytes;                       /* of the compute copy's products */
+    int64_t params, trained;           /* N; those that are trained: all, or the adapters' */
+    int64_t flat, piece, layer_floats; /* floats of the flat layout of what is trained, of a rank's pieces of it, of its layers */
+    int64_t packed_bytes;              /* of the compute copy's products */
     int64_t prompt_tokens, new_tokens, longest; /* P and T that memory is planned for; P + T - 1 */
     struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
     int64_t kv_tokens, kv_wanted, kv_sequences,

@@ -10,6 +10,7 @@ struct work {                      /* of the busiest rank */
     double groups, rollouts, p, t; /* its prompts and rollouts a step, tokens of a typical prompt and completion */
     double layers_mac, head_mac;   /* multiply-adds a row: all products of the layers; the head */
     double key_mac;                /* multiply-adds of a query with one key, all layers: q k, then p v */
+    double adapter_mac;            /* multiply-adds a row of all adapters: x A^T, then B */
     double updates;                /* optimizer steps a step */
     double flat, piece;            /* floats */
     double others;                 /* (R - 1) / R: the share of a collective's bytes that comes from others */
@@ -35,6 +36,7 @@ static struct work work_of(const struct plan *p)
     w.t = in->response_tokens ? (double)in->response_tokens : (double)p->new_tokens;
     w.layers_mac = (double)s->layers * (C * (q + 2 * kv) + q * C + 3 * C * (double)s->intermediate);
     w.head_mac = (double)s->vocab * C;
+    w.adapter_mac = (double)p->trained * (c->lora.rank > 0); /* one of each number of A and B */
     w.key_mac = 2 * (double)s->layers * q;
     const double all = (double)(c->rollout.prompts * c->rollout.group_size);
     w.updates = ceil(all / (double)c->train.minibatch) * (double)c->train.epochs;
@@ -82,8 +84,9 @@ static void rollout(const struct plan *p, const struct work *w, const struct rat
     batch = least(least(batch, w->rollouts), fmax(1, (double)p->kv_sequences));
     const double waves = batch > 0 ? ceil(w->rollouts / batch) : 0, steps = waves * w->t;
     const double running = waves > 0 ? w->rollouts / waves : 0;
-    const double prefill = 2 * (w->groups * (w->layers_mac * w->p + w->head_mac) + w->key_mac * w->groups * w->p * w->p / 2);
-    const double a_step = 2 * running * (w->layers_mac + w->head_mac + w->key_mac * (w->p + w->t / 2));
+    const double layers = w->layers_mac + w->adapter_mac;
+    const double prefill = 2 * (w->groups * (layers * w->p + w->head_mac) + w->key_mac * w->groups * w->p * w->p / 2);
+    const double a_step = 2 * running * (layers + w->head_mac + w->key_mac * (w->p + w->t / 2));
     const double keys = ceil(running / group_size) * w->p + running * w->t / 2;
     const double read = (double)p->packed_bytes + (double)p->kv_token_bytes * keys;
     const double compute = over(a_step, r->flops), stream = over(read, r->memory);
@@ -113,7 +116,8 @@ static struct cut cut_of(const struct plan *p, const struct work *w)
     return x;
 }
 
-/* Forward, backward (twice the products, 2.5 times the attention), and the forward pass again where activations are recomputed. */
+/* Forward, backward (twice the products, 2.5 times the attention), and the forward pass again where activations are recomputed. Of a frozen product the
+ * backward pass computes dx only; of an adapter's, x A^T again, and both gradients. */
 static void update(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const struct config *c = p->in.config;
@@ -124,8 +128,9 @@ static void update(const struct plan *p, const struct work *w, const struct rate
                  pairs = M * w->p * w->p / 2 + N * (w->p * w->t + w->t * w->t / 2);
     const double layers = 2 * w->layers_mac * x.rows * w->updates / epochs * share, head = 2 * w->head_mac * N * w->t * share,
                  attention = 2 * w->key_mac * pairs * share;
-    const double forward_only = layers + attention + head;
-    out->flops = epochs * (layers * (3 + again) + attention * (3.5 + again) + 3 * head);
+    const double adapters = layers / w->layers_mac * w->adapter_mac, passes = w->adapter_mac > 0 ? 2 : 3;
+    const double forward_only = layers + adapters + attention + head;
+    out->flops = epochs * (layers * (passes + again) + adapters * (3.5 + again) + attention * (3.5 + again) + passes * head);
     if (c->loss.kl_coef > 0) out->flops += forward_only * (c->loss.kl == KL_EXACT ? epochs : 1);
     if (c->loss.old_logprobs == OLD_RECOMPUTE) out->flops += forward_only;
     if (p->in.objective_needs & TARE_OBJECTIVE_PASS) out->flops += epochs * forward_only;
@@ -140,7 +145,8 @@ static void update(const struct plan *p, const struct work *w, const struct rate
 /* The compute copy from the masters, after every optimizer step; the masters travel in fp32. */
 static void refresh(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
-    out->memory = w->updates * (4 * w->flat + (double)p->packed_bytes);
+    const double packed = w->adapter_mac > 0 ? 4 * w->flat : (double)p->packed_bytes; /* of adapters: theirs alone, about */
+    out->memory = w->updates * (4 * w->flat + packed);
     out->wire = p->in.shard == SHARD_NONE ? 0 : w->updates * w->others * 4 * w->flat;
     settle(out, 0, over(out->memory, r->memory), r);
 }
@@ -150,7 +156,8 @@ static void checkpoint(const struct plan *p, const struct work *w, const struct 
 {
     const struct config *c = p->in.config;
     const bool as_computed = c->model.save_dtype == SAVE_AUTO;
-    const bool bf16 = as_computed ? c->model.dtype == PRECISION_BF16 : c->model.save_dtype == SAVE_BF16;
+    const bool as_base = !c->lora.rank && c->model.dtype == PRECISION_BF16; /* adapters are kept in f32 */
+    const bool bf16 = as_computed ? as_base : c->model.save_dtype == SAVE_BF16;
     const double a_weight = (bf16 ? 2 : 4) + (c->checkpoint.optimizer ? 8 + (bf16 ? 4 : 0) : 0);
     out->disk = a_weight * w->flat;
     settle(out, 0, 0, r);

@@ -55,6 +55,7 @@ static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
     arena_reset(&d->tensors);
     arena_reset(&d->host);
     TRY(layer_acts_new(m, padded, false, &d->tensors, &d->acts, e));
+    TRY(lora_rows_new(m, padded, &d->tensors, &d->acts.lora, e));
     TRY(tensor_new(&d->tensors, float, padded * m->shape.hidden, &d->x, e));
     TRY(tensor_new(&d->tensors, float, padded * m->shape.hidden, &d->hidden, e));
     TRY(tensor_new(&d->tensors, float, padded * m->shape.vocab, &d->logits, e));

@@ -66,6 +66,9 @@ static tare_status new_model(struct sft *s, struct err *e)
     const struct config *c = s->config;
     struct engine *g = &s->engine;
     char folder[FS_PATH + 16];
+    if (c->lora.rank)
+        FAIL(e, TARE_E_CONFIG, "%s: lora.rank = %lld needs a model to put adapters on, and model.path = %s is not there",
+             config_where(c, "lora", "rank"), (long long)c->lora.rank, c->model.path);
     if (c->model.init == INIT_NONE) return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
     snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
     tare_status status = tokenizer_write_bytes(folder, e);
@@ -98,7 +101,7 @@ static tare_status sft_open(struct sft *s, const struct config *c, enum sft_star
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
     TRY(warm_start(c, e));
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
-    TRY(engine_open(g, ENGINE_MODEL | ENGINE_PROMPTS, e));
+    TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
     TRY(engine_open_trainer(g, 1, s->steps, e)); /* in one shard: how a run sums its gradients does not change its warm start */
     return sft_restore(s, start, e);

@@ -15,7 +15,7 @@
 static void own_squares(const struct trainer *t, double *out)
 {
     const struct model *m = t->m;
-    for (int64_t u = 0; u < unit_count(m); u++) {
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const int64_t piece = unit_piece(m, u), block = m->unit_block[u];
         KERNEL(m->k, &m->ctx, sum_squares, .out = out, .x = t->grads.sum + unit_own(m, u), .n = piece, .block = block);
         out += (piece + block - 1) / block;
@@ -25,7 +25,7 @@ static void own_squares(const struct trainer *t, double *out)
 static int64_t own_blocks(const struct model *m)
 {
     int64_t n = 0;
-    for (int64_t u = 0; u < unit_count(m); u++) n += (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) n += (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
     return n;
 }
 
@@ -47,7 +47,7 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
         TRY(m->comm->gather(m->comm, mine, sizes[0], all, sizes, e));
     else
         all = mine;
-    for (int64_t u = 0, first = 0, blocks; u < unit_count(m); u++, first += blocks) {
+    for (int64_t u = unit_first(m), first = 0, blocks; u < unit_end(m); u++, first += blocks) {
         blocks = (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
         for (int r = 0; r < m->ranks; r++)
             for (int64_t b = 0; b < blocks; b++) sum += all[r * n + first + b];
@@ -64,7 +64,7 @@ static tare_status train_units(struct trainer *t, double scale, double lr, struc
     const double step = (double)(t->optimizer_steps + 1);
     const bool all = m->ranks > 1 && m->shard == SHARD_NONE;
     kernels_at(&m->ctx, "optimizer step", -1);
-    for (int64_t u = 0; u < unit_count(m); u++) {
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const int64_t piece = unit_piece(m, u), moments = all ? m->unit_begin[u] : unit_own(m, u);
         const float *g = t->grads.sum + unit_own(m, u);
         if (all) TRY(m->comm->all_gather(m->comm, g, piece * (int64_t)sizeof(float), t->grads.received, e));

@@ -66,3 +66,26 @@ static void add(const struct kctx *c, const struct op_add *o)
 {
     spans(c, o->n, 1, LANES, add_run, &(struct rows_args){.to = o->y, .from = o->x});
 }
+
+INLINE vf column_sum(const struct op_add_columns *o, vf y, vf x)
+{
+    return o->accumulate ? v_fma(v_set(o->scale), x, y) : v_mul(v_set(o->scale), x);
+}
+
+static void add_columns_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct op_add_columns *o = arg;
+    for (int64_t i = begin; i < end; i++) {
+        float *y = o->y + i * o->ldy;
+        const float *x = o->x + i * o->ldx;
+        int64_t j = 0;
+        for (; j + LANES <= o->n; j += LANES) v_store(y + j, column_sum(o, v_load(y + j), v_load(x + j)));
+        if (j < o->n) v_store_n(y + j, column_sum(o, v_load_n(y + j, o->n - j), v_load_n(x + j, o->n - j)), o->n - j);
+    }
+}
+
+static void add_columns(const struct kctx *c, const struct op_add_columns *o)
+{
+    spans(c, o->t, o->n, 1, add_columns_run, o);
+}

@@ -125,6 +125,64 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     arena_reset(c->scratch);
 }
 
+/* Rows of W as fp32 from panels (pack): `rows` of them from `row` on, a multiple of NR, whole panels a task. */
+struct unpack_args {
+    float *to;
+    const void *packed;
+    int64_t row, rows, k;
+    int bf16;
+};
+
+static void unpack_task(void *arg, int64_t panel, int thread)
+{
+    (void)thread;
+    enum { STEP = 16 }; /* inner indices at a time: a cache line of every row */
+    const struct unpack_args *s = arg;
+    const int64_t first = s->row / NR + panel, columns = s->rows - panel * NR < NR ? s->rows - panel * NR : NR;
+    const float *words = (const float *)s->packed + first * NR * s->k;
+    const uint16_t *pairs = (const uint16_t *)s->packed + first * NR * ((s->k + 1) / 2 * 2);
+    for (int64_t k = 0; k < s->k; k += STEP) {
+        const int64_t end = s->k - k < STEP ? s->k : k + STEP;
+        for (int64_t j = 0; j < columns; j++) {
+            float *to = s->to + (panel * NR + j) * s->k;
+            for (int64_t i = k; i < end; i++)
+                to[i] = s->bf16 ? f32_from_bits((uint32_t)pairs[i / 2 * NR * 2 + 2 * j + i % 2] << 16) : words[i * NR + j];
+        }
+    }
+}
+
+/* The chain over n is taken up again where the rows before have left it, so the cut changes no bit. */
+static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+{
+    enum { UNPACKED = 4 << 20 /* floats of W at a time */ };
+    if (o->t <= 0 || o->k <= 0) return;
+    if (o->n <= 0) {
+        memset(o->dx, 0, (size_t)(o->t * o->k) * sizeof *o->dx);
+        return;
+    }
+    const int64_t all = (o->n + NR - 1) / NR * NR, fit = UNPACKED / o->k / NR * NR, most = fit < NR ? NR : fit < all ? fit : all;
+    for (int64_t row = 0; row < o->n; row += most) {
+        float *w = scratch(c, most * o->k);
+        if (!w) return;
+        struct unpack_args s = {w, o->packed, row, o->n - row < most ? o->n - row : most, o->k, o->dtype == DTYPE_BF16};
+        const struct gemm g = {.m = o->t,
+                               .n = o->k,
+                               .k = s.rows,
+                               .a = o->dy + row,
+                               .a_row = o->n,
+                               .a_col = 1,
+                               .bf16 = s.bf16,
+                               .b = w,
+                               .b_row = o->k,
+                               .c = o->dx,
+                               .c_row = o->k,
+                               .continues = row > 0};
+        pool_run(c->pool, (s.rows + NR - 1) / NR, unpack_task, &s);
+        gemm_blocked(c, &g);
+        arena_reset(c->scratch);
+    }
+}
+
 struct dbias_args {
     float *dbias;
     const float *dy;

@@ -104,6 +104,6 @@ static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
                                 .heads = o->heads,
                                 .width = o->width,
                                 .accumulate = o->accumulate};
-    spans(c, o->width, o->t * o->heads, LANES, norm_weight_grad, &s); /* before dx, which may be dy */
+    if (o->dw) spans(c, o->width, o->t * o->heads, LANES, norm_weight_grad, &s); /* before dx, which may be dy */
     spans(c, o->t * o->heads, o->width, 1, norm_grad_run, &s);
 }

@@ -95,21 +95,27 @@ void cuda_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
                     o->eps);
 }
 
-void cuda_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
+/* dw; 0: no memory. */
+static int weight_grad(const struct kctx *c, const struct op_rmsnorm_grad *o, norm_rows r)
 {
-    CUDA_OP(c, "rmsnorm_grad", "t heads width", o->t, o->heads, o->width);
-    const norm_rows r = {o->t * o->heads, o->heads, o->width};
-    if (r.rows <= 0 || o->width <= 0) return;
     int64_t parts = (r.rows + SUM_ROWS - 1) / SUM_ROWS;
     if (parts > SUM_PARTS) parts = SUM_PARTS;
     const int64_t rows_a_part = (r.rows + parts - 1) / parts;
     parts = (r.rows + rows_a_part - 1) / rows_a_part;
     float *sums = (float *)cuda_scratch(c, parts * o->width * (int64_t)sizeof *sums);
-    if (!sums) return;
-    /* before dx, which may be dy */
+    if (!sums) return 0;
     CUDA_LAUNCH(c, rmsnorm_dw_kernel, dim3((unsigned)((o->width + SUM_COLUMNS - 1) / SUM_COLUMNS), (unsigned)parts),
                 dim3(SUM_COLUMNS, SUM_LANES), 0, sums, o->dy, o->ld, o->x, o->ld, o->rms, r, rows_a_part);
     CUDA_LAUNCH(c, add_parts_kernel, cuda_blocks(o->width, 256), 256, 0, o->dw, sums, parts, o->width);
+    return 1;
+}
+
+void cuda_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
+{
+    CUDA_OP(c, "rmsnorm_grad", "t heads width", o->t, o->heads, o->width);
+    const norm_rows r = {o->t * o->heads, o->heads, o->width};
+    if (r.rows <= 0 || o->width <= 0) return;
+    if (o->dw && !weight_grad(c, o, r)) return; /* before dx, which may be dy */
     if (o->width <= WARP_WIDTH)
         CUDA_LAUNCH(c, rmsnorm_dx_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, o->dx, o->ld, o->dy, o->ld, o->x,
                     o->ld, o->w, o->rms, r, o->accumulate);

@@ -54,6 +54,16 @@ static __global__ void add_kernel(float *__restrict__ y, const float *__restrict
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] += x[i];
 }
 
+static __global__ void add_columns_kernel(struct op_add_columns o)
+{
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < o.t * o.n; i += stride) {
+        float *y = o.y + i / o.n * o.ldy + i % o.n;
+        const float x = o.x[i / o.n * o.ldx + i % o.n];
+        *y = o.accumulate ? fmaf(o.scale, x, *y) : o.scale * x;
+    }
+}
+
 template <class I> static void gather(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
 {
     if (n > 0 && width > 0) CUDA_LAUNCH(c, gather_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, y, x, rows, n, width);
@@ -96,4 +106,11 @@ void cuda_add(const struct kctx *c, const struct op_add *o)
 {
     CUDA_OP(c, "add", "n", o->n);
     if (o->n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(o->n, ROW_THREADS), ROW_THREADS, 0, o->y, o->x, o->n);
+}
+
+void cuda_add_columns(const struct kctx *c, const struct op_add_columns *o)
+{
+    CUDA_OP(c, "add_columns", "t n", o->t, o->n);
+    if (o->t > 0 && o->n > 0)
+        CUDA_LAUNCH(c, add_columns_kernel, cuda_blocks(o->t * o->n, ROW_THREADS), ROW_THREADS, 0, *o);
 }

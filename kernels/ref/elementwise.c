@@ -1,5 +1,5 @@
 /* Rows in and out:  x[t,:] = table[ids[t],:]    dtable[ids[t],:] += dx[t,:]    y += x    y[i,:] = x[rows[i],:]    y[rows[i],:] += x[i,:]
- * Sums run over t (or i) in order. */
+ * Sums run over t (or i) in order.   Columns:  y[t,j] = scale x[t,j], or fma(scale, x[t,j], y[t,j]) to accumulate */
 static void embed(const struct kctx *c, const struct op_embed *o)
 {
     (void)c;
@@ -18,6 +18,17 @@ static void add(const struct kctx *c, const struct op_add *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->n; i++) o->y[i] += o->x[i];
+}
+
+static void add_columns(const struct kctx *c, const struct op_add_columns *o)
+{
+    (void)c;
+    for (int64_t i = 0; i < o->t; i++)
+        for (int64_t j = 0; j < o->n; j++) {
+            const float x = o->x[i * o->ldx + j];
+            float *y = o->y + i * o->ldy + j;
+            *y = o->accumulate ? fmaf(o->scale, x, *y) : o->scale * x;
+        }
 }
 
 static void gather_rows(const struct kctx *c, const struct op_gather_rows *o)

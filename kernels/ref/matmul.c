@@ -75,6 +75,23 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     }
 }
 
+static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+{
+    (void)c;
+    const float *w = o->packed;
+    const uint16_t *h = o->packed;
+    for (int64_t i = 0; i < o->t; i++) {
+        float *row = o->dx + i * o->k;
+        memset(row, 0, (size_t)o->k * sizeof *row);
+        for (int64_t p = 0; p < o->n; p++) {
+            const int64_t j = matmul_place(p, o->n, o->dtype);
+            const float g = matmul_value(o->dy[i * o->n + j], o->dtype);
+            for (int64_t q = 0; q < o->k; q++)
+                row[q] = fmaf(g, o->dtype == DTYPE_BF16 ? bf16_to_f32(h[j * o->k + q]) : w[j * o->k + q], row[q]);
+        }
+    }
+}
+
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;

@@ -29,7 +29,7 @@ static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
         const float r = o->rms[i], s = lanes_sum(lane) * r * r * r / (float)o->width;
         for (int64_t j = 0; j < o->width; j++) {
             const float g = dyr[j], v = xr[j], d = fmaf(-s, v, r * (o->w[j] * g)); /* read before dx, which may be dy */
-            o->dw[j] = fmaf(g * v, r, o->dw[j]);
+            if (o->dw) o->dw[j] = fmaf(g * v, r, o->dw[j]);
             dxr[j] = o->accumulate ? dxr[j] + d : d;
         }
     }

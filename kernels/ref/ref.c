@@ -21,4 +21,5 @@ const struct kernels REF_TABLE = {
     .backend = &host_backend,
     .packed_bytes = matmul_packed_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
+    .matmul_dx_packed = matmul_dx_packed,
 };

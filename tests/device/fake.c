@@ -395,6 +395,14 @@ static void fake_add(const struct kctx *c, const struct op_add *o)
     fake.cpu->add(&own, &work);
 }
 
+static void fake_add_columns(const struct kctx *c, const struct op_add_columns *o)
+{
+    OPERATION(add_columns);
+    work.y = T(o->y);
+    work.x = T(o->x);
+    fake.cpu->add_columns(&own, &work);
+}
+
 static void fake_gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
     OPERATION(gather_rows);

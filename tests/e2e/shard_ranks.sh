@@ -70,4 +70,17 @@ TARE_FAULT=rank=1,stage=update,step=5,kind=kill $MPIRUN -n 2 "$TARE" -q train ti
 run 3 run.dir=moved model.save_dtype=bf16 dist.shard=none --resume
 cmp -s "coarse/$last/model.safetensors" "moved/$last/model.safetensors" && ok || bad "bf16: weights differ after going on with 3 ranks"
 diff -rq coarse/rollouts moved/rollouts > /dev/null && ok || bad "bf16: rollouts differ after going on with 3 ranks"
+
+# adapters in place of all weights
+adapters() { # RANKS RUN [key=value ...]
+    local n=$1 dir=$2
+    shift 2
+    run "$n" run.dir="$dir" lora.rank=4 loss.kl_coef=0.02 "$@"
+    cmp -s "lora/$last/adapter_model.safetensors" "$dir/$last/adapter_model.safetensors" && diff -rq lora/rollouts "$dir/rollouts" > /dev/null && ok ||
+        bad "$dir: the adapters differ"
+}
+adapters 1 lora
+adapters 2 lora2
+adapters 4 lora4 dist.shard=zero1
+adapters 3 lora3 dist.shard=none
 done_

@@ -32,6 +32,11 @@ static void norm(const struct kernels *k, const struct kctx *c)
                 assert_near("dx", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
                 assert_near("dw", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
             }
+            KERNEL(k, c, rmsnorm_grad, .dx = gy, .ld = ld, .dy = gdy, .x = gx, .w = gw, .rms = grms, .t = t, .heads = heads,
+                   .width = width); /* frozen weights: no dw */
+            KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = y, .ld = ld, .dy = dy, .x = x, .w = w, .rms = rms, .t = t, .heads = heads,
+                   .width = width);
+            assert_near("dx alone", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
             KERNEL(k, c, rmsnorm_grad, .dx = gdy, .ld = ld, .dw = gdw, .dy = gdy, .x = gx, .w = gw, .rms = grms, .t = t,
                    .heads = heads, .width = width, .accumulate = 0); /* dx is dy */
             KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = dy, .ld = ld, .dw = dw, .dy = dy, .x = x, .w = w, .rms = rms, .t = t,
@@ -189,6 +194,13 @@ static void rows(const struct kernels *k, const struct kctx *c)
             KERNEL(k, c, add, .y = gx, .x = gy, .n = n);
             KERNEL(ref, &contexts[0], add, .y = x, .x = x, .n = n);
             assert_bits("add", from_device(k, c, gx, 4 * n), x, n);
+            for (int accumulate = 0; accumulate < 2; accumulate++) { /* the second half of each row into the first */
+                KERNEL(k, c, add_columns, .y = gx, .ldy = width, .x = gy + width / 2, .ldx = width, .t = t, .n = width / 2,
+                       .scale = 0.7f, .accumulate = accumulate);
+                KERNEL(ref, &contexts[0], add_columns, .y = x, .ldy = width, .x = from_device(k, c, gy, 4 * n) + width / 2,
+                       .ldx = width, .t = t, .n = width / 2, .scale = 0.7f, .accumulate = accumulate);
+            }
+            assert_bits("add_columns", from_device(k, c, gx, 4 * n), x, n);
             k->backend->zero(c, gx, 4 * n);
             memset(x, 0, (size_t)n * sizeof *x);
             assert_bits("zero", from_device(k, c, gx, 4 * n), x, n);

@@ -40,6 +40,22 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
     buffers_end();
 }
 
+/* The packed weights give the bits of the fp32 ones, by this backend and by the definition. */
+static void dx_from_packed(const struct kernels *k, const struct kctx *c, const char *where, struct op_matmul_dx o,
+                           const float *expected)
+{
+    const struct kernels *const both[2] = {k, ref};
+    const struct kctx *const on[2] = {c, &contexts[0]};
+    for (int i = 0; i < 2; i++) {
+        void *packed = floats(both[i]->packed_bytes(o.n, o.k, o.dtype) / 4 + 1, 0);
+        KERNEL(both[i], on[i], pack, .packed = packed, .w = o.w, .n = o.n, .k = o.k, .dtype = o.dtype);
+        both[i]->matmul_dx_packed(
+            on[i],
+            &(struct op_matmul_dx){.dx = o.dx, .dy = o.dy, .packed = packed, .t = o.t, .n = o.n, .k = o.k, .dtype = o.dtype});
+        assert_bits(where, o.dx, expected, o.t * o.k);
+    }
+}
+
 static void backward(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype)
 {
     const int64_t t = shape[0], n = shape[1], inner = shape[2];
@@ -50,6 +66,8 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
         KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype);
         assert_bits(where, dx, dx0, t * inner);
+        dx_from_packed(k, c, where, (struct op_matmul_dx){.dx = dx, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype},
+                       dx0);
         KERNEL(k, c, matmul_dw, .dw = dw, .dbias = with_bias ? db : NULL, .dy = dy, .x = x, .t = t, .n = n, .k = inner,
                .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dw, .dw = dw0, .dbias = with_bias ? db0 : NULL, .dy = dy, .x = x, .t = t, .n = n,

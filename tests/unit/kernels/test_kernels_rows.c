@@ -26,6 +26,11 @@ static void norm(const struct kernels *k, const struct kctx *c, const char *wher
                 assert_bits(where, y, y0, n);
                 assert_bits(where, dw, dw0, width);
             }
+            KERNEL(k, c, rmsnorm_grad, .dx = y, .ld = ld, .dy = dy, .x = x, .w = w, .rms = rms, .t = t, .heads = heads,
+                   .width = width); /* frozen weights: no dw */
+            KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = y0, .ld = ld, .dy = dy, .x = x, .w = w, .rms = rms0, .t = t,
+                   .heads = heads, .width = width);
+            assert_bits(where, y, y0, n);
             KERNEL(k, c, rmsnorm, .y = x, .ld = ld, .x = x, .w = w, .t = t, .heads = heads, .width = width,
                    .eps = 1e-5f); /* in place, no rms */
             buffers_end();
@@ -111,6 +116,20 @@ static void head(const struct kernels *k, const struct kctx *c, const char *wher
         }
 }
 
+/* Some columns of wider rows, into columns of others: written, added to, and what is beside them stays. */
+static void columns(const struct kernels *k, const struct kctx *c, const char *where, int64_t t, int64_t n)
+{
+    const int64_t ldx = n + 3, ldy = 2 * n + 1;
+    float *x = randoms(t * ldx, 1, 1), *y = randoms(t * ldy, 1, 1), *y0 = copied(y, t * ldy, 0);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        KERNEL(k, c, add_columns, .y = y + n, .ldy = ldy, .x = x + 2, .ldx = ldx, .t = t, .n = n, .scale = 0.7f,
+               .accumulate = accumulate);
+        KERNEL(ref, &contexts[0], add_columns, .y = y0 + n, .ldy = ldy, .x = x + 2, .ldx = ldx, .t = t, .n = n, .scale = 0.7f,
+               .accumulate = accumulate);
+        assert_bits(where, y, y0, t * ldy);
+    }
+}
+
 static void rows(const struct kernels *k, const struct kctx *c, const char *where)
 {
     for (int i = 0; i < N_WIDTHS; i++)
@@ -134,6 +153,7 @@ static void rows(const struct kernels *k, const struct kctx *c, const char *wher
             KERNEL(k, c, add, .y = x, .x = x0, .n = t * width);
             KERNEL(ref, &contexts[0], add, .y = x0, .x = x0, .n = t * width);
             assert_bits(where, x, x0, t * width);
+            columns(k, c, where, t, width);
             buffers_end();
         }
 }

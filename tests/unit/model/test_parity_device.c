@@ -2,11 +2,14 @@
  * small models of each architecture, in fp32 and bf16, prompts shared. The CUDA kernels as fibers on the host, and on a GPU where there is one. */
 #include "engine.h"
 
+#include "base/fs.h"
 #include "model/grads.h"
+#include "model/lora.h"
 #include "model/pack.h"
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef TARE_CUDA_SHIM
 extern int64_t shim_found;
@@ -39,6 +42,36 @@ static struct model *model_of(const struct kernels *k, const char *arch, const c
                                    .init_std = 0.15,
                                    .tie_embeddings = true};
     assert_ok(model_new(&c, VOCAB, NULL, 0, 5, k, NULL, &m, &e), &e);
+    return m;
+}
+
+/* The same as a frozen base with adapters on all its layers, of which B is not zero. */
+static struct model *adapters_of(const struct kernels *k, const char *arch, const char *dtype, int64_t width)
+{
+    struct err e = {0};
+    char folder[FS_PATH];
+    const struct kernels *cpu;
+    struct model *m;
+    float *host;
+    const struct model_config c = {.dtype = precision_named(dtype), .base = ""};
+    const struct lora_spec spec = {.rank = 5, .alpha = 10, .targets = LORA_ALL};
+    assert_ok(kernels_cpu(NULL, &cpu, &e), &e);
+    assert_ok(fs_temporary(folder, "tare-parity", &e), &e);
+    assert_non_null(mkdtemp(folder));
+    struct model *base = model_of(cpu, arch, "f32", width);
+    assert_ok(model_save(base, folder, DTYPE_F32, NULL, &e), &e);
+    model_free(base);
+    assert_ok(model_open(&(struct model_source){.folder = folder, .config = &c, .kernels = k, .lora = &spec, .seed = 1}, &m, &e),
+              &e);
+    assert_ok(fs_remove_tree(folder, &e), &e);
+    assert_ok(mem_new(m->n_params * 4, (void **)&host, &e), &e);
+    k->backend->download(&m->ctx, host, m->weights, m->n_params * 4);
+    for (int64_t i = 0; i < m->n_tensors; i++)
+        for (int64_t j = 0; j < m->tensors[i].rows * m->tensors[i].cols && strstr(m->tensors[i].name, "lora_B"); j++)
+            host[m->tensors[i].offset + j] = 0.1f * (float)sin((double)(3 * i + j));
+    k->backend->upload(&m->ctx, m->weights, host, m->n_params * 4);
+    mem_free(host);
+    assert_ok(model_refresh(m, &e), &e);
     return m;
 }
 
@@ -136,10 +169,13 @@ static void result_free(struct result *r)
 
 /* fp32: the CPU's values up to rounding. bf16: as far from the CPU's fp32 values as the CPU's own bf16 is, or a little more, since a device rounds keys,
  * values and weights of attention too. */
-static void check_case(const struct kernels *cpu, const struct kernels *k, const char *arch, const char *dtype, int64_t width)
+static void check_case(struct model *(*make)(const struct kernels *k, const char *arch, const char *dtype, int64_t width),
+                       const struct kernels *k, const char *arch, const char *dtype, int64_t width)
 {
-    struct model *exact = model_of(cpu, arch, "f32", width), *same = model_of(cpu, arch, dtype, width),
-                 *m = model_of(k, arch, dtype, width);
+    struct err e = {0};
+    const struct kernels *cpu;
+    assert_ok(kernels_cpu(NULL, &cpu, &e), &e);
+    struct model *exact = make(cpu, arch, "f32", width), *same = make(cpu, arch, dtype, width), *m = make(k, arch, dtype, width);
     struct result expected, rounded, got, again;
     run(exact, &expected);
     run(same, &rounded);
@@ -163,15 +199,14 @@ static void check_case(const struct kernels *cpu, const struct kernels *k, const
 
 static void on_backend(const struct kernels *k)
 {
-    const struct kernels *cpu;
-    struct err e = {0};
-    assert_ok(kernels_cpu(NULL, &cpu, &e), &e);
-    check_case(cpu, k, "qwen2", "f32", 12);
-    check_case(cpu, k, "llama", "f32", 64);
-    check_case(cpu, k, "qwen3", "f32", 16);
-    check_case(cpu, k, "qwen2", "bf16", 64); /* tensor cores */
-    check_case(cpu, k, "qwen3", "bf16", 128);
-    check_case(cpu, k, "llama", "bf16", 12);
+    check_case(model_of, k, "qwen2", "f32", 12);
+    check_case(model_of, k, "llama", "f32", 64);
+    check_case(model_of, k, "qwen3", "f32", 16);
+    check_case(model_of, k, "qwen2", "bf16", 64); /* tensor cores */
+    check_case(model_of, k, "qwen3", "bf16", 128);
+    check_case(model_of, k, "llama", "bf16", 12);
+    check_case(adapters_of, k, "qwen3", "f32", 16);
+    check_case(adapters_of, k, "qwen2", "bf16", 64);
 }
 
 static void test_shim(void **state)

@@ -1,0 +1,85 @@
+/* tare merge ADAPTER OUT: an adapter and its base as one model. */
+#include "base/fs.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "engine/engine.h"
+#include "model/adapter.h"
+#include "model/merge.h"
+#include "settle/settle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char merge_usage[] =
+    "usage: tare merge ADAPTER OUT [dtype=f32|bf16] [base=FOLDER]\n"
+    "Writes the folder OUT: the base of ADAPTER with W + s B A in place of each weight W that the adapter belongs to, its "
+    "config.json and\n"
+    "tokenizer. ADAPTER is an adapter's folder (adapter_config.json), or the folder of a run that was trained with [lora].\n"
+    "  dtype=   precision of OUT; as the base's files unless it is given. bf16 rounds the sums\n"
+    "  base=    folder of the base, in place of the one that adapter_config.json names\n";
+
+struct merge {
+    struct config config;
+    struct engine engine;
+    enum merge_dtype dtype;
+};
+
+static tare_status set_option(struct merge *g, const char *argument, struct err *e)
+{
+    if (!strncmp(argument, "base=", 5)) return config_set(&g->config, "model", "base", argument + 5, "command line", e);
+    if (!strcmp(argument, "dtype=f32"))
+        g->dtype = MERGE_F32;
+    else if (!strcmp(argument, "dtype=bf16"))
+        g->dtype = MERGE_BF16;
+    else
+        FAIL(e, TARE_E_CONFIG, "%s: expected dtype=f32, dtype=bf16 or base=FOLDER; see tare merge --help", argument);
+    return TARE_OK;
+}
+
+/* The folder is there whole or not at all: written beside, then renamed. */
+static tare_status write_folder(struct merge *g, const char *adapter, const char *out, struct err *e)
+{
+    char beside[FS_PATH], tokenizer[FS_PATH], path[FS_PATH], parent[FS_PATH];
+    if (snprintf(beside, sizeof beside, "%s.tmp", out) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", out);
+    TRY(fs_join(path, adapter, "tokenizer.json", e));
+    TRY(fs_join(tokenizer, fs_exists(path) ? adapter : g->engine.model->folder, "", e));
+    TRY(fs_remove_tree(beside, e));
+    TRY(fs_mkdirs(beside, e));
+    tare_status status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
+    if (!status && rename(beside, out))
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s", beside, out);
+    if (status) fs_remove_tree(beside, NULL);
+    TRY(status);
+    fs_dirname(parent, out);
+    return fs_sync_dir(parent, e);
+}
+
+static tare_status run(struct merge *g, int argc, char **argv, struct err *e)
+{
+    char folder[FS_PATH], out[FS_PATH];
+    TRY(settle_model(argv[1], folder, e));
+    TRY(fs_join(out, argv[2], "", e));
+    for (int i = 3; i < argc; i++) TRY(set_option(g, argv[i], e));
+    if (!fs_is_dir(folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such folder", folder);
+    if (!adapter_is(folder)) FAIL(e, TARE_E_INVALID, "%s: has no adapter_config.json, so there is no adapter to merge", folder);
+    if (fs_exists(out)) FAIL(e, TARE_E_CONFIG, "%s exists already; remove it or choose another folder", out);
+    TRY(config_set(&g->config, "model", "path", folder, "command line", e));
+    TRY(engine_open(&g->engine, ENGINE_MODEL, e));
+    TRY(write_folder(g, folder, out, e));
+    log_info("%s and its base %s are written to %s", folder, g->engine.model->folder, out);
+    return TARE_OK;
+}
+
+int cmd_merge(int argc, char **argv)
+{
+    struct merge g = {.dtype = MERGE_AS_BASE};
+    struct err e = {0};
+    if (argc < 3) return cli_usage(merge_usage);
+    tare_status status = config_load(&g.config, NULL, NULL, 0, &e);
+    engine_init(&g.engine, &g.config, NULL);
+    if (!status) status = run(&g, argc, argv, &e);
+    engine_close(&g.engine);
+    config_free(&g.config);
+    if (status) log_error(&e);
+    return status ? err_exit_code(status) : 0;
+}

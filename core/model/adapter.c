@@ -1,0 +1,277 @@
+#include "model/adapter.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "model/safetensors.h"
+#include "model/shards.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char CONFIG[] = "adapter_config.json", WEIGHTS[] = "adapter_model.safetensors", BASE[] = "base.json";
+
+bool adapter_is(const char *folder)
+{
+    char path[FS_PATH];
+    return !fs_join(path, folder, CONFIG, NULL) && fs_exists(path);
+}
+
+/* ---- adapter_config.json */
+
+static bool is_empty(const json_t *v)
+{
+    return !v || json_is_null(v) || json_is_false(v) ||
+           ((json_is_object(v) || json_is_array(v)) && !json_object_size(v) && !json_array_size(v));
+}
+
+/* Settings that change what is computed, and the value that is computed here. */
+static tare_status refuse_others(const json_t *j, const char *path, struct err *e)
+{
+    static const char *const OFF[] = {"use_dora",
+                                      "rank_pattern",
+                                      "alpha_pattern",
+                                      "layers_to_transform",
+                                      "modules_to_save",
+                                      "fan_in_fan_out",
+                                      "lora_bias",
+                                      "layer_replication",
+                                      "loftq_config",
+                                      "target_parameters",
+                                      "exclude_modules",
+                                      "use_qalora",
+                                      "use_bdlora",
+                                      "kasa_config",
+                                      "velora_config",
+                                      "monteclora_config",
+                                      "arrow_config",
+                                      "megatron_config",
+                                      "trainable_token_indices",
+                                      "alora_invocation_tokens"};
+    static const char *const STARTS[] = {"gaussian", "eva", "orthogonal"}; /* the others change the base's weights */
+    const char *start = json_text_or(j, "init_lora_weights", STARTS[0]);
+    size_t known = 0;
+    const char *type = json_text_or(j, "peft_type", "");
+    if (strcmp(type, "LORA")) FAIL(e, TARE_E_UNSUPPORTED, "%s: peft_type = \"%s\"; only LORA is computed here", path, type);
+    if (strcmp(json_text_or(j, "bias", "none"), "none"))
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: bias = \"%s\"; only \"none\" is computed here", path, json_text_or(j, "bias", ""));
+    for (size_t i = 0; i < sizeof OFF / sizeof *OFF; i++)
+        if (!is_empty(json_object_get(j, OFF[i])))
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: %s is set; adapters with it are not computed here", path, OFF[i]);
+    while (known < sizeof STARTS / sizeof *STARTS && strcmp(start, STARTS[known])) known++;
+    if (known == sizeof STARTS / sizeof *STARTS)
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "%s: init_lora_weights = \"%s\" belongs to a changed base; let peft convert the adapter to plain LoRA first", path,
+             start);
+    return TARE_OK;
+}
+
+/* Names, or whole paths ("model.layers.0.mlp.up_proj"), of which the tensors then show whether every layer has one. */
+static tare_status read_targets(const json_t *j, const char *path, unsigned *out, struct err *e)
+{
+    const json_t *list = json_object_get(j, "target_modules"), *one;
+    char where[FS_PATH + 32];
+    size_t i;
+    snprintf(where, sizeof where, "%s: target_modules", path);
+    *out = 0;
+    if (json_is_string(list)) return lora_targets(json_string_value(list), where, out, e);
+    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s is neither a list of names nor \"all-linear\"", where);
+    json_array_foreach(list, i, one)
+    {
+        const char *name = json_is_string(one) ? json_string_value(one) : "", *dot = strrchr(name, '.');
+        unsigned more;
+        TRY(lora_targets(dot ? dot + 1 : name, where, &more, e));
+        *out |= more;
+    }
+    if (!*out) FAIL(e, TARE_E_INVALID, "%s is empty", where);
+    return TARE_OK;
+}
+
+static tare_status read_spec(const json_t *j, const char *path, struct lora_spec *out, struct err *e)
+{
+    TRY(refuse_others(j, path, e));
+    TRY(json_get_int(j, "r", path, &out->rank, e));
+    TRY(json_get_double(j, "lora_alpha", path, &out->alpha, e));
+    if (out->rank < 1 || out->rank > 1 << 20 || !isfinite(out->alpha))
+        FAIL(e, TARE_E_RANGE, "%s: r = %lld, lora_alpha = %g; the rank is 1 or more, alpha a number", path, (long long)out->rank,
+             out->alpha);
+    out->rslora = json_bool_or(j, "use_rslora", false);
+    return read_targets(j, path, &out->targets, e);
+}
+
+tare_status adapter_config(const char *folder, const struct model_config *c, struct lora_spec *spec, char *base, struct err *e)
+{
+    char path[FS_PATH];
+    json_t *j = NULL;
+    TRY(fs_join(path, folder, CONFIG, e));
+    TRY(json_read_file(path, &j, e));
+    const char *named = c && *c->base ? c->base : json_text_or(j, "base_model_name_or_path", "");
+    tare_status status = read_spec(j, path, spec, e);
+    if (!status) status = fs_join(base, named, "", e);
+    if (!status && !fs_is_dir(named))
+        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+                         "%s: its base \"%s\" is not a folder here; name the base's folder with model.base=FOLDER", path, named);
+    json_decref(j);
+    return status;
+}
+
+tare_status adapter_base(const char *folder, const struct model_config *c, char *out, struct err *e)
+{
+    struct lora_spec spec;
+    return adapter_is(folder) ? adapter_config(folder, c, &spec, out, e) : fs_join(out, folder, "", e);
+}
+
+static json_t *targets_json(unsigned targets)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < LORA_KINDS; i++)
+        if (targets >> i & 1) json_array_append_new(list, json_string(LORA_KIND[i].name));
+    return list;
+}
+
+static tare_status write_json(json_t *j, const char *folder, const char *file, struct err *e)
+{
+    char path[FS_PATH];
+    char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+    tare_status status = fs_join(path, folder, file, e);
+    if (!status && !text)
+        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s cannot be made; are the paths valid UTF-8?", path);
+    if (!status) status = fs_write_atomic(path, text, (int64_t)strlen(text), e);
+    free(text);
+    json_decref(j);
+    return status;
+}
+
+/* The base by its absolute path: an adapter is opened from other folders too. */
+static tare_status write_configs(const struct model *m, const char *folder, struct err *e)
+{
+    const struct lora_spec *s = &m->lora->spec;
+    char base[PATH_MAX], hash[17];
+    if (!realpath(m->lora->base, base)) snprintf(base, sizeof base, "%s", m->lora->base);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
+    json_t *alpha = fabs(s->alpha) < 1e9 && s->alpha == floor(s->alpha) ? json_integer((json_int_t)s->alpha) : json_real(s->alpha);
+    TRY(write_json(json_pack("{s:s, s:s, s:s, s:I, s:o, s:f, s:s, s:b, s:b, s:b, s:b, s:b, s:o}", "peft_type", "LORA", "task_type",
+                             "CAUSAL_LM", "base_model_name_or_path", base, "r", (json_int_t)s->rank, "lora_alpha", alpha,
+                             "lora_dropout", 0.0, "bias", "none", "use_rslora", (int)s->rslora, "use_dora", 0, "fan_in_fan_out", 0,
+                             "inference_mode", 1, "init_lora_weights", 1, "target_modules", targets_json(s->targets)),
+                   folder, CONFIG, e));
+    return write_json(json_pack("{s:s, s:s}", "path", base, "xxh3", hash), folder, BASE, e);
+}
+
+/* ---- weights */
+
+static tare_status check_base(const struct model *m, const char *folder, struct err *e)
+{
+    char path[FS_PATH], hash[17];
+    json_t *j = NULL;
+    TRY(fs_join(path, folder, BASE, e));
+    if (!fs_exists(path)) return TARE_OK; /* peft writes none */
+    TRY(json_read_file(path, &j, e));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
+    tare_status status = TARE_OK;
+    if (strcmp(json_text_or(j, "xxh3", ""), hash))
+        status = err_set(
+            e, TARE_E_CONFIG, __FILE__, __LINE__,
+            "%s: the adapter was trained on a base with hash %s (%s); %s has %s. Name the right base with model.base=FOLDER, or "
+            "remove base.json to use this one all the same",
+            path, json_text_or(j, "xxh3", "(none)"), json_text_or(j, "path", "?"), m->lora->base, hash);
+    json_decref(j);
+    return status;
+}
+
+static tare_status check_spec(const struct model *m, const char *folder, struct err *e)
+{
+    const struct lora_spec *mine = &m->lora->spec;
+    const struct model_config here = {.base = m->lora->base};
+    struct lora_spec s = {0};
+    char base[FS_PATH];
+    if (!adapter_is(folder))
+        FAIL(e, TARE_E_CONFIG, "%s holds a whole model, and [lora] asks for an adapter; a resumed run cannot change it", folder);
+    TRY(adapter_config(folder, &here, &s, base, e));
+    if (s.rank != mine->rank || s.alpha != mine->alpha || s.rslora != mine->rslora || s.targets != mine->targets)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: an adapter of rank %lld and alpha %g; [lora] asks for rank %lld, alpha %g, or for other targets or rslora; a "
+             "resumed "
+             "run cannot change them",
+             folder, (long long)s.rank, s.alpha, (long long)mine->rank, mine->alpha);
+    return TARE_OK;
+}
+
+/* Tensors that the adapter would have beside those that are read would be left out in silence. */
+static tare_status check_names(const struct model *m, const struct safetensors *file, const char *path, struct err *e)
+{
+    for (int64_t i = 0; i < file->n_tensors; i++) {
+        int64_t j = 0;
+        while (j < m->n_tensors && strcmp(m->tensors[j].name, file->tensors[i].name)) j++;
+        if (j == m->n_tensors)
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: has the tensor %s, which no adapter of its adapter_config.json has", path,
+                 file->tensors[i].name);
+    }
+    return TARE_OK;
+}
+
+tare_status adapter_read(struct model *m, const char *folder, struct err *e)
+{
+    char path[FS_PATH];
+    struct safetensors file;
+    float *staging = NULL;
+    TRY(check_spec(m, folder, e));
+    TRY(check_base(m, folder, e));
+    TRY(fs_join(path, folder, WEIGHTS, e));
+    TRY(safetensors_open(path, &file, e));
+    tare_status status = check_names(m, &file, path, e);
+    for (int64_t i = 0; i < m->n_tensors && !status; i++) {
+        const struct tensor *t = &m->tensors[i];
+        mem_free(staging);
+        staging = NULL;
+        status = mem_new(t->rows * t->cols * (int64_t)sizeof *staging, (void **)&staging, e);
+        if (!status) status = safetensors_read(&file, t->name, 2, t->rows, t->cols, staging, e);
+        if (!status) shards_upload(m, t->offset, staging, t->rows * t->cols);
+    }
+    mem_free(staging);
+    safetensors_close(&file);
+    return status;
+}
+
+tare_status adapter_fetch(struct model *m, float *host, struct err *e)
+{
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
+        const int64_t bytes = m->unit_size[u] * (int64_t)sizeof *host;
+        float *to = host + m->unit_begin[u];
+        const float *unit;
+        TRY(unit_weights(m, u, &unit, e));
+        kernels_at(&m->ctx, "saving the weights", -1);
+        const float *here = from_backend(m, to, unit, bytes);
+        TRY(model_finish(m, e));
+        if (here != to) memcpy(to, here, (size_t)bytes);
+    }
+    return TARE_OK;
+}
+
+static tare_status write_weights(const struct model *m, const char *folder, const float *host, enum dtype dtype, struct err *e)
+{
+    char path[FS_PATH];
+    struct st_source *sources;
+    TRY(fs_join(path, folder, WEIGHTS, e));
+    TRY(mem_new(m->n_tensors * (int64_t)sizeof *sources, (void **)&sources, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        sources[i] = (struct st_source){.name = t->name, .rank = 2, .shape = {t->rows, t->cols}, .data = host + t->offset};
+    }
+    const tare_status status = safetensors_write(path, sources, m->n_tensors, dtype, e);
+    mem_free(sources);
+    return status;
+}
+
+tare_status adapter_write(struct model *m, const char *folder, enum dtype dtype, struct err *e)
+{
+    float *host;
+    TRY(mem_new(m->n_params * (int64_t)sizeof *host, (void **)&host, e));
+    tare_status status = adapter_fetch(m, host, e);
+    if (!status && !m->rank) status = write_weights(m, folder, host, dtype, e);
+    if (!status && !m->rank) status = write_configs(m, folder, e);
+    mem_free(host);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* The base of adapters: read unit by unit into the compute copy, and its fp32 weights are gone again. */
+#include "model/frozen.h"
+
+#include "model/layout.h"
+#include "model/lora.h"
+#include "model/safetensors.h"
+#include "model/shards.h"
+
+/* Unit u in host memory, and its hash over those before. */
+static tare_status read_unit(struct model *m, const struct safetensors *file, int64_t u, float *unit, struct err *e)
+{
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        float *to = unit + t->offset - m->unit_begin[u];
+        if (t->unit != u) continue;
+        TRY(safetensors_read(file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, to, e));
+        m->lora->base_hash = fs_hash(to, t->rows * t->cols * (int64_t)sizeof *to, m->lora->base_hash);
+    }
+    return TARE_OK;
+}
+
+static tare_status read_units(struct model *m, const struct safetensors *file, float *unit, void *room, struct err *e)
+{
+    struct refresh_proof nothing = {0}; /* the ranks have read the same files; base_hash says so */
+    for (int64_t u = 0; u < unit_count(m); u++) {
+        TRY(read_unit(m, file, u, unit, e));
+        const float *there = to_backend(m, room, unit, m->unit_size[u] * (int64_t)sizeof *unit);
+        if (u == 0) m->k->backend->upload(&m->ctx, m->lora->table, unit, m->shape.vocab * m->shape.hidden * (int64_t)sizeof *unit);
+        TRY(copy_unit(m, &nothing, u, there, e));
+        TRY(model_finish(m, e)); /* the room is written again */
+    }
+    return TARE_OK;
+}
+
+static int64_t largest_unit(const struct model *m)
+{
+    int64_t most = 0;
+    for (int64_t u = 0; u < unit_count(m); u++)
+        if (m->unit_size[u] > most) most = m->unit_size[u];
+    return most;
+}
+
+tare_status frozen_read(struct model *m, const char *folder, struct err *e)
+{
+    const int64_t bytes = largest_unit(m) * (int64_t)sizeof(float), far = kernels_room(m->k, bytes);
+    struct safetensors file;
+    float *unit = NULL;
+    void *room = NULL;
+    TRY(safetensors_open_folder(folder, &file, e));
+    tare_status status = mem_new(bytes, (void **)&unit, e);
+    if (!status && far && !(room = m->k->backend->alloc(&m->ctx, far)))
+        status = kernels_no_memory(m->k, &m->ctx, "a unit of the base while it is read", far, e);
+    if (!status) status = read_units(m, &file, unit, room, e);
+    if (room) m->k->backend->release(&m->ctx, room);
+    mem_free(unit);
+    safetensors_close(&file);
+    return status;
+}

@@ -1,0 +1,261 @@
+#include "model/lora.h"
+
+#include "base/rng.h"
+#include "model/layout.h"
+#include "model/shards.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct lora_kind LORA_KIND[LORA_KINDS] = {
+    {"q_proj", "self_attn.q_proj", 0}, {"k_proj", "self_attn.k_proj", 0}, {"v_proj", "self_attn.v_proj", 0},
+    {"o_proj", "self_attn.o_proj", 1}, {"gate_proj", "mlp.gate_proj", 2}, {"up_proj", "mlp.up_proj", 2},
+    {"down_proj", "mlp.down_proj", 3},
+};
+
+/* ---- what is asked for */
+
+static int kind_named(const char *name, size_t n)
+{
+    for (int i = 0; i < LORA_KINDS; i++)
+        if (strlen(LORA_KIND[i].name) == n && !strncmp(LORA_KIND[i].name, name, n)) return i;
+    return -1;
+}
+
+tare_status lora_targets(const char *names, const char *where, unsigned *out, struct err *e)
+{
+    static const char SEPARATORS[] = ", \t";
+    *out = 0;
+    for (const char *at = names + strspn(names, SEPARATORS); *at;) {
+        const size_t n = strcspn(at, SEPARATORS);
+        const int kind = kind_named(at, n);
+        if (n == strlen("all-linear") && !strncmp(at, "all-linear", n))
+            *out = LORA_ALL;
+        else if (kind >= 0)
+            *out |= 1u << kind;
+        else
+            FAIL(e, TARE_E_CONFIG,
+                 "%s: \"%.*s\" is not a linear layer that can have an adapter; allowed are all-linear, or names out of q_proj, "
+                 "k_proj, "
+                 "v_proj, o_proj, gate_proj, up_proj, down_proj",
+                 where, (int)n, at);
+        at += n;
+        at += strspn(at, SEPARATORS);
+    }
+    if (!*out) FAIL(e, TARE_E_CONFIG, "%s: names no layer; all-linear takes all of them", where);
+    return TARE_OK;
+}
+
+tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e)
+{
+    *out = (struct lora_spec){.rank = c->lora.rank, .alpha = c->lora.alpha, .rslora = c->lora.rslora};
+    return out->rank ? lora_targets(c->lora.targets, config_where(c, "lora", "targets"), &out->targets, e) : TARE_OK;
+}
+
+/* ---- life */
+
+/* The columns of a kind in its product, and the widths of that product. */
+static struct lora_part part_of(const struct model_shape *s, int kind)
+{
+    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, F = s->intermediate;
+    const int64_t begin[LORA_KINDS] = {0, q, q + kv, 0, 0, F, 0}, n[LORA_KINDS] = {q, kv, kv, s->hidden, F, F, s->hidden};
+    return (struct lora_part){.kind = kind, .begin = begin[kind], .n = n[kind]};
+}
+
+static struct lora_group group_of(const struct model_shape *s, const struct lora_spec *spec, int product)
+{
+    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+    const int64_t columns[4] = {q + 2 * kv, s->hidden, 2 * s->intermediate, s->hidden},
+                  inner[4] = {s->hidden, q, s->hidden, s->intermediate};
+    struct lora_group g = {.k = inner[product], .columns = columns[product]};
+    for (int i = 0; i < LORA_KINDS; i++)
+        if (LORA_KIND[i].product == product && (spec->targets >> i & 1)) g.part[g.n++] = part_of(s, i);
+    g.rows = g.n * spec->rank;
+    return g;
+}
+
+tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *e)
+{
+    const struct model_shape *s = &m->shape;
+    if (!m->k->matmul_dx_packed)
+        FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels cannot train adapters ([lora]): they need fp32 weights in the backward pass",
+             m->k->name);
+    TRY(mem_new(sizeof *m->lora, (void **)&m->lora, e));
+    struct lora *a = m->lora;
+    a->spec = *spec;
+    a->scale = (float)(spec->alpha / (spec->rslora ? sqrt((double)spec->rank) : (double)spec->rank));
+    TRY(mem_new(4 * s->layers * (int64_t)sizeof *a->groups, (void **)&a->groups, e));
+    for (int64_t i = 0; i < 4 * s->layers; i++) a->groups[i] = group_of(s, spec, (int)(i % 4));
+    return TARE_OK;
+}
+
+void lora_free(struct model *m)
+{
+    struct lora *a = m->lora;
+    if (!a) return;
+    for (int64_t i = 0; a->groups && i < 4 * m->shape.layers; i++) {
+        if (a->groups[i].packed) m->k->backend->release(&m->ctx, a->groups[i].packed);
+        for (int j = 0; j < a->groups[i].n; j++)
+            if (a->groups[i].part[j].packed) m->k->backend->release(&m->ctx, a->groups[i].part[j].packed);
+    }
+    if (a->table) m->k->backend->release(&m->ctx, a->table);
+    mem_free(a->groups);
+    mem_free(a);
+    m->lora = NULL;
+}
+
+static tare_status take(struct model *m, int64_t n, int64_t k, void **out, struct err *e)
+{
+    const int64_t bytes = m->k->packed_bytes(n, k, m->dtype);
+    *out = m->k->backend->alloc(&m->ctx, bytes);
+    if (!*out) return kernels_no_memory(m->k, &m->ctx, "the adapters in compute precision", bytes, e);
+    m->memory.sampler += bytes;
+    return TARE_OK;
+}
+
+tare_status lora_copy_new(struct model *m, struct err *e)
+{
+    const int64_t r = m->lora->spec.rank;
+    for (int64_t i = 0; i < 4 * m->shape.layers; i++) {
+        struct lora_group *g = &m->lora->groups[i];
+        if (!g->n) continue;
+        TRY(take(m, g->rows, g->k, &g->packed, e));
+        for (int j = 0; j < g->n; j++) TRY(take(m, g->part[j].n, r, &g->part[j].packed, e));
+    }
+    return TARE_OK;
+}
+
+tare_status lora_init(struct model *m, uint64_t seed, struct err *e)
+{
+    float *staging;
+    int64_t largest = 0;
+    for (int64_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].rows * m->tensors[i].cols > largest) largest = m->tensors[i].rows * m->tensors[i].cols;
+    TRY(mem_new(largest * (int64_t)sizeof *staging, (void **)&staging, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        const struct rng_key key = rng_derive(rng_key(seed, RNG_INIT), (uint64_t)i);
+        const double bound = strstr(t->name, ".lora_A.") ? 1 / sqrt((double)t->cols) : 0; /* kaiming_uniform with a = sqrt(5) */
+        const int64_t n = t->rows * t->cols;
+        for (int64_t j = 0; j < n; j++) staging[j] = (float)(bound * (2 * rng_uniform(key, (uint64_t)j, 0) - 1));
+        shards_upload(m, t->offset, staging, n);
+    }
+    mem_free(staging);
+    return TARE_OK;
+}
+
+static tare_status pack_one(struct model *m, struct refresh_proof *proof, void *packed, const float *w, const int64_t size[2],
+                            struct err *e)
+{
+    KERNEL(m->k, &m->ctx, pack, .packed = packed, .w = w, .n = size[0], .k = size[1], .dtype = m->dtype);
+    return refresh_copy(m, proof, packed, m->k->packed_bytes(size[0], size[1], m->dtype), e);
+}
+
+tare_status lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
+{
+    const int64_t r = m->lora->spec.rank;
+    for (int64_t i = 4 * (u - 1); i < 4 * u; i++) {
+        const struct lora_group *g = &m->lora->groups[i];
+        if (!g->n) continue;
+        TRY(pack_one(m, proof, g->packed, whole + g->a, (const int64_t[2]){g->rows, g->k}, e));
+        for (int j = 0; j < g->n; j++)
+            TRY(pack_one(m, proof, g->part[j].packed, whole + g->part[j].b, (const int64_t[2]){g->part[j].n, r}, e));
+    }
+    return TARE_OK;
+}
+
+/* ---- forward and backward */
+
+static int64_t widest(const struct model_shape *s)
+{
+    const int64_t q = s->heads * s->head_dim, most = q > s->hidden ? q : s->hidden;
+    return s->intermediate > most ? s->intermediate : most;
+}
+
+int64_t lora_row_floats(const struct model_shape *s, int64_t rank)
+{
+    return (LORA_PARTS + 1) * rank + widest(s);
+}
+
+tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e)
+{
+    *out = (struct lora_rows){0};
+    if (!m->lora) return TARE_OK;
+    TRY(tensor_new_raw(a, float, t *LORA_PARTS * m->lora->spec.rank, &out->all, e));
+    TRY(tensor_new_raw(a, float, t * m->lora->spec.rank, &out->part, e));
+    return tensor_new_raw(a, float, t *widest(&m->shape), &out->wide, e);
+}
+
+/* r->all = x A^T */
+static void into_ranks(const struct model *m, const struct lora_group *g, const float *x, int64_t t, const struct lora_rows *r)
+{
+    KERNEL(m->k, &m->ctx, matmul, .y = r->all, .x = x, .packed = g->packed, .t = t, .n = g->rows, .k = g->k, .dtype = m->dtype);
+}
+
+/* r->part = s times the columns of part j in r->all */
+static void take_part(const struct model *m, const struct lora_group *g, int j, int64_t t, const struct lora_rows *r)
+{
+    const int64_t rank = m->lora->spec.rank;
+    KERNEL(m->k, &m->ctx, add_columns, .y = r->part, .ldy = rank, .x = r->all + j * rank, .ldx = g->rows, .t = t, .n = rank,
+           .scale = m->lora->scale);
+}
+
+void lora_forward(const struct model *m, int64_t i, float *y, const float *x, int64_t t, const struct lora_rows *r)
+{
+    const struct lora_group *g = m->lora ? &m->lora->groups[i] : NULL;
+    if (!g || !g->n) return;
+    into_ranks(m, g, x, t, r);
+    for (int j = 0; j < g->n; j++) {
+        const struct lora_part *p = &g->part[j];
+        const bool all = p->n == g->columns; /* of the product: the sum is made in place */
+        take_part(m, g, j, t, r);
+        KERNEL(m->k, &m->ctx, matmul, .y = all ? y : r->wide, .x = r->part, .packed = p->packed, .residual = all ? y : NULL, .t = t,
+               .n = p->n, .k = m->lora->spec.rank, .dtype = m->dtype);
+        if (!all)
+            KERNEL(m->k, &m->ctx, add_columns, .y = y + p->begin, .ldy = g->columns, .x = r->wide, .ldx = p->n, .t = t, .n = p->n,
+                   .scale = 1, .accumulate = 1);
+    }
+}
+
+static void product_dw(const struct model *m, const struct unit_grads *to, struct op_matmul_dw o)
+{
+    o.dtype = m->dtype;
+    (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
+}
+
+static void product_dx(const struct model *m, struct op_matmul_dx o)
+{
+    o.dtype = m->dtype;
+    m->k->matmul_dx_packed(&m->ctx, &o);
+}
+
+/* With u = s x A^T of a part:  dB = dy^T u,   d(x A^T) = s dy B,   which takes the place of x A^T in r->all. */
+static void part_backward(const struct model *m, const struct lora_group *g, int j, const struct unit_grads *to,
+                          const struct layer_product *p, const struct lora_rows *r)
+{
+    const struct lora_part *part = &g->part[j];
+    const int64_t rank = m->lora->spec.rank, t = p->t, n = part->n;
+    const float *dy = p->dy;
+    take_part(m, g, j, t, r);
+    if (n != g->columns) {
+        KERNEL(m->k, &m->ctx, add_columns, .y = r->wide, .ldy = n, .x = dy + part->begin, .ldx = g->columns, .t = t, .n = n,
+               .scale = 1);
+        dy = r->wide;
+    }
+    product_dw(m, to, (struct op_matmul_dw){.dw = to->matrix + part->b, .dy = dy, .x = r->part, .t = t, .n = n, .k = rank});
+    product_dx(m, (struct op_matmul_dx){.dx = r->part, .dy = dy, .packed = part->packed, .t = t, .n = n, .k = rank});
+    KERNEL(m->k, &m->ctx, add_columns, .y = r->all + j * rank, .ldy = g->rows, .x = r->part, .ldx = rank, .t = t, .n = rank,
+           .scale = m->lora->scale);
+}
+
+void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r)
+{
+    const struct lora_group *g = &m->lora->groups[p->i];
+    const int64_t t = p->t;
+    if (!g->n) return;
+    into_ranks(m, g, p->x, t, r); /* again: to keep it from the forward pass would cost more memory than it saves time */
+    for (int j = 0; j < g->n; j++) part_backward(m, g, j, to, p, r);
+    product_dw(m, to, (struct op_matmul_dw){.dw = to->matrix + g->a, .dy = r->all, .x = p->x, .t = t, .n = g->rows, .k = g->k});
+    product_dx(m, (struct op_matmul_dx){.dx = r->wide, .dy = r->all, .packed = g->packed, .t = t, .n = g->rows, .k = g->k});
+    KERNEL(m->k, &m->ctx, add, .y = p->dx, .x = r->wide, .n = t * g->k);
+}

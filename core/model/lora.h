@@ -1,0 +1,98 @@
+/* LoRA (Hu et al. 2021, arXiv 2106.09685). The weights of the base are frozen, and a product that was chosen becomes
+ *
+ *   y = x W^T + s (x A^T) B^T        A [r, in],  B [out, r],  s = alpha / r, or alpha / sqrt(r) (rsLoRA, Kalajdzievski 2023, arXiv 2312.03732)
+ *
+ * Only A and B are trained: the flat buffers of such a model (weights, sums of gradients, moments; model.h, shards.h) hold A and B of all layers and
+ * nothing of the base. Of the base there is the compute copy alone, made once. So the optimizer, the ranks and the checkpoints work on adapters as they
+ * work on a whole model; units 0 and L+1 are empty.
+ *
+ * The products of a layer are q|k|v, o, gate|up and down. Adapters of one product share x: their A's lie one after another, [parts * r, in], and are one
+ * product; each B adds to its own columns. Sampling and training run the same lora_forward. */
+#ifndef TARE_CORE_LORA_H
+#define TARE_CORE_LORA_H
+
+#include "model/grads.h"
+#include "model/model.h"
+
+enum { LORA_KINDS = 7, LORA_ALL = (1 << LORA_KINDS) - 1, LORA_PARTS = 3 };
+
+/* A linear layer that may have an adapter, in the order of the products. */
+struct lora_kind {
+    const char *name, *path; /* "q_proj", "self_attn.q_proj" */
+    int product;             /* 0: q|k|v, 1: o, 2: gate|up, 3: down */
+};
+extern const struct lora_kind LORA_KIND[LORA_KINDS];
+
+struct lora_spec {
+    int64_t rank; /* r */
+    double alpha;
+    bool rslora;
+    unsigned targets; /* bit i: LORA_KIND[i] */
+};
+
+struct lora_part {
+    int kind;
+    int64_t begin, n; /* its columns of the product */
+    int64_t b;        /* where B begins in the unit */
+    void *packed;     /* B for products */
+};
+
+struct lora_group {  /* the adapters of one product */
+    int n;           /* 0: none */
+    int64_t rows, k; /* A's: n * r, in */
+    int64_t columns; /* of the product */
+    int64_t a;       /* where the A's begin in the unit */
+    void *packed;
+    struct lora_part part[LORA_PARTS];
+};
+
+struct lora {
+    struct lora_spec spec;
+    float scale;               /* s */
+    struct lora_group *groups; /* [4 L] */
+    float *table;              /* the base's embedding, [V, C] */
+    char base[4096];           /* its folder */
+    uint64_t base_hash;        /* XXH3 of its tensors as fp32, in the order of the layout */
+};
+
+/* Rows that adapters are computed in, of a layer after the other. Forward and backward pass use the same. */
+struct lora_rows {
+    float *all;  /* [T, 3 r] x A^T of a group */
+    float *part; /* [T, r] */
+    float *wide; /* [T, the widest of a product] */
+};
+
+/* Names ("q_proj, v_proj") or all-linear. where: for messages. */
+tare_status lora_targets(const char *names, const char *where, unsigned *out, struct err *e);
+/* [lora] of a configuration; rank 0: off. */
+tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e);
+
+/* m->lora, and its groups for m->shape. */
+tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *e);
+void lora_free(struct model *m);
+/* The memory of the adapters' compute copy, after layout_make_adapters. */
+tare_status lora_copy_new(struct model *m, struct err *e);
+/* A as peft starts it, uniform in +- 1/sqrt(in) from the seed; B zero. */
+tare_status lora_init(struct model *m, uint64_t seed, struct err *e);
+
+struct refresh_proof;
+/* The compute copy of the adapters of unit u. */
+tare_status lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e);
+
+/* Floats of a row of lora_rows. */
+int64_t lora_row_floats(const struct model_shape *s, int64_t rank);
+/* Room for t rows; none without adapters. */
+tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e);
+/* y[t, columns] of product i (model.h, packed) gets what its adapters add. */
+void lora_forward(const struct model *m, int64_t i, float *y, const float *x, int64_t t, const struct lora_rows *r);
+/* A product of a layer in the backward pass: y[t, columns] = x[t, in] W^T. */
+struct layer_product {
+    int64_t i; /* packed product */
+    const float *x, *dy;
+    float *dx;
+    int64_t t;
+};
+/* Gradients of A and B, and what they add to dx. */
+void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r);
+
+#endif

@@ -1,0 +1,91 @@
+#include "model/merge.h"
+
+#include "model/adapter.h"
+#include "model/hf_config.h"
+#include "model/safetensors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t SHARD_BYTES = 5000000000; /* what transformers and the Hub take for a file */
+
+struct merging {
+    const struct model *m;
+    const struct safetensors *base;
+    const float *adapters; /* the flat layout */
+    float *whole;          /* of the largest tensor */
+};
+
+/* The adapter's tensor for the weight `name` of the base; NULL: it has none. */
+static const struct tensor *tensor_for(const struct model *m, const char *name, char half)
+{
+    char wanted[128];
+    const size_t n = strlen(name), ending = strlen(".weight");
+    if (n <= ending || n > 96 || strcmp(name + n - ending, ".weight")) return NULL;
+    snprintf(wanted, sizeof wanted, "base_model.model.%.*s.lora_%c.weight", (int)(n - ending), name, half);
+    for (int64_t i = 0; i < m->n_tensors; i++)
+        if (!strcmp(m->tensors[i].name, wanted)) return &m->tensors[i];
+    return NULL;
+}
+
+static tare_status fetch(void *ctx, int64_t i, const float **data, struct err *e)
+{
+    const struct merging *g = ctx;
+    const struct st_tensor *t = &g->base->tensors[i];
+    const struct tensor *a = tensor_for(g->m, t->name, 'A'), *b = tensor_for(g->m, t->name, 'B');
+    TRY(st_read_f32(g->base, t, g->whole, e));
+    *data = g->whole;
+    if (!a || !b) return TARE_OK;
+    const float *A = g->adapters + a->offset, *B = g->adapters + b->offset;
+    for (int64_t row = 0; row < b->rows; row++)
+        for (int64_t column = 0; column < a->cols; column++) {
+            double sum = 0;
+            for (int64_t r = 0; r < a->rows; r++) sum += (double)B[row * b->cols + r] * (double)A[r * a->cols + column];
+            float *w = g->whole + row * a->cols + column;
+            *w = (float)((double)*w + (double)g->m->lora->scale * sum);
+        }
+    return TARE_OK;
+}
+
+static tare_status write_all(struct merging *g, const char *folder, enum dtype dtype, struct err *e)
+{
+    const struct safetensors *s = g->base;
+    struct st_source *sources;
+    int64_t largest = 0;
+    TRY(mem_new(s->n_tensors * (int64_t)sizeof *sources, (void **)&sources, e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; i < s->n_tensors && !status; i++) {
+        const struct st_tensor *t = &s->tensors[i];
+        sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}};
+        if (st_count(t) > largest) largest = st_count(t);
+        if (t->rank < 1 || t->rank > 2)
+            status = err_set(e, TARE_E_UNSUPPORTED, __FILE__, __LINE__, "%s: %s has %lld dimensions; 1 or 2 can be written",
+                             s->files[t->file].path, t->name, (long long)t->rank);
+    }
+    if (!status) status = mem_new(largest * (int64_t)sizeof(float), (void **)&g->whole, e);
+    if (!status) status = safetensors_write_folder(folder, sources, s->n_tensors, fetch, g, dtype, SHARD_BYTES, e);
+    mem_free(g->whole);
+    mem_free(sources);
+    return status;
+}
+
+tare_status model_merge(struct model *m, const char *folder, enum merge_dtype dtype, const char *tokenizer_folder, struct err *e)
+{
+    struct safetensors base;
+    float *adapters;
+    if (!m->lora) FAIL(e, TARE_E_INVALID, "%s is a whole model, there is no adapter to merge", m->folder);
+    TRY(mem_new(m->n_params * (int64_t)sizeof *adapters, (void **)&adapters, e));
+    tare_status status = adapter_fetch(m, adapters, e);
+    if (!status) status = safetensors_open_folder(m->lora->base, &base, e);
+    if (!status) {
+        const struct st_tensor *first = safetensors_find(&base, "model.embed_tokens.weight");
+        const bool bf16 = dtype == MERGE_BF16 || (dtype == MERGE_AS_BASE && first && !strcmp(first->dtype, "BF16"));
+        struct merging g = {.m = m, .base = &base, .adapters = adapters};
+        status = write_all(&g, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e);
+        if (!status) status = hf_config_save(m, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e);
+        if (!status) status = model_copy_tokenizer(tokenizer_folder, folder, e);
+        safetensors_close(&base);
+    }
+    mem_free(adapters);
+    return status;
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# A run with [lora]: the probabilities of sampling and update agree exactly; killed and resumed it ends with the same bits; the reference policy is the base;
+# what it saves is an adapter that generate, eval and merge take; what cannot be is refused by name.
+. "$(dirname "$0")/common.inc"
+tiny_config
+cat >> tiny.ini << INI
+[lora]
+rank = 4
+alpha = 8
+INI
+run() { "$TARE" train tiny.ini log.progress=none train.micro_tokens=60 loss.kl_coef=0.05 "$@" > /dev/null 2>> log.txt; }
+"$TARE" sft sft.ini 2> /dev/null
+run run.dir=whole || { bad "the run failed"; cat log.txt; done_; exit 1; }
+last=whole/checkpoints/step-000012
+
+# what is in a checkpoint: peft's two files, and nothing of the base
+[ -f $last/adapter_config.json ] && [ -f $last/adapter_model.safetensors ] && [ ! -e $last/model.safetensors ] && ok || bad "the checkpoint is no adapter"
+checked "the adapter's files" $last base <<'PY'
+import json, os, struct, sys
+c = json.load(open(sys.argv[1] + "/adapter_config.json"))
+assert c["peft_type"] == "LORA" and c["r"] == 4 and c["lora_alpha"] == 8 and not c["use_rslora"], c
+assert os.path.samefile(c["base_model_name_or_path"], sys.argv[2]), c
+data = open(sys.argv[1] + "/adapter_model.safetensors", "rb").read()
+head = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+names = {f"base_model.model.model.layers.{l}.{p}.lora_{x}.weight" for l in (0, 1) for x in "AB" for p in
+         ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")}
+assert names == set(head) - {"__metadata__"}, set(head) ^ names
+assert head["base_model.model.model.layers.1.mlp.down_proj.lora_A.weight"]["shape"] == [4, 128]
+PY
+
+# sampler and update: the same probabilities; the policy moves away from the base, which is its reference
+checked "metrics" <<'PY'
+import json
+rows = [json.loads(line) for line in open("whole/metrics.jsonl")]
+assert len(rows) == 12
+mismatch = [v for r in rows for k, v in r.items() if "mismatch" in k]
+assert len(mismatch) == 12 and not any(mismatch), mismatch
+kl = [v for r in rows for k, v in r.items() if "reference_kl" in k or k.endswith("/kl") or k.endswith("kl_reference")]
+assert len(kl) == 12 and abs(kl[0]) < 1e-5 < kl[-1], kl
+PY
+
+# killed, and gone on with
+for at in update:5 checkpoint.listed:9; do
+    IFS=: read -r point step <<< "$at"
+    [ -d broken ] && resume=--resume || resume=
+    killed_at "$point" "$step" "$TARE" train tiny.ini log.progress=none train.micro_tokens=60 loss.kl_coef=0.05 run.dir=broken $resume && ok || bad "not killed at $at"
+done
+run run.dir=broken --resume || bad "the resumed run failed"
+cmp -s $last/adapter_model.safetensors broken/checkpoints/step-000012/adapter_model.safetensors && ok || bad "the adapter differs after resuming"
+diff -rq whole/rollouts broken/rollouts > /dev/null && ok || bad "rollouts differ after resuming"
+"$TARE" train tiny.ini log.progress=none run.dir=broken train.steps=13 lora.rank=8 --resume > out.txt 2> err.txt && bad "resumed with another rank"
+grep 'lora.rank' err.txt > /dev/null && ok || { bad "resuming with another rank: the message"; cat err.txt; }
+
+# recomputed activations change nothing; rsLoRA on q and v in bf16 runs
+run run.dir=first train.steps=3
+run run.dir=again train.recompute=layer train.steps=3
+cmp -s {first,again}/checkpoints/step-000003/adapter_model.safetensors && ok || bad "train.recompute changes bits"
+run run.dir=other train.steps=3 lora.rslora=true lora.targets=q_proj,v_proj model.dtype=bf16 || { bad "rsLoRA on q and v in bf16"; tail -1 log.txt; }
+[ "$(wc -c < other/checkpoints/step-000003/adapter_model.safetensors)" -lt "$(wc -c < $last/adapter_model.safetensors)" ] && ok || bad "adapters of q and v alone are not smaller"
+
+# used: by the run's folder, by the adapter's, merged
+echo '{"id":"a","question":"7+8="}' > questions.jsonl
+ask() { "$TARE" generate "$1" temperature=0 max_new_tokens=6 prompt=plain < questions.jsonl 2> err.txt; }
+ask whole > by_run.txt && ask $last > by_folder.txt && cmp -s by_run.txt by_folder.txt && [ -s by_run.txt ] && ok || { bad "generate with an adapter"; cat err.txt; }
+"$TARE" merge whole merged dtype=f32 > out.txt 2> err.txt && [ -f merged/model.safetensors ] && [ -f merged/tokenizer.json ] && ok || { bad "merge"; cat err.txt; }
+ask merged > by_merged.txt || { bad "generate with the merged model"; cat err.txt; }
+"$TARE" merge whole merged > out.txt 2> err.txt && bad "merged into a folder that is there" || ok
+"$TARE" merge base elsewhere > out.txt 2> err.txt && bad "a whole model was merged"
+grep 'no adapter_config.json' err.txt > /dev/null && ok || bad "merging a whole model: the message"
+echo '{"ids":[5,6,7,8,9,10]}' > ids.jsonl
+for m in $last merged; do "$TARE" score "$m" < ids.jsonl > "score-$(basename "$m").txt" 2> err.txt || { bad "score $m"; cat err.txt; }; done
+checked "the merged model's logprobs" score-step-000012.txt score-merged.txt <<'PY'
+import json, sys
+a, b = (json.load(open(f)) for f in sys.argv[1:])
+x, y = ([v for v in d["logprobs"] if v is not None] for d in (a, b))
+assert len(x) == len(y) > 3 and max(abs(p - q) for p, q in zip(x, y)) < 1e-4, (x, y)
+PY
+"$TARE" eval tiny.ini lora.rank=0 run.dir=evaluated model.path=$last > out.txt 2> err.txt && ok || { bad "eval of an adapter"; cat err.txt; }
+
+# supervised training of adapters
+"$TARE" sft sft.ini model.path=base model.init= lora.rank=4 sft.out=adapter run.dir=s sft.steps=3 > out.txt 2> err.txt && [ -f adapter/adapter_config.json ] && ok || { bad "sft with adapters"; cat err.txt; }
+
+# refused
+refused() { # TEXT command...
+    local says=$1
+    shift
+    if "$@" > out.txt 2> err.txt; then bad "accepted: $*"; return; fi
+    grep -F -- "$says" err.txt > /dev/null && ok || { bad "$* does not say: $says"; cat err.txt; }
+}
+refused 'lora.dropout = 0.1' "$TARE" train tiny.ini lora.dropout=0.1
+refused 'DoRA' "$TARE" train tiny.ini lora.dora=true
+refused '"embed_tokens"' "$TARE" train tiny.ini run.dir=x lora.targets=q_proj,embed_tokens
+refused 'tare merge' "$TARE" train tiny.ini run.dir=x model.path=$last
+refused 'needs a model to put adapters on' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
+mv base away
+refused 'model.base=FOLDER' "$TARE" generate $last
+ask_base() { "$TARE" generate $last model.base=away temperature=0 max_new_tokens=6 prompt=plain < questions.jsonl 2> err.txt; }
+ask_base > moved.txt && cmp -s moved.txt by_run.txt && ok || { bad "model.base"; cat err.txt; }
+done_
