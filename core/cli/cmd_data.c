@@ -168,7 +168,7 @@ static tare_status open_verifier(struct checker *k, const char *text, struct are
     TRY(plugin_open(k->verifier, TARE_VERIFIER, NULL, &p, e));
     if (n) TRY(plugin_settings(p, parameters, n, NULL, arena, &settings, e));
     TRY(verify_new(&options, &k->verify, e));
-    return verify_add(k->verify, k->verifier, 1, NULL, settings, &env, e);
+    return verify_add(k->verify, &(struct verify_use){.plugin = k->verifier, .weight = 1}, NULL, settings, &env, e);
 }
 
 static tare_status open_checker(struct checker *k, const struct arguments *a, struct arena *arena, struct err *e)

@@ -153,7 +153,7 @@ static tare_status run(const char *plugin, const char *const *settings, int64_t 
     TRY_TO(s, end, plugin_open(plugin, TARE_VERIFIER, NULL, &p, e));
     TRY_TO(s, end, plugin_settings(p, settings, n, NULL, &arena, &params, e));
     TRY_TO(s, end, verify_new(o, &f.v, e));
-    TRY_TO(s, end, verify_add(f.v, plugin, 1, NULL, params, NULL, e));
+    TRY_TO(s, end, verify_add(f.v, &(struct verify_use){.plugin = plugin, .weight = 1}, NULL, params, NULL, e));
     if (p->verifier->flags & TARE_JUDGES_TOGETHER) f.capacity = CHUNK;
     TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
     TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));

@@ -150,7 +150,7 @@ const struct config_key CONFIG_KEYS[] = {
 
     TEXT(verifier, plugins, "math",
          "Verifiers, separated by spaces or commas, each with an optional weight: math:1 python:0.1. The reward is the weighted "
-         "sum."),
+         "sum. One that is used twice needs a second name: math math as strict:0.5, with the parameters of [verifier.strict]."),
     INT(verifier, workers, "0", 0, 4096, "Completions verified at the same time. 0: one for each core."),
     REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; after that its verdict is timeout."),
     CHOICE(verifier, overlong, "none", CHOICES_OVERLONG,

@@ -5,9 +5,30 @@
 #include <stdio.h>
 
 #include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct plugin_watch *WATCH;
+
+/* exit() in a plugin would end a run as if it were done. It runs this, in the thread that called it. */
+static _Thread_local int calls_of_thread;
+static void ended_inside(void)
+{
+    if (!calls_of_thread) return;
+    fprintf(
+        stderr,
+        "tare: a plugin called exit; no plugin may (`tare plugin check FILE` says in which function), and nothing after the last "
+        "checkpoint is kept\n");
+    fflush(NULL);
+    _exit(err_exit_code(TARE_E_PLUGIN));
+}
+
+static void watch_exit(void)
+{
+    atexit(ended_inside);
+}
 
 void plugin_watch(const struct plugin_watch *watch)
 {
@@ -16,6 +37,9 @@ void plugin_watch(const struct plugin_watch *watch)
 
 void plugin_enter(struct plugin_call *c)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_exit);
+    calls_of_thread++;
     if (WATCH) WATCH->enter(WATCH->ctx);
     fegetenv(&c->fenv);
     c->error.struct_size = sizeof c->error;
@@ -26,6 +50,7 @@ void plugin_enter(struct plugin_call *c)
 tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
                          tare_status status, struct err *e)
 {
+    calls_of_thread--;
     if (WATCH) WATCH->leave(WATCH->ctx, i, phase);
     fesetenv(&c->fenv);
     if (!status) return TARE_OK;

@@ -113,19 +113,25 @@ static tare_status unknown_key(const struct plugin *p, const struct config_param
          p->desc.n_params ? "there are " : "it has no parameters", all);
 }
 
-static void section_name(const struct plugin *p, char section[128])
+static void section_name(const struct plugin *p, const char *name, char section[128])
 {
-    snprintf(section, 128, "%s.%s", plugin_section_kind(p->desc.kind), p->desc.name);
+    snprintf(section, 128, "%s.%s", plugin_section_kind(p->desc.kind), name);
 }
 
 tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,
                           struct err *e)
 {
+    return plugin_params_as(p, p->desc.name, settings, a, out, e);
+}
+
+tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
+                             const tare_value **out, struct err *e)
+{
     const int64_t n = p->desc.n_params;
     const struct config_param **given;
     tare_value *values;
     char section[128], what[600];
-    section_name(p, section);
+    section_name(p, name, section);
     TRY(arena_new(a, tare_value, n, &values, e));
     TRY(arena_new(a, const struct config_param *, n, &given, e));
     for (const struct config_param *s = settings; s; s = s->next) {
@@ -151,7 +157,7 @@ tare_status plugin_settings(const struct plugin *p, const char *const *assignmen
                             struct arena *a, const struct config_param **out, struct err *e)
 {
     char section[128], *owned;
-    section_name(p, section);
+    section_name(p, p->desc.name, section);
     TRY(arena_strdup(a, section, -1, &owned, e));
     *out = next;
     for (int64_t i = 0; i < n; i++) {

@@ -80,6 +80,9 @@ const char *plugin_section_kind(int32_t kind);
  * Errors: TARE_E_CONFIG "file:line: [estimator.bv_blend] gama: unknown; did you mean gamma?" */
 tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,
                           struct err *e);
+/* The same from section [KIND.name], for a plugin that is used under another name. */
+tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
+                             const tare_value **out, struct err *e);
 /* n strings "key=value" as settings of this plugin, in front of those in `next`: the last assignment of a key wins. */
 tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e);
@@ -172,11 +175,14 @@ int64_t plugin_state_clusters(const void *data, int64_t n);
 tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e);
 tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e);
 
+/* Most bytes that a plugin may write in one call: 4 GiB, so that one that never ends does not take the machine's memory. */
+#define PLUGIN_MOST_STATE (1LL << 32)
 /* Streams over a string, for describe, explain and save: write appends to out; read takes from data. */
 struct plugin_stream {
     struct str *out;
     const char *data;
-    int64_t at, size;
+    int64_t at, size;    /* at: bytes written, or read */
+    bool full;           /* more was written than PLUGIN_MOST_STATE */
     const char *version; /* of the plugin that wrote the data; NULL: not known */
 };
 tare_stream plugin_stream(struct plugin_stream *s);

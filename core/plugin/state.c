@@ -31,7 +31,11 @@ static tare_status stream_write(void *ctx, const void *data, int64_t size)
 {
     struct plugin_stream *s = ctx;
     if (!s->out) return TARE_E_STATE;
-    return size < 0 ? TARE_E_INVALID : size == 0 ? TARE_OK : str_add(s->out, data, size, NULL);
+    if (size < 0) return TARE_E_INVALID;
+    s->full = s->full || size > PLUGIN_MOST_STATE - s->at;
+    if (s->full) return TARE_E_RANGE;
+    s->at += size;
+    return size == 0 ? TARE_OK : str_add(s->out, data, size, NULL);
 }
 
 static tare_status stream_read(void *ctx, void *data, int64_t size)
@@ -96,7 +100,11 @@ tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, st
     const save_function save = save_of(i->plugin);
     if (!save) return TARE_OK;
     plugin_enter(&c);
-    return plugin_leave(&c, i, "save", -1, save(i->self, &stream, &c.error), e);
+    const tare_status status = plugin_leave(&c, i, "save", -1, save(i->self, &stream, &c.error), e);
+    if (s.full)
+        FAIL(e, TARE_E_PLUGIN, "%s %s: save: it wrote more than %lld GiB of state", plugin_kind_name(i->plugin->desc.kind),
+             i->plugin->desc.name, PLUGIN_MOST_STATE >> 30);
+    return status;
 }
 
 /* version: of the plugin that wrote the bytes; NULL: not known */

@@ -92,13 +92,13 @@ static const struct member OBJECTIVE[] = {MEMBER(tare_objective, create, true, N
 
 static const struct kind {
     const struct member *members;
-    uint32_t size;
+    uint32_t size, flags; /* flags: the bits that its header names */
 } KINDS[] = {{0},
-             {ESTIMATOR, sizeof(tare_estimator)},
-             {VERIFIER, sizeof(tare_verifier)},
-             {ENCODER, sizeof(tare_encoder)},
-             {CODEBOOK, sizeof(tare_codebook)},
-             {OBJECTIVE, sizeof(tare_objective)}};
+             {ESTIMATOR, sizeof(tare_estimator), 0},
+             {VERIFIER, sizeof(tare_verifier), TARE_JUDGES_TOGETHER},
+             {ENCODER, sizeof(tare_encoder), 0},
+             {CODEBOOK, sizeof(tare_codebook), 0},
+             {OBJECTIVE, sizeof(tare_objective), TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP}};
 
 static bool is_set(const void *table, const struct member *m)
 {
@@ -127,13 +127,18 @@ static size_t smaller(size_t a, size_t b)
 /* Copies a function table of the plugin's size into one of ours, and checks its members. */
 static tare_status copy_table(const struct subject *s, const struct kind *k, const void *table, void *copy, struct err *e)
 {
-    uint32_t size;
+    uint32_t size, flags;
     memcpy(&size, table, sizeof size);
     if (size < 8 || size > MAX_STRUCT)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: its function table says it has %u bytes; set struct_size to sizeof the table", s->path,
              s->name, size);
     memcpy(copy, table, smaller(size, k->size));
     memcpy(copy, &size, sizeof size);
+    memcpy(&flags, (const char *)table + sizeof size, sizeof flags);
+    if (flags & ~k->flags)
+        FAIL(e, TARE_E_PLUGIN,
+             "%s: %s: its function table has the flags 0x%x, of which this program knows 0x%x; set flags to 0, or update tare",
+             s->path, s->name, flags, k->flags);
     for (const struct member *m = k->members; m->name; m++) {
         if (m->required && size < m->offset + sizeof(void *))
             FAIL(e, TARE_E_PLUGIN,

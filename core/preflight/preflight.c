@@ -229,6 +229,30 @@ static void warn_unbounded(const struct config *c)
                  section, gamma, section);
 }
 
+/* A bound that somebody set, and that the chosen objective does not read: it would do nothing, without a word. One that is the default does
+ * nothing with any objective. */
+static void warn_bounds(const struct config *c)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    const struct plugin *p;
+    struct config plain;
+    struct err e = {0};
+    if (plugin_open(c->objective.plugin, TARE_OBJECTIVE, &search, &p, &e) || config_load(&plain, NULL, NULL, 0, &e)) return;
+    const struct {
+        const char *key;
+        uint32_t flag;
+        bool set;
+    } bounds[] = {{"clip", TARE_OBJECTIVE_OWN_CLIP, c->loss.clip < plain.loss.clip || c->loss.clip > plain.loss.clip},
+                  {"clip_high", TARE_OBJECTIVE_OWN_CLIP, c->loss.clip_high > 0},
+                  {"dual_clip", TARE_OBJECTIVE_OWN_DUAL_CLIP, c->loss.dual_clip > 0}};
+    for (int i = 0; i < 3; i++)
+        if (bounds[i].set && (p->objective->flags & bounds[i].flag))
+            log_warn("%s: loss.%s is not read by objective %s, and does nothing; its own bounds are in [objective.%s] (`tare "
+                     "plugin info %s`)",
+                     config_where(c, "loss", bounds[i].key), bounds[i].key, p->desc.name, p->desc.name, p->desc.name);
+    config_free(&plain);
+}
+
 static double checkpoint_bytes(const struct config *c, const struct model_shape *s)
 {
     const double C = (double)s->hidden, D = (double)(s->heads * s->head_dim), J = (double)(s->kv_heads * s->head_dim);
@@ -277,6 +301,7 @@ void preflight_warn(const struct config *c)
 {
     for (const struct config_param *p = c->params; p; p = p->next) warn_section(c, p);
     warn_unbounded(c);
+    warn_bounds(c);
     warn_context(c);
     warn_disk(c);
 }

@@ -16,6 +16,7 @@ struct process; /* process.c */
 
 struct verifier {
     const struct plugin *plugin;
+    const char *name; /* in verifier.plugins; in the arena of struct verify */
     double weight;
     const tare_value *values;          /* in the arena of struct verify */
     int64_t n_instances;               /* 1, or one for each worker */

@@ -41,23 +41,43 @@ void verify_close(struct verify *v)
     mem_free(v);
 }
 
-tare_status verify_add(struct verify *v, const char *plugin, double weight, const struct plugin_search *search,
+/* A name of its own, as a section of the configuration may have. */
+static tare_status take_name(struct verify *v, struct verifier *f, const char *as, struct err *e)
+{
+    const char *name = as ? as : f->plugin->desc.name;
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] || strspn(name, "0123456789_") || !*name || strlen(name) > 63)
+        FAIL(e, TARE_E_CONFIG,
+             "verifier.plugins: '%s' is no name for a verifier; a name has small letters, digits and _, and begins with a letter",
+             name);
+    if (!strcmp(name, "overlong"))
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins: overlong is the name of verifier.overlong's part; take another");
+    for (int64_t c = 0; c < v->n_verifiers; c++)
+        if (!strcmp(v->verifiers[c].name, name))
+            FAIL(e, TARE_E_CONFIG,
+                 "the verifier %s is listed twice; give it once, with the sum of the weights, or give one of them another name and "
+                 "parameters of its own: %s as strict, [verifier.strict]",
+                 name, f->plugin->desc.name);
+    char *copy;
+    TRY(arena_strdup(&v->arena, name, -1, &copy, e));
+    f->name = copy;
+    return TARE_OK;
+}
+
+tare_status verify_add(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                        const struct config_param *settings, const struct plugin_env *env, struct err *e)
 {
     if (v->n_verifiers == VERIFY_MAX)
         FAIL(e, TARE_E_CONFIG, "more than %d verifiers; take some out of verifier.plugins", VERIFY_MAX);
     struct verifier *f = &v->verifiers[v->n_verifiers];
-    *f = (struct verifier){.weight = weight};
-    TRY(plugin_open(plugin, TARE_VERIFIER, search, &f->plugin, e));
-    for (int64_t c = 0; c < v->n_verifiers; c++)
-        if (v->verifiers[c].plugin == f->plugin)
-            FAIL(e, TARE_E_CONFIG, "the verifier %s is listed twice; give it once, with the sum of the weights", plugin);
+    *f = (struct verifier){.weight = use->weight};
+    TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &f->plugin, e));
+    TRY(take_name(v, f, use->as, e));
     const bool many = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers);
     const int64_t n = many ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
     if (env) v->env = *env;
-    TRY(plugin_params(f->plugin, settings, &v->arena, &f->values, e));
+    TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
     for (int64_t k = 0; k < n && !v->process; k++) {
         TRY(plugin_create(f->plugin, f->values, 0, env, &f->instance[k], e));
         f->n_instances++;
@@ -103,11 +123,20 @@ static tare_status split_weight(char *text, double *weight, struct err *e)
 static tare_status add_all(struct verify *v, const struct config *c, const struct plugin_search *search,
                            const struct plugin_env *env, char *list, struct err *e)
 {
-    char *rest = NULL;
-    for (char *name = strtok_r(list, " ,\t", &rest); name; name = strtok_r(NULL, " ,\t", &rest)) {
-        double weight;
-        TRY(split_weight(name, &weight, e));
-        TRY(verify_add(v, name, weight, search, c->params, env, e));
+    char *rest = NULL, *next;
+    for (char *word = strtok_r(list, " ,\t", &rest); word; word = next) {
+        struct verify_use use = {.plugin = word};
+        char *last = word;
+        next = strtok_r(NULL, " ,\t", &rest);
+        if (next && !strcmp(next, "as")) {
+            last = strtok_r(NULL, " ,\t", &rest);
+            if (!last)
+                FAIL(e, TARE_E_CONFIG, "verifier.plugins: no name after 'as'; write %s as NAME, or %s as NAME:WEIGHT", word, word);
+            use.as = last;
+            next = strtok_r(NULL, " ,\t", &rest);
+        }
+        TRY(split_weight(last, &use.weight, e));
+        TRY(verify_add(v, &use, search, c->params, env, e));
     }
     if (!v->n_verifiers) FAIL(e, TARE_E_CONFIG, "verifier.plugins names no verifier; set it, for instance to number");
     return TARE_OK;
@@ -155,7 +184,7 @@ int64_t verify_n_components(const struct verify *v)
 
 const char *verify_component_name(const struct verify *v, int64_t c)
 {
-    return c < v->n_verifiers ? v->verifiers[c].plugin->desc.name : "overlong";
+    return c < v->n_verifiers ? v->verifiers[c].name : "overlong";
 }
 
 const struct plugin *verify_plugin(const struct verify *v, int64_t c)

@@ -2,7 +2,7 @@
  *
  *   reward_i = sum_c weight_c r_c(completion_i, row_i) + overlong_i            component [N, C]: the summands, overlong last
  *
- * The verifiers (verifier.plugins = "math:1 format:0.1") are plugins; the first one gives the verdict, the extracted text and the reason.
+ * The verifiers (verifier.plugins = "math:1 format:0.1", or "math math as strict:0.5") are plugins; the first one gives the verdict, the extracted text and the reason.
  * Every completion is judged alone, by whichever worker is free, so neither the number of workers nor the batch can change a verdict. A
  * plugin is called from as many threads as its descriptor's threading allows. One with TARE_JUDGES_TOGETHER gets all of a call's items at
  * once, in their order: those of a step on this rank. The deadline of a call (verifier.timeout for each of its completions) is handed to
@@ -36,8 +36,13 @@ struct verify_options {
 };
 
 tare_status verify_new(const struct verify_options *options, struct verify **out, struct err *e);
+/* One entry of verifier.plugins. A plugin may be used more than once, under names of their own: its parameters are those of [verifier.AS]. */
+struct verify_use {
+    const char *plugin, *as; /* as: NULL: the plugin's name */
+    double weight;
+};
 /* One more verifier. settings: config.params or what plugin_settings made (plugin/plugin.h). */
-tare_status verify_add(struct verify *v, const char *plugin, double weight, const struct plugin_search *search,
+tare_status verify_add(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                        const struct config_param *settings, const struct plugin_env *env, struct err *e);
 /* verify_new and verify_add from [verifier] and [verifier.NAME]. */
 tare_status verify_open(const struct config *c, const struct plugin_search *search, const struct plugin_env *env,
@@ -45,7 +50,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
 void verify_close(struct verify *v); /* NULL: nothing */
 
 int64_t verify_n_components(const struct verify *v);                   /* C: the verifiers, and overlong where it is on */
-const char *verify_component_name(const struct verify *v, int64_t c);  /* the plugin's name; "overlong" */
+const char *verify_component_name(const struct verify *v, int64_t c);  /* its name in verifier.plugins; "overlong" */
 const struct plugin *verify_plugin(const struct verify *v, int64_t c); /* NULL for overlong */
 struct plugin_instance *verify_instance(const struct verify *v,
                                         int64_t c); /* one instance, for verify_explain; NULL for overlong */

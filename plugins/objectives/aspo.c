@@ -50,4 +50,4 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("aspo", "the reciprocal ratio as the weight of tokens with a positive advantage", "arXiv 2510.06062", 0, any_values,
-          .compute = compute)
+          .flags = TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

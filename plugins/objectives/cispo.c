@@ -26,4 +26,4 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("cispo", "log-probabilities weighed by a clipped ratio that carries no gradient", "arXiv 2506.13585, equations 4 and 5",
-          0, any_values, .compute = compute)
+          0, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

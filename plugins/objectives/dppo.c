@@ -44,4 +44,4 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("dppo", "a trust region by the divergence of a token's probability", "arXiv 2602.04879", 0, any_values,
-          .compute = compute)
+          .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -25,4 +25,4 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("dro", "log-probabilities with a quadratic pull towards the old policy", "arXiv 2405.19107", 0, any_values,
-          .compute = compute)
+          .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

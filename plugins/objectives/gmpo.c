@@ -46,4 +46,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("gmpo", "the geometric mean of a sequence's clipped ratios", "arXiv 2507.20673", TARE_OBJECTIVE_PASS, any_values,
-          .prepare_size = one_number, .prepare = prepare, .compute = compute)
+          .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .prepare_size = one_number, .prepare = prepare,
+          .compute = compute)

@@ -42,4 +42,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("gspo", "the clipped surrogate with one ratio for a whole sequence", "arXiv 2507.18071, equations 5, 7 and 14",
-          TARE_OBJECTIVE_PASS, any_values, .prepare_size = one_number, .prepare = prepare, .compute = compute)
+          TARE_OBJECTIVE_PASS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP,
+          .prepare_size = one_number, .prepare = prepare, .compute = compute)

@@ -69,4 +69,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("kl_cov", "the plain surrogate with a penalty on the tokens of highest covariance", "arXiv 2505.22617",
-          TARE_OBJECTIVE_PASS, any_values, .prepare_size = one_number, .prepare = prepare, .compute = compute)
+          TARE_OBJECTIVE_PASS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP,
+          .prepare_size = one_number, .prepare = prepare, .compute = compute)

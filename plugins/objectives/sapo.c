@@ -26,4 +26,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("sapo", "a sigmoid gate of the ratio in the place of the clip", "arXiv 2511.20347", 0, any_values, .compute = compute)
+OBJECTIVE("sapo", "a sigmoid gate of the ratio in the place of the clip", "arXiv 2511.20347", 0, any_values,
+          .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

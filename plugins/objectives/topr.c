@@ -44,4 +44,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("topr", "right answers unweighted, wrong ones by a truncated ratio", "arXiv 2503.14286, equation 8", TARE_OBJECTIVE_PASS,
-          any_values, .prepare_size = one_number, .prepare = prepare, .compute = compute)
+          any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .prepare_size = one_number,
+          .prepare = prepare, .compute = compute)

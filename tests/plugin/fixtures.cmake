@@ -14,7 +14,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         bad_version no_summary no_table short_table huge_table null_member half_state collect_without_apply duplicate_names two_estimators param_stride
         duplicate_params bad_default bad_type bad_range no_choices no_default no_doc unknown_needs create_fails silent_failure endless_message unknown_status
         negative_size nan_advantage unwritten bad_confidence infinite_scale negative_weight past_end nan_sums changes_fp changes_locale leaves_bytes
-        reads_too_much wants_refill metrics aborts hangs exits writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals
+        reads_too_much wants_refill metrics aborts hangs exits exits_in_compute endless_save unknown_flags grows_size writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals
         forgets_cluster segfaults trusts_state needless_records unknown_kind_beside grown_descriptor keeps_host new_locked other_locked tells_version
         reads_undeclared loses_prompts weight_by_call baseline_by_call scale_by_call confidence_by_call tokens_by_call refill_by_call weight_by_rank baseline_by_rank tokens_by_rank records_by_call weight_by_order prints prints_error leaves_thread signals_in_compute changes_folder leaks_heap infinite_at_end past_tokens past_record past_sums state_changes flushes_at_load)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
@@ -27,7 +27,7 @@ foreach(CASE good_clusterer depends_on_batch nan_embedding distance_by_batch clu
 endforeach()
 foreach(CASE good_objective own_kl slope_sign slope_in_clip slope_half slope_of_detached entropy_without_slope wrong_way learns_nothing value_unwritten
         value_infinite past_values past_marks past_prepared marks_two uses_neighbour reads_sampler reads_logprob_early prepares_by_call computes_by_call
-        prepares_no_number collects_over collects_nan collects_by_block writes_in_compute forgets_bound takes_short_state infinite_at_edge)
+        prepares_no_number collects_over collects_nan collects_by_block writes_in_compute forgets_bound takes_short_state infinite_at_edge exits_in_objective)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/objective.c)
 endforeach()
 tare_fixture(undefined_symbol ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)

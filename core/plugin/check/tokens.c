@@ -248,10 +248,14 @@ tare_status tokens_run(struct check *c, const struct plugin_instance *i, struct 
 tare_status tokens_apply(const struct plugin_instance *i, const struct tokens_trial *x, struct err *e)
 {
     struct plugin_call call;
-    if (!i->plugin->objective->apply) return TARE_OK;
+    const tare_objective *f = i->plugin->objective;
+    if (!f->apply) return TARE_OK;
     plugin_enter(&call);
-    return plugin_leave(&call, i, "apply", x->t.step, i->plugin->objective->apply(i->self, x->t.step, x->collected, &call.error),
-                        e);
+    TRY(plugin_leave(&call, i, "apply", x->t.step, f->apply(i->self, x->t.step, x->collected, &call.error), e));
+    if ((f->prepare_size && f->prepare_size(i->self) != x->prepare_size) ||
+        (f->collect_size && f->collect_size(i->self) != x->collect_size))
+        FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size is another one after a step; the host asks once, after create");
+    return TARE_OK;
 }
 
 tare_status tokens_instance(struct check *c, struct plugin_instance **out, struct err *e)

@@ -335,17 +335,38 @@ tare_status trial_run(struct check *c, const struct plugin_instance *i, struct t
     return trial_add(c, i, t, (struct trial_phase){f->collect, "collect", t->collect_size}, t->collected, e);
 }
 
+/* The engine asks for the sizes once, after create. */
+static tare_status same_sizes(const struct plugin_instance *i, const struct trial *t, struct err *e)
+{
+    const tare_estimator *f = i->plugin->estimator;
+    const struct {
+        const char *name;
+        int64_t (*size)(const void *);
+        int64_t was;
+    } sizes[] = {{"prepare_size", f->prepare_size, t->prepare_size},
+                 {"collect_size", f->collect_size, t->collect_size},
+                 {"record_size", f->record_size, t->record_size}};
+    for (int k = 0; k < 3; k++)
+        if (sizes[k].size && sizes[k].size(i->self) != sizes[k].was)
+            FAIL(e, TARE_E_PLUGIN, "%s was %lld before the step and is %lld after it; the host asks once, after create",
+                 sizes[k].name, (long long)sizes[k].was, (long long)sizes[k].size(i->self));
+    return TARE_OK;
+}
+
 tare_status trial_apply(const struct plugin_instance *i, const struct trial *t, struct err *e)
 {
     struct plugin_call call;
     const tare_estimator *f = i->plugin->estimator;
+    TRY(same_sizes(i, t, e));
     if (!f->apply_records && !f->apply) return TARE_OK;
     plugin_enter(&call);
     if (f->apply_records)
-        return plugin_leave(
+        TRY(plugin_leave(
             &call, i, "apply_records", t->b.step,
-            f->apply_records(i->self, t->b.step, t->collected, t->b.prompt_uid, t->records, t->b.n_groups, &call.error), e);
-    return plugin_leave(&call, i, "apply", t->b.step, f->apply(i->self, t->b.step, t->collected, &call.error), e);
+            f->apply_records(i->self, t->b.step, t->collected, t->b.prompt_uid, t->records, t->b.n_groups, &call.error), e));
+    else
+        TRY(plugin_leave(&call, i, "apply", t->b.step, f->apply(i->self, t->b.step, t->collected, &call.error), e));
+    return same_sizes(i, t, e);
 }
 
 /* Some estimators are made for rewards of 0 and 1, and say so. */

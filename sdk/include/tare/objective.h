@@ -35,6 +35,12 @@ enum {
     TARE_OBJECTIVE_TRACES = 16    /* it treats tokens of off-policy traces itself; of others the host does (loss.shaping) */
 };
 
+/* Flags of tare_objective: values of [loss] that it does not read, so that somebody who sets them can be told. */
+enum {
+    TARE_OBJECTIVE_OWN_CLIP = 1,     /* clip and clip_high */
+    TARE_OBJECTIVE_OWN_DUAL_CLIP = 2 /* dual_clip */
+};
+
 /* The values of [loss] that an objective may build on. */
 typedef struct tare_loss {
     uint32_t struct_size, flags;

@@ -81,6 +81,7 @@ class Opened:
     kind = None
     table_type = None
     required = ()  # functions that a plugin cannot lack
+    known_flags = 0  # of its table
 
     def __init__(self, name, run_seed=0, **parameters):
         self.run_seed = run_seed
@@ -127,6 +128,9 @@ class Opened:
         self._descriptor = d = (named or of_kind)[0]
         self.name, self.version, self.needs = d.name.decode(), d.version.decode(), d.needs
         self._table = table_copy(self.table_type, d.functions)
+        if self._table.flags & ~self.known_flags:
+            raise TareError("%s: %s %s: its function table has the flags 0x%x, of which this host knows 0x%x"
+                            % (self.path, abi.KINDS[self.kind], self.name, self._table.flags, self.known_flags), 80)
         for function in self.required:
             if not getattr(self._table, function):
                 raise TareError("%s: %s %s: the function %s is missing" % (self.path, abi.KINDS[self.kind], self.name, function), 80)

@@ -30,6 +30,7 @@ class Verifier(Opened):
     kind = abi.VERIFIER
     table_type = abi.VerifierTable
     required = ("create", "destroy", "verify")
+    known_flags = 1  # TARE_JUDGES_TOGETHER: one answer at a time is all there is
 
     def __init__(self, name, **parameters):
         super().__init__(name, **parameters)

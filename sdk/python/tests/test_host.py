@@ -321,7 +321,8 @@ class Host(unittest.TestCase):
 
     def test_outputs_are_checked(self):
         for name, part in (("nan_advantage", "advantage"), ("unwritten", "advantage"), ("bad_confidence", "confidence"), ("infinite_scale", "scale"),
-                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "does not know"), ("null_member", "compute is missing")):
+                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "does not know"), ("null_member", "compute is missing"),
+                           ("unknown_flags", "flags 0x4, of which this host knows 0x0")):
             with self.subTest(name), self.assertRaisesRegex(TareError, part):
                 Estimator(FIXTURE(name)).step([[1, 0.5], [0.25, 0.75]])
 

@@ -67,6 +67,10 @@ enum cases {
     aborts,
     hangs,
     exits,
+    exits_in_compute,
+    endless_save,
+    unknown_flags,
+    grows_size,
     writes_state,
     overwrites_sums,
     counts_calls,
@@ -185,6 +189,7 @@ static void destroy(void *self)
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     (void)error;
+    if (IS(endless_save)) out->write(out->ctx, "x", (int64_t)1 << 40); /* refused before a byte of it is read */
     const tare_status status = out->write(out->ctx, &((const struct self *)self)->sum, 8);
     return status || !IS(leaves_bytes) ? status : out->write(out->ctx, "more", 4);
 }
@@ -201,6 +206,7 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
 
 static int64_t size(const void *self)
 {
+    if (IS(grows_size)) return ((const struct self *)self)->sum > 0 ? 3 : 2;
     (void)self;
     return IS(negative_size) ? -1 : 2;
 }
@@ -233,6 +239,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     static double calls;
     (void)prepared, (void)error;
     if (IS(aborts)) abort();
+    if (IS(exits_in_compute)) exit(0);
     static int *volatile nowhere;
     if (IS(segfaults)) *nowhere = 1;
     for (volatile int turn = 0; IS(hangs); turn = !turn) continue;
@@ -315,6 +322,7 @@ static const tare_estimator FUNCTIONS = {
     .struct_size = IS(short_table)  ? 16
                    : IS(huge_table) ? 1u << 30
                                     : sizeof FUNCTIONS,
+    .flags = IS(unknown_flags) ? 4 : 0,
     .create = create,
     .destroy = destroy,
     .save = save,

@@ -51,6 +51,9 @@ static const struct {
     {"reads_undeclared", "shapes", "killed by signal"},
 #endif
     {"hangs", "shapes", "still running after 2 s"},
+    {"exits_in_compute", "shapes", "a plugin may not call exit"},
+    {"grows_size", "shapes", "collect_size was 2 before the step and is 3 after it"},
+    {"endless_save", "state", "it wrote more than 4 GiB of state"},
     {"exits", "instances", "a plugin may not call exit"},
     {"writes_state", "phases", "changed the state; only apply may"},
     {"counts_calls", "phases", "compute again on the same batch: advantages"},

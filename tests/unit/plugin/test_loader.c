@@ -76,6 +76,7 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"short_table", TARE_E_PLUGIN, "its function table ends before destroy (struct_size 16"},
         {"huge_table", TARE_E_PLUGIN, "its function table says it has 1073741824 bytes"},
         {"null_member", TARE_E_PLUGIN, "the function compute is missing"},
+        {"unknown_flags", TARE_E_PLUGIN, "its function table has the flags 0x4, of which this program knows 0x0"},
         {"half_state", TARE_E_PLUGIN, "it has the function save but not load"},
         {"collect_without_apply", TARE_E_PLUGIN, "it has the function collect but not apply"},
         {"duplicate_names", TARE_E_PLUGIN, "estimator hostile: there are two of that name"},

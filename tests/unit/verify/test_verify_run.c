@@ -101,6 +101,34 @@ static void test_weights_and_verdicts(void **state)
     drop(&f);
 }
 
+/* One plugin under two names, each with its own parameters, in this process and in workers. */
+static void test_two_names(void **state)
+{
+    (void)state;
+    static const char *const SAID[] = {"1", " 1 ", "2"};
+    for (int processes = 0; processes < 2; processes++) {
+        const char *const settings[] = {"verifier.plugins=exact:2, exact as to_the_letter:0.5",
+                                        "verifier.to_the_letter.strip=false",
+                                        processes ? "verifier.isolate=process" : "verifier.isolate=thread"};
+        struct config c;
+        struct err e = {0};
+        struct verify *v;
+        struct verify_item items[3];
+        double parts[3][2];
+        assert_ok(config_load(&c, NULL, settings, 3, &e), &e);
+        assert_true(config_uses(&c, "verifier.to_the_letter"));
+        assert_ok(verify_open(&c, NULL, NULL, &v, &e), &e);
+        assert_string_equal(verify_component_name(v, 0), "exact");
+        assert_string_equal(verify_component_name(v, 1), "to_the_letter");
+        for (int i = 0; i < 3; i++) items[i] = (struct verify_item){.completion = text(SAID[i]), .answer = text("1")};
+        assert_ok(verify_items(v, items, 3, (struct verify_parts){.component = parts[0]}, &e), &e);
+        assert_true(items[0].reward == 2.5 && items[1].reward == 2.0 && items[2].reward == 0);
+        assert_true(parts[0][1] == 0.5 && parts[1][0] == 2 && parts[1][1] == 0);
+        verify_close(v);
+        config_free(&c);
+    }
+}
+
 static void test_overlong(void **state)
 {
     (void)state;
@@ -156,7 +184,12 @@ static void expect_config_error(const char *plugins, const char *part)
 static void test_errors(void **state)
 {
     (void)state;
-    expect_config_error("number number", "twice");
+    expect_config_error("number number", "twice; give it once, with the sum of the weights, or give one of them another name");
+    expect_config_error("number as exact exact", "the verifier exact is listed twice");
+    expect_config_error("number as", "no name after 'as'; write number as NAME");
+    expect_config_error("number as Strict", "'Strict' is no name for a verifier");
+    expect_config_error("number as overlong", "overlong is the name of");
+    expect_config_error("number as strict:much", "weight");
     expect_config_error("number:much", "weight");
     expect_config_error(",", "no verifier");
     expect_config_error("nosuchverifier", "nosuchverifier");
@@ -184,7 +217,7 @@ static void test_workers_do_not_matter(void **state)
         struct verify *v = NULL;
         const struct verify_options o = {.workers = k ? 8 : 1, .timeout = 10, .max_crash_share = 1};
         assert_ok(verify_new(&o, &v, &e), &e);
-        assert_ok(verify_add(v, "number", 1, NULL, NULL, NULL, &e), &e);
+        assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 1}, NULL, NULL, NULL, &e), &e);
         for (int i = 0; i < MANY; i++) {
             snprintf(said[i], sizeof said[i], "about %d/%d", i, i % 10);
             items[k][i] = (struct verify_item){
@@ -221,7 +254,7 @@ static struct verify *isolated(double max_crash_share, double timeout)
     const struct verify_options o = {
         .workers = 2, .timeout = timeout, .processes = true, .worker = tare, .max_crash_share = max_crash_share};
     assert_ok(verify_new(&o, &v, &e), &e);
-    assert_ok(verify_add(v, fixture, 1, NULL, NULL, NULL, &e), &e);
+    assert_ok(verify_add(v, &(struct verify_use){.plugin = fixture, .weight = 1}, NULL, NULL, NULL, &e), &e);
     return v;
 }
 
@@ -294,7 +327,7 @@ static void test_processes_change_nothing(void **state)
         const struct verify_options o = {.workers = 2, .timeout = 10, .max_crash_share = 1, .processes = k, .worker = tare};
         const struct config_param percent = {.section = "verifier.number", .key = "percent", .value = "hundredth", .where = "test"};
         assert_ok(verify_new(&o, &v, &e), &e);
-        assert_ok(verify_add(v, "number", 2, NULL, &percent, NULL, &e), &e);
+        assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 2}, NULL, &percent, NULL, &e), &e);
         for (int i = 0; i < MANY; i++) {
             snprintf(said[i], sizeof said[i], "about %d%s", i % 7, i % 2 ? "%" : "");
             items[k][i] = (struct verify_item){
@@ -353,8 +386,8 @@ static void test_groups(void **state)
         f.b.prompt_uid = uid;
         f.completion[5] = f.completion[4]; /* two of the second group say the same */
         assert_ok(verify_new(&o, &v, &e), &e);
-        assert_ok(verify_add(v, "number", 1, NULL, NULL, NULL, &e), &e);
-        assert_ok(verify_add(v, fixture, 1, NULL, NULL, &env, &e), &e);
+        assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 1}, NULL, NULL, NULL, &e), &e);
+        assert_ok(verify_add(v, &(struct verify_use){.plugin = fixture, .weight = 1}, NULL, NULL, &env, &e), &e);
         assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
         for (int i = 0; i < N; i++) {
             assert_true(f.b.component[2 * i + 1] == (i == 4 || i == 5 ? 0.5 : 0.75));
@@ -376,9 +409,14 @@ static void test_groups(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights_and_verdicts),     cmocka_unit_test(test_overlong),  cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_workers_do_not_matter),    cmocka_unit_test(test_processes), cmocka_unit_test(test_process_errors),
-        cmocka_unit_test(test_processes_change_nothing), cmocka_unit_test(test_groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_and_verdicts),
+                                       cmocka_unit_test(test_two_names),
+                                       cmocka_unit_test(test_overlong),
+                                       cmocka_unit_test(test_errors),
+                                       cmocka_unit_test(test_workers_do_not_matter),
+                                       cmocka_unit_test(test_processes),
+                                       cmocka_unit_test(test_process_errors),
+                                       cmocka_unit_test(test_processes_change_nothing),
+                                       cmocka_unit_test(test_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
