@@ -3,7 +3,8 @@
  *   reward 1  if  letter(completion) = letter(answer)  else 0
  *
  * Where the letter is taken from, after the last </think>:
- *   1  the last \boxed or \fbox: it alone decides, also when it holds no option
+ *   1  the last \boxed or \fbox: it alone decides, also when it holds no option. One that is never closed names the option that is all it
+ *      holds; with anything else in it, the box before it is no answer either
  *   2  the last anchored phrase that names an option: "the answer is B", "Answer: (B)", "#### B", "<answer>B</answer>", "option B is
  *      correct", "I choose B"; a phrase with "not" names none
  *   3  the whole text: "B", "(B)", "B) because", or a last line that is a letter and nothing else, or a first line that opens with an

@@ -142,9 +142,9 @@ static char option_text(const struct options *o, tare_text t)
 
 /* ---------------------------------------------------------------- where to look */
 
-/* The complete box that starts last, of at most MAX_BOX bytes; size -1: none. One pass: the boxes that are open lie on a stack, of which a
- * hostile text keeps the innermost STACK. */
-static tare_text last_box(tare_text t)
+/* The complete box that starts last, of at most MAX_BOX bytes; size -1: none. *cut: what stands in a box after it that is never closed; size
+ * -1: none. One pass: the boxes that are open lie on a stack, of which a hostile text keeps the innermost STACK. */
+static tare_text last_box(tare_text t, tare_text *cut)
 {
     enum { MAX_BOX = 4096, STACK = 64 };
     struct {
@@ -170,6 +170,9 @@ static tare_text last_box(tare_text t)
             if (i - inner < MAX_BOX && (box.size < 0 || t.data + inner > box.data)) box = text_slice(t, inner, i);
         }
     }
+    *cut = (tare_text){NULL, -1};
+    if (n && (box.size < 0 || t.data + open[(n - 1) % STACK].inner > box.data))
+        *cut = text_slice(t, open[(n - 1) % STACK].inner, t.size);
     return box;
 }
 
@@ -342,7 +345,11 @@ struct chosen choice_extract(const struct options *o, tare_text completion)
 {
     const tare_text t = without_control(completion);
     struct chosen c = {0};
-    const tare_text box = last_box(t);
+    tare_text cut;
+    const tare_text box = last_box(t, &cut);
+    if (cut.size >= 0 && letter_line(o, cut, false, &c.letter))
+        return c.rule = "a box that is not closed, with nothing but the option", c;
+    if (cut.size >= 0 && box.size >= 0) return c.rule = "a box that was cut off, after another one", c;
     if (box.size >= 0) {
         if (named_option(o, box, true, &c.letter) != ONE && !(c.letter = option_text(o, box)))
             return c.rule = "a box without one option", c;
@@ -371,7 +378,8 @@ struct chosen choice_extract(const struct options *o, tare_text completion)
 char choice_of_gold(const struct options *o, tare_text answer)
 {
     char letter = 0;
-    const tare_text box = last_box(answer);
+    tare_text cut;
+    const tare_text box = last_box(answer, &cut);
     const tare_text t = text_trim(box.size >= 0 ? box : answer);
     if (letter_line(o, t, false, &letter)) return letter;
     if ((letter = option_text(o, t))) return letter;

@@ -40,7 +40,7 @@ static bool measure(struct math *m, int x, struct size *s)
     }
     case OP_FUNC:
         if (a->aux >= F_MAX) return false;
-        if (a->aux == F_FLOOR || a->aux == F_CEIL) return false;
+        if (a->aux == F_FLOOR || a->aux == F_CEIL) return !rational_value(m, x, &q);
         s->functions++;
         break;
     case OP_ADD:

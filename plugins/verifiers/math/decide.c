@@ -96,6 +96,37 @@ void math_alias(struct math *m, int a, int b)
         find_aliases(m, a, b);
 }
 
+/* The greatest or least of the arguments; -1: not known */
+static int extreme(struct math *m, int x)
+{
+    int best = kid(m, x, 0);
+    for (int i = 1; i < at(m, x)->n; i++) {
+        const enum truth less = numeric_less(m, best, kid(m, x, i));
+        if (less == UNKNOWN) return -1;
+        if ((less == YES) == (at(m, x)->aux == F_MAX)) best = kid(m, x, i);
+    }
+    return best;
+}
+
+/* x without letters, every maximum, minimum and remainder in it replaced by what it is: max(3, pi) by pi, 10 mod pi by 10 - 3 pi. */
+static int settled(struct math *m, int x)
+{
+    const struct node a = *at(m, x);
+    int out[64] = {0}, r;
+    if (!(a.flags & NODE_DISCRETE) || a.n > 64) return x;
+    for (int i = 0; i < a.n; i++) out[i] = settled(m, kid(m, x, i));
+    if (a.op == OP_ADD || a.op == OP_MUL) {
+        r = out[0];
+        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
+    } else if (a.op == OP_MOD) {
+        r = mk_add(m, out[0], mk_neg(m, mk_mul(m, out[1], mk_func(m, F_FLOOR, mk_div(m, out[0], out[1])))));
+    } else {
+        r = mk_text(m, (enum op)a.op, a.aux, out, a.n, m->pool + a.digits, a.n_digits);
+        if (r >= 0 && a.op == OP_FUNC && (a.aux == F_MAX || a.aux == F_MIN)) r = extreme(m, r);
+    }
+    return r < 0 ? x : r;
+}
+
 static bool closed(struct math *m, int a, int b)
 {
     bool undefined;
@@ -103,6 +134,10 @@ static bool closed(struct math *m, int a, int b)
     if (exact != UNKNOWN) return said(m, exact == YES, exact == YES ? "equal rational numbers" : "different rational numbers");
     if (numeric_refutes(m, a, b, &undefined) == NO) return said(m, false, "different numbers (disjoint balls)");
     if (undefined) return said(m, false, "a value that is undefined or beyond the limits");
+    if ((at(m, a)->flags | at(m, b)->flags) & NODE_DISCRETE) {
+        a = settled(m, a), b = settled(m, b);
+        if (a == b) return said(m, true, "the same expression");
+    }
     const enum truth proved = algebraic_equal(m, a, b);
     if (proved != UNKNOWN) return m->precision = 0, proved == YES;
     const enum truth numeric = numeric_equal(m, a, b);

@@ -44,11 +44,22 @@ static int conjugate(struct math *m, int x)
     return r;
 }
 
+/* Sorts; returns n. The order of the arguments does not matter. */
+static int in_order(int *args, int n)
+{
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0 && args[k] < args[k - 1]; k--) {
+            const int x = args[k];
+            args[k] = args[k - 1], args[k - 1] = x;
+        }
+    return n;
+}
+
 int parse_function_value(struct parser *p, int f, int base, int *args, int n)
 {
     struct math *m = p->m;
     if (f <= F_CSC && n && (args[0] = radians(m, args[0])) < 0) return -1;
-    if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, n);
+    if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, in_order(args, n));
     if (n != 1) return parse_fail(p, "a function of one value with several");
     if (f == F_CONJ && !(at(m, args[0])->flags & NODE_VAR)) return conjugate(m, args[0]);
     if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);

@@ -75,6 +75,11 @@ static void test_rules(void **state)
         {"The sentence \"C\" is wrong.", "C", "{}", TARE_NO_ANSWER, ""},
         {"There is option C, and there is option D.", "D", "{}", TARE_NO_ANSWER, ""},
         {"\\boxed{A}\\boxed{}", "A", "{}", TARE_NO_ANSWER, ""},
+        {"The answer is \\boxed{B", "B", "{}", TARE_CORRECT, "B"},
+        {"First \\boxed{A}. No: $\\boxed{\\text{B", "B", "{}", TARE_CORRECT, "B"},
+        {"First \\boxed{A}. No: \\boxed{B or", "A", "{}", TARE_NO_ANSWER, ""},
+        {"The answer is A. \\boxed{", "A", "{}", TARE_CORRECT, "A"},
+        {"\\boxed{B . The answer is C.", "C", "{}", TARE_CORRECT, "C"},
     };
     struct harness h = {0};
     assert_int_equal(harness_open(&h, "choice", NULL), 0);

@@ -188,6 +188,13 @@ static const struct pair EQUAL[] = {
     {"2k\\pi, k\\in\\mathbb{Z}", "2n\\pi, \\text{ where } n\\in\\mathbb{Z}"},
     {"\\cos\\theta=\\frac35", "0.6"},
     {"f(x)_{\\max}=4", "4"},
+    {"\\pi", "\\max(3,\\pi)"},
+    {"\\max(\\pi,3)", "\\max\\left(3, \\pi\\right)"},
+    {"\\sqrt5-\\sqrt2", "\\sqrt{5}\\mod \\sqrt{2}"},
+    {"987-314\\pi", "987 \\bmod \\pi"},
+    {"\\max(a,b)", "\\max(b,a)"},
+    {"\\sqrt{3}", "\\max(\\sqrt{3}, 0, 1)"},
+    {"2+\\sqrt3", "2+\\max(\\sqrt{3}, 0, 1)"},
 };
 
 static const struct pair DIFFERENT[] = {
@@ -247,6 +254,9 @@ static const struct pair DIFFERENT[] = {
     {"25 \\text{ ft}", "25\\%"},
     {"\\text{1:03 PM}", "1:30\\text{ PM}"},
     {"\\sin x=\\frac{42}{59}", "\\cos x=\\frac{42}{59}"},
+    {"\\pi", "\\min(3,\\pi)"},
+    {"987-313\\pi", "987 \\bmod \\pi"},
+    {"\\max(a,b)", "\\min(a,b)"},
 };
 
 static void test_meaning_equal(void **state)
