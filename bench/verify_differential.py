@@ -4,11 +4,11 @@
     tests/verify/pairs.py 100500 --seed 25 > PAIRS
     VENV/bin/python bench/verify_differential.py sympy PAIRS OUT          one verdict a line; goes on where it stopped
     VENV/bin/python bench/verify_differential.py math-verify PAIRS OUT
-    bench/verify_differential.py report PLUGIN PAIRS SYMPY MATH_VERIFY [--draw 300 --table FILE]
+    bench/verify_differential.py report PLUGIN PAIRS SYMPY MATH_VERIFY [--draw 300 [--even] --table FILE]
 
 VENV holds math-verify (bench/verify_math.py makes one). sympy does not read the LaTeX: it compares what the generator wrote for it, by exact
-arithmetic, else to 30 digits, with letters at four points. Every disagreement is put into a class by a rule on its text; --draw writes some as a
-table, with who is right and why."""
+arithmetic, else to 30 digits, with letters at four points. Pairs that a judge has not come to are left out. Every disagreement is put into a class by a
+rule on its text; --draw writes some as a table, with who is right and why; --even: as many of each class as there are, up to an equal share."""
 import argparse, collections, json, os, random, re, sys
 
 sys.set_int_max_str_digits(0) if hasattr(sys, "set_int_max_str_digits") else None
@@ -113,12 +113,26 @@ def cell(text):
     return "`" + text.replace("|", "\\|") + "`"
 
 
+def evenly(differ, n):
+    """n of them: one of each class in turn, until a class has no more."""
+    classes = collections.defaultdict(list)
+    for d in random.Random(25).sample(differ, len(differ)):
+        classes[d[4]].append(d)
+    drawn = []
+    while len(drawn) < min(n, len(differ)):
+        for name in sorted(classes):
+            if classes[name] and len(drawn) < n:
+                drawn.append(classes[name].pop())
+    return sorted(drawn, key=lambda d: (d[4], d[0]["id"]))
+
+
 def report(a):
     from verify_math import run_ours
     plugin, pairs, *verdicts = a.files
     with open(pairs, encoding="utf-8") as f:
         rows = [json.loads(line) for line in f]
     sympy_says, theirs = ({k: bool(v) for k, v in map(json.loads, open(p, encoding="utf-8"))} for p in verdicts)
+    rows = [r for r in rows if r["id"] in sympy_says and r["id"] in theirs]
     ours = run_ours(plugin, [{"gold": r["gold"], "pred": "$\\boxed{%s}$" % r["pred"], "gold_is_latex": True, "extract": ["latex", "expr"], "boxed_priority": 0} for r in rows])[0]
     count, classes, differ = collections.Counter(), collections.defaultdict(collections.Counter), []
     for r, o in zip(rows, ours):
@@ -139,7 +153,7 @@ def report(a):
             for r, o, t, s, n, _ in [d for d in differ if d[4] == name][:30]:
                 print("    ", r["gold"], "|", r["pred"], "| math", o, "| Math-Verify", t, "| sympy", s)
     if a.table:
-        drawn = random.Random(25).sample(differ, min(a.draw, len(differ)))
+        drawn = evenly(differ, a.draw) if a.even else random.Random(25).sample(differ, min(a.draw, len(differ)))
         word = {True: "equal", False: "different"}
         with open(a.table, "w", encoding="utf-8") as f:
             f.write(f"# {len(differ)} disagreements on {len(rows)} generated pairs, {len(drawn)} of them one by one\n\n")
@@ -150,7 +164,7 @@ def report(a):
             f.write("\n| class | pairs | who is right | why |\n|---|---|---|---|\n")
             for name, c in sorted(classes.items(), key=lambda x: -sum(x[1].values())):
                 f.write(f"| {name} | {sum(c.values())} | {', '.join(f'{k} {v}' for k, v in c.items())} | {WHY[name]} |\n")
-            f.write("\nThe drawn ones (at random, by a fixed seed); the class says why.\n\n")
+            f.write(f"\nThe drawn ones ({'an equal share of each class, and' if a.even else ''} at random, by a fixed seed); the class says why.\n\n".replace("( ", "("))
             f.write("| gold | answer | math | Math-Verify | sympy | right | class |\n|---|---|---|---|---|---|---|\n")
             for r, o, t, s, name, why in drawn:
                 right = "nobody" if o == t != s else "math" if o == s else "Math-Verify"
@@ -162,6 +176,7 @@ def main():
     p.add_argument("what", choices=["sympy", "math-verify", "report"])
     p.add_argument("files", nargs="+")
     p.add_argument("--draw", type=int, default=0)
+    p.add_argument("--even", action="store_true")
     p.add_argument("--table")
     a = p.parse_args()
     if a.what == "report":

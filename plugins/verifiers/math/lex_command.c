@@ -377,6 +377,7 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
         return lex_push(x, T_BAR, 0, NULL, 0);
     case '%':
         return lex_push(x, T_PERCENT, 0, NULL, 0);
+    case 0:   /* a last backslash */
     case '(': /* maths delimiters */
     case ')':
     case '[':
