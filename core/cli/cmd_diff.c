@@ -52,5 +52,7 @@ int cmd_diff(int argc, char **argv)
         log_error(&e);
         return 2;
     }
+    if (damaged)
+        log_message(LOG_ERROR, "not all of %s and %s could be compared; what is damaged stands in the output", o.run[0], o.run[1]);
     return damaged ? 2 : !same;
 }

@@ -52,6 +52,7 @@ static tare_status print(const struct verify_result *r, const char *run, struct 
            run, (long long)r->links, (long long)r->files, (long long)r->lines, (long long)r->last, r->head);
     printf(r->faults ? "%s: NOT as it was written: %lld findings above\n" : "%s: all is as it was written\n", run,
            (long long)r->faults);
+    if (r->faults) log_message(LOG_ERROR, "%s: not as it was written; the findings stand in the output", run);
     if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
     return TARE_OK;
 }

@@ -114,11 +114,9 @@ static json_t *now_json(void)
 }
 
 /* What holds for one process: the first, or one that went on. */
-static json_t *process_json(const struct manifest *m)
+static json_t *process_json(const struct manifest *m, uint64_t program)
 {
     char abi[32];
-    uint64_t program = 0;
-    if (fs_hash_file("/proc/self/exe", &program, NULL)) program = 0; /* not told */
     snprintf(abi, sizeof abi, "%d.%d", TARE_ABI_MAJOR, TARE_ABI_MINOR);
     return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:o, s:s, s:{s:o, s:I, s:o, s:I}, s:{s:s, s:s, s:s}}",
                      "tare", TARE_VERSION, "commit", manifest_commit(), "program_xxh3", hex_json(program), "abi", abi, "started",
@@ -131,7 +129,9 @@ static json_t *process_json(const struct manifest *m)
 
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e)
 {
-    json_t *now = process_json(m), *root = NULL;
+    uint64_t program;
+    TRY(fs_hash_file("/proc/self/exe", &program, e));
+    json_t *now = process_json(m, program), *root = NULL;
     if (!now) FAIL(e, TARE_E_INVALID, "the manifest cannot be made; a path or a plugin's name is not valid UTF-8");
     tare_status status = TARE_OK;
     if (previous && !json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, NULL) && json_is_object(root)) {

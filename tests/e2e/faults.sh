@@ -19,9 +19,9 @@ once() {
     LD_PRELOAD=$INTERPOSE timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
     return $status
 }
-sums() { # of all that the command has written, but for what holds times
+sums() { # of all that the command has written, but for what holds times, or sums of them
     for path in "${RESULT[@]}"; do
-        [ ! -e "$path" ] || (find "$path" -type f ! -name metrics.jsonl ! -name manifest.json ! -name lock ! -name 'events.*' | sort | xargs -r sha256sum)
+        [ ! -e "$path" ] || (find "$path" -type f ! -name metrics.jsonl ! -name chain.jsonl ! -name manifest.json ! -name lock ! -name 'events.*' | sort | xargs -r sha256sum)
     done
     cat out.txt
 }
@@ -91,6 +91,8 @@ injected eval "$TARE" eval tiny.ini $q run.dir=evaluation model.path=base
 RESULT=()
 rm -rf run
 "$TARE" train tiny.ini $q train.steps=2 > /dev/null || bad 'training'
+injected diff "$TARE" diff run run
+injected verify-run "$TARE" verify-run run
 RESULT=(page.html)
 injected report "$TARE" report run -o page.html
 RESULT=()
