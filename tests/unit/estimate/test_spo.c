@@ -204,6 +204,66 @@ static void spo__kl_decay(void **state)
     compare(set, 1, true);
 }
 
+/* The same step without its crashed rollouts. */
+static void without_crashed(const struct step *s, struct step *out)
+{
+    int64_t M = 0, N = 0, T = 0;
+    memset(out, 0, sizeof *out);
+    for (int64_t m = 0; m < s->b.n_groups; m++) {
+        for (int64_t i = s->group_begin[m]; i < s->group_begin[m + 1]; i++) {
+            if (s->verdict[i] == TARE_CRASHED) continue;
+            out->reward[N] = s->reward[i];
+            for (int64_t t = s->token_begin[i]; t < s->token_begin[i + 1]; t++, T++)
+                out->before[T] = s->before[t], out->after[T] = s->after[t];
+            out->token_begin[++N] = T;
+        }
+        if (N == out->group_begin[M]) continue;
+        out->uid[M] = s->uid[m];
+        out->cluster[M] = -1;
+        out->group_begin[++M] = N;
+    }
+    out->b = s->b;
+    out->b.n_groups = M, out->b.n_rollouts = N, out->b.n_tokens = T;
+    out->b.group_begin = out->group_begin, out->b.token_begin = out->token_begin, out->b.prompt_uid = out->uid;
+    out->b.cluster = out->cluster, out->b.reward = out->reward, out->b.verdict = out->verdict, out->b.logprob = out->before;
+}
+
+/* A rollout that nobody judged is as if it had not been sampled, also for the logprobs after the step, which are asked for by number. */
+static void spo__is_not_shown_crashed_rollouts(void **state)
+{
+    (void)state;
+    static struct step s, part;
+    const char *const set[] = {"decay=kl"};
+    struct service service = {.calls = 0};
+    struct estimator *one = open_spo(set, 1, &service), *two = open_spo(set, 1, &service);
+    struct str saved = {0}, want = {0};
+    struct arena a;
+    uint64_t seed = 9;
+    arena_init(&a, "test");
+    for (int number = 1; number <= 5; number++) {
+        make(&s, number, (uint64_t)number * 13);
+        for (int64_t i = 0; i < s.b.n_rollouts; i++) s.verdict[i] = draw(&seed) % 3 ? TARE_CORRECT : TARE_CRASHED;
+        for (int64_t i = 0; i < s.group_begin[1]; i++) s.verdict[i] = TARE_CRASHED;
+        without_crashed(&s, &part);
+        assert_true(part.b.n_rollouts > 2 && part.b.n_groups < s.b.n_groups);
+        run_step(one, &s, &service, &a);
+        run_step(two, &part, &service, &a);
+        for (int64_t i = 0, k = 0; i < s.b.n_rollouts; i++) {
+            const bool crashed = s.verdict[i] == TARE_CRASHED;
+            assert_true(s.b.advantage[i] == (crashed ? 0 : part.b.advantage[k]) && s.b.row_weight[i] == !crashed);
+            k += !crashed;
+        }
+    }
+    assert_ok(estimate_save(one, &saved, &e), &e);
+    assert_ok(estimate_save(two, &want, &e), &e);
+    assert_true(saved.size == want.size && !memcmp(saved.data, want.data, (size_t)saved.size));
+    estimate_free(one);
+    estimate_free(two);
+    str_free(&saved);
+    str_free(&want);
+    arena_free(&a);
+}
+
 static void spo__kl_needs_a_policy(void **state)
 {
     (void)state;
@@ -320,9 +380,13 @@ static void spo__takes_rewards_of_a_posterior(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spo__fixed_decay),        cmocka_unit_test(spo__kl_decay),
-        cmocka_unit_test(spo__kl_needs_a_policy),  cmocka_unit_test(spo__survives_a_break),
-        cmocka_unit_test(spo__keeps_every_prompt), cmocka_unit_test(spo__takes_rewards_of_a_posterior),
+        cmocka_unit_test(spo__fixed_decay),
+        cmocka_unit_test(spo__kl_decay),
+        cmocka_unit_test(spo__kl_needs_a_policy),
+        cmocka_unit_test(spo__is_not_shown_crashed_rollouts),
+        cmocka_unit_test(spo__survives_a_break),
+        cmocka_unit_test(spo__keeps_every_prompt),
+        cmocka_unit_test(spo__takes_rewards_of_a_posterior),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
