@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "model/adapter.h"
 #include "settle/settle.h"
 #include "template/chat.h"
 
@@ -64,8 +65,9 @@ int cmd_chat(int argc, char **argv)
         return cli_usage(chat_usage);
     struct err e = {0};
     struct chatting k = {0};
-    char folder[FS_PATH], file[FS_PATH] = "";
-    tare_status status = settle_model(argv[1], folder, &e);
+    char given[FS_PATH], folder[FS_PATH], file[FS_PATH] = "";
+    tare_status status = settle_model(argv[1], given, &e);
+    if (!status) status = adapter_tokenizer(given, NULL, folder, &e);
     if (!status && argc < 3) status = template_of_run(argv[1], file, &e);
     if (!status) status = chat_load(folder, argc == 3 ? argv[2] + 9 : *file ? file : NULL, &k.chat, &e);
     if (!status) status = json_each_line(stdin, "standard input", chat_line, &k, &e);

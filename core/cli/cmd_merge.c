@@ -39,10 +39,9 @@ static tare_status set_option(struct merge *g, const char *argument, struct err 
 /* The folder is there whole or not at all: written beside, then renamed. */
 static tare_status write_folder(struct merge *g, const char *adapter, const char *out, struct err *e)
 {
-    char beside[FS_PATH], tokenizer[FS_PATH], path[FS_PATH], parent[FS_PATH];
+    char beside[FS_PATH], tokenizer[FS_PATH], parent[FS_PATH];
     if (snprintf(beside, sizeof beside, "%s.tmp", out) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", out);
-    TRY(fs_join(path, adapter, "tokenizer.json", e));
-    TRY(fs_join(tokenizer, fs_exists(path) ? adapter : g->engine.model->folder, "", e));
+    TRY(adapter_tokenizer(adapter, &g->config.model, tokenizer, e));
     TRY(fs_remove_tree(beside, e));
     TRY(fs_mkdirs(beside, e));
     tare_status status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);

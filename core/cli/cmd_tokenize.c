@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "data/tokenizer.h"
+#include "model/adapter.h"
 #include "settle/settle.h"
 
 #include <errno.h>
@@ -38,8 +39,9 @@ int cmd_tokenize(int argc, char **argv)
     if (argc != 2 || argv[1][0] == '-') return cli_usage(tokenize_usage);
     struct err e = {0};
     struct tokenizing k = {0};
-    char folder[FS_PATH];
-    tare_status status = settle_model(argv[1], folder, &e);
+    char given[FS_PATH], folder[FS_PATH];
+    tare_status status = settle_model(argv[1], given, &e);
+    if (!status) status = adapter_tokenizer(given, NULL, folder, &e);
     if (!status) status = tokenizer_load(folder, &k.tokenizer, &e);
     if (!status) status = json_each_line(stdin, "standard input", tokenize_line, &k, &e);
     if (status) log_error(&e);

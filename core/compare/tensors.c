@@ -4,6 +4,7 @@
 #include "checkpoint/optimizer.h"
 #include "checkpoint/state.h"
 #include "compare/finder.h"
+#include "model/adapter.h"
 #include "model/safetensors.h"
 
 #include <math.h>
@@ -166,7 +167,7 @@ static tare_status compare_folders(struct finder *f, int64_t step, const char (*
     int64_t ranks[2] = {0};
     int n = 0;
     tare_status status = TARE_OK;
-    for (; n < 2 && !status; n += !status) status = safetensors_open_folder(folder[n], &s[n], e);
+    for (; n < 2 && !status; n += !status) status = adapter_open(folder[n], &s[n], e);
     if (!status) status = compare_tensors(f, step, s, e);
     while (n > 0) safetensors_close(&s[--n]);
     if (!status) status = compare_state_file(f, step, folder, "training.state", ranks, e);

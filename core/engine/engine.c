@@ -157,10 +157,8 @@ tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool
 static tare_status open_tokenizer(struct engine *g, struct err *e)
 {
     const struct model_config *c = &g->config->model;
-    char folder[FS_PATH], path[FS_PATH];
-    TRY(fs_join(folder, c->path, "", e));
-    TRY(fs_join(path, c->path, "tokenizer.json", e));
-    if (!fs_exists(path)) TRY(adapter_base(c->path, c, folder, e));
+    char folder[FS_PATH];
+    TRY(adapter_tokenizer(c->path, c, folder, e));
     return tokenizer_load(folder, &g->tokenizer, e);
 }
 

@@ -123,6 +123,13 @@ tare_status adapter_base(const char *folder, const struct model_config *c, char 
     return adapter_is(folder) ? adapter_config(folder, c, &spec, out, e) : fs_join(out, folder, "", e);
 }
 
+tare_status adapter_tokenizer(const char *folder, const struct model_config *c, char *out, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_join(path, folder, "tokenizer.json", e));
+    return fs_exists(path) ? fs_join(out, folder, "", e) : adapter_base(folder, c, out, e);
+}
+
 static json_t *targets_json(unsigned targets)
 {
     json_t *list = json_array();
@@ -233,6 +240,14 @@ tare_status adapter_read(struct model *m, const char *folder, struct err *e)
     mem_free(staging);
     safetensors_close(&file);
     return status;
+}
+
+tare_status adapter_open(const char *folder, struct safetensors *out, struct err *e)
+{
+    char path[FS_PATH];
+    if (!adapter_is(folder)) return safetensors_open_folder(folder, out, e);
+    TRY(fs_join(path, folder, WEIGHTS, e));
+    return safetensors_open(path, out, e);
 }
 
 tare_status adapter_fetch(struct model *m, float *host, struct err *e)

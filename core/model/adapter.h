@@ -16,8 +16,13 @@ bool adapter_is(const char *folder);
 tare_status adapter_config(const char *folder, const struct model_config *c, struct lora_spec *spec, char *base, struct err *e);
 /* The folder that has config.json and tokenizer: the base of an adapter, else the folder itself. out: FS_PATH bytes */
 tare_status adapter_base(const char *folder, const struct model_config *c, char *out, struct err *e);
+/* The folder of the tokenizer: the folder itself where it has one, else an adapter's base. out: FS_PATH bytes, another buffer */
+tare_status adapter_tokenizer(const char *folder, const struct model_config *c, char *out, struct err *e);
 /* The adapter's weights into m, whose spec is the folder's; TARE_E_CONFIG: of another base or spec. model_refresh comes after. */
 tare_status adapter_read(struct model *m, const char *folder, struct err *e);
+struct safetensors;
+/* The tensors of a folder: an adapter's, or a model's. */
+tare_status adapter_open(const char *folder, struct safetensors *out, struct err *e);
 /* host[n_params]: the flat layout in host memory. Collective. */
 tare_status adapter_fetch(struct model *m, float *host, struct err *e);
 /* Collective; rank 0 writes. */

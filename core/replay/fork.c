@@ -14,7 +14,7 @@
 
 /* What the beginning of the run hangs on: another value would be another beginning, or other random numbers. "section." stands for a section. */
 static const char *const FIXED[] = {"run.seed",     "rollout.prompts",      "rollout.group_size", "data.train", "data.limit",
-                                    "data.shuffle", "data.permute_choices", "data.permute_seed",  "model."};
+                                    "data.shuffle", "data.permute_choices", "data.permute_seed",  "model.",     "lora."};
 static const char *const LOOSE[] = {"model.save_dtype", "model.warm_start", "model.reference"};
 
 static bool is_in(const char *const *list, size_t n, const char *section, const char *key)

@@ -62,6 +62,10 @@ run run.dir=other train.steps=3 lora.rslora=true lora.targets=q_proj,v_proj mode
 echo '{"id":"a","question":"7+8="}' > questions.jsonl
 ask() { "$TARE" generate "$1" temperature=0 max_new_tokens=6 prompt=plain < questions.jsonl 2> err.txt; }
 ask whole > by_run.txt && ask $last > by_folder.txt && cmp -s by_run.txt by_folder.txt && [ -s by_run.txt ] && ok || { bad "generate with an adapter"; cat err.txt; }
+mkdir bare && cp $last/adapter_config.json $last/adapter_model.safetensors bare # as peft leaves it: the base's tokenizer is taken
+ask bare > by_bare.txt && cmp -s by_run.txt by_bare.txt && ok || { bad "generate with an adapter without a tokenizer"; cat err.txt; }
+echo '{"text":"7+8="}' | "$TARE" tokenize bare > out.txt 2> err.txt && ok || { bad "tokenize with an adapter"; cat err.txt; }
+"$TARE" diff whole broken > out.txt 2> err.txt && ok || { bad "diff of two runs with adapters"; cat out.txt err.txt; }
 "$TARE" merge whole merged dtype=f32 > out.txt 2> err.txt && [ -f merged/model.safetensors ] && [ -f merged/tokenizer.json ] && ok || { bad "merge"; cat err.txt; }
 ask merged > by_merged.txt || { bad "generate with the merged model"; cat err.txt; }
 "$TARE" merge whole merged > out.txt 2> err.txt && bad "merged into a folder that is there" || ok

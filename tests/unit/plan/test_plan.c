@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "dist/comm.h"
 #include "model/grads.h"
+#include "model/lora.h"
 #include "plan/plan.h"
 #include "rollout/rollout.h"
 #include "update/update.h"
@@ -113,6 +114,34 @@ static void by_hand(void **state)
     assert_int_equal(p.first.bytes[PLAN_MARGIN], sum / 32 + (64 << 20));
     assert_int_equal(p.first.device, sum + p.first.bytes[PLAN_MARGIN]);
     assert_int_equal(p.fits, -1);
+    config_free(&c);
+}
+
+/* The same with adapters of rank 2 on all layers. */
+static void adapters_by_hand(void **state)
+{
+    (void)state;
+    struct config c;
+    LOAD(&c, "run.dir=x", "model.path=x", "rollout.prompts=8", "rollout.group_size=2", "rollout.max_prompt_tokens=5",
+         "rollout.max_new_tokens=7", "train.minibatch=8", "model.dtype=bf16", "lora.rank=2", "loss.kl_coef=0.1");
+    const struct plan p = make(&c, &SMALL, 1, (struct plan_machine){.gpu = true});
+    assert_int_equal(p.params, 256 + 2 * (64 + 32 + 32 + 16 + 64 + 3 * 128 + 16) + 8); /* of the base */
+    /* A: q, k, v 2 x 8 each, o 2 x 8, gate and up 2 x 8 each, down 2 x 16; B: q 8 x 2, k and v 4 x 2, o 8 x 2, gate and up 16 x 2, down 8 x 2 */
+    assert_int_equal(p.trained, 2 * (3 * 16 + 16 + 2 * 16 + 32 + 16 + 2 * 8 + 16 + 2 * 32 + 16));
+    /* in a layer 272 floats that start at multiples of 16 (k's and v's B leave 8 each), and end at one of 64 */
+    assert_int_equal(p.flat, 2 * 320);
+    assert_int_equal(p.first.bytes[PLAN_WEIGHTS], 4 * 640);
+    assert_int_equal(p.first.bytes[PLAN_GRADIENTS], 4 * 640);
+    assert_int_equal(p.first.bytes[PLAN_MOMENTS], 8 * 640);
+    assert_int_equal(p.first.bytes[PLAN_GATHERED], 4 * 320);
+    /* the base's products and the adapters in bf16; the embedding, norms and biases in fp32; positions */
+    assert_int_equal(p.first.bytes[PLAN_SAMPLER], 2 * (2 * (128 + 64 + 256 + 128) + 256) + 2 * p.trained +
+                                                      4 * (256 + 2 * (16 + 16) + 8) + 4 * 4 * SMALL.max_position);
+    /* the reference is the base: a key/value cache of both layers, 5 blocks and a quarter more, and no weights */
+    assert_int_equal(p.first.bytes[PLAN_REFERENCE] < 2 * 6 * 16 * 16 + 4 * 68 * 400, true);
+    /* x A^T of three parts and of one, and a row as wide as the widest product: 4 x 2 + 16 floats */
+    assert_int_equal(p.first.bytes[PLAN_ACTIVATIONS],
+                     plan_activation_bytes(&SMALL, 68, 56, false) + 6 * 16 * 16 + 4 * 68 * (4 * 2 + 16));
     config_free(&c);
 }
 
@@ -233,7 +262,16 @@ static tare_status hold(struct comm *comm, void *ctx, struct err *e)
     struct model *m;
     struct trainer *t;
     TRY(kernels_cpu(NULL, &k, e));
-    TRY(model_load_sharded(h->folder, &h->c->model, k, NULL, comm, h->shard, &m, e));
+    struct lora_spec lora;
+    TRY(lora_spec_of(h->c, &lora, e));
+    TRY(model_open(&(struct model_source){.folder = h->folder,
+                                          .config = &h->c->model,
+                                          .kernels = k,
+                                          .comm = comm,
+                                          .shard = h->shard,
+                                          .lora = &lora,
+                                          .trains = true},
+                   &m, e));
     tare_status status = trainer_new(m, NULL, &h->c->train, &h->c->loss, 1, 1, 10, &t, e);
     if (!status) {
         struct plan p;
@@ -285,13 +323,14 @@ static void on_ranks(void **state)
         assert_ok(model_new(&shape, 301, &eos, 1, 5, k, NULL, &m, &e), &e);
         assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
         model_free(m);
-        for (int ranks = 1; ranks <= 8; ranks *= 2)
-            for (int shard = SHARD_ZERO3; shard <= SHARD_NONE; shard++) {
-                struct held h = {&c, folder, (enum shard)shard, false};
-                assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
-                h.overlaps = true;
-                assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
-            }
+        for (c.lora.rank = 0; c.lora.rank <= 3; c.lora.rank += 3) /* all weights, then adapters */
+            for (int ranks = 1; ranks <= 8; ranks *= 2)
+                for (int shard = SHARD_ZERO3; shard <= SHARD_NONE; shard++) {
+                    struct held h = {&c, folder, (enum shard)shard, false};
+                    assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
+                    h.overlaps = true;
+                    assert_ok(comm_threads(ranks, 60, hold, &h, &e), &e);
+                }
         assert_ok(fs_remove_tree(folder, &e), &e);
         config_free(&c);
     }
@@ -392,9 +431,14 @@ static void quantities(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(published_counts), cmocka_unit_test(by_hand),
-                                       cmocka_unit_test(times_by_hand),    cmocka_unit_test(against_the_engine),
-                                       cmocka_unit_test(on_ranks),         cmocka_unit_test(pieces),
-                                       cmocka_unit_test(verdicts),         cmocka_unit_test(quantities)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(published_counts),
+                                       cmocka_unit_test(by_hand),
+                                       cmocka_unit_test(adapters_by_hand),
+                                       cmocka_unit_test(times_by_hand),
+                                       cmocka_unit_test(against_the_engine),
+                                       cmocka_unit_test(on_ranks),
+                                       cmocka_unit_test(pieces),
+                                       cmocka_unit_test(verdicts),
+                                       cmocka_unit_test(quantities)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
