@@ -107,7 +107,7 @@ tare_status adapter_config(const char *folder, const struct model_config *c, str
     json_t *j = NULL;
     TRY(fs_join(path, folder, CONFIG, e));
     TRY(json_read_file(path, &j, e));
-    const char *named = c && *c->base ? c->base : json_text_or(j, "base_model_name_or_path", "");
+    const char *named = c && c->base && *c->base ? c->base : json_text_or(j, "base_model_name_or_path", "");
     tare_status status = read_spec(j, path, spec, e);
     if (!status) status = fs_join(base, named, "", e);
     if (!status && !fs_is_dir(named))

@@ -137,7 +137,7 @@ tare_status lora_init(struct model *m, uint64_t seed, struct err *e)
         const struct rng_key key = rng_derive(rng_key(seed, RNG_INIT), (uint64_t)i);
         const double bound = strstr(t->name, ".lora_A.") ? 1 / sqrt((double)t->cols) : 0; /* kaiming_uniform with a = sqrt(5) */
         const int64_t n = t->rows * t->cols;
-        for (int64_t j = 0; j < n; j++) staging[j] = (float)(bound * (2 * rng_uniform(key, (uint64_t)j, 0) - 1));
+        for (int64_t j = 0; j < n; j++) staging[j] = bound > 0 ? (float)(bound * (2 * rng_uniform(key, (uint64_t)j, 0) - 1)) : 0;
         shards_upload(m, t->offset, staging, n);
     }
     mem_free(staging);
