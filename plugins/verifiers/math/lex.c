@@ -455,6 +455,15 @@ static bool ordinal_end(const struct lexer *x, int64_t *end)
     return lex_is_ordinal(text + (n > 2 && *text == '{'), n > 2 && *text == '{' ? n - 2 : n) && (*end = to, true);
 }
 
+/* Behind a ^: an ordinal, a degree that is written as a letter, 45^{o}, or an exponent. */
+static bool lex_caret(struct lexer *x)
+{
+    const bool braced = starts(x, x->i, "{o}"), letter = starts(x, x->i, "o");
+    if (lex_last_kind(x) == T_NUM && (braced || (letter && !(x->i + 1 < x->n && text_is_letter(x->s[x->i + 1])))))
+        return x->i += braced ? 3 : 1, lex_push(x, T_DEGREE, 0, NULL, 0);
+    return ordinal_end(x, &x->i) || lex_push(x, T_CARET, 0, NULL, 0);
+}
+
 static bool lex_operator(struct lexer *x)
 {
     const char c = x->s[x->i], d = x->i + 1 < x->n ? x->s[x->i + 1] : 0;
@@ -470,7 +479,7 @@ static bool lex_operator(struct lexer *x)
     case '/':
         return lex_push(x, T_DIV, 0, NULL, 0);
     case '^':
-        return ordinal_end(x, &x->i) || lex_push(x, T_CARET, 0, NULL, 0);
+        return lex_caret(x);
     case '_':
         return lex_base_or_index(x);
     case ',':

@@ -239,6 +239,9 @@ static bool lex_words(struct lexer *x, bool math_font)
     while (from < to && (text_is_space(x->s[from]) || strchr("~,.", x->s[from])) &&
            !(x->s[from] == '.' && from + 1 < to && text_is_digit(x->s[from + 1])))
         from++;
+    const tare_text all = {x->s + from, to > from ? to - from : 0};
+    if (!x->m->n_tokens && all.size > 7 && (text_starts(all, 0, "option ", true) || text_starts(all, 0, "choice ", true)))
+        from += 7;
     const int64_t label = x->m->n_tokens ? 0 : lex_option_label(x->s + from, to - from);
     if (label && (from + label < to || lex_option_follows(x, end))) {
         if (!lex_push_option(x, x->s + from)) return false;

@@ -195,6 +195,8 @@ static const struct pair EQUAL[] = {
     {"\\max(a,b)", "\\max(b,a)"},
     {"\\sqrt{3}", "\\max(\\sqrt{3}, 0, 1)"},
     {"2+\\sqrt3", "2+\\max(\\sqrt{3}, 0, 1)"},
+    {"45^{\\circ}", "45^{o}"},
+    {"\\text{Option A}", "\\text{A}"},
 };
 
 static const struct pair DIFFERENT[] = {
@@ -257,6 +259,8 @@ static const struct pair DIFFERENT[] = {
     {"\\pi", "\\min(3,\\pi)"},
     {"987-313\\pi", "987 \\bmod \\pi"},
     {"\\max(a,b)", "\\min(a,b)"},
+    {"45^{\\circ}", "45^0"},
+    {"\\text{Option A}", "\\text{B}"},
 };
 
 static void test_meaning_equal(void **state)
