@@ -75,17 +75,9 @@ static int set_in_words(const char *s, int64_t n)
     static const struct {
         const char *words;
         int set;
-    } sets[] = {{"allrealnumbers", C_REALS},
-                {"allreals", C_REALS},
-                {"therealnumbers", C_REALS},
-                {"allintegers", C_INTEGERS},
-                {"emptyset", C_EMPTY},
-                {"theemptyset", C_EMPTY},
-                {"nosolution", C_EMPTY},
-                {"nosolutions", C_EMPTY},
-                {"norealsolution", C_EMPTY},
-                {"norealsolutions", C_EMPTY},
-                {NULL, 0}};
+    } sets[] = {{"allrealnumbers", C_REALS}, {"allreals", C_REALS},       {"therealnumbers", C_REALS},  {"allintegers", C_INTEGERS},
+                {"emptyset", C_EMPTY},       {"theemptyset", C_EMPTY},    {"nosolution", C_EMPTY},      {"infinity", C_INF},
+                {"nosolutions", C_EMPTY},    {"norealsolution", C_EMPTY}, {"norealsolutions", C_EMPTY}, {NULL, 0}};
     int k = 0;
     while (sets[k].words && !lex_word_is(s, n, sets[k].words)) k++;
     return sets[k].set;
@@ -247,6 +239,7 @@ static bool lex_words(struct lexer *x, bool math_font)
         if (!lex_push_option(x, x->s + from)) return false;
         for (from += label; from < to && text_is_space(x->s[from]);) from++;
     }
+    if (label == to - from && label == 2) to--; /* \text{E)} */
     bool colon = false, done = false;
     while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) colon |= x->s[--to] == ':';
     const char *s = x->s + from;

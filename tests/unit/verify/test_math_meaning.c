@@ -197,6 +197,8 @@ static const struct pair EQUAL[] = {
     {"2+\\sqrt3", "2+\\max(\\sqrt{3}, 0, 1)"},
     {"45^{\\circ}", "45^{o}"},
     {"\\text{Option A}", "\\text{A}"},
+    {"\\text{(E)}", "\\text{E)}"},
+    {"\\infty", "\\text{infinity}"},
 };
 
 static const struct pair DIFFERENT[] = {
