@@ -92,7 +92,7 @@ CLASSES = [
     ("spaced thousands", r"\d(?:\\,|\\ | |,\\!|\{,\})\d{3}", "a blank between groups of three digits; Math-Verify adds the groups: 1 287 is 288"),
     ("thousands after a name", r"= ?\d{1,3},\d{3}", "1,610 is one number; behind an equals sign Math-Verify makes the set {1, 610}"),
     ("imaginary unit", r"(?<![a-z\\])i(?![a-z])", "i is the imaginary unit; Math-Verify takes a letter unless the text hints at complex numbers, so i^2 stays"),
-    ("touching intervals", r"\\cup", "(a, b] and (b, c) are (a, c); Math-Verify compares ends that it has not evaluated, or takes the last interval"),
+    ("touching intervals", r"\\cup", "(a, b] and (b, c) are (a, c); Math-Verify compares ends that it has not evaluated, or takes the last interval, and calls unions equal whose outer ends differ"),
     ("logarithm over a number", r"\\ln 2/", "\\ln 2/n is (\\ln 2)/n here; Math-Verify divides inside: log(2/n)"),
     ("membership", r"x\\in ", "x in S names the set S; Math-Verify compares an equation with ends that it has not evaluated"),
     ("pair with its names", r"\(x,y\)=", "(x, y) = (a, b) is (a, b); Math-Verify compares ends of an interval that it has not evaluated"),

@@ -234,8 +234,10 @@ static bool lex_words(struct lexer *x, bool math_font)
     const tare_text all = {x->s + from, to > from ? to - from : 0};
     if (!x->m->n_tokens && all.size > 7 && (text_starts(all, 0, "option ", true) || text_starts(all, 0, "choice ", true)))
         from += 7;
+    int64_t last = to; /* of the text without its full stop */
+    while (last > from && (text_is_space(x->s[last - 1]) || strchr("~,.:", x->s[last - 1]))) last--;
     const int64_t label = x->m->n_tokens ? 0 : lex_option_label(x->s + from, to - from);
-    if (label && (from + label < to || lex_option_follows(x, end))) {
+    if (label && (from + label < last || lex_option_follows(x, end))) {
         if (!lex_push_option(x, x->s + from)) return false;
         for (from += label; from < to && text_is_space(x->s[from]);) from++;
     }
