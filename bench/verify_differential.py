@@ -90,7 +90,7 @@ CLASSES = [
     ("braced number", r"(?:^|[ ,(\[{=&])\{[-+]?\d+\}", "braces only group; Math-Verify makes a set of one of {26}"),
     ("product by brackets", r"\d\(\d+\)", "2(32) is a product; Math-Verify adds: 34"),
     ("spaced thousands", r"\d(?:\\,|\\ | |,\\!|\{,\})\d{3}", "a blank between groups of three digits; Math-Verify adds the groups: 1 287 is 288"),
-    ("thousands after a name", r"= ?\d{1,3},\d{3}", "1,610 is one number; behind an equals sign Math-Verify makes the set {1, 610}"),
+    ("thousands after a name", r"= ?\d{1,3},\d{3}", "1,610 is one number; after an equals sign Math-Verify makes the set {1, 610}"),
     ("imaginary unit", r"(?<![a-z\\])i(?![a-z])", "i is the imaginary unit; Math-Verify takes a letter unless the text hints at complex numbers, so i^2 stays"),
     ("touching intervals", r"\\cup", "(a, b] and (b, c) are (a, c); Math-Verify compares ends that it has not evaluated, or takes the last interval, and calls unions equal whose outer ends differ"),
     ("logarithm over a number", r"\\ln 2/", "\\ln 2/n is (\\ln 2)/n here; Math-Verify divides inside: log(2/n)"),

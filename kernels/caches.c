@@ -21,7 +21,7 @@ static void find_by_cpuid(unsigned leaf, struct caches *c)
         if ((a & 31) == 2) continue;
         const int64_t bytes = (int64_t)((b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) * ((int64_t)sets + 1);
         const unsigned level = a >> 5 & 7, sharing = (a >> 14 & 0xfff) + 1, threads = sharing > 2 ? sharing / 2 : 1;
-        if (level == 1) c->first = bytes; /* two logical processors of a core run one thread of ours */
+        if (level == 1) c->first = bytes; /* we run one thread on the two logical processors of a core */
         if (level == 2) c->second = bytes / threads;
     }
 }

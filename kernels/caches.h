@@ -1,4 +1,5 @@
-/* The caches that a core of this machine may count on, in bytes: what blocks of products are cut by (cpu/gemm_blocked.c). Results do not depend on it. */
+/* The caches that one core of this machine can use, in bytes. Blocks of products are sized by them (cpu/gemm_blocked.c); no result depends
+ * on them. */
 #ifndef TARE_KERNELS_CACHES_H
 #define TARE_KERNELS_CACHES_H
 
@@ -10,6 +11,6 @@ struct caches {
 
 struct caches caches_of_this_machine(void); /* by cpuid, else by the system, else 32 KiB and 512 KiB */
 void caches_pretend(
-    const struct caches *instead); /* for tests and for trying: from now on these; NULL: the machine's. Not while products run */
+    const struct caches *instead); /* for tests and trials: these from now on; NULL: the machine's. Not while products run */
 
 #endif

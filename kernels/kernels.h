@@ -31,7 +31,7 @@
 
 enum dtype { DTYPE_F32 = 0, DTYPE_BF16 = 1, DTYPE_F16 = 2 };
 enum { KV_BLOCK = 16 }; /* keys in a block of the key/value cache */
-/* Logits in a chunk of head rows: the head's weights and gradient are read once for a chunk, which should still fit what it is next to */
+/* Logits in a chunk of head rows. The head's weights and gradient are read once a chunk, so large chunks are faster; but they take memory. */
 enum { HOST_LOGITS_FLOATS = 32 << 20, DEVICE_LOGITS_FLOATS = 160 << 20 };
 
 /* The first failure on a context: which operation on what shapes, and what the machine said. stage and layer are where the caller is. */
@@ -129,7 +129,7 @@ struct decode_places {
 };
 struct decode; /* a session */
 
-/* What alloc has given and has to give, in bytes; see reserve. */
+/* What alloc has handed out, and what it has left, in bytes; see reserve. */
 struct kernel_memory {
     int64_t region, held, most;  /* of the region: all, handed out, the most ever handed out. region 0: none was reserved */
     int64_t largest;             /* of the region: the largest piece that is free */

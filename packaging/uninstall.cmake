@@ -1,4 +1,4 @@
-# cmake -DPREFIX=FOLDER -P uninstall.cmake: removes what FOLDER/share/tare/installed.txt lists, and the folders of ours that are then empty.
+# cmake -DPREFIX=FOLDER -P uninstall.cmake: removes what FOLDER/share/tare/installed.txt lists, and tare's own folders that are then empty.
 set(LIST "${PREFIX}/share/tare/installed.txt")
 if(NOT EXISTS "${LIST}")
     message(FATAL_ERROR "${LIST} is not there: tare was not installed under this prefix (make uninstall PREFIX=... DESTDIR=...)")

@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 struct arena_block;
-/* Memory that the host does not touch (a GPU's). take returns NULL when there is none. */
+/* Memory that the host does not touch (a GPU's). take returns NULL when none is left. */
 struct arena_source {
     void *(*take)(const void *ctx, int64_t bytes);
     void (*give)(const void *ctx, void *p);

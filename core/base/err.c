@@ -114,3 +114,11 @@ tare_status err_as_config(tare_status status, struct err *e)
         return status;
     }
 }
+
+tare_status faults_note(struct faults *f, tare_status status, struct err *e)
+{
+    if (!status || !f || status == TARE_E_NOMEM || status == TARE_E_CANCELLED) return status;
+    f->n++;
+    f->tell(e);
+    return TARE_OK;
+}

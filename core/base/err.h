@@ -33,6 +33,15 @@ int err_exit_code(tare_status code);    /* 1 failed, 3 configuration, 130 cancel
 /* What a configuration names (a file, a model, a plugin) cannot be used: whatever kind of error that was, it is one of the configuration. */
 tare_status err_as_config(tare_status status, struct err *e);
 
+/* For a check that is to find every error: each is told when it is met, and the check continues. */
+struct faults {
+    int64_t n;
+    void (*tell)(const struct err *e);
+};
+/* TARE_OK when the error in e was told and counted. Without faults (NULL), and for what says nothing about the thing that is checked (no memory,
+ * an interrupt): status. */
+tare_status faults_note(struct faults *f, tare_status status, struct err *e);
+
 #define FAIL(E, CODE, ...) return err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__)
 #define TRY(X)                                                                                                                     \
     do {                                                                                                                           \

@@ -29,13 +29,14 @@ bool fs_is_dir(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-tare_status fs_read_all(const char *path, struct str *out, struct err *e)
+/* `most` bytes are read at least, and no more than a buffer above it. */
+static tare_status read_until(const char *path, int64_t most, struct str *out, struct err *e)
 {
     FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     str_clear(out);
     tare_status status = TARE_OK;
-    for (;;) {
+    while (out->size <= most) {
         TRY_TO(status, done, str_reserve(out, 1 << 16, e));
         const size_t n = fread(out->data + out->size, 1, (size_t)(out->capacity - out->size - 1), f);
         out->size += (int64_t)n;
@@ -46,6 +47,27 @@ tare_status fs_read_all(const char *path, struct str *out, struct err *e)
 done:
     fclose(f);
     return status;
+}
+
+tare_status fs_read_all(const char *path, struct str *out, struct err *e)
+{
+    return read_until(path, INT64_MAX, out, e);
+}
+
+tare_status fs_read_written(const char *path, struct str *out, struct err *e)
+{
+    struct stat s;
+    const bool given = !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
+    if (!given && !stat(path, &s) && !S_ISREG(s.st_mode))
+        FAIL(e, TARE_E_CONFIG, "%s is %s; name a regular file", path,
+             S_ISDIR(s.st_mode)    ? "a folder"
+             : S_ISFIFO(s.st_mode) ? "a pipe"
+                                   : "a device or a socket");
+    TRY(read_until(path, FS_WRITTEN, out, e));
+    if (out->size > FS_WRITTEN)
+        FAIL(e, TARE_E_CONFIG, "%s has more than %d MiB; that is no file that anybody wrote, name another one", path,
+             FS_WRITTEN >> 20);
+    return TARE_OK;
 }
 
 tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e)

@@ -10,6 +10,10 @@
 bool fs_exists(const char *path);
 bool fs_is_dir(const char *path);
 tare_status fs_read_all(const char *path, struct str *out, struct err *e);
+/* A file that somebody writes by hand (a configuration, a template): a regular one, or a pipe that the program was started with (/dev/stdin,
+ * /dev/fd/N), of at most FS_WRITTEN bytes. What has no end (/dev/zero) and what would be waited for (a named pipe) is TARE_E_CONFIG. */
+enum { FS_WRITTEN = 16 << 20 };
+tare_status fs_read_written(const char *path, struct str *out, struct err *e);
 tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p */
 /* Calls entry() for every name in the folder but . and .., in no order, until one fails. A folder that is not there has none. */
 typedef tare_status (*fs_entry)(void *ctx, const char *folder, const char *name, struct err *e);

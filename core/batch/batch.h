@@ -51,6 +51,7 @@ enum batch_stage {
     X(DATA,      occurrence,      int64_t,            GROUP,   NUMBER,   1)        /* earlier ones of this prompt in the step */   \
     X(DATA,      prompt_begin,    int64_t,            GROUP,   BEGIN,    1)        /* [M+1] */                                     \
     X(DATA,      prompt_ids,      int32_t,            PROMPT,  NUMBER,   1)                                                        \
+    X(DATA,      prompt_text,     tare_text,          GROUP,   TEXT,     1)        /* what they encode; where it is recorded */    \
     X(ROLLOUT,   group_begin,     int64_t,            GROUP,   BEGIN,    1)        /* [M+1] rollouts of a group */                 \
     X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] completion tokens, EOS included */     \
     X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \

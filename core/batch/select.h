@@ -29,7 +29,7 @@ tare_status batch_join(struct batch_parts parts, struct batch_indices hand, unsi
                        struct err *e);
 /* The rollouts i of b with keep[i] != 0, and the groups that have any. All stages. keep: [n_rollouts] */
 tare_status batch_keep(const struct batch *b, const uint8_t *keep, struct arena *a, struct batch *out, struct err *e);
-/* b with rollout k of `with` in the place of its rollout at[k]; at ascends. Columns per group are b's. All stages. */
+/* b with rollout k of `with` in place of its rollout at[k]; at ascends. Columns per group are b's. All stages. */
 tare_status batch_replace(const struct batch *b, struct batch_indices at, const struct batch *with, struct arena *a,
                           struct batch *out, struct err *e);
 

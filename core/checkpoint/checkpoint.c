@@ -123,7 +123,7 @@ static tare_status write_complete(const struct checkpoint *k, struct err *e)
     return status;
 }
 
-/* Moves the folder to its name. One that is there already (a damaged checkpoint, of which the run did not go on) makes room. */
+/* Moves the folder to its name. One that is there already (a damaged checkpoint, of which the run did not continue) makes room. */
 static tare_status publish(struct checkpoint *k, struct err *e)
 {
     char parent[FS_PATH], old[FS_PATH];

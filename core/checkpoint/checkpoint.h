@@ -38,7 +38,7 @@ tare_status checkpoint_count(const char *run_dir, int64_t *n, struct err *e);
 tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, struct err *e);
 /* Removes all but the newest `keep` complete checkpoints (0: keeps all), and damaged ones older than the newest. */
 tare_status checkpoint_prune(const char *run_dir, int64_t keep, struct err *e);
-/* For a run that goes on after `step` (-1: from the start): removes what a killed process left half-written, and the (damaged) checkpoints
+/* For a run that continues after `step` (-1: from the start): removes what a killed process left half-written, and the (damaged) checkpoints
  * of later steps, which are computed again. Call it when the run is locked. */
 tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e);
 

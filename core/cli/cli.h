@@ -5,15 +5,16 @@
 #define TARE_CORE_CLI_H
 
 #include "base/err.h"
+#include "base/str.h"
 
 #define VERBS(X)                                                                                                                   \
-    X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume goes on from the last checkpoint")       \
+    X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume continues from the last checkpoint")     \
     X(fork, "RUN@STEP [section.key=value ...]", "a new run that branches off another at a step, with other keys")                  \
     X(diff, "RUN RUN", "the first step, token, advantage or weight in which two runs differ, and by how much")                     \
     X(verify_run, "RUN [--steps A-B] [--sample N]", "whether a run's files are those it wrote, and its steps come out again")      \
     X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume")                                      \
     X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions")                                                         \
-    X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; what came out, with intervals")                \
+    X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; the results, with intervals")                  \
     X(report, "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots")                                             \
     X(watch, "RUN", "a run's signals, live in the terminal")                                                                       \
     X(plan, "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated")                         \
@@ -29,7 +30,7 @@
     X(cluster, "CODEBOOK [...]", "text in, cluster and distance out")                                                              \
     X(embed, "ENCODER [key=value ...]", "text in, embedding out")                                                                  \
     X(plugin, "list | info P | check P | new KIND NAME", "what plugins there are, and whether they keep the contract")             \
-    X(config, "init | check | dump | diff | docs ...", "the resolved configuration; every key explained")                          \
+    X(config, "init | check | dump | diff | docs ...", "begin, check, print or compare a configuration; every key explained")      \
     X(data, "check FILE ...", "rows that cannot be trained on, with a reason each")                                                \
     X(doctor, "[CONFIG]", "what this machine and this build have")                                                                 \
     X(bench, "[pattern]", "kernels and stages against the machine's peaks")
@@ -39,6 +40,8 @@
     int cmd_##NAME(int argc, char **argv);
 VERBS(DECLARE_VERB)
 
+/* Text to standard output, at once. When its reader has gone (| head) the program ends as other filters do: quietly, by SIGPIPE. */
+tare_status cli_print(const struct str *text, struct err *e);
 /* Prints usage on standard error; the exit status 2. */
 int cli_usage(const char *usage);
 /* The same, after a line that names the argument which is not understood. */

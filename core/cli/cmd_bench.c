@@ -15,7 +15,7 @@ const char bench_usage[] =
     "  PATTERN      only cases whose name contains it, e.g. \"matmul\", \"smollm2\", \"T=1024\"\n"
     "  --isa NAME   ref, avx2, avx512 or avx512bf16 in place of the fastest; all: every one this machine has\n"
     "  --threads N  0 or absent: one for each core\n"
-    "A line a case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
+    "One line for each case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
     "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, "
     "several by the clock.\n"
     "\ntare bench step|train|generate MODEL [--json] [key=value ...]\n"
@@ -116,7 +116,7 @@ static int run_all(struct bench *s)
     return 0;
 }
 
-/* 0: go on; otherwise the exit status plus one. */
+/* 0: continue; otherwise the exit status plus one. */
 static int arguments(struct bench *s, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {

@@ -11,22 +11,15 @@
 
 const char config_usage[] =
     "usage: tare config init [FILE]                            write a commented configuration to begin with (tare.ini)\n"
-    "       tare config check CONFIG [section.key=value ...]   whether it can be trained: keys, plugins and their parameters, "
-    "paths,\n"
-    "                                                          data, the model's configuration, prompts; or what is wrong\n"
+    "       tare config check CONFIG [section.key=value ...]   every error that training would meet: keys, plugins and their "
+    "parameters,\n"
+    "                                                          paths, data, the model's configuration, prompts\n"
     "       tare config dump CONFIG [section.key=value ...]    print every key with the value it would have\n"
     "       tare config diff RUN [CONFIG] [section.key=value ...]\n"
-    "                                                          what a run's configuration has otherwise than CONFIG (a file or\n"
+    "                                                          how a run's configuration differs from CONFIG (a file or\n"
     "                                                          another run; without one: the defaults)\n"
     "       tare config docs [--md]                            explain every key, as plain text or Markdown\n"
-    "Where a configuration is wanted the folder of a run will do.\n";
-
-static tare_status print(const struct str *text, struct err *e)
-{
-    fwrite(text->data, 1, (size_t)text->size, stdout);
-    if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
-}
+    "CONFIG may also be the folder of a run.\n";
 
 /* A sweep's file is checked cell by cell; what the cells have in common, as a run. */
 static tare_status check_sweep(const char *file, const char *const *overrides, int n, struct err *e)
@@ -40,18 +33,21 @@ static tare_status check_sweep(const char *file, const char *const *overrides, i
 static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)
 {
     struct config c;
-    TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = err_as_config(settle(&c, true, e), e);
+    struct faults f = {.tell = log_error};
+    TRY(config_load_telling(&c, file, overrides, n, &f, e));
+    tare_status status = settle(&c, true, &f, e);
     if (!status) preflight_warn(&c);
-    if (!status) status = preflight(&c, e);
-    for (const struct config_param *p = c.params; p && !status; p = p->next) {
+    if (!status) status = preflight(&c, &f, e);
+    for (const struct config_param *p = c.params; p && !status && !f.n; p = p->next) {
         if (strcmp(p->section, "sweep")) continue;
-        status = check_sweep(file, overrides, n, e);
+        status = faults_note(&f, check_sweep(file, overrides, n, e), e);
         break;
     }
-    if (!status) log_info("%s: no errors", file);
     config_free(&c);
-    return status;
+    TRY(status);
+    if (f.n) FAIL(e, TARE_E_CONFIG, "%s: %lld error%s", file, (long long)f.n, f.n == 1 ? "" : "s");
+    log_info("%s: no errors", file);
+    return TARE_OK;
 }
 
 static tare_status dump(const char *file, const char *const *overrides, int n, struct err *e)
@@ -60,7 +56,7 @@ static tare_status dump(const char *file, const char *const *overrides, int n, s
     struct str out = {0};
     TRY(config_load(&c, file, overrides, n, e));
     tare_status status = config_dump(&c, &out, e);
-    if (!status) status = print(&out, e);
+    if (!status) status = cli_print(&out, e);
     str_free(&out);
     config_free(&c);
     return status;
@@ -83,7 +79,7 @@ static tare_status diff(const char *run, const char *with, const char *const *ov
         status = with ? config_compare(&a, &b, print_difference, &out, e) : config_compare(&b, &a, print_difference, &out, e);
         config_free(&b);
     }
-    if (!status && out.size) status = print(&out, e);
+    if (!status && out.size) status = cli_print(&out, e);
     if (!status && !out.size) log_info("no differences");
     str_free(&out);
     config_free(&a);
@@ -94,7 +90,7 @@ static tare_status docs(bool markdown, struct err *e)
 {
     struct str out = {0};
     tare_status status = config_docs(&out, markdown, e);
-    if (!status) status = print(&out, e);
+    if (!status) status = cli_print(&out, e);
     str_free(&out);
     return status;
 }

@@ -50,7 +50,7 @@ static tare_status detokenize_line(void *ctx, const json_t *object, const char *
 }
 
 const char detokenize_usage[] =
-    "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are no UTF-8 "
+    "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are not UTF-8 "
     "become U+FFFD\n";
 
 int cmd_detokenize(int argc, char **argv)

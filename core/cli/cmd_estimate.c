@@ -12,7 +12,7 @@ const char estimate_usage[] =
     "                                                            steps as JSON lines on standard input\n"
     "       tare estimate --replay RUN --step N                  a run's step again, compared with its dump bit for bit\n"
     "in:  {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}, one step a line; the state is carried over the lines\n"
-    "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"weight\":[...],\"state\":{...}}\n"
+    "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"confidence\":[...],\"state\":{...}}\n"
     "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
     "scale is what advantages were divided by: 1 where the estimator divides by nothing.\n"
     "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob,\n"
@@ -29,9 +29,7 @@ static tare_status print(struct filter *f, const struct batch *b, struct err *e)
 {
     str_clear(&f->line);
     TRY(estimate_print(f->est, b, &f->line, e));
-    if (fwrite(f->line.data, 1, (size_t)f->line.size, stdout) != (size_t)f->line.size || fflush(stdout))
-        FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_print(&f->line, e);
 }
 
 static tare_status step(void *ctx, const json_t *object, const char *where, struct err *e)

@@ -21,11 +21,11 @@ const char eval_usage[] =
     "questions.jsonl and results.json; the same command continues where it was interrupted. docs/evaluation.md explains all of "
     "it.\n"
     "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n"
-    "The folder of a run in CONFIG's place: its config.ini, with the run's newest checkpoint as the model.\n"
+    "CONFIG may be the folder of a run: its config.ini counts, and its newest checkpoint is the model.\n"
     "With --checkpoints: accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as a figure\n"
     "(difficulty.html); the buckets come from an estimate by the model before training, or from eval.difficulty.\n"
     "  --checkpoints RUN       the folder of a run; may be given for several runs\n"
-    "  --steps LIST            which; 0 is the model that the run started from. All checkpoints when it is absent\n"
+    "  --steps LIST            which steps, 0 for the model that the run started from; default: all checkpoints\n"
     "  --estimate-samples N    samples per question for the estimate (16)\n"
     "  --base MODEL            the model of step 0, when model.path of RUN/config.ini is not it\n";
 
@@ -59,7 +59,7 @@ static bool is_option(const char *arg)
     return !strcmp(arg, "--checkpoints") || !strcmp(arg, "--steps") || !strcmp(arg, "--base") || !strcmp(arg, "--estimate-samples");
 }
 
-/* 0: go on; otherwise the exit status plus one. */
+/* 0: continue; otherwise the exit status plus one. */
 static int parse(struct arguments *a, int argc, char **argv)
 {
     struct err e = {0};
@@ -106,7 +106,7 @@ int cmd_eval(int argc, char **argv)
         config_use_log_level(&c);
         /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
         if (a.steps.n_runs && !fs_is_dir(c.model.path)) s = config_set(&c, "model", "path", a.steps.runs[0], "--checkpoints", &e);
-        if (!s) s = settle(&c, true, &e);
+        if (!s) s = settle(&c, true, NULL, &e);
         if (s) config_free(&c);
     }
     if (!s) {

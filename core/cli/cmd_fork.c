@@ -8,7 +8,7 @@
 
 const char fork_usage[] =
     "usage: tare fork RUN@STEP [section.key=value ...] [--run-dir NEW]\n"
-    "A new run whose first STEP steps are those of RUN, to the bit, and which goes on with other keys. Both draw the same random "
+    "A new run whose first STEP steps are those of RUN, to the bit, and which continues with other keys. Both draw the same random "
     "numbers\n"
     "from there on, so what differs between them comes from the keys (`tare diff RUN NEW`). Without keys it is RUN again.\n"
     "  --run-dir NEW   default: RUN-fork-STEP\n"
@@ -26,7 +26,7 @@ static tare_status make(const struct request *q, struct fork *f, struct err *e)
     TRY(fork_open(f, q->from, q->to, q->keys, q->n, e));
     config_use_log_level(&f->after);
     preflight_warn(&f->after);
-    TRY(preflight(&f->after, e));
+    TRY(preflight(&f->after, NULL, e));
     return fork_make(f, e);
 }
 

@@ -145,10 +145,9 @@ static tare_status run(const struct request *r, const char *file, const char *co
     struct config c;
     struct str out = {0};
     TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = settle(&c, true, e);
+    tare_status status = settle(&c, true, NULL, e);
     if (!status) status = answer(r, &c, &out, fits, e);
-    if (!status && (fwrite(out.data, 1, (size_t)out.size, stdout) != (size_t)out.size || fflush(stdout)))
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    if (!status) status = cli_print(&out, e);
     str_free(&out);
     config_free(&c);
     return status;

@@ -44,9 +44,9 @@ static tare_status list_one(void *ctx, const char *path, const struct plugin *p,
 
 static int print(const struct str *text)
 {
-    if (text->size) fwrite(text->data, 1, (size_t)text->size, stdout);
-    if (!fflush(stdout) && !ferror(stdout)) return 0;
-    log_message(LOG_ERROR, "standard output cannot be written");
+    struct err e = {0};
+    if (!cli_print(text, &e)) return 0;
+    log_error(&e);
     return 1;
 }
 

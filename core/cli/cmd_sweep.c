@@ -144,8 +144,7 @@ int cmd_sweep(int argc, char **argv)
     struct str out = {0};
     if (!parse(argc, argv, &a, &e)) return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
     tare_status status = run(&a, &out, &e);
-    if (!status && out.size && (fwrite(out.data, 1, (size_t)out.size, stdout) != (size_t)out.size || fflush(stdout)))
-        status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    if (!status) status = cli_print(&out, &e);
     str_free(&out);
     if (status) log_error(&e);
     return err_exit_code(status);

@@ -26,7 +26,7 @@ const char train_usage[] =
 static tare_status make_ready(const struct config *c, struct err *e)
 {
     preflight_warn(c);
-    if (warm_start_due(c)) TRY(preflight(c, e));
+    if (warm_start_due(c)) TRY(preflight(c, NULL, e));
     return warm_start(c, e);
 }
 

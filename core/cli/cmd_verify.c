@@ -82,8 +82,7 @@ static tare_status flush_lines(struct filter *f, struct err *e)
         json_decref(f->lines[i].object);
     }
     f->n = 0;
-    if (!s && f->out.size && (fwrite(f->out.data, 1, (size_t)f->out.size, stdout) != (size_t)f->out.size || fflush(stdout)))
-        s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    if (!s) s = cli_print(&f->out, e);
     str_clear(&f->out);
     return s;
 }

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "dist/ranks.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -79,6 +80,18 @@ int cli_unexpected(const char *argument, const char *usage)
 {
     log_message(LOG_ERROR, "'%s' is not understood here; options are listed below, keys are set as section.key=value", argument);
     return cli_usage(usage);
+}
+
+tare_status cli_print(const struct str *text, struct err *e)
+{
+    errno = 0;
+    if (text->size) fwrite(text->data, 1, (size_t)text->size, stdout);
+    if (!fflush(stdout) && !ferror(stdout)) return TARE_OK;
+    if (errno == EPIPE) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
 }
 
 /* Verbs that only print, and write to no pipe but standard output: they end quietly when its reader has gone (| head). */

@@ -1,4 +1,4 @@
-/* The product behind nearest.c: rows against a panel of 16 centroids. acc[row, lane] stays in registers over all of D:
+/* The product of nearest.c: rows against a panel of 16 centroids. acc[row, lane] stays in registers over all of D:
  * 6 rows x 2 vectors on AVX2 (12 accumulators, 2 loads of the panel, 1 broadcast), 12 rows x 1 vector on AVX-512. */
 #include "cluster/nearest.h"
 

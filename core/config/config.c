@@ -175,12 +175,14 @@ static tare_status name_run(struct config *c, struct err *e)
     return TARE_OK;
 }
 
-static tare_status resolve(struct config *c, struct err *e)
+static tare_status resolve(struct config *c, struct faults *f, struct err *e)
 {
+    const struct config_key *name = find_key("run", "name");
     TRY(name_run(c, e));
-    TRY(substitute_key(c, find_key("run", "name"), e));
-    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) TRY(substitute_key(c, k, e));
-    for (struct config_param *p = c->params; p; p = p->next) TRY(substitute(c, &p->value, false, p->where, e));
+    TRY(faults_note(f, substitute_key(c, name, e), e));
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++)
+        if (k != name) TRY(faults_note(f, substitute_key(c, k, e), e));
+    for (struct config_param *p = c->params; p; p = p->next) TRY(faults_note(f, substitute(c, &p->value, false, p->where, e), e));
     return TARE_OK;
 }
 
@@ -192,6 +194,8 @@ struct loading {
     const char *path, *include_where;
     struct stat id;
     int depth;
+    struct faults *faults;
+    char unknown[64]; /* a section that was told to be unknown: its other keys are passed over */
 };
 
 static tare_status load_file(struct loading *l, struct err *e);
@@ -203,13 +207,16 @@ static tare_status load_include(struct loading *l, const char *value, const char
     char folder[FS_PATH], path[FS_PATH];
     fs_dirname(folder, l->path);
     TRY(fs_join(path, strcmp(folder, ".") ? folder : "", value, e));
-    struct loading inner = {.c = l->c, .outer = l, .path = path, .include_where = where, .depth = l->depth + 1};
+    struct loading inner = {
+        .c = l->c, .outer = l, .path = path, .include_where = where, .depth = l->depth + 1, .faults = l->faults};
     return load_file(&inner, e);
 }
 
 static tare_status load_entry(void *ctx, const char *section, const char *key, const char *value, const char *where, struct err *e)
 {
     struct loading *l = ctx;
+    if (*section && l->faults && !strcmp(section, l->unknown)) return TARE_OK;
+    if (*section && !is_free_section(section) && !is_section(section)) snprintf(l->unknown, sizeof l->unknown, "%s", section);
     if (*section) return assign(l->c, section, key, value, where, e);
     if (strcmp(key, "include"))
         FAIL(e, TARE_E_CONFIG, "%s: '%s' is before the first section, where only include = FILE is allowed", where, key);
@@ -228,7 +235,10 @@ static tare_status load_file(struct loading *l, struct err *e)
         if (o->id.st_dev == l->id.st_dev && o->id.st_ino == l->id.st_ino)
             FAIL(e, TARE_E_CONFIG, "%s: include = %s: this file is being read already (a cycle); remove one include",
                  l->include_where, l->path);
-    return ini_read_file(l->path, "include", load_entry, l, e);
+    if (l->outer && !S_ISREG(l->id.st_mode))
+        FAIL(e, TARE_E_CONFIG, "%s: include = %s: this is not a regular file (but a folder, a pipe or a device); name an INI file",
+             l->include_where, l->path);
+    return ini_read_file(l->path, "include", load_entry, l, l->faults, e);
 }
 
 /* "section.key", where section may be KIND.NAME, and every dot after "sweep." belongs to the key. */
@@ -268,19 +278,28 @@ static tare_status find_plugins(struct config *c, struct err *e)
     return fs_is_dir(folder) ? assign(c, "run", "plugins", folder, "default", e) : TARE_OK;
 }
 
-static tare_status load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
+/* The name that CONFIG stands for: builtin:NAME, or the folder of a run. room: FS_PATH bytes. */
+static tare_status find_file(const char **file, char *room, struct err *e)
+{
+    char folder[FS_PATH];
+    if (*file && !strncmp(*file, "builtin:", 8)) {
+        TRY(program_builtin_config(room, *file + 8, e));
+        *file = room;
+    }
+    if (!*file || !fs_is_dir(*file)) return TARE_OK;
+    TRY(fs_join(folder, "", *file, e));
+    TRY(fs_join(room, folder, "config.ini", e));
+    if (!fs_exists(room))
+        FAIL(e, TARE_E_CONFIG, "%s: a folder without a config.ini, so not that of a run; name a configuration file", folder);
+    *file = room;
+    return TARE_OK;
+}
+
+static tare_status load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *f,
+                        struct err *e)
 {
     char folder[FS_PATH] = ".", builtin[FS_PATH];
-    if (file && !strncmp(file, "builtin:", 8)) {
-        TRY(program_builtin_config(builtin, file + 8, e));
-        file = builtin;
-    }
-    if (file && fs_is_dir(file)) {
-        TRY(fs_join(builtin, file, "config.ini", e));
-        if (!fs_exists(builtin))
-            FAIL(e, TARE_E_CONFIG, "%s: a folder without a config.ini, so not that of a run; name a configuration file", file);
-        file = builtin;
-    }
+    TRY(find_file(&file, builtin, e));
     if (file) {
         TRY(arena_strdup(&c->arena, file, -1, (char **)(uintptr_t)&c->file, e));
         fs_dirname(folder, file);
@@ -288,22 +307,28 @@ static tare_status load(struct config *c, const char *file, const char *const *o
     TRY(arena_strdup(&c->arena, folder, -1, (char **)(uintptr_t)&c->dir, e));
     TRY(set_defaults(c, e));
     if (file) {
-        struct loading l = {.c = c, .path = c->file};
+        struct loading l = {.c = c, .path = c->file, .faults = f};
         TRY(load_file(&l, e));
     }
-    for (int64_t i = 0; i < n; i++) TRY(load_override(c, overrides[i], e));
+    for (int64_t i = 0; i < n; i++) TRY(faults_note(f, load_override(c, overrides[i], e), e));
     TRY(find_plugins(c, e));
-    TRY(resolve(c, e));
-    return config_check_relations(c, e);
+    TRY(resolve(c, f, e));
+    return config_check_relations(c, f, e);
+}
+
+tare_status config_load_telling(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *faults,
+                                struct err *e)
+{
+    *c = (struct config){0};
+    arena_init(&c->arena, "configuration");
+    const tare_status status = load(c, file, overrides, n, faults, e);
+    if (status) config_free(c);
+    return status;
 }
 
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
 {
-    *c = (struct config){0};
-    arena_init(&c->arena, "configuration");
-    const tare_status status = load(c, file, overrides, n, e);
-    if (status) config_free(c);
-    return status;
+    return config_load_telling(c, file, overrides, n, NULL, e);
 }
 
 void config_free(struct config *c)
@@ -352,4 +377,9 @@ const char *config_kernels(const struct config *c)
 bool config_has_codebook(const struct config *c)
 {
     return strcmp(c->clusterer.codebook, "none") != 0;
+}
+
+bool config_codebook_settled(const struct config *c)
+{
+    return strcmp(c->clusterer.codebook, "auto") != 0;
 }

@@ -184,6 +184,9 @@ struct config {
 /* file may be NULL, builtin:NAME for configs/NAME.ini as installed, or the folder of a run for its config.ini; overrides: n strings
  * "section.key=value". The struct is filled with defaults first. */
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
+/* The same, but every error is told (faults_note), and what is wrong keeps its default. Fails when the file cannot be read at all. */
+tare_status config_load_telling(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *faults,
+                                struct err *e);
 void config_free(struct config *c);
 /* Where a key was set ("configs/x.ini:12", "command line", "default"). */
 const char *config_where(const struct config *c, const char *section, const char *key);
@@ -191,6 +194,8 @@ const char *config_where(const struct config *c, const char *section, const char
 const char *config_chosen(const struct config *c, const char *section, const char *key);
 /* run.kernels as kernels_cpu takes it: NULL for auto. */
 const char *config_kernels(const struct config *c);
+/* Whether clusterer.codebook has been decided (settle/settle.h): it is not "auto" any more. */
+bool config_codebook_settled(const struct config *c);
 /* Whether clusterer.codebook names a plugin. */
 bool config_has_codebook(const struct config *c);
 /* The resolved configuration as INI text that loads to the same values. */

@@ -21,6 +21,7 @@ struct ini_reader {
     int64_t line;
     ini_entry entry;
     void *ctx;
+    struct faults *faults;
     struct err *e;
     tare_status status;
     struct arena arena;
@@ -78,10 +79,9 @@ static char *next_line(char *out, int size, void *ctx)
     r->line++;
     if (end > begin && end[-1] == '\r') end--;
     while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
-    if (check_line(r, begin, end - begin, size - 3)) {
-        r->status = TARE_E_CONFIG;
-        return NULL;
-    }
+    const tare_status bad = check_line(r, begin, end - begin, size - 3);
+    if ((r->status = faults_note(r->faults, bad, r->e))) return NULL;
+    if (bad) end = begin;
     memcpy(out, begin, (size_t)(end - begin));
     out[end - begin] = '\n';
     out[end - begin + 1] = 0;
@@ -150,19 +150,20 @@ static tare_status take(struct ini_reader *r, const char *section, const char *k
 static int on_entry(void *ctx, const char *section, const char *key, const char *value)
 {
     struct ini_reader *r = ctx;
-    if (!r->status) r->status = take(r, section, key, value);
+    if (!r->status) r->status = faults_note(r->faults, take(r, section, key, value), r->e);
     return !r->status;
 }
 
-tare_status ini_read_file(const char *path, const char *repeatable, ini_entry entry, void *ctx, struct err *e)
+tare_status ini_read_file(const char *path, const char *repeatable, ini_entry entry, void *ctx, struct faults *faults,
+                          struct err *e)
 {
     struct str text = {0};
-    tare_status status = fs_read_all(path, &text, e);
+    tare_status status = fs_read_written(path, &text, e);
     if (status) {
         str_free(&text);
         return status == TARE_E_NOT_FOUND ? (e->code = TARE_E_CONFIG) : status;
     }
-    struct ini_reader r = {.path = path, .repeatable = repeatable, .entry = entry, .ctx = ctx, .e = e};
+    struct ini_reader r = {.path = path, .repeatable = repeatable, .entry = entry, .ctx = ctx, .faults = faults, .e = e};
     arena_init(&r.arena, "configuration file");
     r.cursor = text.data;
     r.end = text.data + text.size;

@@ -23,7 +23,7 @@
 #S, #K, KEY_CHOICE, ENUM_OFFSET(S, K), FALLBACK, 0, 0, 0, (const char *const[]){CHOICES(CHOICE_TEXT) NULL }, DOC           \
     }
 
-#define MANY 1e15 /* "no limit of ours" for a count; exact as a double */
+#define MANY 1e15 /* no limit for a count; exact as a double */
 #define BIG 1e30
 
 const struct config_section CONFIG_SECTIONS[] = {
@@ -37,7 +37,7 @@ const struct config_section CONFIG_SECTIONS[] = {
     {"estimator", "How rewards become advantages. The plugin's own parameters go under [estimator.NAME]."},
     {"objective", "How the advantages enter the loss of a token: a plugin. The plugin's own parameters go under [objective.NAME]."},
     {"loss",
-     "What every objective has around it: means over tokens, bounds, the KL penalty, the entropy bonus, old probabilities."},
+     "What is common to the objectives: means over tokens, clipping, the KL penalty, the entropy bonus, old probabilities."},
     {"train", "The optimizer and its schedule."},
     {"lora", "Low-rank adapters in place of all weights (docs/lora.md)."},
     {"sft", "Supervised training (`tare sft`): the warm start, and the baseline."},
@@ -185,7 +185,9 @@ const struct config_key CONFIG_KEYS[] = {
     INT(loss, aggregation_length, "0", 0, MANY,
         "The constant that loss.aggregation = constant divides by. 0: rollout.max_new_tokens."),
     REAL(loss, clip, "0.2", 0, 1, KEY_ABOVE_MIN,
-         "Clipping epsilon: the ratio is kept in [1 - epsilon, 1 + epsilon] (the paper's 0.2)."),
+         "Clipping epsilon: the ratio is kept in [1 - epsilon, 1 + epsilon] (the paper's 0.2). Objectives with bounds of their own "
+         "do not "
+         "read it (docs/objectives.md)."),
     REAL(loss, clip_high, "0", 0, BIG, 0, "Upper epsilon when it differs from the lower one (clip-higher). 0: as loss.clip."),
     REAL(loss, dual_clip, "0", 0, BIG, 0,
          "Bound on the loss of tokens with a negative advantage, as a multiple of it; above 1. 0: off."),

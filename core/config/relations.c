@@ -105,18 +105,29 @@ static tare_status check_lora(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
-tare_status config_check_relations(const struct config *c, struct err *e)
+static tare_status check_run(const struct config *c, struct err *e)
 {
     if (!*c->run.dir) FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; name the folder of the run", config_where(c, "run", "dir"));
     if (c->train.warmup_steps && c->train.warmup_steps > c->train.steps * c->train.epochs * c->rollout.prompts)
         APART(c, train, warmup_steps, train, steps, "%lld", LL(c->train.warmup_steps), LL(c->train.steps),
               "the warmup is longer than the training");
-    if (c->file) TRY(check_rollout(c, e)); /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
-    TRY(check_loss(c, e));
-    TRY(check_verifier(c, e));
-    TRY(check_eval(c, e));
-    TRY(check_lora(c, e));
-    return check_new_model(c, e);
+    return TARE_OK;
+}
+
+tare_status config_check_relations(const struct config *c, struct faults *faults, struct err *e)
+{
+    tare_status (*const checks[])(const struct config *, struct err *) = {
+        check_run,
+        c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+        check_loss,
+        check_verifier,
+        check_eval,
+        check_lora,
+        check_new_model,
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (checks[i]) TRY(faults_note(faults, checks[i](c, e), e));
+    return TARE_OK;
 }
 
 /* "Qwen/Qwen2.5-0.5B": one slash, and no character that a hub's names do not have. */

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-/* TARE_E_CONFIG names both keys, where each was set, and what to do. */
-tare_status config_check_relations(const struct config *c, struct err *e);
+/* TARE_E_CONFIG names both keys, where each was set, and what to do. With faults (else NULL) each is told. */
+tare_status config_check_relations(const struct config *c, struct faults *faults, struct err *e);
 
 #endif

@@ -128,7 +128,7 @@ static void explain(struct err *e, int rank, const struct packet *p, const char 
     where(p, at, sizeof at);
     snprintf(what, sizeof what, "%s%s", format, detail);
     err_set(e, TARE_E_COMM, __FILE__, __LINE__,
-            "%s failed in %s: %s; the job ends on all ranks, --resume goes on from the last checkpoint", who, at, what);
+            "%s failed in %s: %s; the job ends on all ranks, --resume continues from the last checkpoint", who, at, what);
 }
 
 /* ---- the end */

@@ -63,8 +63,8 @@ tare_status estimate_describe(const struct estimator *est, struct str *out, stru
  * "policy_version" [of each rollout]. */
 tare_status estimate_parse(const json_t *object, const char *where, struct arena *arena, struct batch *out, struct err *e);
 
-/* The step's outcome and the state as it is now, as one JSON line: {"advantages":[[...]],"baseline":[...],"scale":[...],"weight":[...],
- * "state":{...}}. weight is the confidence. scale is 1 for an estimator that divides by nothing. Only where there are such: "row_weight",
+/* The step's outcome and the state as it is now, as one JSON line: {"advantages":[[...]],"baseline":[...],"scale":[...],
+ * "confidence":[...],"state":{...}}. scale is 1 for an estimator that divides by nothing. Only where there are such: "row_weight",
  * "token_advantages", "refill_groups". */
 tare_status estimate_print(const struct estimator *est, const struct batch *b, struct str *out, struct err *e);
 

@@ -62,7 +62,7 @@ tare_status estimate_print(const struct estimator *est, const struct batch *b, s
         if (m) TRY(str_add(out, ",", 1, e));
         TRY(add_number(out, isnan(b->scale[m]) ? 1 : b->scale[m], e));
     }
-    TRY(str_add(out, "],\"weight\":", -1, e));
+    TRY(str_add(out, "],\"confidence\":", -1, e));
     TRY(add_list(out, b->confidence, b->n_groups, e));
     TRY(str_add(out, ",\"state\":", -1, e));
     TRY(estimate_describe(est, out, e));

@@ -32,7 +32,7 @@ struct eval_steps {
 /* "0,30,60" -> steps. TARE_E_CONFIG: not growing numbers. */
 tare_status eval_steps_parse(const char *text, struct eval_steps *out, struct err *e);
 /* Every checkpoint is known to be there before the first sample is drawn. The table as Markdown is appended. TARE_E_CANCELLED: interrupted; the same call
- * goes on. */
+ * continues. */
 tare_status eval_steps_run(const struct config *c, const struct eval_steps *what, struct str *table, struct err *e);
 
 #endif

@@ -29,7 +29,7 @@
 
 /* ---- run.c */
 /* make is called when the model is not there; NULL: nothing is made. The table as Markdown is appended to table. TARE_E_CANCELLED: interrupted; the
- * same call goes on. */
+ * same call continues. */
 tare_status eval_run(const struct config *c, make_model make, struct str *table, struct err *e);
 
 /* ---- checkpoints.c */

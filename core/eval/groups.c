@@ -284,7 +284,7 @@ static tare_status read_complex(const struct config *c, const struct dataset *d,
              config_where(c, "eval", "complex_field"), config_where(c, "eval", "complex_rules"));
     if (*c->eval.complex_field) return complex_by_field(c, d, out, e);
     struct str text = {0};
-    tare_status s = fs_read_all(c->eval.complex_rules, &text, e);
+    tare_status s = fs_read_written(c->eval.complex_rules, &text, e);
     if (!s) s = eval_rules(text.data ? text.data : "", c->eval.complex_rules, d, out, e);
     str_free(&text);
     return s;

@@ -140,7 +140,7 @@ static tare_status open_folder(struct run *r, bool resume, int64_t step, struct 
     return checkpoint_clean(r->config->run.dir, step, e);
 }
 
-/* step: of the checkpoint that the run goes on from, -1 without one. */
+/* step: of the checkpoint that the run continues from, -1 without one. */
 static tare_status check_steps(const struct config *c, int64_t step, int64_t until, struct err *e)
 {
     if (step > c->train.steps)

@@ -19,6 +19,23 @@ static tare_status count_occurrences(struct run *r, struct err *e)
     return TARE_OK;
 }
 
+/* What the model reads, for the record: the row's question is only a part of it. */
+static tare_status keep_texts(struct run *r, struct err *e)
+{
+    struct batch *b = &r->batch;
+    struct str text = {0};
+    tare_status status = arena_new(&r->arena, tare_text, b->n_groups, &b->prompt_text, e);
+    for (int64_t m = 0; !status && m < b->n_groups; m++) {
+        char *copy = NULL;
+        str_clear(&text);
+        status = prompts_text(r->engine.prompts, b->row[m], &text, e);
+        if (!status) status = arena_strdup(&r->arena, text.data ? text.data : "", text.size, &copy, e);
+        if (!status) b->prompt_text[m] = (tare_text){copy, text.size};
+    }
+    str_free(&text);
+    return status;
+}
+
 tare_status stage_data(struct run *r, int64_t n, struct err *e)
 {
     int64_t *rows, *occurrence;
@@ -26,6 +43,7 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
     TRY(order_next(&r->engine.order, &r->cursor, n, rows, occurrence, e));
     TRY(stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e));
+    if (r->config->log.rollouts) TRY(keep_texts(r, e));
     return count_occurrences(r, e);
 }
 

@@ -32,7 +32,7 @@ tare_status step_run(struct run *r, struct err *e)
 
     TRY(collect(r, r->config->rollout.prompts, e));
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e));   /* A [N], from the state before this step */
-    TRY(refill(r, e));                                                /* groups in the place of dropped ones */
+    TRY(refill(r, e));                                                /* groups in place of dropped ones */
     STAGE("update", update_run(r->engine.trainer, b, &r->report, e)); /* theta */
     STAGE("state", stage_state(r, e));                                /* what A came from, kept for a replay */
     STAGE("apply", stage_apply(r, e));                                /* the states of estimator and objective */

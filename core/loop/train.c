@@ -155,7 +155,7 @@ tare_status train_run(struct config *c, const struct train_start *start, struct 
     struct comm comm;
     signals_catch();
     TRY(comm_open(c->dist.ranks, &comm, e));
-    tare_status status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, e), e), e);
+    tare_status status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, NULL, e), e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
     TRY(status);
     status = err_as_config(run_open(&r, c, comm, start, e), e);

@@ -187,7 +187,7 @@ static tare_status backward_weights(struct model *m, int64_t u, const float **w,
     return from_copy(m) ? TARE_OK : unit_weights(m, u, w, e);
 }
 
-/* The unit of the head, and the last layer's on its way. */
+/* Gets the unit of the head, and starts the transfer of the last layer's. */
 static tare_status head_weights(struct model *m, struct err *e)
 {
     const float *w;
@@ -208,7 +208,7 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
     const struct product head = product_of(m, 4 * m->shape.layers);
     const int64_t V = m->shape.vocab, C = m->shape.hidden, at = head.offset;
     const float *w;
-    TRY(backward_weights(m, head.unit, &w, e)); /* model_backward_begin has brought it */
+    TRY(backward_weights(m, head.unit, &w, e)); /* model_backward_begin has fetched it */
     kernels_at(&m->ctx, "the head's gradient", -1);
     product_dx(m, 4 * m->shape.layers, w + at, (struct op_matmul_dx){.dx = dhidden, .dy = dlogits, .t = n, .n = V, .k = C});
     if (m->lora) return TARE_OK;
@@ -217,7 +217,7 @@ tare_status model_logits_grad(struct model *m, const float *dlogits, const float
     return TARE_OK;
 }
 
-/* The unit of layer l, and the next one on its way. */
+/* Gets the unit of layer l, and starts the transfer of the next one. */
 static tare_status layer_weights(struct model *m, int64_t l, const float **w, struct err *e)
 {
     TRY(backward_weights(m, l + 1, w, e));

@@ -13,7 +13,7 @@ static bool is_apart(const struct model *m)
     return m->lora || !model_is_whole(m);
 }
 
-/* Vectors behind each other as in the layout; what is adjacent there stays so (the biases of q, k, v). Returns where tensor i starts. */
+/* Vectors one after the other as in the layout; what is adjacent there stays adjacent (the biases of q, k, v). Returns where tensor i starts. */
 static int64_t vector_place(const struct model *m, int64_t i)
 {
     int64_t at = 0, end = -1;
@@ -125,7 +125,7 @@ tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, c
     return pack_unit(m, proof, u, whole, e);
 }
 
-/* With zero1 every rank has trained its pieces of weights that lie whole everywhere: the others' pieces of unit u are sent for. */
+/* With zero1 the weights lie whole on every rank, and each rank has trained its pieces: this gathers the other ranks' pieces of unit u. */
 static tare_status send_for(struct model *m, int64_t u, struct err *e)
 {
     if (model_is_whole(m))
@@ -134,7 +134,7 @@ static tare_status send_for(struct model *m, int64_t u, struct err *e)
     return unit_prefetch(m, u, e);
 }
 
-/* Unit u whole and up to date; the next one is on its way then. */
+/* Unit u, whole and up to date; the transfer of the next one is started. */
 static tare_status bring(struct model *m, int64_t u, const float **whole, struct err *e)
 {
     const bool sends = m->ranks > 1 && m->shard != SHARD_NONE;

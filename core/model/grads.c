@@ -67,7 +67,7 @@ static bool is_apart(const struct grads *g, int64_t u)
 struct unit_grads grads_begin(struct grads *g, int64_t u)
 {
     const struct model *m = g->m;
-    if (!at_the_ends(m, u) && g->layer[1]) g->turn = !g->turn; /* the other one may be on its way */
+    if (!at_the_ends(m, u) && g->layer[1]) g->turn = !g->turn; /* the other one may still be being sent */
     float *window = window_of(g, u);
     if (!is_apart(g, u)) {
         m->k->backend->zero(&m->ctx, window, unit_floats(m, u) * (int64_t)sizeof(float));
@@ -104,7 +104,7 @@ static void add_vectors(const struct grads *g, int64_t u)
     }
 }
 
-/* What is on its way arrives and is added. */
+/* Waits for the window that is being sent, and adds it. */
 static tare_status settle(struct grads *g, struct err *e)
 {
     if (g->pending < 0) return TARE_OK;

@@ -1,4 +1,4 @@
-/* Gradients on their way from a micro-batch into the sums of an optimizer step.
+/* Adds the gradients of micro-batches to the sums of an optimizer step.
  *
  * The gradient of a unit is made in a window of zeros; grads_end then adds it to the sums: first rank 0's window, then rank 1's, and so on, each rank
  * for its own piece. Micro-batch i runs on rank i mod R in round i / R, so every sum is the chain
@@ -25,7 +25,7 @@ struct grads {
         *layer[2];   /* windows: the unit that holds the head or the embedding; the others, in turns where transfers overlap */
     float *received; /* the ranks' pieces of a window; NULL on one rank */
     int turn;        /* the window of layers that is open */
-    int64_t pending; /* the unit whose pieces are on their way to received; -1: none */
+    int64_t pending; /* the unit whose pieces are being sent to received; -1: none */
     int active;      /* ranks that have a micro-batch in this round: the first ones */
     int64_t sum_bytes, window_bytes;
 };

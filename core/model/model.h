@@ -51,7 +51,7 @@ struct tensor {
 struct layer_offsets {                                                     /* from the start of the layer's unit */
     int64_t qkv, qkv_bias, o, gate_up, down, norm1, norm2, q_norm, k_norm; /* -1: absent */
 };
-struct layer_vectors { /* what the forward pass reads beside the packed products; NULL: absent */
+struct layer_vectors { /* what the forward pass reads besides the packed products; NULL: absent */
     const float *qkv_bias, *norm1, *norm2, *q_norm, *k_norm;
 };
 
@@ -64,7 +64,7 @@ struct unit_window { /* shards.h */
 struct model_memory {   /* bytes of the backend's memory on this rank */
     int64_t parameters; /* fp32 masters */
     int64_t sampler;    /* the compute copy: packed products, and with zero3 embedding, norms, biases; the table of positions */
-    int64_t windows;    /* units gathered for the moment */
+    int64_t windows;    /* units that are gathered at the moment */
 };
 
 struct model {
@@ -184,7 +184,7 @@ struct forward_batch {
     int64_t n_writes;
     const struct attn_seq *seqs; /* keys by cache block */
     int64_t n_seqs;
-    const int64_t *out_rows; /* [n_out] rows wanted behind the final norm */
+    const int64_t *out_rows; /* [n_out] rows whose output of the final norm is wanted */
     int64_t n_out;
 };
 /* hidden: [n_out, C], in scratch (the backend's memory). Scratch is not reset here; made by model_arena_init where the backend is a device. */

@@ -12,7 +12,7 @@ struct piece {
 };
 
 /* The frequency of pair i: theta^(-2i/D), with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
- * stretched by factor, those shorter than original/high stay, and between the two it goes over smoothly. */
+ * stretched by factor, those shorter than original/high stay, and between the two the factor changes smoothly. */
 static double rope_frequency(const struct model_shape *s, int64_t i)
 {
     const struct rope_scaling *r = &s->scaling;

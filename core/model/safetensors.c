@@ -58,7 +58,7 @@ static tare_status read_shape(const json_t *entry, const char *path, struct st_t
     return TARE_OK;
 }
 
-/* One entry of the header. data, size: the bytes behind the header. */
+/* One entry of the header. data, size: the bytes after the header. */
 static tare_status read_entry(const json_t *entry, const char *path, const unsigned char *data, int64_t size, struct st_tensor *t,
                               struct err *e)
 {
@@ -212,7 +212,7 @@ static int64_t file_index(const struct safetensors *s, const char *path)
     return -1;
 }
 
-/* After all shards are mapped: of a name that is in several, the one that the index gives stays. */
+/* After all shards are mapped: a tensor that is in several of them is taken from the one that the index names. */
 static tare_status keep_indexed(struct safetensors *s, const json_t *map, const char *folder, const char *index, struct err *e)
 {
     int64_t kept = 0;

@@ -58,7 +58,7 @@ static void write_data(FILE *f, const float *x, int64_t n, enum dtype dtype, uin
     }
 }
 
-/* What is written, and where floats come from that are not there yet. */
+/* What is written, and the source of tensors whose floats are not in memory yet. */
 struct writing {
     const struct st_source *tensors;
     st_fetch fetch;

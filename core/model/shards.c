@@ -47,7 +47,8 @@ int64_t unit_own_weights(const struct model *m, int64_t u)
 
 /* ---------------------------------------------------------------- windows */
 
-/* Neighbouring layers have windows of their own, so that the next one can be on its way. The embedding's is the table that forward passes read. */
+/* Neighbouring layers have a window each, so that the next one can be gathered meanwhile. The embedding's window is the table that forward passes
+ * read. */
 static struct unit_window *window_of(struct model *m, int64_t u)
 {
     return &m->window[u == 0 ? 3 : u == m->shape.layers + 1 ? 2 : u & 1];

@@ -1,8 +1,7 @@
 /* The fp32 masters cut over the ranks of a job, as ZeRO-3 does it (Rajbhandari et al. 2020, arXiv 1910.02054; FSDP's flat units, Zhao et al. 2023,
  * arXiv 2304.11277).
  *
- * A unit (embedding, each layer, final norm and head) is one flat buffer; R ranks hold R equal pieces of it, padded with zeros. The own pieces of all
- * units lie behind each other in buffers of n_own floats: weights, sums of gradients, moments. A unit is gathered whole into a window before it
+ * A unit (embedding, each layer, final norm and head) is one flat buffer; R ranks hold R equal pieces of it, padded with zeros. A rank's own pieces of all units lie one after the other in buffers of n_own floats: weights, sums of gradients, moments. A unit is gathered whole into a window before it
  * is used and is gone when the window takes the next one. On one rank, and with zero1 and none, a unit lies whole in the weights and nothing is
  * copied.
  *
@@ -50,7 +49,7 @@ tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *
 tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, const float *whole, struct err *e);
 tare_status refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes, struct err *e);
 tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e);
-/* *hash goes on over bytes of the backend's memory (XXH3). */
+/* Adds bytes of the backend's memory to *hash (XXH3). */
 tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e);
 
 #endif

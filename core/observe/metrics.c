@@ -144,7 +144,7 @@ static struct metric_row row_of(int64_t step, const struct names *s)
  * too long for SQLite. */
 static void without_database(struct metrics *m, const struct err *why)
 {
-    log_warn("%s; this run goes on without it. metrics.jsonl has every step, and --resume fills the database from it",
+    log_warn("%s; this run continues without it. metrics.jsonl has every step, and --resume fills the database from it",
              why->message);
     database_close(m->database);
     m->database = NULL;

@@ -5,7 +5,7 @@
  *
  * Exactly once. A step s is recorded (metrics_step: JSONL, then TensorBoard, then SQLite), then synced (metrics_sync), and only then the
  * checkpoint of s becomes visible. A process may be killed anywhere:
- *   - within or after metrics_step, before the checkpoint of s is visible: the run goes on from an earlier checkpoint c < s.
+ *   - within or after metrics_step, before the checkpoint of s is visible: the run continues from an earlier checkpoint c < s.
  *     metrics_open keeps the lines of metrics.jsonl up to c (a half-written last line goes with the rest) and makes the other two
  *     sinks from them anew; the steps c+1 .. s come again, with the same values.
  *   - after the checkpoint is visible: all lines up to s are on the disk, since they were synced before. Nothing is missing.
@@ -13,7 +13,7 @@
  *     old one or the new one, and the next metrics_open does the same work again from metrics.jsonl.
  * After the power is lost, the sinks may also lack their newest steps; those are newer than the newest checkpoint, for the same reason.
  *
- * A database that cannot be opened or written is a warning, and the run goes on without it: the next metrics_open makes it whole.
+ * A database that cannot be opened or written is a warning, and the run continues without it: the next metrics_open makes it whole.
  *
  * metrics_set may be called from any thread; the rest from one. Errors: TARE_E_IO naming the sink; a damaged line in the middle of
  * metrics.jsonl is TARE_E_CORRUPT with file:line.

@@ -78,7 +78,7 @@ tare_status observe_config(const char *path, const struct config *c, const char 
     return status;
 }
 
-/* config.ini and manifest.json: written before the first step, replaced when the run goes on. */
+/* config.ini and manifest.json: written before the first step, replaced when the run continues. */
 static tare_status describe(const char *dir, const struct config *c, const struct manifest *m, bool resume, int64_t step,
                             struct str *config, struct str *manifest, struct err *e)
 {

@@ -2,7 +2,7 @@
  * sinks, rollout dumps, the chain of their sums, and the progress line.
  *
  *   TRY(run_lock_check(config->run.dir, resume, e));           early: nothing is written
- *   ...                                                        open everything, find the checkpoint to go on from
+ *   ...                                                        open everything, find the checkpoint to continue from
  *   TRY(observe_open(config, &manifest, resume, step, &o, e)); step: of the checkpoint, -1 to start from the beginning
  *   each step:  observe_set(o, "reward/mean", x) ...
  *               TRY(observe_step(o, step, &batch, e));

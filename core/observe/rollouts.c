@@ -52,11 +52,13 @@ static void put(json_t *o, bool *bad, const char *key, json_t *value)
     if (!value || json_object_set_new(o, key, value)) *bad = true;
 }
 
-static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m)
+/* The prompt itself stands in the first line of its group alone: it may be much longer than its completions. */
+static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m, bool first)
 {
     const struct row *row = b->row ? b->row[m] : NULL;
     char uid[17];
-    if (row) put(o, bad, "prompt", text_json(row->question));
+    if (row) put(o, bad, "question", text_json(row->question));
+    if (first && b->prompt_text) put(o, bad, "prompt", text_json(b->prompt_text[m]));
     if (b->prompt_uid) {
         snprintf(uid, sizeof uid, "%016" PRIx64, b->prompt_uid[m]);
         put(o, bad, "prompt_uid", json_string(uid));
@@ -104,7 +106,7 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     put(o, &bad, "id", text_json((tare_text){id, (int64_t)strlen(id)}));
     put(o, &bad, "group", json_integer(m));
     put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
-    put_prompt(o, &bad, b, m);
+    put_prompt(o, &bad, b, m, i == b->group_begin[m]);
     if (b->completion) put(o, &bad, "completion", text_json(b->completion[i]));
     put_verdict(o, &bad, b, i);
     put_advantage(o, &bad, b, m, i);

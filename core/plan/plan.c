@@ -80,7 +80,7 @@ tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape
 /* ---- what to change */
 
 struct change {
-    struct config config; /* a copy whose numbers are turned */
+    struct config config; /* a copy whose numbers are changed */
     struct plan plan;
 };
 
@@ -109,7 +109,7 @@ static tare_status take_number(struct change *x, struct plan *out, const char *k
     return take(x, out, key, text, e);
 }
 
-/* From what costs least. A cache smaller than wanted puts completions back, to be computed again; it comes last and is as large as fits. */
+/* The cheapest change first. With a smaller cache the sampler drops completions and computes them again; it comes last, and is as large as fits. */
 static tare_status take_all(struct change *x, struct plan *out, struct err *e)
 {
     struct config *c = &x->config;

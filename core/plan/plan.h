@@ -21,14 +21,14 @@ enum plan_class {
     PLAN_GRADIENTS,   /* fp32 sums: the own piece */
     PLAN_MOMENTS,     /* both of AdamW, fp32: the own piece */
     PLAN_SAMPLER,     /* the compute copy of all products and the table of positions, which sampling and the forward pass read */
-    PLAN_GATHERED,    /* units of weights and gradients that are whole for the moment */
+    PLAN_GATHERED,    /* units of weights and gradients that are whole at the moment */
     PLAN_REFERENCE,   /* the frozen reference policy, where the loss wants one */
     PLAN_KV,          /* key/value cache of sampling */
     PLAN_ACTIVATIONS, /* of one micro-batch, forward and backward, with its one-layer key/value cache */
     PLAN_LOGITS,      /* a chunk of head rows */
     PLAN_PREFILL,     /* the sampler's forward pass */
     PLAN_WORKING,     /* a GPU's products: rounded copies, workspace */
-    PLAN_MARGIN,  /* a GPU's region has so much more than all the above: fragments, and what grows while the old is still there */
+    PLAN_MARGIN, /* what a GPU's region has beyond all the above: fragments, and room to grow a buffer while the old one is still there */
     PLAN_STAGING, /* host memory: a tensor of the checkpoint, the step's tokens */
     PLAN_CLASSES
 };
@@ -44,7 +44,7 @@ struct plan_machine {
     double disk;        /* bytes a second, all ranks together */
     double compute_use; /* share of the peak that products reach */
     double memory_use;  /* share of the bandwidth that streaming reaches */
-    double reserve;     /* bytes that are not to be planned with: driver, libraries, fragments */
+    double reserve;     /* bytes that are left out of the plan: driver, libraries, fragments */
 };
 
 struct plan_input {
@@ -73,7 +73,7 @@ struct plan_stage_cost {
 
 struct plan_advice {
     char key[48], value[32];
-    double saves; /* bytes of the fullest rank, behind the advice before */
+    double saves; /* bytes of the fullest rank, after the advice before this one */
 };
 enum { PLAN_ADVICE = 8 };
 
@@ -97,7 +97,7 @@ struct plan {
     int n_advice;
     int fits_with_advice;
     int64_t ranks_needed,
-        tokens_needed; /* behind all advice: ranks, and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096 */
+        tokens_needed; /* after all advice: ranks, and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096 */
 };
 
 /* Reads config.json of model.path, or follows model.warm_start and model.init when the folder is not there. vocab: of a new model; 0: as

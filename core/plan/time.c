@@ -1,5 +1,5 @@
 /* Operations, bytes streamed, bytes on the wire and seconds by stage, of the busiest rank, for typical rows. A roofline: products at a share of the
- * peak, streams at a share of the bandwidth, the wire behind them without overlap. docs/plan.md has the formulas. */
+ * peak, streams at a share of the bandwidth, then the wire, without overlap. docs/plan.md has the formulas. */
 #include "plan/plan.h"
 
 #include <math.h>

@@ -153,6 +153,21 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
     return TARE_OK;
 }
 
+tare_status plugin_check_params(const struct plugin *p, const struct config_param *settings, struct faults *faults, struct err *e)
+{
+    char section[128], what[600];
+    tare_value value;
+    section_name(p, p->desc.name, section);
+    for (const struct config_param *s = settings; s; s = s->next) {
+        if (strcmp(s->section, section)) continue;
+        const int64_t i = find_param(p, s->key);
+        snprintf(what, sizeof what, "%s: [%s] %s", s->where, section, s->key);
+        const tare_status bad = i < 0 ? unknown_key(p, s, e) : param_parse(&p->params[i], s->value, what, &value, e);
+        TRY(faults_note(faults, bad, e));
+    }
+    return TARE_OK;
+}
+
 tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e)
 {

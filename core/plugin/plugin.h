@@ -83,6 +83,8 @@ tare_status plugin_params(const struct plugin *p, const struct config_param *set
 /* The same from section [KIND.name], for a plugin that is used under another name. */
 tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
                              const tare_value **out, struct err *e);
+/* Each setting of the plugin's section by itself, unknown keys and bad values: with faults (else NULL) all of them are told. */
+tare_status plugin_check_params(const struct plugin *p, const struct config_param *settings, struct faults *faults, struct err *e);
 /* n strings "key=value" as settings of this plugin, in front of those in `next`: the last assignment of a key wins. */
 tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e);

@@ -124,7 +124,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Copies a function table of the plugin's size into one of ours, and checks its members. */
+/* Copies the plugin's function table, which may have another size, into the host's, and checks its members. */
 static tare_status copy_table(const struct subject *s, const struct kind *k, const void *table, void *copy, struct err *e)
 {
     uint32_t size, flags;

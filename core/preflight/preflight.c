@@ -26,12 +26,12 @@ static tare_status check_file(const struct config *c, const char *section, const
     FAIL(e, TARE_E_CONFIG, "%s: %s.%s = %s is not there", config_where(c, section, key), section, key, path);
 }
 
-static tare_status check_files(const struct config *c, struct err *e)
+static tare_status check_files(const struct config *c, struct faults *f, struct err *e)
 {
-    TRY(check_file(c, "data", "chat_template", c->data.chat_template, e));
-    TRY(check_file(c, "eval", "difficulty", c->eval.difficulty, e));
-    TRY(check_file(c, "eval", "complex_rules", c->eval.complex_rules, e));
-    return c->loss.kl_coef > 0 ? check_file(c, "model", "reference", c->model.reference, e) : TARE_OK;
+    TRY(faults_note(f, check_file(c, "data", "chat_template", c->data.chat_template, e), e));
+    TRY(faults_note(f, check_file(c, "eval", "difficulty", c->eval.difficulty, e), e));
+    TRY(faults_note(f, check_file(c, "eval", "complex_rules", c->eval.complex_rules, e), e));
+    return c->loss.kl_coef > 0 ? faults_note(f, check_file(c, "model", "reference", c->model.reference, e), e) : TARE_OK;
 }
 
 static tare_status check_answers(const struct dataset *d, struct err *e)
@@ -55,33 +55,101 @@ static const void *extension(void *ctx, const char *id)
     return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(ctx) : NULL;
 }
 
+/* A plugin that is not there: the key that names it goes in front. */
+static tare_status at_key(const struct config *c, const char *section, const char *key, tare_status status, struct err *e)
+{
+    return status == TARE_E_NOT_FOUND ? err_prefix(e, "%s: %s.%s", config_where(c, section, key), section, key) : status;
+}
+
 static tare_status check_objective(const struct config *c, const struct plugin_env *env, struct err *e)
 {
     struct engine g;
     engine_init(&g, c, NULL);
     g.env = *env;
-    const tare_status status = engine_open_objective(&g, e);
+    const tare_status status = at_key(c, "objective", "plugin", engine_open_objective(&g, e), e);
     engine_close(&g);
     return status;
 }
 
-static tare_status check_plugins(const struct config *c, const struct dataset *train, struct err *e)
+static tare_status check_verifier(const struct config *c, const struct plugin_env *env, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
+    struct verify *verify;
+    TRY(at_key(c, "verifier", "plugins", verify_open(c, &search, env, &verify, e), e));
+    verify_close(verify);
+    return TARE_OK;
+}
+
+static tare_status check_estimator(const struct config *c, int64_t clusters, const struct plugin_env *env, struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    struct estimator *estimator;
+    const struct estimate_options options = {
+        .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
+    TRY(at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
+    estimate_free(estimator);
+    return TARE_OK;
+}
+
+static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    const char *name = strchr(section, '.') + 1;
+    if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
+    if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
+    if (!strncmp(section, "objective.", 10)) return plugin_open(name, TARE_OBJECTIVE, &search, out, e);
+    if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
+    return plugin_open(name, TARE_CODEBOOK, &search, out, e);
+}
+
+static bool first_of_section(const struct config *c, const struct config_param *p)
+{
+    for (const struct config_param *q = c->params; q != p; q = q->next)
+        if (!strcmp(q->section, p->section)) return false;
+    return true;
+}
+
+/* The tables of the plugins that `chosen`, a key's value, names; kind: "estimator.". *sound: nothing is wrong, so that they can be opened. A
+ * file may hold a plugin of any name: its table is looked at when it is opened. */
+static tare_status check_tables(const struct config *c, const char *kind, const char *chosen, bool *sound, struct faults *f,
+                                struct err *e)
+{
+    const int64_t before = f ? f->n : 0;
+    const bool file = strchr(chosen, '/') || strstr(chosen, ".so");
+    for (const struct config_param *p = c->params; p && !file; p = p->next) {
+        const struct plugin *plugin;
+        struct err unused;
+        if (strncmp(p->section, kind, strlen(kind)) || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
+        if (!find_named(c, p->section, &plugin, &unused)) TRY(plugin_check_params(plugin, c->params, f, e));
+    }
+    *sound = !f || f->n == before;
+    return TARE_OK;
+}
+
+/* train NULL: the rows could not be read, which was told. */
+static tare_status check_clusters(const struct config *c, const struct dataset *train, const struct plugin_env *env,
+                                  int64_t *clusters, struct faults *f, struct err *e)
+{
+    bool sound;
+    *clusters = c->clusterer.clusters;
+    TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, f, e));
+    return sound && train ? faults_note(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
+}
+
+static tare_status check_plugins(const struct config *c, const struct dataset *train, struct faults *f, struct err *e)
+{
     struct logprob_service logprob = {0};
     const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
-    struct verify *verify;
-    struct estimator *estimator;
-    int64_t clusters;
-    TRY(verify_open(c, &search, &env, &verify, e));
-    verify_close(verify);
-    TRY(cluster_check(c, train, &env, &clusters, e));
-    TRY(estimate_open(
-        &(struct estimate_options){
-            .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = env},
-        &estimator, e));
-    estimate_free(estimator);
-    return check_objective(c, &env, e);
+    int64_t clusters = 0;
+    bool sound;
+    TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, f, e));
+    if (sound) TRY(faults_note(f, check_verifier(c, &env, e), e));
+    TRY(check_tables(c, "objective.", c->objective.plugin, &sound, f, e));
+    if (sound) TRY(faults_note(f, check_objective(c, &env, e), e));
+    if (!config_codebook_settled(c)) return TARE_OK; /* there is no such estimator, which was told */
+    TRY(check_clusters(c, train, &env, &clusters, f, e));
+    TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));
+    return sound ? faults_note(f, check_estimator(c, clusters, &env, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the model, and its prompts */
@@ -107,7 +175,8 @@ static tare_status check_prompts(const struct config *c, const struct prompts *p
     return status;
 }
 
-static tare_status check_model(const struct config *c, const struct dataset *train, const struct dataset *eval, struct err *e)
+/* data: those that could be read */
+static tare_status check_model(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
 {
     struct model_shape shape;
     struct tokenizer *t = NULL;
@@ -115,8 +184,8 @@ static tare_status check_model(const struct config *c, const struct dataset *tra
     TRY(plan_shape(c, 0, &shape, e));
     TRY(tokenizer_load(c->model.path, &t, e));
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
-    if (!status) status = check_prompts(c, p, train, shape.max_position, e);
-    if (!status && eval) status = check_prompts(c, p, eval, shape.max_position, e);
+    for (int i = 0; i < 2 && !status; i++)
+        if (data[i]) status = faults_note(f, check_prompts(c, p, data[i], shape.max_position, e), e);
     prompts_free(p);
     tokenizer_free(t);
     return status;
@@ -153,40 +222,39 @@ static tare_status check_warm_start(const struct config *c, int depth, struct er
     return status;
 }
 
-static tare_status check_all(const struct config *c, struct dataset *train, struct dataset *eval, struct err *e)
+/* *read: d holds the rows. */
+static tare_status check_rows(const struct config *c, const char *key, struct dataset *d, bool *read, struct faults *f,
+                              struct err *e)
 {
-    TRY(check_files(c, e));
-    TRY(dataset_of(c, "train", train, e));
-    TRY(check_answers(train, e));
-    if (c->data.eval[0]) TRY(dataset_of(c, "eval", eval, e));
-    TRY(check_answers(eval, e));
-    TRY(check_plugins(c, train, e));
-    if (fs_is_dir(c->model.path)) return check_model(c, train, eval, e);
-    if (*c->model.warm_start) return check_warm_start(c, 0, e);
-    return config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e);
+    const tare_status status = dataset_of(c, key, d, e);
+    *read = !status;
+    return faults_note(f, status ? status : check_answers(d, e), e);
 }
 
-tare_status preflight(const struct config *c, struct err *e)
+static tare_status check_all(const struct config *c, struct dataset data[2], struct faults *f, struct err *e)
 {
-    struct dataset train = {0}, eval = {0};
-    const tare_status status = check_all(c, &train, &eval, e);
-    dataset_free(&train);
-    dataset_free(&eval);
+    bool train, eval = false;
+    TRY(check_files(c, f, e));
+    TRY(check_rows(c, "train", &data[0], &train, f, e));
+    if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
+    const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
+    TRY(check_plugins(c, rows[0], f, e));
+    if (f && (!*c->model.path || !c->rollout.max_new_tokens)) return TARE_OK; /* told by settle, which looks at the model */
+    if (fs_is_dir(c->model.path)) return faults_note(f, check_model(c, rows, f, e), e);
+    if (*c->model.warm_start) return faults_note(f, check_warm_start(c, 0, e), e);
+    return faults_note(f, config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e), e);
+}
+
+tare_status preflight(const struct config *c, struct faults *f, struct err *e)
+{
+    struct dataset data[2] = {0};
+    const tare_status status = check_all(c, data, f, e);
+    dataset_free(&data[0]);
+    dataset_free(&data[1]);
     return err_as_config(status, e);
 }
 
 /* ---------------------------------------------------------------- warnings */
-
-static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
-{
-    const struct plugin_search search = {.folder = c->run.plugins};
-    const char *name = strchr(section, '.') + 1;
-    if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
-    if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
-    if (!strncmp(section, "objective.", 10)) return plugin_open(name, TARE_OBJECTIVE, &search, out, e);
-    if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
-    return plugin_open(name, TARE_CODEBOOK, &search, out, e);
-}
 
 /* A section is looked at once, when its first parameter is met. */
 static void warn_section(const struct config *c, const struct config_param *p)
@@ -195,9 +263,7 @@ static void warn_section(const struct config *c, const struct config_param *p)
     const tare_value *values;
     struct arena a;
     struct err e = {0};
-    for (const struct config_param *q = c->params; q != p; q = q->next)
-        if (!strcmp(q->section, p->section)) return;
-    if (!strchr(p->section, '.') || config_uses(c, p->section)) return;
+    if (!first_of_section(c, p) || !strchr(p->section, '.') || config_uses(c, p->section)) return;
     if (find_named(c, p->section, &plugin, &e)) {
         log_warn("%s: [%s] is not used, and %s", p->where, p->section, e.message);
         return;

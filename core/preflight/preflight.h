@@ -5,8 +5,8 @@
 
 #include "config/config.h"
 
-/* c is settled (settle/settle.h). */
-tare_status preflight(const struct config *c, struct err *e);
+/* c is settled (settle/settle.h), as far as it could be. faults NULL: the first error is returned; else each one is told. */
+tare_status preflight(const struct config *c, struct faults *faults, struct err *e);
 /* Warnings, each with the key to change: sections of plugins that are not chosen and misspelt, settings that are known to end badly, checkpoints
  * that will not fit the disk. */
 void preflight_warn(const struct config *c);

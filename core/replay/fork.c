@@ -120,7 +120,7 @@ static tare_status read_configurations(struct fork *f, const char *const *overri
     all[n] = dir;
     TRY(config_load(&f->before, f->run, NULL, 0, e));
     TRY(config_load(&f->after, f->run, all, n + 1, e));
-    TRY(settle(&f->after, true, e));
+    TRY(settle(&f->after, true, NULL, e));
     const struct config *c = &f->after;
     if (f->step > f->before.train.steps)
         FAIL(e, TARE_E_CONFIG, "%s ends after step %lld, so it has no step %lld", f->run, (long long)f->before.train.steps,

@@ -39,6 +39,8 @@ tare_status sweep_table_latex(const struct sweep_table *t, struct str *out, stru
     const bool compared = t->baseline[0] != 0;
     TRY(str_addf(out, e, "%% %s: %s. \\usepackage{booktabs}\n", t->plan->name, t->metric));
     TRY(sweep_table_note(t, "% ", out, e));
+    TRY(str_add(out, "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{2pt}%\n", -1,
+                e)); /* so that it fits a page of one column */
     TRY(str_addf(out, e, "\\begin{tabular}{lrrrr%s}\n\\toprule\nvariant & seeds & mean & s.d. & 95\\,\\%% interval",
                  compared ? "rrrrr" : ""));
     if (compared) TRY(str_add(out, " & difference & 95\\,\\% interval & pairs & $p$ & $p$ (Holm)", -1, e));
@@ -50,5 +52,5 @@ tare_status sweep_table_latex(const struct sweep_table *t, struct str *out, stru
         for (int k = 0; k < n; k++) TRY(add_cell(cells[k], out, e));
         TRY(str_add(out, " \\\\\n", -1, e));
     }
-    return str_add(out, "\\bottomrule\n\\end{tabular}\n", -1, e);
+    return str_add(out, "\\bottomrule\n\\end{tabular}%\n\\endgroup\n", -1, e);
 }

@@ -11,8 +11,8 @@
 enum { DUMPS = 12, SHOWN = 9, TEXT_MOST = 1600 };
 static const int64_t BYTES_MOST = 96 << 20; /* of dumps read on each side: a run of long completions has gigabytes */
 
-struct group {                                                  /* a prompt's rollouts in one step */
-    const char *id, *prompt, *completion, *verdict, *extracted; /* of the first rollout */
+struct group {                                                    /* a prompt's rollouts in one step */
+    const char *id, *question, *completion, *verdict, *extracted; /* of the first rollout */
     int64_t step, n, cluster;
     double sum, squares, baseline, scale;
     bool late;
@@ -58,7 +58,7 @@ static tare_status new_group(struct dumps *d, const json_t *row, struct err *e)
     g->baseline = json_double_or(row, "baseline", NAN);
     g->scale = json_double_or(row, "scale", NAN);
     TRY(keep_text(d, row, "id", 300, &g->id, e));
-    TRY(keep_text(d, row, "prompt", TEXT_MOST, &g->prompt, e));
+    TRY(keep_text(d, row, json_object_get(row, "question") ? "question" : "prompt", TEXT_MOST, &g->question, e));
     TRY(keep_text(d, row, "completion", TEXT_MOST, &g->completion, e));
     TRY(keep_text(d, row, "verdict", 40, &g->verdict, e));
     return keep_text(d, row, "extracted", 200, &g->extracted, e);
@@ -193,7 +193,7 @@ static tare_status add_side(const struct group *g, bool with_prompt, struct str 
         TRY(html_text(out, g->extracted, -1, e));
     }
     TRY(str_add(out, "</small>", -1, e));
-    if (with_prompt) TRY(add_pre(g->prompt, out, e));
+    if (with_prompt) TRY(add_pre(g->question, out, e));
     TRY(add_pre(g->completion, out, e));
     return str_add(out, "</div>", -1, e);
 }
@@ -216,7 +216,7 @@ static tare_status add_samples(struct page *p, const struct dumps *d, struct str
         else
             TRY(html_text(out, pairs[i].early->id, -1, e));
         TRY(str_addf(out, e, " <small>mean reward %+.3g</small></figcaption>", pairs[i].change));
-        if (!by_cluster) TRY(add_pre(pairs[i].early->prompt, out, e));
+        if (!by_cluster) TRY(add_pre(pairs[i].early->question, out, e));
         TRY(str_add(out, "<div class=\"pair\">", -1, e));
         TRY(add_side(pairs[i].early, by_cluster, out, e));
         TRY(add_side(pairs[i].late, by_cluster, out, e));

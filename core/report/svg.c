@@ -144,7 +144,7 @@ static tare_status open_figure(const char *title, const char *note, struct str *
     return str_add(out, "</figcaption>", -1, e);
 }
 
-/* The numbers behind the coordinates, for the pointer. */
+/* The values at the coordinates, for the pointer. */
 static tare_status open_svg(const struct scale *x, const struct scale *y, const char *title, struct str *out, struct err *e)
 {
     TRY(str_addf(out, e,

@@ -85,6 +85,13 @@ static bool varies(const struct sweep_table *t, int64_t axis)
     return false;
 }
 
+/* Of a plugin's file the last part of its path: mine.so. */
+static const char *file_name(const char *plugin)
+{
+    const char *slash = strstr(plugin, ".so") ? strrchr(plugin, '/') : NULL;
+    return slash ? slash + 1 : plugin;
+}
+
 static tare_status label_row(const struct sweep_table *t, struct sweep_row *r, struct arena *a, struct err *e)
 {
     struct str text = {0};
@@ -94,7 +101,7 @@ static tare_status label_row(const struct sweep_table *t, struct sweep_row *r, s
         const size_t n = strlen(key);
         const bool plugin = n > 7 && !strcmp(key + n - 7, ".plugin");
         if (!r->value[i] || !varies(t, i)) continue;
-        status = plugin ? str_addf(&text, e, "%s%s", text.size ? ", " : "", r->value[i])
+        status = plugin ? str_addf(&text, e, "%s%s", text.size ? ", " : "", file_name(r->value[i]))
                         : str_addf(&text, e, "%s%s %s", text.size ? ", " : "", short_key(t->plan, i), r->value[i]);
     }
     if (!status) status = arena_strdup(a, text.size ? text.data : t->plan->name, -1, (char **)(uintptr_t)&r->label, e);

@@ -40,8 +40,9 @@ static tare_status set_codebook(struct config *c, bool say, struct err *e)
 {
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
-    if (strcmp(c->clusterer.codebook, "auto")) return TARE_OK;
-    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    if (config_codebook_settled(c)) return TARE_OK;
+    if (plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e))
+        return err_prefix(e, "%s: estimator.plugin", config_where(c, "estimator", "plugin"));
     const bool by_cluster = p->desc.needs & TARE_NEED_CLUSTER;
     if (by_cluster && say)
         log_info("clusterer.codebook = auto: %s works by cluster, so prompts are put into %lld clusters by kmeans (encoder %s)",
@@ -70,7 +71,7 @@ tare_status settle_tokens(struct config *c, bool say, struct err *e)
     return config_set(c, "rollout", "max_new_tokens", text, "auto", e);
 }
 
-/* A run that goes on keeps the date it was started on. */
+/* A run that continues keeps the date it was started on. */
 static tare_status set_date(struct config *c, struct err *e)
 {
     char path[FS_PATH], today[32];
@@ -88,11 +89,11 @@ static tare_status set_date(struct config *c, struct err *e)
     return config_set(c, "data", "date", today, "auto", e);
 }
 
-tare_status settle(struct config *c, bool say, struct err *e)
+tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)
 {
-    TRY(set_date(c, e));
-    TRY(set_model(c, "path", c->model.path, e));
-    TRY(set_model(c, "reference", c->model.reference, e));
-    TRY(set_codebook(c, say, e));
-    return settle_tokens(c, say, e);
+    TRY(faults_note(f, set_date(c, e), e));
+    TRY(faults_note(f, set_model(c, "path", c->model.path, e), e));
+    TRY(faults_note(f, set_model(c, "reference", c->model.reference, e), e));
+    TRY(faults_note(f, set_codebook(c, say, e), e));
+    return faults_note(f, settle_tokens(c, say, e), e);
 }

@@ -11,8 +11,8 @@
 #include "base/fs.h"
 #include "config/config.h"
 
-/* say: tells in a line what was chosen. */
-tare_status settle(struct config *c, bool say, struct err *e);
+/* say: tells in a line what was chosen. With faults (else NULL) each error is told, and what could not be settled stays as it was. */
+tare_status settle(struct config *c, bool say, struct faults *faults, struct err *e);
 /* A model's folder as a user names it. folder (FS_PATH bytes): the newest checkpoint that verifies when `given` is the folder of a run, else
  * `given`. TARE_E_NOT_FOUND: a run without a whole checkpoint. */
 tare_status settle_model(const char *given, char *folder, struct err *e);

@@ -1,5 +1,5 @@
 /* model.warm_start names a configuration for `tare sft` that makes model.path when the folder is absent; that one may name another. The
- * seed, device, determinism and threads of the run go with it. One that was interrupted goes on from its last checkpoint. */
+ * seed, device, determinism and threads of the run go with it. One that was interrupted continues from its last checkpoint. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"

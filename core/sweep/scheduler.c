@@ -109,6 +109,11 @@ static tare_status metric_of(struct sweep *s, const struct sweep_job *job, doubl
     return status;
 }
 
+double sweep_time_left(double each, int64_t open, double begun, int64_t concurrent)
+{
+    return (each * (double)open - begun) / (double)(open < concurrent ? open : concurrent);
+}
+
 static void report_cell(const struct scheduler *q, int64_t i, double seconds, double value)
 {
     const struct sweep_job *job = &q->s->jobs[i];
@@ -120,12 +125,12 @@ static void report_cell(const struct scheduler *q, int64_t i, double seconds, do
         snprintf(what, sizeof what, "%s %.4g", q->s->plan.metric, value);
     if (open && q->finished_here) {
         const double each = q->busy / (double)q->finished_here;
-        double work = each * (double)(q->waiting + q->elsewhere);
-        for (int64_t k = q->first; k < q->end; k++) { /* what a running cell has done counts */
+        double begun = 0;
+        for (int64_t k = q->first; k < q->end; k++) {
             const struct sweep_job *other = &q->s->jobs[k];
-            if (other->state == SWEEP_RUNNING && k != i) work += fmax(0, each - (clock_seconds() - other->began));
+            if (other->state == SWEEP_RUNNING && k != i) begun += fmin(each, clock_seconds() - other->began);
         }
-        const double rest = work / (double)(open < q->s->concurrent ? open : q->s->concurrent);
+        const double rest = sweep_time_left(each, open, begun, q->s->concurrent);
         if (rest < 90)
             snprintf(left, sizeof left, "; about %.0f s left", ceil(rest));
         else
@@ -268,7 +273,7 @@ static tare_status finish(struct scheduler *q, struct err *e)
         log_info("%lld runs in %.0f s; %lld places were busy %.0f %% of the time", (long long)q->finished_here, seconds,
                  (long long)q->s->concurrent, 100 * q->busy / (seconds * (double)q->s->concurrent));
     if (q->stopping)
-        FAIL(e, TARE_E_CANCELLED, "interrupted: %lld of %lld cells are done; the same command goes on", (long long)q->done,
+        FAIL(e, TARE_E_CANCELLED, "interrupted: %lld of %lld cells are done; the same command continues", (long long)q->done,
              (long long)(q->end - q->first));
     if (!q->failed) return TARE_OK;
     for (int64_t i = q->first; i < q->end; i++)

@@ -43,8 +43,8 @@ tare_status sweep_slurm_script(const struct sweep *s, struct str *out, struct er
     TRY(str_addf(out, e, "%%%lld\n#SBATCH --cpus-per-task=%lld\n#SBATCH --output=%s/slurm-%%a.log\n", (long long)s->concurrent,
                  (long long)s->threads, s->plan.dir));
     TRY(str_add(out,
-                "# a task that runs out of time saves a checkpoint; submit again and it goes on\n#SBATCH --signal=B:TERM@120\n", -1,
-                e));
+                "# a task that runs out of time saves a checkpoint; submit again and it continues\n#SBATCH --signal=B:TERM@120\n",
+                -1, e));
     if (s->slurm[0]) TRY(str_addf(out, e, "#SBATCH %s\n", s->slurm));
     TRY(str_add(out, "cd", -1, e));
     TRY(shell_word(out, here, e));

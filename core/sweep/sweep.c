@@ -148,7 +148,7 @@ static tare_status make_job(struct sweep *s, int64_t i, struct err *e)
     TRY(make_arguments(s, cell, job, e));
     while (job->argv[3 + n]) n++;
     if (config_load(&c, s->file, job->argv + 3, n, e)) return err_prefix(e, "cell %s", cell->name);
-    tare_status status = settle(&c, false, e);
+    tare_status status = settle(&c, false, NULL, e);
     if (!status) status = take_config(s, job, &c, e);
     config_free(&c);
     return status ? err_prefix(e, "cell %s", cell->name) : TARE_OK;

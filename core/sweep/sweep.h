@@ -19,7 +19,7 @@
  * Cells are in the order of the seeds, so that a sweep that is cut short has all variants of some seeds.
  *
  * Runs are processes of this program. One is finished when its metrics hold train.steps and runs.db says so; a finished one is never
- * repeated, one that was killed goes on from its last checkpoint, one that an earlier, killed sweep left running is waited for. What several
+ * repeated, one that was killed continues from its last checkpoint, one that an earlier, killed sweep left running is waited for. What several
  * cells need first (the warm-started model, the codebook's file) is made by one of them while the others wait, across processes and machines
  * by a lock file beside it.
  *
@@ -108,5 +108,9 @@ tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, 
                          const char **error, struct err *e);
 /* What the run itself wrote last in the table of runs: "done", "running", ...; "" when nothing. */
 tare_status sweep_db_run_status(struct sweep_db *d, const char *dir, char status[16], struct err *e);
+
+/* Seconds until `open` cells are done, `concurrent` of them at a time: a cell takes `each`; begun: what those that run have done, each at most
+ * that. */
+double sweep_time_left(double each, int64_t open, double begun, int64_t concurrent);
 
 #endif

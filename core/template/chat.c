@@ -52,7 +52,7 @@ static tare_status read_template(struct chat *c, const char *folder, const char 
     else
         TRY(fs_join(path, folder, "chat_template.jinja", e));
     if ((file && *file) || fs_exists(path)) {
-        tare_status status = fs_read_all(path, &text, e);
+        tare_status status = fs_read_written(path, &text, e);
         if (!status) status = template_parse(text.data, text.size, path, &c->template, e);
         str_free(&text);
         return status;

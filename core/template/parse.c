@@ -10,7 +10,7 @@ static tare_status end_tag(struct parser *p)
     return TARE_OK;
 }
 
-/* Behind {% if or {% elif. */
+/* After {% if or {% elif. */
 static tare_status parse_if(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"elif", "else", "endif", NULL};

@@ -68,7 +68,8 @@ static tare_status ratios(const struct policy_loss *p, const struct token_block 
     return TARE_OK;
 }
 
-/* What the objective says of token t, place i of the block; shaped for a trace that it does not treat; times the weight of truncated importance sampling. */
+/* The objective's value and derivatives for token t, place i of the block: shaped for a trace that it does not treat, times the weight of
+ * truncated importance sampling. */
 static void weigh(const struct policy_loss *p, const struct objective_block *x, int64_t i, int64_t t, double logp,
                   struct weighed *out)
 {
@@ -119,7 +120,7 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
     return TARE_OK;
 }
 
-/* c_t for the tokens of one minibatch. A rollout with row_weight 0 is in no mean; a group without any is in none either. */
+/* c_t for the tokens of one minibatch. A rollout with row_weight 0 counts in no mean, and neither does a group that has no other rollouts. */
 static tare_status token_weights(const struct batch *b, const struct loss_config *c, const int64_t *groups, int64_t n,
                                  int64_t length, double *weight, struct err *e)
 {
@@ -218,7 +219,7 @@ struct minibatch { /* of whole groups */
     int64_t n;
 };
 
-/* What the objective has to know before the minibatch's gradients: where it asks for it, what the weights say now of all its tokens. */
+/* Before the minibatch's gradients: an objective that asks for it gets the logprobs of all its tokens under the current weights. */
 static tare_status prepare(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
                            struct err *e)
 {

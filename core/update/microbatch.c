@@ -11,7 +11,7 @@
 
 enum { ROWS_MOST = 1024, ROWS_LEAST = 16 };
 
-/* One micro-batch: pieces of groups (a prompt and some of its rollouts), and the token of b behind each head row. */
+/* One micro-batch: pieces of groups (a prompt and some of its rollouts), and the token of b that each head row predicts. */
 struct plan {
     struct pack_group *pieces;
     int64_t n_pieces;
@@ -190,7 +190,7 @@ static tare_status chunk_new(const struct model *m, struct arena *a, bool refere
     return TARE_OK;
 }
 
-/* A chunk's scores where the host can read them, as far as they are computed. */
+/* A chunk's scores in host memory: those that are computed. */
 static tare_status read_scores(const struct model *m, const struct chunk *c, struct token_block *out, struct err *e)
 {
     const int64_t bytes = out->n * (int64_t)sizeof(float);
@@ -288,7 +288,7 @@ static void sizes_of(const struct cut *c, int ranks, const int64_t *bytes, int64
     for (int64_t i = 0; i < c->n; i++) sizes[i % ranks] += bytes[i];
 }
 
-/* What the ranks made of their micro-batches: in[] of this rank's, one behind the other, becomes out[] of rank 0's, then rank 1's ... */
+/* Gathers what the ranks made of their micro-batches: in[] has this rank's one after the other, out[] those of rank 0, then of rank 1, ... */
 static tare_status gather_micros(struct trainer *t, const struct cut *c, const int64_t *bytes, const void *in, void *out,
                                  struct err *e)
 {
@@ -299,7 +299,7 @@ static tare_status gather_micros(struct trainer *t, const struct cut *c, const i
     return m->comm->gather(m->comm, in, sizes[m->rank], out, sizes, e);
 }
 
-/* item bytes of each micro-batch of each rank; of this rank's own where there is but one. */
+/* item bytes for each micro-batch of each rank; on one rank for its own. */
 static tare_status gather_items(struct trainer *t, const struct cut *c, const void *mine, int64_t item, const void **all,
                                 struct err *e)
 {
@@ -314,7 +314,7 @@ static tare_status gather_items(struct trainer *t, const struct cut *c, const vo
     return gather_micros(t, c, bytes, mine, gathered, e);
 }
 
-/* Those of all micro-batches, in their order. sums: [of this rank, n_sums] */
+/* The tallies of all micro-batches, added in their order. sums: [micro-batches of this rank, n_sums] */
 static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, const double *sums,
                                const struct microbatch_job *j, struct err *e)
 {
@@ -323,7 +323,7 @@ static tare_status add_tallies(struct trainer *t, const struct cut *c, const str
     TRY(gather_items(t, c, mine, (int64_t)sizeof *mine, &tallies, e));
     TRY(gather_items(t, c, sums, j->n_sums * (int64_t)sizeof *sums, &all_sums, e));
     for (int64_t i = 0; i < c->n; i++) {
-        int64_t before = i / ranks; /* micro-batches of this rank and of those in front of it */
+        int64_t before = i / ranks; /* micro-batches of this rank, and of the ranks before it */
         for (int64_t r = 0; r < i % ranks; r++) before += (c->n - r + ranks - 1) / ranks;
         add_tally(j->tally, (const struct tally *)tallies + before, (const double *)all_sums + before * j->n_sums, j->n_sums);
     }
@@ -384,7 +384,8 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
     struct tally *tally;
     double *sums;
     TRY(reserve_positions(t, j, e));
-    TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c, e)); /* a forward pass gives the same numbers however it is cut */
+    TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c,
+                e)); /* a forward pass gives the same numbers however the batch is cut */
     TRY(arena_new(&t->work, struct tally, c.n / ranks + 1, &tally, e));
     TRY(arena_new(&t->work, double, (c.n / ranks + 1) * j->n_sums, &sums, e));
     for (int64_t i = 0; i <= c.n / ranks; i++) tally[i].sums = sums + i * j->n_sums;

@@ -68,7 +68,8 @@ void objective_free(struct objective *o)
     mem_free(o);
 }
 
-/* An importance weight between sampler and old policy is 1 where both are one column, and squared where the host has one, too. */
+/* Refuses an importance weight between sampler and old policy that would be 1 everywhere (both are the same column) or applied twice (the
+ * host has one, too). */
 static tare_status check_sampler(const struct objective *o, const struct loss_config *c, struct err *e)
 {
     if (!(o->needs & TARE_OBJECTIVE_SAMPLER)) return TARE_OK;
@@ -156,7 +157,7 @@ static bool is_trace(const struct objective *o, int64_t token)
     return o->any_trace && o->b->off_policy[o->columns.owner[token]];
 }
 
-/* The host treats the traces of an objective that does not. */
+/* The traces of an objective that does not treat them are treated by the host. */
 static bool shown(const struct objective *o, int64_t token)
 {
     return (o->needs & TARE_OBJECTIVE_TRACES) || !is_trace(o, token);

@@ -6,8 +6,8 @@
  *   each block:      TRY(objective_compute(o, &block, sums, &got, e));
  *   at its end:      TRY(objective_apply(o, step, collected, e));
  *
- * Columns are the host's, also with the model on a device: a block's scores come from it and its coefficients go there (microbatch.c), the same few
- * numbers a token for each objective. Not thread-safe. */
+ * Columns are in host memory, even when the model is on a device: a block's scores are copied from it and its coefficients to it (microbatch.c),
+ * the same few numbers a token for every objective. Not thread-safe. */
 #ifndef TARE_CORE_OBJECTIVE_H
 #define TARE_CORE_OBJECTIVE_H
 
@@ -25,7 +25,7 @@ struct objective_options {
     struct plugin_env env;
 };
 
-/* Errors: what plugin_open says; needs that this program does not know; TARE_OBJECTIVE_SAMPLER with loss.old_logprobs = sampler or beside loss.rollout_is. */
+/* Errors: what plugin_open says; needs that this program does not know; TARE_OBJECTIVE_SAMPLER with loss.old_logprobs = sampler, or together with loss.rollout_is. */
 tare_status objective_open(const struct objective_options *o, struct objective **out, struct err *e);
 /* What it needs, without opening it. */
 tare_status objective_look(const char *plugin, const struct plugin_search *search, uint32_t *needs, struct err *e);
@@ -35,7 +35,7 @@ const struct plugin *objective_plugin(const struct objective *o);
 bool objective_prepares(const struct objective *o);
 int64_t objective_sums(const struct objective *o); /* numbers that collect adds to */
 
-/* What a step's batch does not have itself, by token of the batch; they live as long as the step. */
+/* Columns by token that the step's batch does not hold itself; they live as long as the step. */
 struct objective_columns {
     const float *old;     /* [T] */
     const float *sampled; /* [T] or NULL */
@@ -63,7 +63,7 @@ struct objective_block {
 tare_status objective_compute(struct objective *o, const struct token_block *block, double *sums, struct objective_block *out,
                               struct err *e);
 
-/* Behind the step's last minibatch: the only change of state. */
+/* After the step's last minibatch; nothing else changes the state. */
 tare_status objective_apply(struct objective *o, int64_t step, const double *collected, struct err *e);
 
 /* The plugin's state, framed (plugin.h). */

@@ -26,7 +26,7 @@ struct trainer {
     const struct train_config *train;
     const struct loss_config *loss;
     struct objective *objective; /* the caller's; NULL: supervised steps only */
-    const double *collected;     /* by the objective in the last update, for its apply; NULL: there was none */
+    const double *collected;     /* what the objective collected in the last update, for its apply; NULL: nothing */
     double temperature;          /* of pi and pi_old */
     uint64_t seed;
     int64_t total_steps;                 /* optimizer steps of the whole run, for the schedule */
@@ -51,7 +51,7 @@ void trainer_free(struct trainer *t);
 
 /* One iteration: train.epochs passes over the batch in minibatches. b's advantages and row weights are constants. */
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *report, struct err *e);
-/* The objective's state, from what the last update has collected. */
+/* Gives the objective what the last update collected, for its state. */
 tare_status update_apply(struct trainer *t, int64_t step, struct err *e);
 
 /* logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the trainer's temperature. */

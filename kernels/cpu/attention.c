@@ -3,7 +3,7 @@
  * A tile is up to ATTN_ROWS (query, head) rows that share a key/value head: neighbouring positions, the heads of the group, and for decoding
  * neighbouring sequences. Scores are products of the tile's queries with a block of 16 keys, [rows, D] [D, 16]; blocks that lead the tables of
  * all sequences of the tile are read once for all. A row of scores stays in scratch for the two passes of the softmax, then
- * [rows, keys] [keys, D] goes on in one chain from block to block.
+ * [rows, keys] [keys, D] continues in one chain from block to block.
  */
 enum {
     ATTN_ROWS = MR,

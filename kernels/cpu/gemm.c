@@ -57,7 +57,7 @@ INLINE void gemm_store(float *p, vf x, int64_t columns)
         v_store_n(p, x, columns);
 }
 
-/* MR numbers of a step of A's tile; what is beyond them is written over by the next step. */
+/* MR numbers of a step of A's tile; the next step overwrites what is beyond them. */
 INLINE void gemm_store_steps(float *to, vf x)
 {
 #if defined(__AVX512F__) || defined(CPU_TILE_512)

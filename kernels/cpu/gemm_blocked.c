@@ -69,7 +69,7 @@ INLINE vf gemm_take(const struct gemm *g, const float *a, int64_t word, int64_t 
 #endif
 }
 
-/* A's rows are contiguous: LANES steps of a tile at a time are turned. Whole vectors are stored; the next step writes over what is too much. */
+/* A's rows are contiguous: LANES steps of a tile are transposed at a time. Whole vectors are stored; the next step overwrites what is too much. */
 static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *o, float *to, int64_t word, int64_t words)
 {
     const struct gemm *g = s->g;

@@ -30,7 +30,7 @@ __device__ inline void keys_load(__nv_bfloat16 *tile, const void *cache, const i
     }
 }
 
-/* Queries of the tile to shared memory, zeros behind the last row. */
+/* Queries of the tile to shared memory, zeros after the last row. */
 template <int D, int ROWS, int THREADS>
 __device__ inline void queries_load(__nv_bfloat16 *tile, const attn_args &a, const attn_tile &t, int head, int group)
 {
@@ -153,7 +153,7 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
     for (int d = 0; d < D / 8; d++) o[d][0] = o[d][1] = o[d][2] = o[d][3] = 0;
     int limit[2];
 #pragma unroll
-    for (int r = 0; r < 2; r++) { /* rows behind the last see what the last query sees: finite, and not stored */
+    for (int r = 0; r < 2; r++) { /* rows after the last see what the last query sees: finite, and not stored */
         const int query = (warp * 16 + lane / 4 + r * 8) / group;
         limit[r] = min(t.end, t.limit + min(query, t.n - 1));
     }

@@ -1,4 +1,4 @@
-/* What the host decides for an attention: sequences cut into tiles, block tables behind each other, and for decoding the runs of keys that several
+/* What the host decides for an attention: sequences cut into tiles, block tables one after the other, and for decoding the runs of keys that several
  * sequences share. Plain host code; the result is uploaded as it stands. */
 #ifndef TARE_CUDA_ATTENTION_PLAN_H
 #define TARE_CUDA_ATTENTION_PLAN_H

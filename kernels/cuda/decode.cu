@@ -2,7 +2,7 @@
  * operations as a CUDA graph a number of rows and of key pieces (both in buckets, so that few graphs serve all batches).
  *
  * Row r has at most 2 C tiles of keys for attention, C pieces of SPLIT_KEYS for the leading blocks that it shares with its neighbours (only the first
- * row of such a run has them) and C for its own; those behind its newest key are empty. So a graph's launches never change while sequences grow.
+ * row of such a run has them) and C for its own; those after its newest key are empty. So a graph's launches never change while sequences grow.
  */
 #include "decode.h"
 

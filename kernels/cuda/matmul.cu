@@ -34,7 +34,7 @@ static bool has_lt(const struct kctx *)
 }
 #endif
 
-/* a in bf16 in working memory of `n` elements at `at`; at moves behind it. */
+/* a in bf16 in working memory of `n` elements at `at`; at moves past it. */
 static const __nv_bfloat16 *rounded(const struct kctx *c, unsigned char **at, const float *a, int64_t n)
 {
     __nv_bfloat16 *to = reinterpret_cast<__nv_bfloat16 *>(*at);

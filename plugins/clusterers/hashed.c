@@ -145,7 +145,7 @@ static int is_blank(unsigned char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Reads the next character as a number; blanks run together. Returns where reading goes on. */
+/* Reads the next character as a number; blanks run together. Returns where reading continues. */
 static const unsigned char *next_char(const struct hashed *h, const unsigned char *p, const unsigned char *end, uint32_t *out)
 {
     if (is_blank(*p)) {

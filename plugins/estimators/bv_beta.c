@@ -1,4 +1,4 @@
-/* bv_beta: BV-Blend with a Beta posterior in the place of the moving moments. A departure from the paper, beside bv_blend.
+/* bv_beta: BV-Blend with a Beta posterior in place of the moving moments. A departure from the paper, beside bv_blend.
  *
  * The history of cluster k is a Beta distribution of its success rate: prior a_0, b_0, and decayed counts S (successes), F (failures).
  *
@@ -178,7 +178,7 @@ static const tare_descriptor DESCRIPTOR = {
     .kind = TARE_ESTIMATOR,
     .name = "bv_beta",
     .version = "1.0.0",
-    .summary = "BV-Blend with a Beta posterior in the place of the moving moments",
+    .summary = "BV-Blend with a Beta posterior in place of the moving moments",
     .license = "Apache-2.0",
     .source = "a variant of BV-Blend, equations 7 to 11",
     .params = PARAMS,

@@ -2,8 +2,8 @@
  *
  *   A[i] = (R[i] - b) / (s + delta),   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w = exp(-SEM_hist / T)
  *
- * Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free RL with Verifiable Rewards", equations 6
- * to 11. The equations and the code, line by line, are in common/blend.c; the ablations of the paper's table 2 and of its appendix are
+ * Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free RL with Verifiable Rewards" (arXiv
+ * 2606.28707), equations 6 to 11. The equations and the code, line by line, are in common/blend.c; the ablations of the paper's table 2 and of its appendix are
  * the parameters weighting and mapping here, and plugins of their own (naive, n_eff, sigma_hist).
  *
  * The paper gives gamma 0.9 and delta 1e-8. It does not give T, N_0, V_prior, delta_N or the degrees of freedom of sigma_G: the defaults
@@ -66,7 +66,8 @@ static tare_status create(const tare_host *host, const tare_value *v, int64_t n_
 
 static const tare_estimator FUNCTIONS = BLEND_FUNCTIONS(create);
 
-static const tare_descriptor DESCRIPTOR = BLEND_DESCRIPTOR(
-    "bv_blend", "prompt-local statistics blended with the moving moments of the prompt's cluster", "BV-Blend, equations 6 to 11");
+static const tare_descriptor DESCRIPTOR =
+    BLEND_DESCRIPTOR("bv_blend", "prompt-local statistics blended with the moving moments of the prompt's cluster",
+                     "BV-Blend, arXiv 2606.28707, equations 6 to 11");
 
 TARE_PLUGIN_ENTRY(DESCRIPTOR)

@@ -2,7 +2,7 @@
  *
  *   A[i] = (R[i] - mu) / mu          0 for the whole group where mu <= 0            R: rewards of one group; mu: their mean
  *
- * "Maximum Likelihood Reinforcement Learning" (MaxRL), as in prime-rl.
+ * Tajwar et al. 2026, "Maximum Likelihood Reinforcement Learning" (MaxRL, arXiv 2602.02710), as in prime-rl.
  *
  * convention paper (prime-rl): as above. convention skyrl: (R[i] - mu) / (mu + 1e-6) whatever the sign of mu, and a group of one gets
  * its reward; a negative mean turns the sign of the advantages round. Made for rewards that are not negative.
@@ -44,4 +44,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-TARE_STATELESS("maxrl", "rewards relative to their group's mean", "MaxRL, as in prime-rl", .compute = compute)
+TARE_STATELESS("maxrl", "rewards relative to their group's mean", "MaxRL, arXiv 2602.02710, as in prime-rl", .compute = compute)

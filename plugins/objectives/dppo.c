@@ -1,4 +1,4 @@
-/* dppo: a token counts as long as its probability has not moved too far, by a divergence in the place of the ratio.
+/* dppo: a token counts as long as its probability has not moved too far, by a divergence in place of the ratio.
  *
  *   v = -M sg(min(r, ratio_cap)) A logp
  *   M = 0 where the policy has moved the way the advantage points, and D > high (A > 0, pi > old) or D > low (A <= 0, pi < old)

@@ -3,7 +3,7 @@
  *   v = -A logp + beta/2 (logp - old)^2
  *
  * Richemond et al. 2024, "Offline Regularised Reinforcement Learning for Large Language Models Alignment" (arXiv 2405.19107), token by
- * token, with the old policy as the anchor and the advantage in the place of reward minus value, as verl and tinker have it.
+ * token, with the old policy as the anchor and the advantage in place of reward minus value, as verl and tinker have it.
  */
 #include "common/stateless.h"
 

@@ -1,4 +1,4 @@
-/* opsm: the clipped surrogate without wrong answers that the policy has already left behind.
+/* opsm: the clipped surrogate without wrong answers that the policy has already moved away from.
  *
  *   v = M * surrogate (ppo),   M = 0 where A < 0 and 1/n sum_t (old_t - logp_t) > delta over the sequence, else 1
  *
@@ -27,5 +27,5 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
     return TARE_OK;
 }
 
-OBJECTIVE("opsm", "the clipped surrogate without wrong answers that the policy has left behind", "arXiv 2512.02556",
+OBJECTIVE("opsm", "the clipped surrogate without wrong answers that the policy has moved away from", "arXiv 2512.02556",
           TARE_OBJECTIVE_PASS, any_values, .prepare_size = one_number, .prepare = prepare, .compute = weighted_surrogate)

@@ -1,4 +1,4 @@
-/* sapo: a soft gate in the place of the clip.
+/* sapo: a soft gate in place of the clip.
  *
  *   v = -f(r) A,   f(r) = 4/tau sigmoid(tau (r - 1)),   df/dr = 4 sigmoid (1 - sigmoid)          tau: tau_pos where A > 0, else tau_neg
  *
@@ -26,5 +26,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("sapo", "a sigmoid gate of the ratio in the place of the clip", "arXiv 2511.20347", 0, any_values,
+OBJECTIVE("sapo", "a sigmoid gate of the ratio in place of the clip", "arXiv 2511.20347", 0, any_values,
           .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -851,7 +851,7 @@ pub struct Verdict {
 /// Sync as well. A type that is not (Rc, Cell, raw pointers) does not compile.
 ///
 /// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to. RECORDS (with STATEFUL):
-/// a record of each group, for a state by prompt; apply_records is called in the place of apply.
+/// a record of each group, for a state by prompt; apply_records is called in place of apply.
 pub trait Estimator: Sized + Send + Sync {
     const STATEFUL: bool = false;
     const PREPARES: bool = false;

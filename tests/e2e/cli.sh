@@ -70,7 +70,11 @@ expect 2 "^tare: '--what'" "$TARE" doctor --what
 expect 3 '^tare: command line: data.train: nothere.jsonl: No such file' "$TARE" config check "$quickstart" data.train=nothere.jsonl
 expect 3 '^tare: own.ini:4: data.eval: nothere.jsonl: No such file' "$TARE" config check own.ini
 expect 3 'no section' "$TARE" doctor nothing.x=1
-expect 0 '^  config     init | check | dump | diff | docs ...  *the resolved' "$TARE" --help
+# a reader that has gone ends a filter quietly, as it ends others (more is written than a pipe holds)
+awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"completion\":\"1\",\"answer\":\"1\"}" }' > many.jsonl
+{ "$TARE" verify exact < many.jsonl 2> err.txt || echo $? > status.txt; } | head -1 > /dev/null || true
+[ "$(cat status.txt)" = 141 ] && [ ! -s err.txt ] && fails=$fails || { echo "FAILED: verify | head: status $(cat status.txt), $(cat err.txt)" && fails=$((fails + 1)); }
+expect 0 '^  config     init | check | dump | diff | docs ...  *begin, check, print' "$TARE" --help
 printf '{"question":"1+1=","answer":"2"}\n' >part-1.jsonl
 printf '{"question":"1+2=","answer":"3"}\n{"question":"1+1=","answer":"2"}\n' >part-2.jsonl
 expect 0 'part-1.jsonl: 1 rows, 0 of them' "$TARE" data check part-1.jsonl

@@ -39,6 +39,71 @@ expect 1 '^bad  chosen .*clip_hgih: unknown key' "$TARE" doctor tiny.ini objecti
 expect 1 '^bad  chosen .*did you mean grpo' "$TARE" doctor tiny.ini estimator.plugin=gpro
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
+# all errors are told, each with its place
+cat > many.ini <<'INI'
+include = nowhere.ini
+[run]
+dir = runs/many
+seed
+[model]
+path = nowhere
+[data]
+train = none.jsonl
+eval = ${run.sed}
+chat_template = none.jinja
+[trian]
+steps = 3
+lr = 1
+[train]
+lr = fast
+stepss = 4
+minibatch = 12
+[estimator]
+plugin = grpo
+[estimator.grpo]
+ddoff = 1
+delta = -1
+[verifier]
+plugins = exactt
+[verifier.exact]
+case = maybe
+[loss]
+clip_high = 0.1
+INI
+expect 3 'many.ini: 16 errors' "$TARE" config check many.ini rollout.group_sise=8
+while read -r line; do
+    grep -qe "$line" out.txt && ok || { bad "not told: $line"; cat out.txt; }
+done <<'LINES'
+many.ini:1: include = nowhere.ini: no such file
+many.ini:4: expected key = value
+many.ini:9: '${run.sed}' is not known here
+many.ini:12: no section \[trian\]; did you mean \[train\]
+many.ini:15: train.lr = 'fast' is not a number
+many.ini:16: \[train\] has no key 'stepss'; did you mean 'steps'
+command line: \[rollout\] has no key 'group_sise'; did you mean 'group_size'
+train.minibatch = 12 (many.ini:17)
+loss.clip_high = 0.1 (many.ini:28)
+many.ini:21: \[estimator.grpo\] ddoff: unknown key; did you mean ddof
+many.ini:22: \[estimator.grpo\] delta: -1 is out of range
+many.ini:10: data.chat_template = none.jinja is not there
+many.ini:8: data.train: none.jsonl
+many.ini:24: verifier.plugins: no verifier named 'exactt'
+many.ini:6: nowhere/config.json is not there
+many.ini:26: \[verifier.exact\] case: unknown key
+LINES
+# what has no end, what would be waited for, what is no file: nothing is read on and on
+mkfifo pipe && truncate -s 4G large.ini && mkdir folder
+for what in /dev/zero pipe folder; do
+    echo "include = $what" > reads.ini
+    expect 3 "reads.ini:1: include = $what: this is not a regular file" timeout 60 "$TARE" config check reads.ini
+done
+check 3 'pipe is a pipe; name a regular file' data.prompt=chat data.chat_template=pipe
+echo 'include = large.ini' > reads.ini
+expect 3 'large.ini has more than 16 MiB' timeout 60 "$TARE" config check reads.ini
+expect 3 '/dev/zero is a device' timeout 60 "$TARE" config check /dev/zero
+expect 3 'pipe is a pipe' timeout 60 "$TARE" train pipe
+expect 3 '/dev/stdin has more than 16 MiB' sh -c "timeout 60 '$TARE' config check /dev/stdin < /dev/zero"
+expect 0 'no errors' sh -c "cat tiny.ini | '$TARE' config check /dev/stdin"
 # the warm start's own configuration, and a circle of them
 sed 's/^train = .*/train = none.jsonl/; s/^out = .*/out = base2/' sft.ini > sft2.ini
 check 3 'none.jsonl' model.path=base2 model.warm_start="$PWD/sft2.ini"

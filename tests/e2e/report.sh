@@ -38,10 +38,19 @@ if has_python; then
     python3 -c 'import sys, xml.etree.ElementTree as t
 for f in sys.argv[1:]: assert t.parse(f).getroot().tag == "{http://www.w3.org/2000/svg}svg", f' figures/*.svg 2> err.txt && ok || bad "not SVG: $(cat err.txt)"
 fi
+# colours mean what they say: green is right, orange is wrong
+"$TARE" -q report run -o run.html --svg runfigures 2> err.txt || bad "report run --svg: $(cat err.txt)"
+grep -o 'area c[0-9]"[^>]*/><text[^>]*>[a-z_]*<' runfigures/verdicts.svg | sed 's/area \(c[0-9]\).*>\([a-z_]*\)</\2 \1/' | sort > colours.txt
+grep -q '^wrong c1$' colours.txt && [ -z "$(grep '^correct' colours.txt | grep -v c2)" ] && ok || bad "colours of verdicts: $(cat colours.txt)"
 tex=$(find tables -name '*.tex')
 [ "$tex" = tables/s.tex ] && grep -q '\\toprule' "$tex" && grep -q 'bv\\_blend' "$tex" && ok || bad "LaTeX: $(cat "$tex")"
 [ "$(grep '\\\\$' "$tex" | tr -cd '&\n' | sort -u | wc -l)" = 1 ] && [ "$(grep -c '\\\\$' "$tex")" = 5 ] && ok || bad "LaTeX: rows of several lengths: $(cat "$tex")"
 "$TARE" -q sweep tiny.ini --table --latex 2> err.txt | cmp - "$tex" && ok || bad "sweep --table --latex: $(cat err.txt)"
 "$TARE" -q report run --latex tables > /dev/null 2> err.txt && bad "a table of a run without a sweep" || grep -q 'no sweep' err.txt && ok || bad "report run --latex: $(cat err.txt)"
 "$TARE" -q report run runs/s/grpo* -o several.html && grep -q 'class="key"' several.html && ok || bad "several runs in one report"
+# a plugin that is a file has its name alone in tables and folders, not its whole path
+cp "$(find "$(dirname "$TARE")" -name rloo.so | head -1)" third.so
+sed -e 's/^name = s/name = files/' -e "s|^estimator.plugin = .*|estimator.plugin = grpo, $PWD/third.so|" -e '/^baseline/d' -e 's/^run.seed = .*/run.seed = 1/' -e '/^train.lr = 1e-3, /d' \
+    -e 's/^steps = 4/steps = 2/' tiny.ini > files.ini
+"$TARE" -q sweep files.ini > files.md 2> err.txt && grep -q '^| third.so |' files.md && [ -d runs/files/third_seed-1 ] && ok || bad "a plugin's file in a sweep: $(cat err.txt files.md)"
 done_

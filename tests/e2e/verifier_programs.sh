@@ -79,6 +79,10 @@ def together(prompts, completions, question, **row):
     return [float(len(completions))] * len(completions)
 def one(completions, **kwargs):
     return [1.0]
+def needs_ids(completions, completion_ids, **kwargs):
+    return [1.0] * len(completions)
+def may_have_ids(completions, completion_ids=None, trainer_state=None):
+    return [1.0] * len(completions)
 PY
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py > out 2> err || true
 expect "python: correct" '"id":"a","reward":1,"verdict":"correct"'
@@ -98,7 +102,13 @@ printf '%s\n' "$rows" | timeout 60 "$TARE" verify python file=rewards.py functio
 py function=trl messages=true correct_at=5
 expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
 py function=none
-expect "python: None" '"reward":0,"verdict":"no_answer"'
+expect "python: None" 'row r, sample 0: verifier python: verify: none returned None for completion 1 of 1, so nothing judges it'
+py function=none none=zero
+expect "python: None as zero" '"reward":0,"verdict":"no_answer"'
+py function=needs_ids
+expect "python: what only TRL hands over" "TypeError: it takes 'completion_ids', which TRL hands over and tare does not; give it a default (completion_ids=None)"
+py function=may_have_ids
+expect "python: the same with a default" '"reward":1,"verdict":"correct"'
 py function=slow timeout=0.3
 expect "python: late" '"reward":0,"verdict":"timeout"'
 py function=raises
@@ -128,7 +138,7 @@ expect "command: check" '1 tests, 0 failed'
 "$TARE" plugin check python file=rewards.py function=trl messages=true --only texts > out 2>&1 || true # all of it starts 200 pythons
 expect "python: check" '1 tests, 0 failed'
 tiny_config
-if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=none > log 2>&1 &&
+if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=none verifier.python.none=zero > log 2>&1 &&
     [ "$(grep -c '"verifier/no_answer":\(32\|1[,}.]\)' run/metrics.jsonl)" = 2 ]; then ok; else bad "train: $(tail -n 5 log)"; fi
 for isolate in thread process; do # 8 prompts of 4 completions, whatever the workers are
     if "$TARE" train tiny.ini train.steps=2 run.dir=$isolate verifier.workers=3 verifier.isolate=$isolate verifier.plugins=python verifier.python.file=rewards.py \

@@ -1,4 +1,4 @@
-/* tokenizer.json from anybody: parse; if it loads, encode a text with it and decode that again. The part behind a NUL is the text. */
+/* tokenizer.json from anybody: parse; if it loads, encode a text with it and decode that again. The part after a NUL is the text. */
 #include "data/tokenizer.h"
 
 #include <stdlib.h>

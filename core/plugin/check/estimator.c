@@ -296,6 +296,6 @@ const struct check_test CHECK_ESTIMATOR[] = {
     {"sums", "prepare and collect add", TARE_ESTIMATOR, adds},
     {"ranks", "1, 2 and 4 ranks give the same bits", TARE_ESTIMATOR, ranks},
     {"order", "the order of groups does not matter", TARE_ESTIMATOR, order},
-    {"state", "save, load, go on: as without a break; damaged states are refused", TARE_ESTIMATOR, state},
+    {"state", "save, load, continue: as without a break; damaged states are refused", TARE_ESTIMATOR, state},
     {"cost", "time of compute", TARE_ESTIMATOR, cost},
     {0}};

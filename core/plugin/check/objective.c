@@ -292,6 +292,6 @@ const struct check_test CHECK_OBJECTIVE[] = {
     {"extremes", "every parameter at its ends: the outputs are finite there too", TARE_OBJECTIVE, extremes},
     {"phases", "prepare, compute and collect leave the state alone, and repeat", TARE_OBJECTIVE, reads_only},
     {"sums", "collect adds", TARE_OBJECTIVE, adds},
-    {"state", "save, load, go on: as without a break; damaged states are refused", TARE_OBJECTIVE, state},
+    {"state", "save, load, continue: as without a break; damaged states are refused", TARE_OBJECTIVE, state},
     {"cost", "time of compute", TARE_OBJECTIVE, cost},
     {0}};

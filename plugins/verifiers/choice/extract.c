@@ -189,7 +189,7 @@ static bool word_at(tare_text t, int64_t i, const char *w)
            (!i || !text_is_letter(t.data[i - 1]));
 }
 
-/* Behind "answer", "choice", "option": is it "is", ":", "-", "should be"...? The position of what is named, or -1. not: it is denied. */
+/* After "answer", "choice", "option": is it "is", ":", "-", "should be"...? The position of what is named, or -1. not: it is denied. */
 static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
 {
     const int64_t start = i, far = i + MAX_BLANKS;

@@ -80,7 +80,7 @@ static bool three_digits(const struct lexer *x, int64_t i)
     return digits_end(x, i) == i + 3;
 }
 
-/* A mark between groups of three digits that can be nothing else: {,} ,\! \, \! \; blank. Behind it, or 0. */
+/* A mark between groups of three digits that can be nothing else: {,} ,\! \, \! \; blank. The index after it, or 0. */
 static int64_t group_mark(const struct lexer *x, int64_t i)
 {
     static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", NULL};
@@ -209,7 +209,7 @@ static bool lex_number(struct lexer *x)
 
 /* ---------------------------------------------------------------- names */
 
-/* Behind ^\prime, ^{\prime} or ^{'} at i; 0: no such thing. */
+/* The index after ^\prime, ^{\prime} or ^{'} at i; 0: no such thing. */
 static int64_t prime_end(const struct lexer *x, int64_t i)
 {
     if (i >= x->n || x->s[i] != '^') return 0;
@@ -405,7 +405,7 @@ int lex_base_of(const char *s, int64_t n)
     return base >= 2 && base <= 36 ? base : 0;
 }
 
-/* Behind _: the base of the numeral before it, as _8, _{8}, _{(8)}, _{\text{base } 8}, _{\text{eight}}; else an index. */
+/* After _: the base of the numeral before it, as _8, _{8}, _{(8)}, _{\text{base } 8}, _{\text{eight}}; else an index. */
 static bool lex_base_or_index(struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -443,7 +443,7 @@ static bool lex_square_bracket(struct lexer *x, bool left)
     return lex_push(x, left ? closes ? T_RPAREN : T_LBRACK : closes ? T_RBRACK : T_LPAREN, 0, NULL, 0);
 }
 
-/* 17^{\text{th}} behind the ^: *end after it; false: another exponent */
+/* 17^{\text{th}} after the ^: *end after it; false: another exponent */
 static bool ordinal_end(const struct lexer *x, int64_t *end)
 {
     char text[NEAR_BYTES];

@@ -330,7 +330,7 @@ static bool lex_accent(struct lexer *x, const char *name, int64_t n)
     return lex_push_symbol(x, full, size);
 }
 
-/* \\: a row of a matrix, a line that goes on, or the end of one of several lines. */
+/* \\: a row of a matrix, a line that continues, or the end of one of several lines. */
 static bool lex_line_end(struct lexer *x)
 {
     if (x->i < x->n && x->s[x->i] == '[') { /* \\[4pt] */
@@ -412,7 +412,7 @@ static const struct word *command_of(const char *name, int64_t *n)
     return w;
 }
 
-/* Behind \right: its | closes, its . is nothing. */
+/* After \right: its | closes, its . is nothing. */
 static bool lex_right(struct lexer *x)
 {
     const int64_t k = lex_skip_spaces(x, x->i);

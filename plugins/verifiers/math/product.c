@@ -19,7 +19,7 @@ static bool is_letter(const struct token *t, const struct math *m, bool capital)
     return t->kind == T_SYM && t->n_text == 1 && (!capital || (m->pool[t->text] >= 'A' && m->pool[t->text] <= 'Z'));
 }
 
-/* After a ^ at i: T or \top; -1; else 0. *end: behind it */
+/* After a ^ at i: T or \top; -1; else 0. *end: after it */
 static char superscript(const struct math *m, int i, int *end)
 {
     const struct token *t = m->tokens + i + 1;

@@ -14,6 +14,8 @@ import os
 import sys
 import traceback
 
+ONLY_TRL = ("completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+
 
 def fail(out, text):
     print(json.dumps({"error": text}), file=out, flush=True)
@@ -48,11 +50,14 @@ def arguments(batch, messages):
 
 def taken(function, given):
     parameters = inspect.signature(function).parameters.values()
+    for p in parameters:
+        if p.name in given or p.default is not p.empty or p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            continue
+        if p.name in ONLY_TRL:
+            raise TypeError("it takes '%s', which TRL hands over and tare does not; give it a default (%s=None)" % (p.name, p.name))
+        raise TypeError("it takes '%s', and the rows have no such field; there are %s" % (p.name, ", ".join(sorted(given))))
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return given
-    for p in parameters:
-        if p.name not in given and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
-            raise TypeError("it takes '%s', and the rows have no such field; there are %s" % (p.name, ", ".join(sorted(given))))
     return {p.name: given[p.name] for p in parameters if p.name in given}
 
 

@@ -1,10 +1,11 @@
 /* python: the reward is that of a Python function of the user's, with the signature of TRL's reward functions:
  *
- *   def reward(prompts, completions, answers, **row) -> list[float]        one list for each field of the rows; None: not judged
+ *   def reward(prompts, completions, answers, **row) -> list[float]        one list for each field of the rows
  *
  * One call has all completions of a step, in their order (on several ranks: those of the rank). The function runs in a python of its own
  * (driver.py, over a pipe), so neither libpython nor its lock is in this process. correct at `correct_at` or more, wrong at 0 or less,
- * partial between; None is no_answer with reward 0. A call that is late is ended, and all its verdicts are timeout. An exception stops the
+ * partial between. None, "this function does not apply", is refused unless `none` = zero: then it adds 0 to the sum of the verifiers, as in TRL, where
+ * a completion that no function judges is left out of its group, which this engine cannot do. A call that is late is ended, and all its verdicts are timeout. An exception stops the
  * run with its message and line.
  */
 #include "common/program/program.h"
@@ -15,7 +16,10 @@
 #include <string.h>
 #include <tare/sdk.h>
 
-enum { P_FILE, P_FUNCTION, P_PYTHON, P_MESSAGES, P_TIMEOUT, P_START, P_CORRECT_AT, P_COUNT };
+enum { P_FILE, P_FUNCTION, P_PYTHON, P_MESSAGES, P_TIMEOUT, P_START, P_CORRECT_AT, P_NONE, P_COUNT };
+enum { NONE_REFUSE, NONE_ZERO };
+
+static const char *const NONES[] = {"refuse", "zero", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_FILE] = {.key = "file", .type = TARE_PATH, .flags = TARE_REQUIRED, .doc = "the Python file that holds the function"},
@@ -28,6 +32,13 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_TIMEOUT] = PROGRAM_TIMEOUT("call, which has all completions of a step"),
     [P_START] = PROGRAM_START("seconds that python may take to start and to import the file"),
     [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct"),
+    [P_NONE] = {.key = "none",
+                .fallback = "refuse",
+                .choices = NONES,
+                .type = TARE_CHOICE,
+                .doc =
+                    "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another "
+                    "verifier judges)"},
 };
 
 static const char DRIVER[] =
@@ -122,6 +133,14 @@ static tare_status read_reply(const struct python *p, tare_text reply, tare_verd
     for (int64_t i = 0; i < n && !s; i++) {
         const json_t *reward = json_array_get(rewards, (size_t)i);
         const double x = json_number_value(reward);
+        if (!json_is_number(reward) && p->values[P_NONE].i == NONE_REFUSE) {
+            s = text_fail(
+                error, TARE_E_PLUGIN,
+                "%s returned None for completion %lld of %lld, so nothing judges it; return a number, or set [verifier.python] "
+                "none = zero if another verifier judges that row",
+                p->values[P_FUNCTION].s, (long long)i + 1, (long long)n);
+            break;
+        }
         const enum tare_verdict_code code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_NO_ANSWER;
         verdict_set(verdicts[i], code, x, (tare_text){0},
                     code == TARE_NO_ANSWER ? "the function does not judge it" : "the function's reward");

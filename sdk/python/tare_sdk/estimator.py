@@ -229,7 +229,7 @@ class Estimator(Opened):
         return frame.write(self.kind, self.name, self.version, self._locked(), self.n_clusters, bytes(got["out"]))
 
     def load(self, data, steps=0):
-        """Goes on from what save() gave, here or in the engine; refuses what is damaged or of another plugin, version, K or locked parameter."""
+        """Continues from what save() gave, here or in the engine; refuses what is damaged or of another plugin, version, K or locked parameter."""
         raw, version = frame.read(data, self.kind, self.name, self.version, self._locked(), self._locked_defaults(), self.n_clusters)
         if raw and not self._table.load:
             raise TareError("%s: %d bytes of state for a plugin without any" % (self.name, len(raw)), abi.E_CORRUPT)

@@ -6,7 +6,7 @@
 
 slime's advantage function is called by each rank with that rank's samples, where a group may be cut apart; the function after the rewards is called once,
 in the rollout manager, with all samples. So the plugin runs there: each sample's reward becomes its advantage, and `advantages` on the ranks gives it to
-its tokens and does nothing else. The state lives in the rollout manager; it is written to SAVE/tare after every rollout, and a run that goes on from
+its tokens and does nothing else. The state lives in the rollout manager; it is written to SAVE/tare after every rollout, and a run that continues from
 rollout S reads the one from before it.
 """
 
@@ -92,7 +92,7 @@ class RewardPostProcess:
             return
         path = self._file(args, first)
         if not path or not os.path.exists(path):
-            raise TareError("slime goes on from rollout %d, and there is no state of %s from before it (%s)" % (first, self.estimator.name, path), 41)
+            raise TareError("slime continues from rollout %d, and there is no state of %s from before it (%s)" % (first, self.estimator.name, path), 41)
         with open(path, "rb") as file:
             self.estimator.load(file.read(), steps=first)
 

@@ -68,7 +68,7 @@ class Bits(unittest.TestCase):
                 self.same_tokens(out, line, step)
                 self.assertEqual(out.baseline, line["baseline"])
                 self.assertEqual([*map(printed, out.scale)], line["scale"])
-                self.assertEqual(out.confidence, line["weight"])
+                self.assertEqual(out.confidence, line["confidence"])
                 estimator.apply()
                 self.assertEqual(estimator.state(), line["state"])
 
@@ -173,7 +173,7 @@ class State(unittest.TestCase):
                 with open(theirs, "rb") as file:
                     saved = file.read()
                 self.assertEqual(one.save(), saved)
-                # each goes on from the other's
+                # each continues from the other's
                 two = self.python(name, parameters).load(saved, steps=4)
                 lines = self.run_steps(two, self.steps(4, 8))
                 expected = engine(name, parameters, 3, self.steps(4, 8), "--load", ours, "--save", again)

@@ -56,7 +56,7 @@ static void filter__carries_the_state(void **state)
     assert_string_not_equal(second, two.data); /* the second step alone has no history */
     json_t *j;
     assert_ok(json_parse(second, (int64_t)strlen(second), "output", &j, &e), &e);
-    const char *const keys[] = {"advantages", "baseline", "scale", "weight"};
+    const char *const keys[] = {"advantages", "baseline", "scale", "confidence"};
     for (int i = 0; i < 4; i++) assert_int_equal(json_array_size(json_object_get(j, keys[i])), 2);
     assert_int_equal(json_array_size(json_object_get(json_object_get(j, "state"), "m1")), 2);
     json_decref(j);

@@ -46,6 +46,7 @@ static struct batch small_batch(void)
     static int64_t occurrence[] = {0, 1}, group_begin[] = {0, 2, 3}, token_begin[] = {0, 3, 10, 12};
     static uint8_t finish[] = {FINISH_STOP, FINISH_LENGTH, FINISH_STOP};
     static tare_text completion[] = {{"4", 1}, {"cut \xE2\x82", 6}, {"a\0b", 3}}, extracted[] = {{"4", 1}, {NULL, 0}, {"b", 1}};
+    static tare_text prompt[] = {{"<user>What is 2+2?<assistant>", 29}, {"\xC3\xA9?", 3}};
     static double reward[] = {1, 0.1, 1.0 / 3}, component[] = {1, 0, 0.1, 0, 1.0 / 3, 0},
                   advantage[] = {1.5, -0.123456789012345678, NAN}, weight[] = {1, 1, 0}, baseline[] = {0.55, 1.0 / 3},
                   scale[] = {0.45, 0};
@@ -57,6 +58,7 @@ static struct batch small_batch(void)
                           .row = row,
                           .prompt_uid = uid,
                           .occurrence = occurrence,
+                          .prompt_text = prompt,
                           .group_begin = group_begin,
                           .token_begin = token_begin,
                           .finish = finish,
@@ -93,7 +95,8 @@ static void rollouts_hold_what_the_step_had(void **state)
     assert_ok(rollouts_print(&b, &text, &e), &e);
     json_t *o = line_of(&text, 0);
     assert_string_equal(json_text_or(o, "id", ""), "q1");
-    assert_string_equal(json_text_or(o, "prompt", ""), "What is 2+2?");
+    assert_string_equal(json_text_or(o, "question", ""), "What is 2+2?");
+    assert_string_equal(json_text_or(o, "prompt", ""), "<user>What is 2+2?<assistant>"); /* what the model read */
     assert_string_equal(json_text_or(o, "prompt_uid", ""), "8000000000000001");
     assert_string_equal(json_text_or(o, "verdict", ""), "correct");
     assert_string_equal(json_text_or(o, "reason", ""), "last number");
@@ -105,6 +108,7 @@ static void rollouts_hold_what_the_step_had(void **state)
     o = line_of(&text, 1);
     assert_int_equal(json_int_or(o, "group", -1), 0);
     assert_int_equal(json_int_or(o, "sample", -1), 1);
+    assert_null(json_object_get(o, "prompt")); /* in the group's first line */
     assert_string_equal(json_text_or(o, "completion", ""), "cut \xEF\xBF\xBD\xEF\xBF\xBD");
     assert_true(json_double_or(o, "advantage", 0) == b.advantage[1]);
     assert_string_equal(json_text_or(o, "finish", ""), "length");

@@ -260,7 +260,7 @@ static void page_of_a_long_run_is_small_and_self_contained(void **state)
     (void)state;
     write_run("long", 500);
     write_text("long/rollouts", "step-000001.jsonl",
-               "{\"id\":\"q\",\"group\":0,\"prompt\":\"<script>alert(1)</script>\",\"completion\":\"a & "
+               "{\"id\":\"q\",\"group\":0,\"question\":\"<script>alert(1)</script>\",\"completion\":\"a & "
                "b\",\"reward\":0,\"verdict\":\"wrong\","
                "\"extracted\":\"a\",\"cluster\":0,\"baseline\":0.25,\"scale\":0.5}\n");
     write_text("long/rollouts", "step-000500.jsonl",

@@ -91,6 +91,16 @@ static void a_plugins_parameter_counts_in_its_cells_only(void **state)
     arena_free(&a);
 }
 
+/* Two runs at a time, of 20 s: what has been done of them counts, and the last one has a place of its own. */
+static void time_left_counts_what_is_done(void **state)
+{
+    (void)state;
+    assert_true(sweep_time_left(20, 4, 0, 2) == 40);
+    assert_true(sweep_time_left(20, 3, 10, 2) == 25);
+    assert_true(sweep_time_left(20, 1, 2, 2) == 18);
+    assert_true(sweep_time_left(20, 1, 20, 2) == 0);
+}
+
 static void pairs_advance_together(void **state)
 {
     struct arena a;
@@ -180,13 +190,10 @@ static void every_suggestion_can_be_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_and_ranges),
-        cmocka_unit_test(bad_lists_are_refused),
-        cmocka_unit_test(a_plugins_parameter_counts_in_its_cells_only),
-        cmocka_unit_test(pairs_advance_together),
-        cmocka_unit_test(names_that_would_clash_differ),
-        cmocka_unit_test(bad_sections_are_refused),
-        cmocka_unit_test(every_suggestion_can_be_read_back),
+        cmocka_unit_test(lists_and_ranges),         cmocka_unit_test(time_left_counts_what_is_done),
+        cmocka_unit_test(bad_lists_are_refused),    cmocka_unit_test(a_plugins_parameter_counts_in_its_cells_only),
+        cmocka_unit_test(pairs_advance_together),   cmocka_unit_test(names_that_would_clash_differ),
+        cmocka_unit_test(bad_sections_are_refused), cmocka_unit_test(every_suggestion_can_be_read_back),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(file);

@@ -86,7 +86,7 @@ static const struct pair DIFFERENT[] = {
     {"2k\\pi, k\\in\\mathbb{Z}", "2k\\pi, k\\in\\mathbb{N}"},
     {"x^2 \\ (x > 0)", "x^2 \\ (x < 0)"},
     {"x^2 \\ (x > 0)", "x^2"},
-    {"x^2 \\text{ where } x > 0", "x x"}, /* behind its end lie the tokens of the other answer */
+    {"x^2 \\text{ where } x > 0", "x x"}, /* after its end lie the tokens of the other answer */
     {"x^2", "x^2 \\text{ for } x > 5"},
     {"3", "\\text{3 out of 4}"},
     {"\\text{3 hours}", "\\text{3 days}"},
