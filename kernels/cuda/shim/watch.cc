@@ -155,7 +155,7 @@ static void outside(uintptr_t a, int bytes, bool write)
     const int at = region_below(a);
     const char *what = write ? "writes" : "reads";
     if (at >= 0 && a < regions[at].end + 4096)
-        shim_report("thread %d %s %d bytes, %zu bytes behind the beginning of an allocation of %zu", shim_view.thread, what, bytes,
+        shim_report("thread %d %s %d bytes, %zu bytes after the beginning of an allocation of %zu", shim_view.thread, what, bytes,
                     (size_t)(a - regions[at].begin), (size_t)(regions[at].end - regions[at].begin));
     else if (at + 1 < n_regions && a + 4096 > regions[at + 1].begin)
         shim_report("thread %d %s %d bytes, %zu bytes in front of an allocation of %zu", shim_view.thread, what, bytes,

@@ -82,7 +82,7 @@ static void test_races_are_found(void **state)
 static void test_accesses_outside_are_found(void **state)
 {
     (void)state;
-    found("copy too much", N + 1, "writes 4 bytes, 260 bytes behind the beginning of an allocation of 260");
+    found("copy too much", N + 1, "writes 4 bytes, 260 bytes after the beginning of an allocation of 260");
     found("read in front", N, "in front of an allocation of 256");
     found("index too large", N, "index 64 is beyond its array");
     found("dynamic too much", N, "writes 4 bytes");
