@@ -11,12 +11,13 @@
 #include <string.h>
 
 const char merge_usage[] =
-    "usage: tare merge ADAPTER OUT [dtype=f32|bf16] [base=FOLDER]\n"
+    "usage: tare merge ADAPTER OUT [dtype=f32|bf16] [model.base=FOLDER]\n"
     "Writes the folder OUT: the base of ADAPTER with W + s B A in place of each weight W that the adapter belongs to, its "
     "config.json and\n"
     "tokenizer. ADAPTER is an adapter's folder (adapter_config.json), or the folder of a run that was trained with [lora].\n"
-    "  dtype=   precision of OUT; as the base's files unless it is given. bf16 rounds the sums\n"
-    "  base=    folder of the base, in place of the one that adapter_config.json names\n";
+    "  dtype=             precision of OUT; as the base's files unless it is given. bf16 rounds the sums\n"
+    "  model.base=        folder of the base, in place of the one that adapter_config.json names\n"
+    "  model.rope_theta=  in place of that of the base's config.json, where the adapter was trained with another one\n";
 
 struct merge {
     struct config config;
@@ -26,13 +27,20 @@ struct merge {
 
 static tare_status set_option(struct merge *g, const char *argument, struct err *e)
 {
-    if (!strncmp(argument, "base=", 5)) return config_set(&g->config, "model", "base", argument + 5, "command line", e);
+    static const char *const MODEL_KEYS[] = {"base", "rope_theta"};
+    for (int i = 0; i < 2; i++) {
+        const size_t n = strlen(MODEL_KEYS[i]);
+        const char *key = argument + 6;
+        if (!strncmp(argument, "model.", 6) && !strncmp(key, MODEL_KEYS[i], n) && key[n] == '=')
+            return config_set(&g->config, "model", MODEL_KEYS[i], key + n + 1, "command line", e);
+    }
     if (!strcmp(argument, "dtype=f32"))
         g->dtype = MERGE_F32;
     else if (!strcmp(argument, "dtype=bf16"))
         g->dtype = MERGE_BF16;
     else
-        FAIL(e, TARE_E_CONFIG, "%s: expected dtype=f32, dtype=bf16 or base=FOLDER; see tare merge --help", argument);
+        FAIL(e, TARE_E_CONFIG,
+             "%s: expected dtype=f32, dtype=bf16, model.base=FOLDER or model.rope_theta=NUMBER; see tare merge --help", argument);
     return TARE_OK;
 }
 

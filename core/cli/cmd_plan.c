@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/plan_measure.h"
+#include "model/adapter.h"
 #include "observe/manifest.h"
 #include "plan/plan.h"
 #include "settle/settle.h"
@@ -127,6 +128,9 @@ static tare_status answer(const struct request *r, const struct config *c, struc
     struct plan p;
     in.shard = c->dist.shard;
     TRY(objective_look(c->objective.plugin, &(struct plugin_search){.folder = c->run.plugins}, &in.objective_needs, e));
+    if (adapter_is(c->model.path))
+        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is an adapter; training starts from a whole model, which `tare merge` writes",
+             config_where(c, "model", "path"), c->model.path);
     TRY(plan_shape(c, whole(r->vocab, 0), &in.shape, e));
     TRY(machine_of(r, c, &in.machine, e));
     TRY(plan_make(&in, &p, e));

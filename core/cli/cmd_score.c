@@ -25,12 +25,16 @@ struct score {
     int64_t *len;
 };
 
-const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n\n"
+const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n"
+                           "                        [model.base=FOLDER] [model.rope_theta=NUMBER]\n\n"
                            "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given "
                            "tokens 0..t, in nats, under the softmax at\n"
                            "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is "
                            "needed. Up to `batch` lines are\n"
-                           "computed together; the numbers do not depend on it. threads=0: one for each core.\n";
+                           "computed together; the numbers do not depend on it. threads=0: one for each core.\n"
+                           "model.base is the folder of an adapter's base, in place of the one that its adapter_config.json names; "
+                           "model.rope_theta is in place of\n"
+                           "that of the base's config.json, where the adapter was trained with another one.\n";
 
 /* ---- a batch of lines */
 static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)
@@ -182,7 +186,7 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
 
 /* ---- command line */
 struct options {
-    const char *model, *dtype;
+    const char *model, *dtype, *base, *rope_theta;
     double temperature;
     int64_t threads, batch;
 };
@@ -195,6 +199,10 @@ static tare_status set_option(struct options *o, const char *key, const char *va
             FAIL(e, TARE_E_RANGE, "temperature = %s; it has to be above 0 and at most 100", value);
     } else if (!strcmp(key, "dtype")) {
         o->dtype = value;
+    } else if (!strcmp(key, "model.base")) {
+        o->base = value;
+    } else if (!strcmp(key, "model.rope_theta")) {
+        o->rope_theta = value;
     } else if (!strcmp(key, "threads")) {
         TRY(str_to_int(value, &o->threads, e));
         if (o->threads < 0 || o->threads > 1024) FAIL(e, TARE_E_RANGE, "threads = %s; it has to be 0 to 1024", value);
@@ -202,7 +210,7 @@ static tare_status set_option(struct options *o, const char *key, const char *va
         TRY(str_to_int(value, &o->batch, e));
         if (o->batch < 1 || o->batch > BATCH_MAX) FAIL(e, TARE_E_RANGE, "batch = %s; it has to be 1 to %d", value, BATCH_MAX);
     } else {
-        FAIL(e, TARE_E_CONFIG, "%s: unknown key; known: temperature, dtype, threads, batch", key);
+        FAIL(e, TARE_E_CONFIG, "%s: unknown key; known: temperature, dtype, threads, batch, model.base, model.rope_theta", key);
     }
     return TARE_OK;
 }
@@ -235,6 +243,8 @@ static tare_status run(const struct options *o, struct score *s, struct err *e)
     TRY(config_load(&s->config, NULL, NULL, 0, e));
     TRY(config_set(&s->config, "model", "path", folder, "command line", e));
     TRY(config_set(&s->config, "model", "dtype", o->dtype, "command line", e));
+    if (o->base) TRY(config_set(&s->config, "model", "base", o->base, "command line", e));
+    if (o->rope_theta) TRY(config_set(&s->config, "model", "rope_theta", o->rope_theta, "command line", e));
     s->config.run.threads = o->threads;
     engine_init(&s->engine, &s->config, NULL);
     TRY(engine_open(&s->engine, ENGINE_MODEL, e));

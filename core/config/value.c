@@ -67,6 +67,14 @@ static bool in_range(const struct config_key *k, double x)
     return (k->flags & KEY_ABOVE_MIN ? x > k->min : x >= k->min) && x <= k->max;
 }
 
+/* value_allowed leaves out an upper bound that is hardly ever met; whoever meets it is told. */
+static tare_status refuse_range(const struct config_key *k, const char *text, const char *where, bool above, struct err *e)
+{
+    char what[64] = "is out of range";
+    if (above && k->max >= UNLIMITED) snprintf(what, sizeof what, "is above the largest value, %.9g", k->max);
+    return refuse(k, text, where, what, e);
+}
+
 /* A path in a file counts from that file's folder. It is kept absolute, so that a copy of the configuration elsewhere means the same. */
 static tare_status absolute(const char *text, const char *where, char *out, struct err *e)
 {
@@ -91,7 +99,7 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
         int64_t value = 0;
         const tare_status bad = str_to_int(text, &value, NULL);
         if (bad) return refuse(k, text, where, bad == TARE_E_RANGE ? "does not fit in 64 bits" : "is not a whole number", e);
-        if (!in_range(k, (double)value)) return refuse(k, text, where, "is out of range", e);
+        if (!in_range(k, (double)value)) return refuse_range(k, text, where, (double)value > k->max, e);
         *(int64_t *)(void *)at = value;
         return TARE_OK;
     }
@@ -99,7 +107,7 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
         double value = 0;
         const tare_status bad = str_to_double(text, &value, NULL);
         if (bad) return refuse(k, text, where, bad == TARE_E_RANGE ? "is not a finite number" : "is not a number", e);
-        if (!in_range(k, value)) return refuse(k, text, where, "is out of range", e);
+        if (!in_range(k, value)) return refuse_range(k, text, where, value > k->max, e);
         *(double *)(void *)at = value;
         return TARE_OK;
     }

@@ -46,6 +46,15 @@ static bool wants_reference(const struct run *r)
            (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
 }
 
+/* An estimator with a teacher learns nothing from the policy's own start. */
+static void warn_of_teacher(const struct run *r)
+{
+    if ((estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
+        log_warn("model.reference is empty, so the teacher of estimator.plugin = %s is the policy as it was at the start, and the "
+                 "first step has nothing to learn; name a teacher with model.reference=FOLDER",
+                 r->config->estimator.plugin);
+}
+
 static int64_t optimizer_steps(const struct config *c)
 {
     const int64_t rollouts = c->rollout.prompts * c->rollout.group_size;
@@ -75,6 +84,7 @@ static tare_status open_parts(struct run *r, struct err *e)
                       &r->estimator, e));
     TRY(engine_open_objective(g, e));
     TRY(off_policy_check(r, e));
+    warn_of_teacher(r);
     if (wants_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
     TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));

@@ -97,7 +97,10 @@ static tare_status read_spec(const json_t *j, const char *path, struct lora_spec
     if (out->rank < 1 || out->rank > 1 << 20 || !isfinite(out->alpha))
         FAIL(e, TARE_E_RANGE, "%s: r = %lld, lora_alpha = %g; the rank is 1 or more, alpha a number", path, (long long)out->rank,
              out->alpha);
-    out->rslora = json_bool_or(j, "use_rslora", false);
+    const json_t *rslora = json_object_get(j, "use_rslora");
+    if (rslora && !json_is_boolean(rslora) && !json_is_null(rslora))
+        FAIL(e, TARE_E_INVALID, "%s: use_rslora is neither true nor false", path);
+    out->rslora = json_is_true(rslora);
     return read_targets(j, path, &out->targets, e);
 }
 
@@ -151,39 +154,97 @@ static tare_status write_json(json_t *j, const char *folder, const char *file, s
     return status;
 }
 
+/* What config.json says that the computation depends on and the weights do not show, by the names that it has there. */
+enum { BASE_VALUES = 9 };
+struct base_value {
+    const char *key;
+    double value;
+};
+
+static void base_values(const struct model_shape *s, struct base_value out[BASE_VALUES])
+{
+    const struct rope_scaling *r = &s->scaling;
+    const struct base_value values[BASE_VALUES] = {{"num_attention_heads", (double)s->heads},
+                                                   {"num_key_value_heads", (double)s->kv_heads},
+                                                   {"head_dim", (double)s->head_dim},
+                                                   {"rms_norm_eps", s->rms_eps},
+                                                   {"rope_theta", s->rope_theta},
+                                                   {"factor", r->factor},
+                                                   {"low_freq_factor", r->low},
+                                                   {"high_freq_factor", r->high},
+                                                   {"original_max_position_embeddings", r->original}};
+    memcpy(out, values, sizeof values);
+}
+
+/* base.json, which check_base compares. */
+static tare_status write_base(const struct model *m, const char *folder, const char *base, struct err *e)
+{
+    struct base_value values[BASE_VALUES];
+    char hash[17];
+    json_t *config = json_object();
+    base_values(&m->shape, values);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
+    for (int i = 0; i < BASE_VALUES; i++) json_object_set_new(config, values[i].key, json_real(values[i].value));
+    return write_json(json_pack("{s:s, s:s, s:o}", "path", base, "xxh3", hash, "config", config), folder, BASE, e);
+}
+
 /* The base by its absolute path: an adapter is opened from other folders too. */
 static tare_status write_configs(const struct model *m, const char *folder, struct err *e)
 {
     const struct lora_spec *s = &m->lora->spec;
-    char base[PATH_MAX], hash[17];
+    char base[PATH_MAX];
     if (!realpath(m->lora->base, base)) snprintf(base, sizeof base, "%s", m->lora->base);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
     json_t *alpha = fabs(s->alpha) < 1e9 && s->alpha == floor(s->alpha) ? json_integer((json_int_t)s->alpha) : json_real(s->alpha);
     TRY(write_json(json_pack("{s:s, s:s, s:s, s:I, s:o, s:f, s:s, s:b, s:b, s:b, s:b, s:b, s:o}", "peft_type", "LORA", "task_type",
                              "CAUSAL_LM", "base_model_name_or_path", base, "r", (json_int_t)s->rank, "lora_alpha", alpha,
                              "lora_dropout", 0.0, "bias", "none", "use_rslora", (int)s->rslora, "use_dora", 0, "fan_in_fan_out", 0,
                              "inference_mode", 1, "init_lora_weights", 1, "target_modules", targets_json(s->targets)),
                    folder, CONFIG, e));
-    return write_json(json_pack("{s:s, s:s}", "path", base, "xxh3", hash), folder, BASE, e);
+    return write_base(m, folder, base, e);
 }
 
 /* ---- weights */
 
+static const char RIGHT_BASE[] =
+    "Name the right base with model.base=FOLDER (with model.path where training goes on), or remove base.json to use this one all "
+    "the same";
+
+static tare_status check_hash(const struct model *m, const json_t *j, const char *path, struct err *e)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
+    if (strcmp(json_text_or(j, "xxh3", ""), hash))
+        FAIL(e, TARE_E_CONFIG, "%s: the adapter was trained on a base with hash %s (%s); %s has %s. %s", path,
+             json_text_or(j, "xxh3", "(none)"), json_text_or(j, "path", "?"), m->lora->base, hash, RIGHT_BASE);
+    return TARE_OK;
+}
+
+static tare_status check_values(const struct model *m, const json_t *j, const char *path, struct err *e)
+{
+    struct base_value values[BASE_VALUES];
+    const json_t *config = json_object_get(j, "config");
+    base_values(&m->shape, values);
+    for (int i = 0; i < BASE_VALUES; i++) {
+        const json_t *was = json_object_get(config, values[i].key);
+        char text[32] = "(not written there)";
+        if (json_is_number(was) && json_number_value(was) == values[i].value) continue;
+        if (json_is_number(was)) snprintf(text, sizeof text, "%.9g", json_number_value(was));
+        FAIL(e, TARE_E_CONFIG, "%s: the adapter was trained on a base with %s = %s (%s); for %s it is %.9g. %s", path,
+             values[i].key, text, json_text_or(j, "path", "?"), m->lora->base, values[i].value, RIGHT_BASE);
+    }
+    return TARE_OK;
+}
+
+/* Another base would be computed with in silence. */
 static tare_status check_base(const struct model *m, const char *folder, struct err *e)
 {
-    char path[FS_PATH], hash[17];
+    char path[FS_PATH];
     json_t *j = NULL;
     TRY(fs_join(path, folder, BASE, e));
     if (!fs_exists(path)) return TARE_OK; /* peft writes none */
     TRY(json_read_file(path, &j, e));
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
-    tare_status status = TARE_OK;
-    if (strcmp(json_text_or(j, "xxh3", ""), hash))
-        status = err_set(
-            e, TARE_E_CONFIG, __FILE__, __LINE__,
-            "%s: the adapter was trained on a base with hash %s (%s); %s has %s. Name the right base with model.base=FOLDER, or "
-            "remove base.json to use this one all the same",
-            path, json_text_or(j, "xxh3", "(none)"), json_text_or(j, "path", "?"), m->lora->base, hash);
+    tare_status status = check_hash(m, j, path, e);
+    if (!status) status = check_values(m, j, path, e);
     json_decref(j);
     return status;
 }

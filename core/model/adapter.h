@@ -2,7 +2,7 @@
  *
  *   adapter_config.json         rank, alpha, targets, and the path of the base
  *   adapter_model.safetensors   base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight, ...
- *   base.json                   ours, not peft's: the hash of the base it was trained on, checked when it is opened
+ *   base.json                   ours, not peft's: the hash of the base's weights and the values of its config.json, checked when it is opened
  *
  * What an adapter_config.json may ask for and the engine does not compute (DoRA, ranks by layer, biases, other methods than LoRA) is refused by name:
  * TARE_E_UNSUPPORTED. */

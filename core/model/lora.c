@@ -49,7 +49,8 @@ tare_status lora_targets(const char *names, const char *where, unsigned *out, st
 tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e)
 {
     *out = (struct lora_spec){.rank = c->lora.rank, .alpha = c->lora.alpha, .rslora = c->lora.rslora};
-    return out->rank ? lora_targets(c->lora.targets, config_where(c, "lora", "targets"), &out->targets, e) : TARE_OK;
+    if (!out->rank || !lora_targets(c->lora.targets, "lora.targets", &out->targets, e)) return TARE_OK;
+    return err_prefix(e, "%s", config_where(c, "lora", "targets"));
 }
 
 /* ---- life */

@@ -95,9 +95,53 @@ refused 'lora.dropout = 0.1' "$TARE" train tiny.ini lora.dropout=0.1
 refused 'DoRA' "$TARE" train tiny.ini lora.dora=true
 refused '"embed_tokens"' "$TARE" train tiny.ini run.dir=x lora.targets=q_proj,embed_tokens
 refused 'tare merge' "$TARE" train tiny.ini run.dir=x model.path=$last
+refused 'tare merge' "$TARE" plan tiny.ini model.path=$last
 refused 'needs a model to put adapters on' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
+# an estimator with a teacher says that it has none
+"$TARE" train tiny.ini run.dir=taught train.steps=1 estimator.plugin=opd > out.txt 2> err.txt && ok || { bad "opd"; cat err.txt; }
+grep 'model.reference is empty' err.txt > out.txt && ok || { bad "opd without a teacher: no warning"; cat err.txt; }
+"$TARE" train tiny.ini run.dir=taught2 train.steps=1 estimator.plugin=opd model.reference=base > out.txt 2> err.txt || { bad "opd with a teacher"; cat err.txt; }
+grep 'model.reference is empty' err.txt > out.txt && bad "opd with a teacher: a warning" || ok
+refused 'lora.targets: names no layer' "$TARE" train tiny.ini run.dir=x lora.targets=
+refused 'lora.alpha = '\''1e300'\'' is above the largest value, 1e+30' "$TARE" train tiny.ini run.dir=x lora.alpha=1e300
+
+# the same weights with another config.json are another base
+edit() { # FOLDER KEY VALUE: a copy of base in FOLDER, changed
+    rm -rf "$1"
+    cp -r base "$1"
+    sed -i "s/\"$2\": [^,]*/\"$2\": $3/" "$1/config.json"
+    grep "\"$2\": $3" "$1/config.json" > out.txt || bad "config.json has no $2"
+}
+edit turned rope_theta 100
+for command in generate score "merge@never"; do
+    IFS=@ read -r name out <<< "$command"
+    refused 'rope_theta = 10000' "$TARE" "$name" $last ${out:+"$out"} model.base=turned < /dev/null
+done
+edit turned rms_norm_eps 0.001
+refused 'rms_norm_eps = 1e-06' "$TARE" generate $last model.base=turned < /dev/null
+edit turned num_key_value_heads 1
+refused 'k_proj' "$TARE" generate $last model.base=turned < /dev/null
+edit mine rope_theta 10000
+run run.dir=moves model.path=mine model.warm_start= --until 3 || bad "a run on a copy of the base"
+edit mine rope_theta 100
+refused 'rope_theta = 10000' "$TARE" train moves --resume
+# trained with model.rope_theta: every command takes the same value
+run run.dir=theta train.steps=3 model.rope_theta=500 || bad "a run with model.rope_theta"
+refused 'rope_theta = 500' "$TARE" score theta < ids.jsonl
+"$TARE" score theta model.rope_theta=500 < ids.jsonl > score-theta.txt 2> err.txt && ok || { bad "score with model.rope_theta"; cat err.txt; }
+"$TARE" merge theta merged-theta model.rope_theta=500 > out.txt 2> err.txt && ok || { bad "merge with model.rope_theta"; cat err.txt; }
+checked "the merged model's rope_theta" <<'PY'
+import json
+assert json.load(open("merged-theta/config.json"))["rope_theta"] == 500
+PY
+
+# the base has moved: model.base names it, in every command that says so
 mv base away
 refused 'model.base=FOLDER' "$TARE" generate $last
 ask_base() { "$TARE" generate $last model.base=away temperature=0 max_new_tokens=6 prompt=plain < questions.jsonl 2> err.txt; }
 ask_base > moved.txt && cmp -s moved.txt by_run.txt && ok || { bad "model.base"; cat err.txt; }
+refused 'model.base=FOLDER' "$TARE" score $last < ids.jsonl
+"$TARE" score $last model.base=away < ids.jsonl > score-moved.txt 2> err.txt && cmp -s score-moved.txt score-step-000012.txt && ok || { bad "score with model.base"; cat err.txt; }
+refused 'model.base=FOLDER' "$TARE" merge $last never
+"$TARE" merge $last merged-moved dtype=f32 model.base=away > out.txt 2> err.txt && cmp -s merged{,-moved}/model.safetensors && ok || { bad "merge with model.base"; cat err.txt; }
 done_

@@ -375,6 +375,8 @@ static void settings_that_are_not_computed_are_refused_by_name(void **state)
         {"\"init_lora_weights\": \"pissa\"", "init_lora_weights = \"pissa\"", TARE_E_UNSUPPORTED},
         {"\"target_modules\": [\"q_proj\", \"lm_head\"]", "\"lm_head\"", TARE_E_CONFIG},
         {"\"target_modules\": []", "target_modules is empty", TARE_E_INVALID},
+        {"\"use_rslora\": \"yes\"", "use_rslora is neither true nor false", TARE_E_INVALID},
+        {"\"use_rslora\": 1", "use_rslora is neither true nor false", TARE_E_INVALID},
         {"\"r\": 0", "r = 0", TARE_E_RANGE},
         {"\"base_model_name_or_path\": \"nowhere/at/all\"", "model.base=FOLDER", TARE_E_NOT_FOUND},
     };
