@@ -29,6 +29,14 @@ bool fs_is_dir(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+tare_status fs_there(const char *path, bool *there, struct err *e)
+{
+    struct stat s;
+    *there = stat(path, &s) == 0;
+    if (!*there && errno != ENOENT) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    return TARE_OK;
+}
+
 /* `most` bytes are read at least, and no more than a buffer above it. */
 static tare_status read_until(const char *path, int64_t most, struct str *out, struct err *e)
 {

@@ -43,15 +43,18 @@ static bool read_arguments(int argc, char **argv, struct verify_steps *v, const 
     return v->run || (cli_usage(verify_run_usage), false);
 }
 
-static tare_status print(const struct verify_result *r, const char *run, struct err *e)
+/* whole: everything that was asked for was looked at. */
+static tare_status print(const struct verify_result *r, const char *run, bool whole, struct err *e)
 {
     fwrite(r->text.data ? r->text.data : "", 1, (size_t)r->text.size, stdout);
     if (r->begins) printf("note: the chain begins after step %lld; what was written before has no sums\n", (long long)r->begins);
     if (r->pruned) printf("note: %lld older checkpoints are no longer there (checkpoint.keep)\n", (long long)r->pruned);
     printf("%s: %lld links, %lld files and %lld lines of metrics.jsonl are as they were written; last step %lld, last link %s\n",
            run, (long long)r->links, (long long)r->files, (long long)r->lines, (long long)r->last, r->head);
-    printf(r->faults ? "%s: NOT as it was written: %lld findings above\n" : "%s: all is as it was written\n", run,
-           (long long)r->faults);
+    if (r->faults)
+        printf("%s: NOT as it was written: %lld findings above\n", run, (long long)r->faults);
+    else
+        printf(whole ? "%s: all is as it was written\n" : "%s: not everything could be checked\n", run);
     if (r->faults) log_message(LOG_ERROR, "%s: not as it was written; the findings stand in the output", run);
     if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
     return TARE_OK;
@@ -68,7 +71,7 @@ int cmd_verify_run(int argc, char **argv)
     tare_status status = verify_sums(v.run, &r, &e);
     if (!status && (v.first || v.sample)) status = verify_replay(&v, &r, &e);
     struct err why = {0};
-    if ((!status || r.links) && print(&r, v.run, &why) && !status) e = why, status = why.code;
+    if ((!status || r.links) && print(&r, v.run, !status, &why) && !status) e = why, status = why.code;
     str_free(&r.text);
     if (status) log_error(&e);
     return status == TARE_E_CANCELLED ? err_exit_code(status) : status ? 2 : r.faults > 0;

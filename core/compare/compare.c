@@ -104,7 +104,7 @@ static tare_status read_records(const char *run, struct records *r, struct err *
 {
     char path[FS_PATH];
     struct str text = {0};
-    if (!is_run_folder(run)) FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl, no manifest.json)", run);
+    TRY(run_folder_check(run, e));
     TRY(fs_join(path, run, "metrics.jsonl", e));
     if (!fs_exists(path)) return TARE_OK;
     tare_status status = fs_read_all(path, &text, e);
@@ -206,8 +206,25 @@ static void find_tokenizer(struct finder *f)
     config_free(&c);
 }
 
+/* A folder of files that may not be entered would look like one without any. */
+static tare_status check_folders(struct finder *f, struct err *e)
+{
+    static const char *const FOLDERS[] = {"checkpoints/.", "rollouts/.", "estimator/."};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 3; i++) {
+            char path[FS_PATH];
+            struct err why = {0};
+            bool there;
+            TRY(fs_join(path, f->o->run[k], FOLDERS[i], e));
+            if (fs_there(path, &there, &why)) TRY(add_text(f, "damaged", why.message, e));
+        }
+    }
+    return TARE_OK;
+}
+
 static tare_status compare_files(struct finder *f, struct err *e)
 {
+    TRY(check_folders(f, e));
     int64_t last = f->o->last;
     for (int k = 0; k < 2; k++) {
         const struct records *r = &f->records[k];

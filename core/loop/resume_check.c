@@ -9,16 +9,22 @@
 
 struct changes {
     bool allowed;
-    struct str refused, told;
+    bool adapters; /* the run trains some, or is to */
+    struct str refused, fixed, told;
 };
+
+static tare_status add(struct str *list, const struct config_difference *d, struct err *e)
+{
+    return str_addf(list, e, "%s%s.%s (%s -> %s)", list->size ? ", " : "", d->section, d->key, d->before, d->after);
+}
 
 static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
     if (!strcmp(d->key, "date") && !strcmp(d->before, "(empty)")) return TARE_OK; /* a run from before the key was recorded */
-    if (d->changes_training && !c->allowed)
-        return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
+    if (d->changes_training && !c->allowed) return add(&c->refused, d, e);
+    if (c->adapters && !strcmp(d->section, "lora")) return add(&c->fixed, d, e);
     return str_addf(&c->told, e, "%s%s.%s: %s -> %s%s", c->told.size ? "; " : "", d->section, d->key, d->before, d->after,
                     d->changes_training ? "" : " (allowed)");
 }
@@ -40,15 +46,22 @@ tare_status resume_check(const struct config *c, bool allow_change, struct err *
     if (status)
         return err_prefix(e, "the run's configuration cannot be read, so it cannot be told whether it continues as it began "
                              "(--allow-change continues without it)");
+    changes.adapters = before.lora.rank || c->lora.rank;
     status = config_compare(&before, c, take, &changes, e);
     if (!status && changes.refused.size)
         status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
                          "%s: --resume with these values would be another training: %.1500s; `tare train %s --resume` keeps those "
                          "the run has, --allow-change takes the new ones from here on",
                          c->run.dir, changes.refused.data, c->run.dir);
+    else if (!status && changes.fixed.size)
+        status =
+            err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                    "%s: a run cannot go on with %.1500s: its checkpoints hold the weights and the optimizer of the other ones; "
+                    "start another run with run.dir=FOLDER",
+                    c->run.dir, changes.fixed.data);
     else if (!status && changes.told.size)
         log_info("%s continues with another configuration: %.1500s", c->run.dir, changes.told.data);
-    str_free(&changes.refused), str_free(&changes.told);
+    str_free(&changes.refused), str_free(&changes.fixed), str_free(&changes.told);
     config_free(&before);
     return status;
 }
@@ -58,7 +71,7 @@ tare_status resume_lost(const char *run_dir, struct err *e)
     int64_t checkpoints, step = 0;
     TRY(checkpoint_count(run_dir, &checkpoints, e));
     if (!checkpoints) {
-        log_warn("%s has no checkpoint yet: starting from the beginning", run_dir);
+        log_info("%s has no checkpoint yet: starting from the beginning", run_dir);
         return TARE_OK;
     }
     TRY(run_last_step(run_dir, &step, e));

@@ -212,6 +212,17 @@ static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *
     return TARE_OK;
 }
 
+tare_status chain_check(const char *run_dir, int64_t step, struct err *e)
+{
+    struct chain c = {.fd = -1};
+    int64_t half;
+    TRY(fs_join(c.dir, "", run_dir, e));
+    TRY(fs_join(c.path, run_dir, FILE_NAME, e));
+    if (!fs_exists(c.path)) return TARE_OK;
+    const tare_status status = chain_each(run_dir, keep_link, &(struct cut){.c = &c, .step = step}, &half, e);
+    return status == TARE_E_CANCELLED ? TARE_OK : status;
+}
+
 static tare_status cut_after(struct chain *c, int64_t step, struct err *e)
 {
     struct str text = {0};

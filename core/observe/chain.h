@@ -44,5 +44,7 @@ struct chain_link {
 typedef tare_status (*chain_visit)(void *ctx, const struct chain_link *link, struct err *e);
 /* Calls visit for every whole line. *half: bytes at the end without a line's end. TARE_E_NOT_FOUND: no chain. TARE_E_CORRUPT: a line is no link. */
 tare_status chain_each(const char *run_dir, chain_visit visit, void *ctx, int64_t *half, struct err *e);
+/* Whether the links up to a step follow from each other; TARE_E_CORRUPT with file:line. Without a chain: TARE_OK. */
+tare_status chain_check(const char *run_dir, int64_t step, struct err *e);
 
 #endif

@@ -24,6 +24,19 @@ bool is_run_folder(const char *dir)
            (!fs_join(path, dir, "manifest.json", NULL) && fs_exists(path));
 }
 
+tare_status run_folder_check(const char *dir, struct err *e)
+{
+    static const char *const MARKS[] = {"metrics.jsonl", "manifest.json"};
+    char path[FS_PATH];
+    bool there = false;
+    for (int i = 0; i < 2 && !there; i++) {
+        TRY(fs_join(path, dir, MARKS[i], e));
+        TRY(fs_there(path, &there, e));
+    }
+    if (!there) FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl, no manifest.json)", dir);
+    return TARE_OK;
+}
+
 bool is_sweep_folder(const char *dir)
 {
     char path[FS_PATH];

@@ -31,6 +31,8 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
 /* The last step in metrics.jsonl; -1: no such file or no whole line. */
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e);
 bool is_run_folder(const char *dir);
+/* TARE_E_NOT_FOUND: it is none; TARE_E_IO: that cannot be told. */
+tare_status run_folder_check(const char *dir, struct err *e);
 bool is_sweep_folder(const char *dir);
 
 #endif

@@ -87,6 +87,11 @@ static tare_status compare(struct fork *f, struct err *e)
     return TARE_OK;
 }
 
+static void cut_slashes(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
+}
+
 /* "RUN@STEP"; a folder's name may hold an @. */
 static tare_status parse(struct fork *f, const char *text, struct err *e)
 {
@@ -95,15 +100,25 @@ static tare_status parse(struct fork *f, const char *text, struct err *e)
         FAIL(e, TARE_E_INVALID, "'%s': a run's folder and a step are wanted, as in runs/a@100", text);
     if (at - text >= FS_PATH) FAIL(e, TARE_E_INVALID, "'%.100s...': path too long", text);
     snprintf(f->run, sizeof f->run, "%.*s", (int)(at - text), text);
-    for (size_t n = strlen(f->run); n > 1 && f->run[n - 1] == '/'; n--) f->run[n - 1] = 0;
+    cut_slashes(f->run);
     return TARE_OK;
 }
 
-/* An empty folder is as good as none. */
+static tare_status take_no_file(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    (void)ctx;
+    FAIL(e, TARE_E_STATE, "%s: holds files already (%s); name a folder that is not there, or an empty one", folder, name);
+}
+
+/* An empty folder is as good as none. The new one is put together beside it and renamed, so it needs a name of its own. */
 static tare_status check_target(const struct fork *f, struct err *e)
 {
     char part[FS_PATH];
+    const char *slash = strrchr(f->to, '/'), *name = slash ? slash + 1 : f->to;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+        FAIL(e, TARE_E_INVALID, "--run-dir '%s': the name of a new folder is wanted, as in runs/b", f->to);
     TRY(run_lock_check(f->to, false, e));
+    TRY(fs_each(f->to, take_no_file, NULL, e));
     if (snprintf(part, sizeof part, "%s.part", f->to) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", f->to);
     if (run_lock_is_held(part))
         FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder", part);
@@ -139,6 +154,7 @@ tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, c
     const int length = to ? snprintf(f->to, sizeof f->to, "%s", to)
                           : snprintf(f->to, sizeof f->to, "%.4000s-fork-%lld", f->run, (long long)f->step);
     if (length >= FS_PATH) FAIL(e, TARE_E_INVALID, "%.100s...: path too long", f->to);
+    cut_slashes(f->to);
     TRY(prefix_find(f->run, f->step, &f->from, e));
     TRY(check_target(f, e));
     TRY(err_as_config(read_configurations(f, overrides, n, e), e));

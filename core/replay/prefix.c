@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/state.h"
+#include "observe/chain.h"
 #include "observe/run_data.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ tare_status prefix_find(const char *run, int64_t step, struct prefix *out, struc
 {
     int64_t found;
     *out = (struct prefix){.run = run};
-    if (!is_run_folder(run)) FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl, no manifest.json)", run);
+    TRY(run_folder_check(run, e));
     TRY(checkpoint_before(run, step, out->checkpoint, &found, e));
     out->step = found < 0 ? 0 : found;
     return check_configuration(out, e);
@@ -60,10 +61,22 @@ tare_status prefix_find(const char *run, int64_t step, struct prefix *out, struc
 
 /* ---------------------------------------------------------------- copying */
 
-/* The lines of a record up to a step; what is half written at its end is left out. */
+static const char HEAD[] = "{\"step\":"; /* of a line of metrics.jsonl and chain.jsonl */
+
+static tare_status check_line(const char *from, int64_t number, const char *line, int64_t n, struct err *e)
+{
+    char where[FS_PATH + 32];
+    json_t *row = NULL;
+    snprintf(where, sizeof where, "%s:%lld", from, (long long)number);
+    if (strncmp(line, HEAD, strlen(HEAD))) FAIL(e, TARE_E_CORRUPT, "%s: is not a line of a step", where);
+    const tare_status status = json_parse(line, n, where, &row, e);
+    json_decref(row);
+    return status;
+}
+
+/* The lines of a record up to a step; what is half written at its end is left out. A damaged line is named here, in the run that has it. */
 static tare_status copy_lines(const char *from, const char *to, int64_t last, struct err *e)
 {
-    static const char HEAD[] = "{\"step\":";
     struct str text = {0};
     int64_t end = 0, number = 1;
     tare_status status = fs_read_all(from, &text, e);
@@ -71,11 +84,8 @@ static tare_status copy_lines(const char *from, const char *to, int64_t last, st
         at = text.data + end;
         newline = memchr(at, '\n', (size_t)(text.size - end));
         if (!newline) break;
-        if (strncmp(at, HEAD, sizeof HEAD - 1)) {
-            status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s:%lld: is not a line of a step", from, (long long)number);
-        } else if (strtoll(at + sizeof HEAD - 1, NULL, 10) > last) {
-            break;
-        }
+        if (!strncmp(at, HEAD, strlen(HEAD)) && strtoll(at + strlen(HEAD), NULL, 10) > last) break;
+        status = check_line(from, number, at, newline - at, e);
     }
     if (!status) status = fs_write_atomic(to, text.data, end, e);
     str_free(&text);
@@ -218,6 +228,7 @@ static tare_status copy_record(const struct prefix *p, const char *name, const c
 
 tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts, const char *to, struct err *e)
 {
+    if (*p->checkpoint) TRY(chain_check(p->run, p->step, e));
     TRY(fs_mkdirs(to, e));
     TRY(copy_file(p, "config.ini", to, e));
     TRY(copy_file(p, "manifest.json", to, e));

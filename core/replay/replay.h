@@ -34,7 +34,7 @@ tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts
 struct replay_options {
     const char *const *keys; /* section.key=value; what may differ between two trainings that are the same */
     int64_t n_keys;          /* at most 200 */
-    bool quiet;
+    bool checks; /* only to compare: without a progress line, and with the model that is there (none is made by model.warm_start) */
 };
 /* `tare train DIR --resume --until STEP` without the sinks that are made from metrics.jsonl; ends with its error. */
 tare_status replay_train(const char *dir, int64_t step, const struct replay_options *o, struct err *e);

@@ -262,9 +262,7 @@ tare_status verify_sums(const char *run, struct verify_result *out, struct err *
 {
     struct sums s = {.run = run, .result = out, .known = json_object(), .metrics = json_object(), .last = -1, .checkpoint = -1};
     *out = (struct verify_result){0};
-    tare_status status = TARE_OK;
-    if (!is_run_folder(run))
-        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "%s: no run is there (no metrics.jsonl, no manifest.json)", run);
+    tare_status status = run_folder_check(run, e);
     if (!status && run_lock_is_held(run)) status = note(&s, "the run is going on; what is complete is looked at", e);
     if (!status) status = check_all(&s, e);
     out->last = s.last;

@@ -45,9 +45,9 @@ tare_status replay_train(const char *dir, int64_t step, const struct replay_opti
     pid_t pid;
     snprintf(until, sizeof until, "%lld", (long long)step);
     const char *const rest[] = {
-        dir, "--resume", "--until", until, "log.database=false", "log.tensorboard=false", "log.progress=none"};
-    const int n_rest = o->quiet ? 7 : 6;
-    int n = begin(argv, o->quiet);
+        dir, "--resume", "--until", until, "log.database=false", "log.tensorboard=false", "log.progress=none", "model.warm_start="};
+    const int n_rest = o->checks ? 8 : 6;
+    int n = begin(argv, true); /* it would name a folder and keys that the user has not */
     for (int i = 0; i < n_rest; i++) argv[n++] = rest[i];
     if (o->n_keys > 200) FAIL(e, TARE_E_INVALID, "more than 200 keys");
     for (int64_t i = 0; i < o->n_keys; i++) argv[n++] = o->keys[i];

@@ -48,7 +48,7 @@ static tare_status replay(const struct verify_steps *v, int64_t first, int64_t l
     tare_status status = fs_join(again, folder, "run", e);
     if (!status) log_info("making steps %lld to %lld again, from step %lld", (long long)first, (long long)last, (long long)p.step);
     if (!status) status = prefix_copy(&p, &PARTS, again, e);
-    if (!status) status = replay_train(again, last, &(struct replay_options){v->keys, v->n_keys, true}, e);
+    if (!status) status = replay_train(again, last, &(struct replay_options){v->keys, v->n_keys, .checks = true}, e);
     if (!status) status = compare(v, again, first, last, out, e);
     const tare_status removed = fs_remove_tree(folder, status ? NULL : e);
     return status ? status : removed;

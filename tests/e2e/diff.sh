@@ -95,6 +95,12 @@ compare 2 run copy
 says '^damaged: .*config.ini'
 says 'compared: 12 steps of metrics, 0 of rollouts, 12 states of the estimator, 1 checkpoints'
 compare 2 run nowhere
+again; rm -r copy/checkpoints; : > copy/checkpoints # what may not be entered is not the same as what is not there
+compare 2 run copy
+says '^damaged: copy/checkpoints/.: Not a directory'
+mkdir closed; ln -s metrics.jsonl closed/metrics.jsonl
+compare 2 run closed
+grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run is there' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
 compare 2 run
 compare 2 run run run
 compare 2 run run --what

@@ -30,6 +30,7 @@ same run at9
 got=0; fork run@10 || got=$?
 status $got 0 "between checkpoints"
 says 'run has no checkpoint of step 10: going there from step 9'
+grep 'run-fork-10.part' err.txt > /dev/null && bad "a folder that is renamed is named: $(cat err.txt)" || ok
 same run run-fork-10
 got=0; fork run/@5 run.dir=deep/at5 || got=$?
 status $got 0 "before all checkpoints"
@@ -81,6 +82,19 @@ for from in run@13 nothere@3 run run@ run@x; do
 done
 got=0; fork run@9 --run-dir at9 || got=$?
 [ $got = 1 ] && says 'at9: holds a run already' || bad "a run is overwritten"
+mkdir taken; : > taken/notes.txt
+for to in . .. / deep/.. taken run; do
+    got=0; fork run@9 --run-dir $to || got=$?
+    [ $got != 0 ] && [ ! -e "$to.part" ] && [ ! -e "$to/.part" ] && ok || bad "--run-dir $to is taken: $(cat err.txt)"
+done
+says 'run: holds a run already'
+cp -r run torn; sed -i '5s/}$//' torn/metrics.jsonl
+got=0; fork torn@9 --run-dir never || got=$?
+[ $got != 0 ] && says '^tare: torn/metrics.jsonl:5: ' || bad "forked a run with a damaged line"
+rm -r torn; cp -r run torn; sed -i 5d torn/chain.jsonl
+got=0; fork torn@9 --run-dir never || got=$?
+[ $got != 0 ] && says 'torn/chain.jsonl:5: ' || bad "forked a run with a damaged chain"
+! grep 'never.part' err.txt > /dev/null && ok || bad "the copy is named: $(cat err.txt)"
 (ulimit -f 60; got=0; "$TARE" fork run@9 --run-dir never > out.txt 2> err.txt || got=$?; [ $got = 1 ]) && says 'cannot be written' || bad "a file that cannot be written: $(cat err.txt)"
 [ ! -e never ] && ok || bad "a refused fork left a folder"
 rm -rf never.part

@@ -51,6 +51,14 @@ diff -rq whole/rollouts broken/rollouts > /dev/null && ok || bad "rollouts diffe
 "$TARE" train tiny.ini log.progress=none run.dir=broken train.steps=13 lora.rank=8 --resume > out.txt 2> err.txt && bad "resumed with another rank"
 grep 'lora.rank' err.txt > /dev/null && ok || { bad "resuming with another rank: the message"; cat err.txt; }
 
+for key in lora.rank=8 lora.rank=0 lora.alpha=16 lora.rslora=true lora.targets=q_proj; do
+    "$TARE" train tiny.ini log.progress=none train.micro_tokens=60 loss.kl_coef=0.05 run.dir=broken $key --resume --allow-change > out.txt 2> err.txt && bad "resumed with $key"
+    grep -F "cannot go on with ${key%%=*} (" err.txt > /dev/null && ok || { bad "resuming with $key: the message"; cat err.txt; }
+    "$TARE" fork broken@9 --run-dir never $key > out.txt 2> err.txt && bad "forked with $key"
+    grep -F "${key%%=*} (" err.txt > /dev/null && [ ! -e never ] && [ ! -e never.part ] && ok || { bad "a fork with $key: the message"; cat err.txt; }
+done
+"$TARE" verify-run broken --steps 8-12 > out.txt 2> err.txt && ok || { bad "verify-run of a run with adapters"; cat out.txt err.txt; }
+
 # recomputed activations change nothing; rsLoRA on q and v in bf16 runs
 run run.dir=first train.steps=3
 run run.dir=again train.recompute=layer train.steps=3

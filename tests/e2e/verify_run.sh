@@ -90,6 +90,18 @@ grep -q 'copy: has no chain.jsonl: it was written before runs kept sums' err.txt
 verify 0 copy
 says '^note: the chain begins after step 12; what was written before has no sums'
 verify 2 nowhere
+again; rm copy/metrics.jsonl; mkdir copy/metrics.jsonl
+verify 2 copy
+says '^copy: not everything could be checked$'
+mv base gone # the model that the run began with is not made again
+verify 2 run --steps 1-2
+says '^run: not everything could be checked$'
+[ ! -e base ] && ok || bad "verify-run made the model again"
+mkdir elsewhere
+(cd elsewhere; got=0; "$TARE" verify-run ../run --steps 5-6 > out.txt 2> err.txt || got=$?; [ $got = 2 ] && [ ! -e base ]) && ok || bad "verify-run wrote into the working directory"
+verify 0 run --steps 1-2 model.path=gone
+grep 'warning\|stopped after\|continues with' err.txt > /dev/null && bad "verify-run says what the process inside of it does: $(cat err.txt)" || ok
+rm -rf base && mv gone base
 for wrong in '' 'run run' 'run --steps 3-1' 'run --steps x' 'run --steps 0-2' 'run --sample 0' 'run --sample' 'run --what' 'run --steps 5-13'; do verify 2 $wrong; done
 
 # killed at any point and resumed: the chain goes on; killed and not resumed, what is complete is right
