@@ -197,7 +197,7 @@ tare_status fs_copy(const char *from, const char *to, struct err *e)
 tare_status fs_map(const char *path, struct fs_map *out, struct err *e)
 {
     *out = (struct fs_map){0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would be waited for */
     if (fd < 0) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     struct stat s;
     if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {

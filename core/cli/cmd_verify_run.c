@@ -53,6 +53,8 @@ static tare_status print(const struct verify_result *r, const char *run, bool wh
            run, (long long)r->links, (long long)r->files, (long long)r->lines, (long long)r->last, r->head);
     if (r->faults)
         printf("%s: NOT as it was written: %lld findings above\n", run, (long long)r->faults);
+    else if (whole && r->unlinked)
+        printf("%s: up to step %lld all is as it was written; what came after it has no sums\n", run, (long long)r->last);
     else
         printf(whole ? "%s: all is as it was written\n" : "%s: not everything could be checked\n", run);
     if (r->faults) log_message(LOG_ERROR, "%s: not as it was written; the findings stand in the output", run);

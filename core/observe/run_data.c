@@ -26,14 +26,17 @@ bool is_run_folder(const char *dir)
 
 tare_status run_folder_check(const char *dir, struct err *e)
 {
-    static const char *const MARKS[] = {"metrics.jsonl", "manifest.json"};
+    static const char *const FILES[] = {"metrics.jsonl", "manifest.json", "chain.jsonl"};
     char path[FS_PATH];
-    bool there = false;
-    for (int i = 0; i < 2 && !there; i++) {
-        TRY(fs_join(path, dir, MARKS[i], e));
-        TRY(fs_there(path, &there, e));
+    bool there[3];
+    struct fs_map m;
+    for (int i = 0; i < 3; i++) {
+        TRY(fs_join(path, dir, FILES[i], e));
+        TRY(fs_there(path, &there[i], e));
+        if (there[i]) TRY(fs_map(path, &m, e)); /* what is no regular file might be waited for */
+        if (there[i]) fs_unmap(&m);
     }
-    if (!there) FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl, no manifest.json)", dir);
+    if (!there[0] && !there[1]) FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl, no manifest.json)", dir);
     return TARE_OK;
 }
 

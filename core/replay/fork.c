@@ -107,13 +107,40 @@ static tare_status parse(struct fork *f, const char *text, struct err *e)
 static tare_status take_no_file(void *ctx, const char *folder, const char *name, struct err *e)
 {
     (void)ctx;
-    FAIL(e, TARE_E_STATE, "%s: holds files already (%s); name a folder that is not there, or an empty one", folder, name);
+    FAIL(e, TARE_E_STATE, "%s: holds files already (%s); move them, or name another folder", folder, name);
+}
+
+/* What a fork that was interrupted left has this file; nothing else is removed. */
+static const char MARK[] = "fork.unfinished";
+
+static tare_status check_left_over(const char *folder, struct err *e)
+{
+    char path[FS_PATH];
+    bool ours;
+    TRY(fs_join(path, folder, MARK, e));
+    TRY(fs_there(path, &ours, e));
+    return ours ? TARE_OK : fs_each(folder, take_no_file, NULL, e);
+}
+
+static tare_status mark(const char *folder, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_mkdirs(folder, e));
+    TRY(fs_join(path, folder, MARK, e));
+    return fs_write_atomic(path, "", 0, e);
+}
+
+/* Where the states that do not fit are left out, before it is TO.part. */
+static tare_status whole_name(const char *part, char out[FS_PATH], struct err *e)
+{
+    if (snprintf(out, FS_PATH, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", part);
+    return TARE_OK;
 }
 
 /* An empty folder is as good as none. The new one is put together beside it and renamed, so it needs a name of its own. */
 static tare_status check_target(const struct fork *f, struct err *e)
 {
-    char part[FS_PATH];
+    char part[FS_PATH], whole[FS_PATH];
     const char *slash = strrchr(f->to, '/'), *name = slash ? slash + 1 : f->to;
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
         FAIL(e, TARE_E_INVALID, "--run-dir '%s': the name of a new folder is wanted, as in runs/b", f->to);
@@ -122,7 +149,9 @@ static tare_status check_target(const struct fork *f, struct err *e)
     if (snprintf(part, sizeof part, "%s.part", f->to) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", f->to);
     if (run_lock_is_held(part))
         FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder", part);
-    return TARE_OK;
+    TRY(whole_name(part, whole, e));
+    TRY(check_left_over(part, e));
+    return check_left_over(whole, e);
 }
 
 static tare_status read_configurations(struct fork *f, const char *const *overrides, int64_t n, struct err *e)
@@ -244,9 +273,10 @@ static tare_status make_steps(const struct fork *f, const char *part, struct err
     log_info("%s has no checkpoint of step %lld: going there from step %lld", f->run, (long long)f->step, (long long)f->from.step);
     TRY(replay_train(part, f->step, &(struct replay_options){0}, e));
     if (!f->anew[0]) return TARE_OK;
-    if (snprintf(whole, sizeof whole, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", part);
+    TRY(whole_name(part, whole, e));
     TRY(prefix_find(part, f->step, &p, e));
     TRY(fs_remove_tree(whole, e));
+    TRY(mark(whole, e));
     TRY(prefix_copy(&p, &parts, whole, e));
     TRY(fs_remove_tree(part, e));
     if (rename(whole, part)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", whole, part, strerror(errno));
@@ -268,6 +298,7 @@ static tare_status make_part(const struct fork *f, const char *part, struct err 
     const bool there = f->from.step == f->step;
     const struct prefix_parts parts = {.rollouts = true, .dropped = there ? f->anew : NULL};
     TRY(fs_remove_tree(part, e));
+    TRY(mark(part, e));
     TRY(prefix_copy(&f->from, &parts, part, e));
     if (!there) TRY(make_steps(f, part, e));
     TRY(write_origin(f, part, e));
@@ -277,11 +308,13 @@ static tare_status make_part(const struct fork *f, const char *part, struct err 
 
 tare_status fork_make(const struct fork *f, struct err *e)
 {
-    char part[FS_PATH], parent[FS_PATH];
+    char part[FS_PATH], parent[FS_PATH], path[FS_PATH];
     snprintf(part, sizeof part, "%.4080s.part", f->to);
     fs_dirname(parent, f->to);
     TRY(fs_mkdirs(parent, e));
     TRY(make_part(f, part, e));
+    TRY(fs_join(path, part, MARK, e));
+    TRY(fs_remove_tree(path, e));
     if (rename(part, f->to)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", part, f->to, strerror(errno));
     return fs_sync_dir(parent, e);
 }

@@ -75,7 +75,7 @@ static tare_status check_line(const char *from, int64_t number, const char *line
 }
 
 /* The lines of a record up to a step; what is half written at its end is left out. A damaged line is named here, in the run that has it. */
-static tare_status copy_lines(const char *from, const char *to, int64_t last, struct err *e)
+static tare_status copy_lines(const char *from, const char *to, int64_t last, int64_t *found, struct err *e)
 {
     struct str text = {0};
     int64_t end = 0, number = 1;
@@ -84,8 +84,10 @@ static tare_status copy_lines(const char *from, const char *to, int64_t last, st
         at = text.data + end;
         newline = memchr(at, '\n', (size_t)(text.size - end));
         if (!newline) break;
-        if (!strncmp(at, HEAD, strlen(HEAD)) && strtoll(at + strlen(HEAD), NULL, 10) > last) break;
+        const int64_t step = strncmp(at, HEAD, strlen(HEAD)) ? -1 : strtoll(at + strlen(HEAD), NULL, 10);
+        if (step > last) break;
         status = check_line(from, number, at, newline - at, e);
+        *found = step;
     }
     if (!status) status = fs_write_atomic(to, text.data, end, e);
     str_free(&text);
@@ -218,12 +220,25 @@ static tare_status copy_file(const struct prefix *p, const char *name, const cha
 }
 
 /* A run from before there were chains has none. */
-static tare_status copy_record(const struct prefix *p, const char *name, const char *to, struct err *e)
+static tare_status copy_chain(const struct prefix *p, const char *to, struct err *e)
 {
     char from[FS_PATH], path[FS_PATH];
-    TRY(fs_join(from, p->run, name, e));
-    TRY(fs_join(path, to, name, e));
-    return fs_exists(from) ? copy_lines(from, path, p->step, e) : TARE_OK;
+    TRY(fs_join(from, p->run, "chain.jsonl", e));
+    TRY(fs_join(path, to, "chain.jsonl", e));
+    int64_t found = -1;
+    return fs_exists(from) ? copy_lines(from, path, p->step, &found, e) : TARE_OK;
+}
+
+static tare_status copy_metrics(const struct prefix *p, const char *to, struct err *e)
+{
+    char from[FS_PATH], path[FS_PATH];
+    int64_t found = -1;
+    TRY(fs_join(from, p->run, "metrics.jsonl", e));
+    TRY(fs_join(path, to, "metrics.jsonl", e));
+    TRY(copy_lines(from, path, p->step, &found, e));
+    if (found != p->step)
+        FAIL(e, TARE_E_CORRUPT, "%s: has no line of step %lld, of which there is a checkpoint", from, (long long)p->step);
+    return TARE_OK;
 }
 
 tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts, const char *to, struct err *e)
@@ -233,8 +248,8 @@ tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts
     TRY(copy_file(p, "config.ini", to, e));
     TRY(copy_file(p, "manifest.json", to, e));
     if (!*p->checkpoint) return TARE_OK;
-    TRY(copy_record(p, "metrics.jsonl", to, e));
-    TRY(copy_record(p, "chain.jsonl", to, e));
+    TRY(copy_metrics(p, to, e));
+    TRY(copy_chain(p, to, e));
     if (parts->rollouts) TRY(copy_step_files(p, "rollouts", to, e));
     if (parts->rollouts) TRY(copy_step_files(p, "estimator", to, e));
     TRY(copy_checkpoint(p, parts, to, e));

@@ -62,6 +62,7 @@ void fork_close(struct fork *f);
 struct verify_result {
     struct str text;                     /* a line for each fault, note and range of steps */
     int64_t faults, links, files, lines; /* files and lines of metrics.jsonl whose sums are right */
+    int64_t unlinked;                    /* files and lines after the last link, which have no sums */
     int64_t pruned;                      /* checkpoints that the chain names and checkpoint.keep removed */
     int64_t begins, last;                /* the step that the chain begins after; the last one it has */
     char head[40];                       /* the last sum, which stands for all of it */

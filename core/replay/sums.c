@@ -18,6 +18,7 @@ struct sums {
     int64_t last, checkpoint; /* the last step with a link; the newest checkpoint with one */
     bool open;                /* no process has ended the run by itself: killed, or still going */
     bool broken;              /* the chain cannot be read to its end */
+    bool going;               /* a process writes the run now */
 };
 
 static tare_status fault(struct sums *s, struct err *e, const char *format, ...) ERR_PRINTF(3, 4);
@@ -102,6 +103,15 @@ static tare_status read_chain(struct sums *s, struct err *e)
 
 /* ---------------------------------------------------------------- metrics.jsonl */
 
+/* A process that is killed leaves one step without its link; more are not there unless lines of the chain were taken away. */
+static bool may_lack_a_link(struct sums *s, int64_t step, bool checkpoint)
+{
+    const int64_t first = s->last + (checkpoint ? 0 : 1);
+    if (!s->open || step < first || (!s->going && !s->broken && step > s->last + 1)) return false;
+    s->result->unlinked++;
+    return true;
+}
+
 static tare_status check_line(struct sums *s, const char *line, int64_t n, int64_t number, struct err *e)
 {
     static const char HEAD[] = "{\"step\":";
@@ -119,9 +129,10 @@ static tare_status check_line(struct sums *s, const char *line, int64_t n, int64
     if (want)
         return fault(s, e, "metrics.jsonl:%lld: the line of step %s is not the one that was written", (long long)number, step);
     if (at >= 0 && at <= s->result->begins && s->result->begins) return TARE_OK; /* from before the chain */
-    if (at > s->last && s->open)
+    if (may_lack_a_link(s, at, false))
         return note(s, "metrics.jsonl has a step after the last link: the run was killed there, or is going on", e);
-    return fault(s, e, "metrics.jsonl:%lld: no step of the chain has this line", (long long)number);
+    return fault(s, e, "metrics.jsonl:%lld: no step of the chain has this line; the last link is of step %lld", (long long)number,
+                 (long long)s->last);
 }
 
 static tare_status check_metrics(struct sums *s, struct err *e)
@@ -223,7 +234,8 @@ static tare_status check_name(void *ctx, const char *folder, const char *name, s
     const int64_t step = strncmp(name, "step-", 5) ? -1 : strtoll(name + 5, NULL, 10);
     if (step >= 0 && step <= s->result->begins && s->result->begins) return TARE_OK; /* from before the chain */
     if (s->broken && (step > s->last || is_checkpoint(path))) return TARE_OK;
-    if (s->open && (step > s->last || strstr(name, ".tmp") || strstr(name, ".old-") || is_checkpoint(path))) return TARE_OK;
+    if (s->open && (strstr(name, ".tmp") || strstr(name, ".old-"))) return TARE_OK;
+    if (may_lack_a_link(s, step, is_checkpoint(path))) return TARE_OK;
     return fault(s, e, "%s/%s: is not in the chain", l->folder, name);
 }
 
@@ -263,7 +275,8 @@ tare_status verify_sums(const char *run, struct verify_result *out, struct err *
     struct sums s = {.run = run, .result = out, .known = json_object(), .metrics = json_object(), .last = -1, .checkpoint = -1};
     *out = (struct verify_result){0};
     tare_status status = run_folder_check(run, e);
-    if (!status && run_lock_is_held(run)) status = note(&s, "the run is going on; what is complete is looked at", e);
+    s.going = !status && run_lock_is_held(run);
+    if (s.going) status = note(&s, "the run is going on; what is complete is looked at", e);
     if (!status) status = check_all(&s, e);
     out->last = s.last;
     json_decref(s.known);

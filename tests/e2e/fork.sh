@@ -83,14 +83,20 @@ done
 got=0; fork run@9 --run-dir at9 || got=$?
 [ $got = 1 ] && says 'at9: holds a run already' || bad "a run is overwritten"
 mkdir taken; : > taken/notes.txt
-for to in . .. / deep/.. taken run; do
+for to in . .. deep/.. taken run; do
     got=0; fork run@9 --run-dir $to || got=$?
     [ $got != 0 ] && [ ! -e "$to.part" ] && [ ! -e "$to/.part" ] && ok || bad "--run-dir $to is taken: $(cat err.txt)"
 done
 says 'run: holds a run already'
+mkdir mine.part; : > mine.part/notes.txt
+got=0; fork run@9 --run-dir mine || got=$?
+[ $got != 0 ] && [ -e mine.part/notes.txt ] && says 'mine.part: holds files already (notes.txt)' || bad "a folder of the user was removed"
 cp -r run torn; sed -i '5s/}$//' torn/metrics.jsonl
 got=0; fork torn@9 --run-dir never || got=$?
 [ $got != 0 ] && says '^tare: torn/metrics.jsonl:5: ' || bad "forked a run with a damaged line"
+rm -r torn; cp -r run torn; : > torn/metrics.jsonl
+got=0; fork torn@9 --run-dir never || got=$?
+[ $got != 0 ] && says 'torn/metrics.jsonl: has no line of step 9' || bad "forked a run without metrics"
 rm -r torn; cp -r run torn; sed -i 5d torn/chain.jsonl
 got=0; fork torn@9 --run-dir never || got=$?
 [ $got != 0 ] && says 'torn/chain.jsonl:5: ' || bad "forked a run with a damaged chain"

@@ -92,7 +92,19 @@ says '^note: the chain begins after step 12; what was written before has no sums
 verify 2 nowhere
 again; rm copy/metrics.jsonl; mkdir copy/metrics.jsonl
 verify 2 copy
-says '^copy: not everything could be checked$'
+grep 'copy/metrics.jsonl: is not a regular file' err.txt > /dev/null && ! grep 'all is as it was written' out.txt > /dev/null && ok || bad "$(cat out.txt err.txt)"
+again; rm copy/rollouts/step-000003.jsonl; mkfifo copy/rollouts/step-000003.jsonl
+verify 1 copy
+says 'rollouts/step-000003.jsonl: is not a regular file'
+for lines in 1 9; do # a chain that was cut: what it does not cover is not called right
+    again; head -$lines run/chain.jsonl > copy/chain.jsonl; printf x >> copy/checkpoints/step-000012/model.safetensors
+    verify 1 copy
+    says 'metrics.jsonl:12: no step of the chain has this line; the last link is of step '
+    says 'checkpoints/step-000012: is not in the chain'
+done
+again; grep -v '"step":12' run/chain.jsonl > copy/chain.jsonl
+verify 0 copy
+says '^copy: up to step 11 all is as it was written; what came after it has no sums$'
 mv base gone # the model that the run began with is not made again
 verify 2 run --steps 1-2
 says '^run: not everything could be checked$'
