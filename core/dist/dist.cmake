@@ -1,5 +1,12 @@
 # libtare_mpi.so and libtare_nccl.so: the only objects that know those libraries. Built where the library is, loaded when a configuration wants it.
-find_package(MPI COMPONENTS C)
+# Without its headers mpicc may still be there (Debian's openmpi-bin), and find_package(MPI) then stops without a word on packages.
+find_program(MPICC mpicc)
+if(MPICC)
+    execute_process(COMMAND ${MPICC} -E -include mpi.h -x c /dev/null RESULT_VARIABLE NO_MPI_HEADERS OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(NOT NO_MPI_HEADERS)
+    find_package(MPI COMPONENTS C)
+endif()
 if(MPI_C_FOUND)
     add_library(tare_mpi SHARED core/dist/mpi/mpi.c)
     target_link_libraries(tare_mpi PRIVATE MPI::MPI_C)
