@@ -91,6 +91,7 @@ static bool has_weights(const struct training *t, const struct state_reader *fil
 static tare_status read_arrays(const struct training *t, struct state_reader *const *files, int64_t ranks, const char *folder,
                                struct err *e)
 {
+    TRY(model_check_folder(t->model, folder, e));
     for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) {
         TRY(read_unit(t, files, ranks, MOMENT1, u, e));
         TRY(read_unit(t, files, ranks, MOMENT2, u, e));

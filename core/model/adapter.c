@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "model/hf_config.h"
 #include "model/safetensors.h"
 #include "model/shards.h"
 
@@ -154,37 +155,15 @@ static tare_status write_json(json_t *j, const char *folder, const char *file, s
     return status;
 }
 
-/* What config.json says that the computation depends on and the weights do not show, by the names that it has there. */
-enum { BASE_VALUES = 9 };
-struct base_value {
-    const char *key;
-    double value;
-};
-
-static void base_values(const struct model_shape *s, struct base_value out[BASE_VALUES])
-{
-    const struct rope_scaling *r = &s->scaling;
-    const struct base_value values[BASE_VALUES] = {{"num_attention_heads", (double)s->heads},
-                                                   {"num_key_value_heads", (double)s->kv_heads},
-                                                   {"head_dim", (double)s->head_dim},
-                                                   {"rms_norm_eps", s->rms_eps},
-                                                   {"rope_theta", s->rope_theta},
-                                                   {"factor", r->factor},
-                                                   {"low_freq_factor", r->low},
-                                                   {"high_freq_factor", r->high},
-                                                   {"original_max_position_embeddings", r->original}};
-    memcpy(out, values, sizeof values);
-}
-
 /* base.json, which check_base compares. */
 static tare_status write_base(const struct model *m, const char *folder, const char *base, struct err *e)
 {
-    struct base_value values[BASE_VALUES];
+    struct hf_value values[HF_VALUES];
     char hash[17];
     json_t *config = json_object();
-    base_values(&m->shape, values);
+    hf_config_values(&m->shape, values);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
-    for (int i = 0; i < BASE_VALUES; i++) json_object_set_new(config, values[i].key, json_real(values[i].value));
+    for (int i = 0; i < HF_VALUES; i++) json_object_set_new(config, values[i].key, json_real(values[i].value));
     return write_json(json_pack("{s:s, s:s, s:o}", "path", base, "xxh3", hash, "config", config), folder, BASE, e);
 }
 
@@ -221,10 +200,10 @@ static tare_status check_hash(const struct model *m, const json_t *j, const char
 
 static tare_status check_values(const struct model *m, const json_t *j, const char *path, struct err *e)
 {
-    struct base_value values[BASE_VALUES];
+    struct hf_value values[HF_VALUES];
     const json_t *config = json_object_get(j, "config");
-    base_values(&m->shape, values);
-    for (int i = 0; i < BASE_VALUES; i++) {
+    hf_config_values(&m->shape, values);
+    for (int i = 0; i < HF_VALUES; i++) {
         const json_t *was = json_object_get(config, values[i].key);
         char text[32] = "(not written there)";
         if (json_is_number(was) && json_number_value(was) == values[i].value) continue;
@@ -280,13 +259,18 @@ static tare_status check_names(const struct model *m, const struct safetensors *
     return TARE_OK;
 }
 
+tare_status adapter_check(const struct model *m, const char *folder, struct err *e)
+{
+    TRY(check_spec(m, folder, e));
+    return check_base(m, folder, e);
+}
+
 tare_status adapter_read(struct model *m, const char *folder, struct err *e)
 {
     char path[FS_PATH];
     struct safetensors file;
     float *staging = NULL;
-    TRY(check_spec(m, folder, e));
-    TRY(check_base(m, folder, e));
+    TRY(adapter_check(m, folder, e));
     TRY(fs_join(path, folder, WEIGHTS, e));
     TRY(safetensors_open(path, &file, e));
     tare_status status = check_names(m, &file, path, e);

@@ -18,6 +18,8 @@ tare_status adapter_config(const char *folder, const struct model_config *c, str
 tare_status adapter_base(const char *folder, const struct model_config *c, char *out, struct err *e);
 /* The folder of the tokenizer: the folder itself where it has one, else an adapter's base. out: FS_PATH bytes, another buffer */
 tare_status adapter_tokenizer(const char *folder, const struct model_config *c, char *out, struct err *e);
+/* TARE_E_CONFIG: the folder's adapter is of another base or spec than m's. */
+tare_status adapter_check(const struct model *m, const char *folder, struct err *e);
 /* The adapter's weights into m, whose spec is the folder's; TARE_E_CONFIG: of another base or spec. model_refresh comes after. */
 tare_status adapter_read(struct model *m, const char *folder, struct err *e);
 struct safetensors;

@@ -187,6 +187,42 @@ static tare_status load_eos(struct model *m, const char *folder, const char *con
     return add_eos(m, json_object_get(j, "eos_token_id"), config, e);
 }
 
+void hf_config_values(const struct model_shape *s, struct hf_value out[HF_VALUES])
+{
+    const struct rope_scaling *r = &s->scaling;
+    const struct hf_value values[HF_VALUES] = {{"num_attention_heads", (double)s->heads},
+                                               {"num_key_value_heads", (double)s->kv_heads},
+                                               {"head_dim", (double)s->head_dim},
+                                               {"rms_norm_eps", s->rms_eps},
+                                               {"rope_theta", s->rope_theta},
+                                               {"factor", r->factor},
+                                               {"low_freq_factor", r->low},
+                                               {"high_freq_factor", r->high},
+                                               {"original_max_position_embeddings", r->original}};
+    memcpy(out, values, sizeof values);
+}
+
+tare_status hf_config_check(const struct model *m, const char *folder, struct err *e)
+{
+    struct model_shape there;
+    struct hf_value was[HF_VALUES], is[HF_VALUES];
+    char path[FS_PATH];
+    struct str text = {0};
+    TRY(fs_join(path, folder, "config.json", e));
+    tare_status status = fs_read_all(path, &text, e);
+    if (!status) status = hf_config_shape(text.data, text.size, path, &there, e);
+    str_free(&text);
+    TRY(status);
+    hf_config_values(&there, was);
+    hf_config_values(&m->shape, is);
+    for (int i = 0; i < HF_VALUES; i++)
+        if (was[i].value != is[i].value && !(m->rope_theta_set && !strcmp(is[i].key, "rope_theta")))
+            FAIL(e, TARE_E_CONFIG,
+                 "%s: the run has %s = %.9g; %s/config.json says %.9g now. Put back the config.json with which the run began", path,
+                 was[i].key, was[i].value, m->folder, is[i].value);
+    return TARE_OK;
+}
+
 tare_status hf_config_load(struct model *m, const char *folder, const struct model_config *c, struct err *e)
 {
     char path[FS_PATH];
@@ -199,7 +235,8 @@ tare_status hf_config_load(struct model *m, const char *folder, const struct mod
     TRY_TO(status, done, json_parse(text.data, text.size, path, &j, e));
     TRY_TO(status, done, shape_of(j, path, &m->shape, e));
     TRY_TO(status, done, load_eos(m, folder, path, j, e));
-    if (c && c->rope_theta > 0) m->shape.rope_theta = c->rope_theta;
+    m->rope_theta_set = c && c->rope_theta > 0;
+    if (m->rope_theta_set) m->shape.rope_theta = c->rope_theta;
     if (c && c->max_position_embeddings > 0) m->shape.max_position = c->max_position_embeddings;
     m->config_json = text.data;
     text = (struct str){0};

@@ -10,6 +10,15 @@
 
 /* text: the contents of config.json; where: its path, for messages. */
 tare_status hf_config_shape(const char *text, int64_t n, const char *where, struct model_shape *out, struct err *e);
+/* What config.json says that the computation depends on and the weights do not show, by the names that it has there. */
+enum { HF_VALUES = 9 };
+struct hf_value {
+    const char *key;
+    double value;
+};
+void hf_config_values(const struct model_shape *s, struct hf_value out[HF_VALUES]);
+/* TARE_E_CONFIG: one of these values is another one in the folder's config.json than in m; rope_theta may be, where the configuration sets it. */
+tare_status hf_config_check(const struct model *m, const char *folder, struct err *e);
 /* Fills shape, config_json, folder, eos and n_eos of m from the folder, and applies the overrides of c (may be NULL). */
 tare_status hf_config_load(struct model *m, const char *folder, const struct model_config *c, struct err *e);
 /* Fills shape and config_json for a new model (m->eos is set already). */

@@ -372,6 +372,11 @@ tare_status model_save(struct model *m, const char *folder, enum dtype dtype, co
     return tokenizer_folder ? model_copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
 }
 
+tare_status model_check_folder(const struct model *m, const char *folder, struct err *e)
+{
+    return m->lora ? adapter_check(m, folder, e) : hf_config_check(m, folder, e);
+}
+
 uint64_t model_frozen_hash(const struct model *m)
 {
     return m->lora ? m->lora->base_hash : 0;

@@ -94,10 +94,11 @@ struct model {
     const float *final_norm_vector;
     float *vector_copy; /* with zero3: where they lie; else they point into the weights */
     struct unit_window window[4];
-    struct lora *lora; /* lora.h: the adapters that are trained in place of the weights; NULL: none */
-    bool is_view;      /* model_base_view */
-    int64_t version;   /* of the weights; counts refreshes */
-    uint64_t hash;     /* model_hash of that version, on several ranks */
+    struct lora *lora;   /* lora.h: the adapters that are trained in place of the weights; NULL: none */
+    bool is_view;        /* model_base_view */
+    bool rope_theta_set; /* by model.rope_theta, in place of config.json's */
+    int64_t version;     /* of the weights; counts refreshes */
+    uint64_t hash;       /* model_hash of that version, on several ranks */
     struct model_memory memory;
     float *rope;     /* [max_position, D] cos | sin; positions.h */
     int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
@@ -144,6 +145,8 @@ tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
 /* The frozen base of m with its adapters off, for forward passes: it shares all memory with m, and lives no longer. */
 tare_status model_base_view(const struct model *m, struct model **out, struct err *e);
+/* TARE_E_CONFIG: the checkpoint was written by a model that computes something else than m for the same weights. */
+tare_status model_check_folder(const struct model *m, const char *folder, struct err *e);
 /* XXH3 of the base of adapters; 0 where nothing is frozen. */
 uint64_t model_frozen_hash(const struct model *m);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */

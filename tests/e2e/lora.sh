@@ -133,6 +133,20 @@ edit mine rope_theta 10000
 run run.dir=moves model.path=mine model.warm_start= --until 3 || bad "a run on a copy of the base"
 edit mine rope_theta 100
 refused 'rope_theta = 10000' "$TARE" train moves --resume
+# also where the checkpoint's own state holds the weights
+edit mine rope_theta 10000
+run run.dir=moves16 model.path=mine model.warm_start= model.save_dtype=bf16 --until 3 || bad "a run that saves in bf16"
+edit mine rope_theta 100
+refused 'rope_theta = 10000' "$TARE" train moves16 --resume
+# and a whole model
+for dtype in auto bf16; do
+    edit mine rms_norm_eps 1e-06
+    run run.dir=full-$dtype lora.rank=0 model.path=mine model.warm_start= model.save_dtype=$dtype --until 3 || bad "a run of all weights"
+    edit mine rms_norm_eps 0.001
+    refused 'the run has rms_norm_eps = 1e-06' "$TARE" train full-$dtype --resume
+    edit mine rms_norm_eps 1e-06
+    "$TARE" train full-$dtype --resume --until 4 > out.txt 2> err.txt && ok || { bad "resumed with the config.json of the start"; cat err.txt; }
+done
 # trained with model.rope_theta: every command takes the same value
 run run.dir=theta train.steps=3 model.rope_theta=500 || bad "a run with model.rope_theta"
 refused 'rope_theta = 500' "$TARE" score theta < ids.jsonl
