@@ -7,8 +7,10 @@
 #include "model/merge.h"
 #include "settle/settle.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char merge_usage[] =
     "usage: tare merge ADAPTER OUT [dtype=f32|bf16] [model.base=FOLDER]\n"
@@ -48,13 +50,14 @@ static tare_status set_option(struct merge *g, const char *argument, struct err 
 static tare_status write_folder(struct merge *g, const char *adapter, const char *out, struct err *e)
 {
     char beside[FS_PATH], tokenizer[FS_PATH], parent[FS_PATH];
-    if (snprintf(beside, sizeof beside, "%s.tmp", out) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", out);
+    if (snprintf(beside, sizeof beside, "%s.tmp-%ld", out, (long)getpid()) >= FS_PATH)
+        FAIL(e, TARE_E_INVALID, "%s: path too long", out);
     TRY(adapter_tokenizer(adapter, &g->config.model, tokenizer, e));
-    TRY(fs_remove_tree(beside, e));
+    if (fs_exists(beside)) FAIL(e, TARE_E_CONFIG, "%s is in the way; remove it", beside);
     TRY(fs_mkdirs(beside, e));
     tare_status status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
     if (!status && rename(beside, out))
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s", beside, out);
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", beside, out, strerror(errno));
     if (status) fs_remove_tree(beside, NULL);
     TRY(status);
     fs_dirname(parent, out);

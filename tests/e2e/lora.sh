@@ -74,7 +74,9 @@ mkdir bare && cp $last/adapter_config.json $last/adapter_model.safetensors bare 
 ask bare > by_bare.txt && cmp -s by_run.txt by_bare.txt && ok || { bad "generate with an adapter without a tokenizer"; cat err.txt; }
 echo '{"text":"7+8="}' | "$TARE" tokenize bare > out.txt 2> err.txt && ok || { bad "tokenize with an adapter"; cat err.txt; }
 "$TARE" diff whole broken > out.txt 2> err.txt && ok || { bad "diff of two runs with adapters"; cat out.txt err.txt; }
+mkdir -p merged.tmp && echo kept > merged.tmp/file # not ours
 "$TARE" merge whole merged dtype=f32 > out.txt 2> err.txt && [ -f merged/model.safetensors ] && [ -f merged/tokenizer.json ] && ok || { bad "merge"; cat err.txt; }
+[ -s merged.tmp/file ] && [ -z "$(find . -maxdepth 1 -name "merged.tmp-*")" ] && ok || bad "merge touched what it did not make, or left something"
 ask merged > by_merged.txt || { bad "generate with the merged model"; cat err.txt; }
 "$TARE" merge whole merged > out.txt 2> err.txt && bad "merged into a folder that is there" || ok
 "$TARE" merge base elsewhere > out.txt 2> err.txt && bad "a whole model was merged"
