@@ -30,10 +30,10 @@ const char eval_usage[] =
     "  --base MODEL            the model of step 0, when model.path of RUN/config.ini is not it\n";
 
 struct arguments {
-    const char *overrides[257], *file; /* one is kept for model.path */
+    const char *overrides[258], *file; /* two are kept for model.path and run.dir */
     int n;
     struct eval_steps steps;
-    char model[FS_PATH + 16]; /* model.path=RUN, of a run's folder in CONFIG's place */
+    char model[FS_PATH + 16], dir[FS_PATH + 16]; /* model.path=RUN and run.dir=RUN, of a run's folder in CONFIG's place */
 };
 
 /* The value of an option, from the next argument. */
@@ -81,15 +81,17 @@ static int parse(struct arguments *a, int argc, char **argv)
     return 0;
 }
 
-/* A run's folder in CONFIG's place: the question is how good its own model is, not the one that it started from. The command line's own
- * model.path comes later, and so it counts. */
+/* A run's folder in CONFIG's place: the question is how good its own model is, not the one that it started from, and the answer belongs into
+ * this folder, also where it was moved or copied since its config.ini was written. The command line's own keys come later, so they count. */
 static void evaluate_run(struct arguments *a)
 {
     if (!fs_is_dir(a->file)) return;
     snprintf(a->model, sizeof a->model, "model.path=%.4000s", a->file);
-    memmove(a->overrides + 1, a->overrides, (size_t)a->n * sizeof *a->overrides);
+    snprintf(a->dir, sizeof a->dir, "run.dir=%.4000s", a->file);
+    memmove(a->overrides + 2, a->overrides, (size_t)a->n * sizeof *a->overrides);
     a->overrides[0] = a->model;
-    a->n++;
+    a->overrides[1] = a->dir;
+    a->n += 2;
 }
 
 int cmd_eval(int argc, char **argv)

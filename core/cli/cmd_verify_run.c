@@ -40,6 +40,7 @@ static bool read_arguments(int argc, char **argv, struct verify_steps *v, const 
             return cli_unexpected(argv[i], verify_run_usage), false;
     }
     v->keys = keys;
+    if (v->n_keys && !v->first && !v->sample) return cli_unexpected(keys[0], verify_run_usage), false; /* nothing is trained */
     return v->run || (cli_usage(verify_run_usage), false);
 }
 

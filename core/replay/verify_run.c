@@ -36,6 +36,38 @@ static tare_status compare(const struct verify_steps *v, const char *again, int6
     return status;
 }
 
+static const char *data_of(const json_t *process)
+{
+    return json_text_or(json_object_get(process, "data"), "train_xxh3", "");
+}
+
+/* Another file of rows gives another run, which would say nothing about this one. again: the rows that were just read are its last process's. */
+static tare_status same_data(const char *run, const char *again, struct err *e)
+{
+    char path[FS_PATH];
+    json_t *recorded, *made, *process;
+    size_t i;
+    TRY(fs_join(path, run, "manifest.json", e));
+    TRY(json_read_file(path, &recorded, e));
+    tare_status status = fs_join(path, again, "manifest.json", e);
+    if (!status) status = json_read_file(path, &made, e);
+    if (!status) {
+        const json_t *list = json_object_get(made, "resumed");
+        const char *hash = data_of(json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : made);
+        bool same = !strcmp(hash, data_of(recorded));
+        json_array_foreach(json_object_get(recorded, "resumed"), i, process) same = same || !strcmp(hash, data_of(process));
+        if (!same)
+            status = err_set(
+                e, TARE_E_INVALID, __FILE__, __LINE__,
+                "%s: the rows that were read now are not those of the run (manifest.json has their sum); name its file with "
+                "data.train=FILE",
+                run);
+        json_decref(made);
+    }
+    json_decref(recorded);
+    return status;
+}
+
 /* From the newest checkpoint before `first`, in a folder that is removed again. */
 static tare_status replay(const struct verify_steps *v, int64_t first, int64_t last, struct verify_result *out, struct err *e)
 {
@@ -49,6 +81,7 @@ static tare_status replay(const struct verify_steps *v, int64_t first, int64_t l
     if (!status) log_info("making steps %lld to %lld again, from step %lld", (long long)first, (long long)last, (long long)p.step);
     if (!status) status = prefix_copy(&p, &PARTS, again, e);
     if (!status) status = replay_train(again, last, &(struct replay_options){v->keys, v->n_keys, .checks = true}, e);
+    if (!status) status = same_data(v->run, again, e);
     if (!status) status = compare(v, again, first, last, out, e);
     const tare_status removed = fs_remove_tree(folder, status ? NULL : e);
     return status ? status : removed;

@@ -85,6 +85,10 @@ for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $i
 same="tiny.ini train.steps=1 data.eval=builtin:arithmetic/heldout?rows=6 eval.samples=2 rollout.ignore_eos=true"
 "$TARE" train $same run.dir=trained eval.after=true 2>> log.txt > /dev/null || bad "the run with an evaluation failed"
 "$TARE" eval $same model.path=trained/checkpoints/step-000001 eval.out=trained-eval 2>> log.txt > /dev/null || bad "the evaluation of its checkpoint failed"
+# the folder of a run in place of a configuration: the answer lies in that folder, also when it is a copy whose config.ini names another
+cp -r trained copied && before=$(find trained -type f | sort)
+"$TARE" eval copied data.eval="builtin:arithmetic/heldout?rows=2" 2>> log.txt > /dev/null || bad "the evaluation of a copied run failed"
+[ -d copied/eval ] && [ "$before" = "$(find trained -type f | sort)" ] && ok || bad "an evaluation of a copy wrote into the run that it was copied from"
 checked "a run's evaluation is not that of tare eval" <<'PY'
 import json
 run = json.loads(open("trained/metrics.jsonl").read().splitlines()[-1])

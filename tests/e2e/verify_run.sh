@@ -113,6 +113,10 @@ mkdir elsewhere
 (cd elsewhere; got=0; "$TARE" verify-run ../run --steps 5-6 > out.txt 2> err.txt || got=$?; [ $got = 2 ] && [ ! -e base ]) && ok || bad "verify-run wrote into the working directory"
 verify 0 run --steps 1-2 model.path=gone
 grep 'warning\|stopped after\|continues with' err.txt > /dev/null && bad "verify-run says what the process inside of it does: $(cat err.txt)" || ok
+for i in 1 2 3 4 5 6 7 8 9; do echo "{\"id\":\"$i\",\"prompt\":\"$i+1=\",\"answer\":\"2\",\"subject\":\"s$i\"}"; done > other.jsonl
+verify 2 run --steps 1-2 model.path=gone data.train=other.jsonl
+grep -q 'data.train=FILE' err.txt && ok || bad "other rows: $(cat err.txt)"
+verify 2 run train.lr=1 # nothing is trained
 rm -rf base && mv gone base
 for wrong in '' 'run run' 'run --steps 3-1' 'run --steps x' 'run --steps 0-2' 'run --sample 0' 'run --sample' 'run --what' 'run --steps 5-13'; do verify 2 $wrong; done
 
