@@ -108,6 +108,8 @@ pub const OBJECTIVE_REFERENCE: u32 = 2;
 pub const OBJECTIVE_SAMPLER: u32 = 4;
 pub const OBJECTIVE_KL: u32 = 8;
 pub const OBJECTIVE_TRACES: u32 = 16;
+pub const OBJECTIVE_OWN_CLIP: u32 = 1; // tare_objective.flags
+pub const OBJECTIVE_OWN_DUAL_CLIP: u32 = 2;
 
 pub const LOG_DEBUG: i32 = 0;
 pub const LOG_INFO: i32 = 1;
@@ -896,10 +898,12 @@ pub trait Estimator: Sized + Send + Sync {
     }
 }
 
-/// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are offered.
+/// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are offered. FLAGS: OBJECTIVE_OWN_CLIP and
+/// OBJECTIVE_OWN_DUAL_CLIP for values of `[loss]` that it does not read, so that somebody who sets them is told.
 pub trait Objective: Sized + Send + Sync {
     const PREPARES: bool = false;
     const STATEFUL: bool = false;
+    const FLAGS: u32 = 0;
     fn new(host: &Host, values: &Values, loss: &Loss) -> Result<Self>;
     fn compute(&self, tokens: &Tokens, out: &mut TokenLoss) -> Result<()>;
     /// Numbers for each token.
@@ -1187,7 +1191,7 @@ struct ObjectiveOf<T>(PhantomData<T>);
 impl<T: Objective> ObjectiveOf<T> {
     const TABLE: ObjectiveTable = ObjectiveTable {
         struct_size: std::mem::size_of::<ObjectiveTable>() as u32,
-        flags: 0,
+        flags: T::FLAGS,
         create: Self::create,
         destroy: destroy::<T>,
         save: if T::STATEFUL { Some(Self::save) } else { None },

@@ -422,6 +422,13 @@ template <class T> struct codebook_functions : common<T> {
 };
 template <class T> inline constexpr tare_codebook CODEBOOK = codebook_functions<T>::table();
 
+/* Flags of an objective's table: static constexpr uint32_t flags of its class, where it has that. */
+template <class T, class = void> struct objective_flags {
+    static constexpr uint32_t value = 0;
+};
+template <class T> struct objective_flags<T, std::void_t<decltype(T::flags)>> {
+    static constexpr uint32_t value = T::flags;
+};
 template <class T> struct objective_functions : common<T> {
     using common<T>::of;
     static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self,
@@ -458,6 +465,7 @@ template <class T> struct objective_functions : common<T> {
     {
         tare_objective t{};
         common<T>::fill(t);
+        t.flags = objective_flags<T>::value;
         t.create = create;
         t.compute = compute;
         if constexpr (has_prepare_size<T>::value) t.prepare_size = prepare_size;
