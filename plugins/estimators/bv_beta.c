@@ -137,20 +137,20 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return state_write(out, s->K, s->count, 2 * s->K * (int64_t)sizeof(double));
 }
 
+static tare_status check(const void *entry, int64_t k, tare_error *error)
+{
+    const double *count = entry;
+    for (int i = 0; i < 2; i++)
+        if (!(count[i] >= 0) || !isfinite(count[i]))
+            return tare_fail(error, TARE_E_CORRUPT, "the counts of cluster %lld make no sense", (long long)k);
+    return TARE_OK;
+}
+
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct bv_beta *s = self;
-    const int64_t bytes = 2 * s->K * (int64_t)sizeof(double);
-    void *fresh;
-    tare_status status = state_read(s->host, in, s->K, "clusters", bytes, &fresh, error);
-    if (status) return status;
-    const double *count = fresh;
-    for (int64_t i = 0; i < 2 * s->K && !status; i++)
-        if (!(count[i] >= 0) || !isfinite(count[i]))
-            status = tare_fail(error, TARE_E_CORRUPT, "the counts of cluster %lld make no sense", (long long)i / 2);
-    if (!status) memcpy(s->count, fresh, (size_t)bytes);
-    s->host->release(s->host->ctx, fresh);
-    return status;
+    const struct state_entries of = {s->K, 2 * sizeof(double), "clusters", check};
+    return state_load(s->host, in, &of, s->count, error);
 }
 
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)

@@ -190,26 +190,20 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return state_write(out, s->K, s->sum, s->K * SUMS * (int64_t)sizeof(double));
 }
 
-static int makes_sense(const double *h)
+static tare_status check(const void *entry, int64_t k, tare_error *error)
 {
-    for (int j = 0; j < SUMS; j++)
-        if (!isfinite(h[j])) return 0;
-    return h[N] >= 0 && h[S2] >= 0 && h[P] >= 0 && h[X2] >= 0 && h[V1] >= 0 && h[V2] >= 0;
+    const double *h = entry;
+    int sane = h[N] >= 0 && h[S2] >= 0 && h[P] >= 0 && h[X2] >= 0 && h[V1] >= 0 && h[V2] >= 0;
+    for (int j = 0; j < SUMS; j++) sane = sane && isfinite(h[j]);
+    if (!sane) return tare_fail(error, TARE_E_CORRUPT, "the history of cluster %lld makes no sense", (long long)k);
+    return TARE_OK;
 }
 
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct eb *s = self;
-    const int64_t bytes = s->K * SUMS * (int64_t)sizeof(double);
-    void *fresh;
-    tare_status status = state_read(s->host, in, s->K, "clusters", bytes, &fresh, error);
-    if (status) return status;
-    for (int64_t k = 0; k < s->K && !status; k++)
-        if (!makes_sense((const double *)fresh + SUMS * k))
-            status = tare_fail(error, TARE_E_CORRUPT, "the history of cluster %lld makes no sense", (long long)k);
-    if (!status) memcpy(s->sum, fresh, (size_t)bytes);
-    s->host->release(s->host->ctx, fresh);
-    return status;
+    const struct state_entries of = {s->K, SUMS * sizeof(double), "clusters", check};
+    return state_load(s->host, in, &of, s->sum, error);
 }
 
 /* One number of every cluster's history: member 0 mu, 1 V, 2 s. */

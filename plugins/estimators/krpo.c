@@ -151,20 +151,19 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return state_write(out, s->K, s->each, s->K * (int64_t)sizeof *s->each);
 }
 
+static tare_status check(const void *entry, int64_t k, tare_error *error)
+{
+    const struct filter *f = entry;
+    if (!isfinite(f->x) || !(f->P >= 0) || !isfinite(f->P))
+        return tare_fail(error, TARE_E_CORRUPT, "filter %lld makes no sense", (long long)k);
+    return TARE_OK;
+}
+
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct krpo *s = self;
-    const int64_t bytes = s->K * (int64_t)sizeof *s->each;
-    void *fresh;
-    tare_status status = state_read(s->host, in, s->K, "filters", bytes, &fresh, error);
-    if (status) return status;
-    const struct filter *each = fresh;
-    for (int64_t k = 0; k < s->K && !status; k++)
-        if (!isfinite(each[k].x) || !(each[k].P >= 0) || !isfinite(each[k].P))
-            status = tare_fail(error, TARE_E_CORRUPT, "filter %lld makes no sense", (long long)k);
-    if (!status) memcpy(s->each, fresh, (size_t)bytes);
-    s->host->release(s->host->ctx, fresh);
-    return status;
+    const struct state_entries of = {s->K, sizeof *s->each, "filters", check};
+    return state_load(s->host, in, &of, s->each, error);
 }
 
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)

@@ -130,20 +130,19 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return state_write(out, s->n, s->each, s->n * (int64_t)sizeof *s->each);
 }
 
+static tare_status check(const void *entry, int64_t k, tare_error *error)
+{
+    const struct role *r = entry;
+    if (!isfinite(r->b) || (r->met != 0 && r->met != 1))
+        return tare_fail(error, TARE_E_CORRUPT, "the baseline of role %lld makes no sense", (long long)k);
+    return TARE_OK;
+}
+
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct rae *s = self;
-    const int64_t bytes = s->n * (int64_t)sizeof *s->each;
-    void *fresh;
-    tare_status status = state_read(s->host, in, s->n, "roles", bytes, &fresh, error);
-    if (status) return status;
-    const struct role *each = fresh;
-    for (int64_t k = 0; k < s->n && !status; k++)
-        if (!isfinite(each[k].b) || (each[k].met != 0 && each[k].met != 1))
-            status = tare_fail(error, TARE_E_CORRUPT, "the baseline of role %lld makes no sense", (long long)k);
-    if (!status) memcpy(s->each, fresh, (size_t)bytes);
-    s->host->release(s->host->ctx, fresh);
-    return status;
+    const struct state_entries of = {s->n, sizeof *s->each, "roles", check};
+    return state_load(s->host, in, &of, s->each, error);
 }
 
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)

@@ -1,5 +1,7 @@
 #include "state.h"
 
+#include <string.h>
+
 tare_status state_write(const tare_stream *out, int64_t K, const void *data, int64_t bytes)
 {
     const tare_status status = out->write(out->ctx, &K, sizeof K);
@@ -24,6 +26,18 @@ tare_status state_read(const tare_host *host, const tare_stream *in, int64_t K, 
     if (!*fresh) return tare_fail(error, TARE_E_NOMEM, "no memory to read the state of %lld %s", (long long)K, what);
     status = state_next(in, *fresh, bytes, error);
     if (status) host->release(host->ctx, *fresh);
+    return status;
+}
+
+tare_status state_load(const tare_host *host, const tare_stream *in, const struct state_entries *of, void *into, tare_error *error)
+{
+    const int64_t bytes = of->K * of->size;
+    void *fresh;
+    tare_status status = state_read(host, in, of->K, of->what, bytes, &fresh, error);
+    if (status) return status;
+    for (int64_t k = 0; k < of->K && !status; k++) status = of->check((const char *)fresh + k * of->size, k, error);
+    if (!status) memcpy(into, fresh, (size_t)bytes);
+    host->release(host->ctx, fresh);
     return status;
 }
 

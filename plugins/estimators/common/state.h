@@ -12,6 +12,14 @@ tare_status state_next(const tare_stream *in, void *data, int64_t n, tare_error 
  * plural ("clusters"); a state of another K is TARE_E_VERSION. */
 tare_status state_read(const tare_host *host, const tare_stream *in, int64_t K, const char *what, int64_t bytes, void **fresh,
                        tare_error *error);
+/* A state of K entries that are checked one by one. */
+struct state_entries {
+    int64_t K, size;                                                       /* size: bytes of an entry */
+    const char *what;                                                      /* its name in the plural, as above */
+    tare_status (*check)(const void *entry, int64_t k, tare_error *error); /* TARE_E_CORRUPT: it makes no sense */
+};
+/* Into `into` [K * size], all of it or nothing. */
+tare_status state_load(const tare_host *host, const tare_stream *in, const struct state_entries *of, void *into, tare_error *error);
 /* A member of a JSON object: before"name":[x[0],x[stride],...]   n numbers */
 tare_status state_numbers(const tare_stream *out, const char *before, const char *name, const double *x, int64_t n, int64_t stride);
 
