@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct peer { /* what is known of a rank; at rank 0 also of itself. The watching
 struct watch {
     int rank, size, listener, wake[2];
     uint64_t token;
-    pid_t parent;
+    pid_t parent, self;
     double timeout_s, left_at; /* left_at: of the last collective, or entered */
     pthread_t thread;
     bool running;
@@ -46,7 +47,7 @@ struct watch {
 };
 
 static struct watch *watched; /* for the signal handler */
-static volatile sig_atomic_t crashed;
+static atomic_int crashed;    /* set by the handler, read by the watching thread */
 
 /* ---- what a rank says about itself */
 
@@ -262,6 +263,10 @@ static void take_report(struct watch *w, int r)
     const struct packet *in = &p->connection.in;
     struct err e = {0};
     p->heard = clock_seconds();
+    if (in->kind == PACKET_SIGNAL) { /* it carries no state: the last one holds */
+        explain(&e, r, &p->state, "it crashed with ", strsignal(in->code));
+        end_job(w, &e);
+    }
     p->state = *in;
     switch (in->kind) {
     case PACKET_BYE:
@@ -273,9 +278,6 @@ static void take_report(struct watch *w, int r)
         snprintf(p->error.message, sizeof p->error.message, "%s", in->text);
         if (w->first_error <= 0) w->first_error = clock_seconds();
         break;
-    case PACKET_SIGNAL:
-        explain(&e, r, in, "it crashed with ", strsignal(in->code));
-        end_job(w, &e);
     default:
         break;
     }
@@ -416,17 +418,16 @@ static void *watch_main(void *arg)
 
 static struct sigaction before[NSIG];
 
-/* Reports, then leaves the signal to whoever had it before: a fault happens again on return, a signal that was sent is sent again. */
+/* Reports, then leaves the signal to whoever had it before: a fault happens again on return, a signal that was sent is sent again.
+   Of *w it reads only what is constant while the watching thread runs: the lock may be held by anybody, this thread included. */
 static void on_crash(int signal_number, siginfo_t *info, void *context)
 {
     struct watch *w = watched;
     (void)context;
     sigaction(signal_number, &before[signal_number], NULL);
-    if (w && getpid() == w->mine.pid) { /* not in a forked child */
+    if (w && getpid() == w->self) { /* not in a forked child */
         if (w->rank) {
-            struct packet p = w->mine;
-            p.kind = PACKET_SIGNAL;
-            p.code = signal_number;
+            const struct packet p = {.magic = PACKET_MAGIC, .kind = PACKET_SIGNAL, .rank = w->rank, .code = signal_number};
             net_send(w->peers[0].connection.fd, &p);
         } else if (!pthread_equal(pthread_self(), w->thread)) {
             const struct timespec t = {3, 0};
@@ -459,9 +460,10 @@ static tare_status new_watch(int rank, int size, struct watch **out, struct err 
     w->size = size;
     w->listener = w->wake[0] = w->wake[1] = -1;
     w->parent = getppid();
+    w->self = getpid();
     w->left_at = clock_seconds();
     pthread_mutex_init(&w->lock, NULL);
-    w->mine = (struct packet){.magic = PACKET_MAGIC, .rank = rank, .pid = (int32_t)getpid()};
+    w->mine = (struct packet){.magic = PACKET_MAGIC, .rank = rank, .pid = (int32_t)w->self};
     gethostname(w->mine.host, sizeof w->mine.host - 1);
     TRY(mem_new((rank ? 1 : size) * (int64_t)sizeof *w->peers, (void **)&w->peers, e));
     for (int r = 0; r < (rank ? 1 : size); r++) {

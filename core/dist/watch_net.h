@@ -11,7 +11,7 @@ enum packet_kind {
     PACKET_HELLO = 1, /* who connects; calls: the token */
     PACKET_STATE,     /* a sign of life, and where the rank is */
     PACKET_ERROR,     /* code and text: why this rank fails */
-    PACKET_SIGNAL,    /* code: the signal that ends this rank */
+    PACKET_SIGNAL,    /* code: the signal that ends this rank; nothing else is filled in but the rank */
     PACKET_BYE,       /* a regular end */
     PACKET_END        /* from rank 0: leave with exit status `code` */
 };

@@ -330,15 +330,15 @@ static void slow_is_not_hanging(void **state)
 static void rank_2_crashes(struct watch *w, int rank)
 {
     watch_stage(w, "apply", 9);
-    if (rank == 2) raise(SIGBUS);
-    nap(60);
+    nap(rank == 2 ? 0.6 : 60); /* 0.6 s: the watching thread has written this rank's state since, which the handler must not read */
+    raise(SIGBUS);
 }
 
 static void rank_0_crashes(struct watch *w, int rank)
 {
     watch_stage(w, "apply", 9);
-    if (rank == 0) raise(SIGBUS);
-    nap(60);
+    nap(rank == 0 ? 0.6 : 60);
+    raise(SIGBUS);
 }
 
 static void crashes(void **state)
