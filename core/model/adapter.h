@@ -16,6 +16,8 @@ bool adapter_is(const char *folder);
 tare_status adapter_config(const char *folder, const struct model_config *c, struct lora_spec *spec, char *base, struct err *e);
 /* The folder that has config.json and tokenizer: the base of an adapter, else the folder itself. out: FS_PATH bytes */
 tare_status adapter_base(const char *folder, const struct model_config *c, char *out, struct err *e);
+/* TARE_E_CONFIG: model.base is set, and model.path is a whole model, which has no base. */
+tare_status adapter_check_base(const struct model_config *c, struct err *e);
 /* The folder of the tokenizer: the folder itself where it has one, else an adapter's base. out: FS_PATH bytes, another buffer */
 tare_status adapter_tokenizer(const char *folder, const struct model_config *c, char *out, struct err *e);
 /* TARE_E_CONFIG: the folder's adapter is of another base or spec than m's. */

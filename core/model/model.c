@@ -228,6 +228,7 @@ tare_status model_open(const struct model_source *s, struct model **out, struct 
     struct model *m;
     *out = NULL;
     if (!fs_is_dir(s->folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such model folder", s->folder);
+    if (s->config) TRY(adapter_check_base(s->config, e));
     TRY(model_alloc(s->kernels, s->pool, &m, e));
     set_dtype(m, s->config);
     tare_status status = adapter_is(s->folder)          ? open_adapter(m, s, e)

@@ -74,6 +74,7 @@ static tare_status shape_of(const struct config *c, int64_t vocab, int depth, st
 
 tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape *out, struct err *e)
 {
+    TRY(adapter_check_base(&c->model, e));
     return shape_of(c, vocab, 0, out, e);
 }
 

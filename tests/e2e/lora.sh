@@ -106,6 +106,12 @@ refused 'DoRA' "$TARE" train tiny.ini lora.dora=true
 refused '"embed_tokens"' "$TARE" train tiny.ini run.dir=x lora.targets=q_proj,embed_tokens
 refused 'tare merge' "$TARE" train tiny.ini run.dir=x model.path=$last
 refused 'tare merge' "$TARE" plan tiny.ini model.path=$last
+both="model.base = base, but model.path = base is a whole model"
+refused "$both" "$TARE" train tiny.ini run.dir=x model.base=base
+refused "$both" "$TARE" plan tiny.ini model.base=base
+refused "$both" "$TARE" config check tiny.ini run.dir=x model.base=base
+refused "$both" "$TARE" generate base model.base=base < /dev/null
+refused "$both" "$TARE" score base model.base=base < /dev/null
 refused 'needs a model to put adapters on' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
 # an estimator with a teacher says that it has none
 "$TARE" train tiny.ini run.dir=taught train.steps=1 estimator.plugin=opd > out.txt 2> err.txt && ok || { bad "opd"; cat err.txt; }
