@@ -328,9 +328,7 @@ static char only_option_line(const struct options *o, tare_text t)
 
 static tare_text without_control(tare_text t)
 {
-    const int64_t think = text_find_last(t, "</think>");
-    if (think >= 0) t = text_slice(t, think + 8, t.size);
-    if (text_find_last(t, "<think>") >= 0) return (tare_text){"", 0};
+    t = text_after_thought(t);
     for (;;) { /* <|im_end|> at the end */
         t = text_trim(t);
         if (t.size < 4 || t.data[t.size - 1] != '>' || t.data[t.size - 2] != '|') return t;

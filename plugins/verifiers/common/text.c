@@ -67,6 +67,19 @@ int64_t text_find_last(tare_text t, const char *word)
     return last;
 }
 
+int64_t text_find(tare_text t, const char *word)
+{
+    const char *at = t.size ? memmem(t.data, (size_t)t.size, word, strlen(word)) : NULL;
+    return at ? at - t.data : -1;
+}
+
+tare_text text_after_thought(tare_text t)
+{
+    const int64_t end = text_find_last(t, "</think>");
+    const tare_text rest = text_slice(t, end < 0 ? 0 : end + 8, t.size);
+    return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
+}
+
 void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason)
 {
     int64_t n = extracted.size < v->capacity ? extracted.size : v->capacity;

@@ -16,7 +16,10 @@ tare_text text_slice(tare_text t, int64_t begin, int64_t end);
 tare_text text_trim(tare_text t);
 bool text_equal(tare_text a, tare_text b, bool ignore_case);
 bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case);
+int64_t text_find(tare_text t, const char *word);      /* the first; -1: not there */
 int64_t text_find_last(tare_text t, const char *word); /* -1: not there */
+/* What follows the last </think>; the whole text without one; nothing when a <think> is still open. */
+tare_text text_after_thought(tare_text t);
 
 /* The JSON text of a member of the row's outermost object, found without building a tree; size 0: not there. Strings keep their quotes and
  * escapes, arrays their brackets. */

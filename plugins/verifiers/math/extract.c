@@ -519,16 +519,9 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
     return true;
 }
 
-static tare_text after_thinking(tare_text t)
-{
-    const int64_t think = text_find_last(t, "</think>");
-    const tare_text rest = text_slice(t, think < 0 ? 0 : think + 8, t.size);
-    return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
-}
-
 void extract_answer(const struct options *o, tare_text completion, struct found *out)
 {
-    struct scan s = {.t = after_thinking(completion), .open_box = -1};
+    struct scan s = {.t = text_after_thought(completion), .open_box = -1};
     *out = (struct found){.n = 0};
     if (o->use_latex) find_boxes(&s), find_environments(&s);
     find_anchors(&s);

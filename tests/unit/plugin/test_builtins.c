@@ -55,6 +55,7 @@ static const struct need {
      .second = "start=20",
      .only = {"exports", "loads", "process", "texts"},
      .alone = true},
+    {.name = "regex", .first = "pattern=a|b"},
     {.name = "kmeans", .first = "path=%s/codebook.safetensors"},
     {.name = "minilm", .first = "model=%s", .only = {"exports", "loads", "process", "encode"}, .alone = true},
 };

@@ -1,0 +1,37 @@
+/* The end of a verifier's file: its descriptor and entry, from PARAMS, N_PARAMS, create, destroy and a function that judges one answer. */
+#ifndef TARE_VERIFIERS_VERIFIER_H
+#define TARE_VERIFIERS_VERIFIER_H
+
+#include <tare/sdk.h>
+
+/* JUDGE(self, answer, verdict, error) is called for one answer after the other, from any thread. */
+#define VERIFIER(NAME, SUMMARY, JUDGE)                                                                                             \
+    static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,             \
+                              tare_error *error)                                                                                   \
+    {                                                                                                                              \
+        tare_status s = TARE_OK;                                                                                                   \
+        for (int64_t i = 0; i < n && !s; i++) s = JUDGE(self, answers[i], verdicts[i], error);                                     \
+        return s;                                                                                                                  \
+    }                                                                                                                              \
+    VERIFIER_OF(NAME, SUMMARY, 0)
+
+/* The same with a function `verify` of the file's own, and flags. */
+#define VERIFIER_OF(NAME, SUMMARY, FLAGS)                                                                                          \
+    static const tare_verifier FUNCTIONS = {                                                                                       \
+        .struct_size = sizeof FUNCTIONS, .flags = FLAGS, .create = create, .destroy = destroy, .verify = verify};                  \
+    static const tare_descriptor DESCRIPTOR = {                                                                                    \
+        .struct_size = sizeof DESCRIPTOR,                                                                                          \
+        .kind = TARE_VERIFIER,                                                                                                     \
+        .name = NAME,                                                                                                              \
+        .version = "1.0.0",                                                                                                        \
+        .summary = SUMMARY,                                                                                                        \
+        .license = "Apache-2.0",                                                                                                   \
+        .params = PARAMS,                                                                                                          \
+        .n_params = N_PARAMS,                                                                                                      \
+        .param_size = sizeof(tare_param),                                                                                          \
+        .threading = TARE_REENTRANT,                                                                                               \
+        .functions = &FUNCTIONS,                                                                                                   \
+    };                                                                                                                             \
+    TARE_PLUGIN_ENTRY(DESCRIPTOR)
+
+#endif

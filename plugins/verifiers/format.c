@@ -1,0 +1,122 @@
+/* format: the completion has the form of a thought and an answer.
+ *
+ *   <think> thought </think> answer              with answer_open: <think> thought </think> <answer> answer </answer>
+ *
+ * The conditions, each true or false:
+ *   1  the text begins with `open` (blanks before it do not count); with opened = true the template has written it, and it may be missing
+ *   2  `open` is there no second time
+ *   3  `close` is there exactly once
+ *   4  the thought, from `open` to `close`, has something other than blanks
+ *   5  so has what follows `close`
+ *   6  only with answer_open: what follows is one `answer_open`, text, one `answer_close`, and blanks around them
+ * reward 1 when all hold; else 0, or with partial = true the share that holds. Verdicts: correct, wrong, partial, and no_answer for an empty text.
+ */
+#include "common/text.h"
+#include "common/verifier.h"
+
+#include <stdlib.h>
+
+enum { P_OPEN, P_CLOSE, P_ANSWER_OPEN, P_ANSWER_CLOSE, P_OPENED, P_PARTIAL, N_PARAMS };
+
+static const tare_param PARAMS[N_PARAMS] = {
+    [P_OPEN] = {.key = "open", .type = TARE_STRING, .fallback = "<think>", .doc = "what begins the thought"},
+    [P_CLOSE] = {.key = "close", .type = TARE_STRING, .fallback = "</think>", .doc = "what ends it"},
+    [P_ANSWER_OPEN] = {.key = "answer_open",
+                       .type = TARE_STRING,
+                       .fallback = "",
+                       .doc = "what has to begin the answer, <answer> for example; empty: any text is an answer"},
+    [P_ANSWER_CLOSE] = {.key = "answer_close",
+                        .type = TARE_STRING,
+                        .fallback = "</answer>",
+                        .doc = "what ends it, with answer_open"},
+    [P_OPENED] = {.key = "opened",
+                  .type = TARE_BOOL,
+                  .fallback = "false",
+                  .doc = "the chat template has begun the thought already, so that `open` may be missing"},
+    [P_PARTIAL] = {.key = "partial",
+                   .type = TARE_BOOL,
+                   .fallback = "false",
+                   .doc = "the reward is the share of the conditions that hold, not all or nothing"},
+};
+
+struct format {
+    const char *open, *close, *answer_open, *answer_close;
+    bool opened, partial;
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    if (!*values[P_OPEN].s || !*values[P_CLOSE].s || (*values[P_ANSWER_OPEN].s && !*values[P_ANSWER_CLOSE].s))
+        return text_fail(error, TARE_E_CONFIG, "%s is empty; give the text of the tag",
+                         !*values[P_OPEN].s    ? "open"
+                         : !*values[P_CLOSE].s ? "close"
+                                               : "answer_close");
+    struct format *f = malloc(sizeof *f);
+    if (!f) return text_fail(error, TARE_E_NOMEM, "no memory");
+    *f = (struct format){.open = values[P_OPEN].s,
+                         .close = values[P_CLOSE].s,
+                         .answer_open = values[P_ANSWER_OPEN].s,
+                         .answer_close = values[P_ANSWER_CLOSE].s,
+                         .opened = values[P_OPENED].i,
+                         .partial = values[P_PARTIAL].i};
+    *self = f;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    free(self);
+}
+
+static bool is_once(tare_text t, const char *tag)
+{
+    const int64_t at = text_find(t, tag);
+    return at >= 0 && at == text_find_last(t, tag);
+}
+
+/* One pair of tags around something, and blanks around the pair. */
+static bool is_enclosed(const struct format *f, tare_text t)
+{
+    const int64_t begin = text_of(f->answer_open).size, end = t.size - text_of(f->answer_close).size;
+    return text_starts(t, 0, f->answer_open, false) && is_once(t, f->answer_open) && is_once(t, f->answer_close) && begin <= end &&
+           text_starts(t, end, f->answer_close, false) && text_trim(text_slice(t, begin, end)).size;
+}
+
+static tare_status judge(const struct format *f, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    (void)error;
+    const tare_text t = text_trim(a->completion);
+    const bool opens = text_starts(t, 0, f->open, false);
+    const tare_text inside = opens ? text_slice(t, text_of(f->open).size, t.size) : t;
+    const int64_t at = text_find(inside, f->close);
+    const tare_text thought = text_trim(text_slice(inside, 0, at < 0 ? 0 : at)),
+                    answer = at < 0 ? (tare_text){"", 0} : text_trim(text_slice(inside, at + text_of(f->close).size, inside.size));
+    const struct {
+        bool holds;
+        const char *otherwise;
+    } conditions[] = {{opens || f->opened, "the thought does not begin the text"},
+                      {text_find(inside, f->open) < 0, "the tag that begins the thought is there twice"},
+                      {is_once(inside, f->close), "the tag that ends the thought is not there exactly once"},
+                      {thought.size > 0, "the thought is empty"},
+                      {answer.size > 0, "nothing follows the thought"},
+                      {*f->answer_open && is_enclosed(f, answer), "the answer is not between its tags"}};
+    const int n = *f->answer_open ? 6 : 5;
+    int hold = 0;
+    const char *reason = NULL;
+    for (int i = 0; i < n; i++) {
+        hold += conditions[i].holds;
+        if (!conditions[i].holds && !reason) reason = conditions[i].otherwise;
+    }
+    if (!t.size)
+        verdict_set(v, TARE_NO_ANSWER, 0, answer, "the completion is empty");
+    else if (hold == n)
+        verdict_set(v, TARE_CORRECT, 1, answer, "the form is as asked");
+    else if (f->partial && hold)
+        verdict_set(v, TARE_PARTIAL, (double)hold / n, answer, reason);
+    else
+        verdict_set(v, TARE_WRONG, 0, answer, reason);
+    return TARE_OK;
+}
+
+VERIFIER("format", "the completion has the form of a thought between tags and an answer after it", judge)

@@ -1,0 +1,134 @@
+/* length: a reward for the length l of a completion, to be added to that of a verifier (verifier.plugins = math:1 length:0.2).
+ *
+ *   most     1 up to `length`, then down in a line to 0 at length + width              shorter is as good
+ *   target   max(0, 1 - |l - length| / width)                                          a length that was asked for
+ *   group    0.5 - (l - least) / (largest - least) over the rollouts of the prompt     Kimi k1.5, arXiv 2501.12599, section 2.3.3;
+ *            0 when all are as long                                                    its rule for wrong answers is not applied, see below
+ *
+ * l counts tokens (with the stop token), words or characters. Each row may have its own length, in `field`. A component does not see what other
+ * verifiers say: a reward for short answers also rewards short wrong ones, so keep its weight small, or use an estimator that handles components
+ * (gdpo). Verdicts: correct at the best reward that is possible, wrong at the least, partial between.
+ */
+#include "common/text.h"
+#include "common/verifier.h"
+#include "common/words/words.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { P_MODE, P_UNIT, P_LENGTH, P_WIDTH, P_FIELD, N_PARAMS };
+enum { MODE_MOST, MODE_TARGET, MODE_GROUP };
+enum { UNIT_TOKENS, UNIT_WORDS, UNIT_CHARACTERS };
+static const char *const MODES[] = {"most", "target", "group", NULL};
+static const char *const UNITS[] = {"tokens", "words", "characters", NULL};
+
+static const tare_param PARAMS[N_PARAMS] = {
+    [P_MODE] = {.key = "mode",
+                .type = TARE_CHOICE,
+                .fallback = "most",
+                .choices = MODES,
+                .doc = "most: 1 up to length, then falling; target: 1 at length, falling on both sides; group: shorter than the "
+                       "other rollouts "
+                       "of the prompt"},
+    [P_UNIT] = {.key = "unit", .type = TARE_CHOICE, .fallback = "tokens", .choices = UNITS, .doc = "what is counted"},
+    [P_LENGTH] = {.key = "length", .type = TARE_FLOAT, .fallback = "512", .max = 1e9, .doc = "the length of modes most and target"},
+    [P_WIDTH] = {.key = "width",
+                 .type = TARE_FLOAT,
+                 .fallback = "512",
+                 .max = 1e9,
+                 .flags = TARE_ABOVE_MIN,
+                 .doc = "over which the reward falls from 1 to 0"},
+    [P_FIELD] = {.key = "field",
+                 .type = TARE_STRING,
+                 .fallback = "",
+                 .doc = "a field of the rows that holds the length of each; empty: `length`"},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host, (void)error;
+    *self = (void *)values;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static tare_status length_of(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
+{
+    if (p[P_UNIT].i != UNIT_TOKENS) {
+        *out = (double)(p[P_UNIT].i == UNIT_WORDS ? words_count(a->completion) : words_characters(a->completion));
+        return TARE_OK;
+    }
+    *out = TARE_HAS_NUMBER(a, prompt_uid) ? (double)a->n_tokens : 0;
+    if (*out > 0 || !a->completion.size) return TARE_OK;
+    return text_fail(error, TARE_E_CONFIG,
+                     "how many tokens a completion has is not known here; set unit = words or unit = characters");
+}
+
+static tare_status wanted(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
+{
+    *out = p[P_LENGTH].f;
+    if (!*p[P_FIELD].s) return TARE_OK;
+    const tare_text t = text_row_field(a->row, p[P_FIELD].s);
+    if (t.size && tare_read_number(t.data, t.size, out) && *out >= 0 && *out <= 1e9) return TARE_OK;
+    return text_fail(error, TARE_E_CONFIG, "the row has no length, a number of 0 to 1e9, in its field \"%s\"", p[P_FIELD].s);
+}
+
+static void give(tare_verdict *v, double reward, double least, double best, const char *reason)
+{
+    const enum tare_verdict_code code = reward >= best ? TARE_CORRECT : reward <= least ? TARE_WRONG : TARE_PARTIAL;
+    verdict_set(v, code, reward, (tare_text){"", 0}, reason);
+}
+
+static tare_status judge_alone(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    double l, length;
+    tare_status s = length_of(p, a, &l, error);
+    if (!s) s = wanted(p, a, &length, error);
+    if (s) return s;
+    const double over = p[P_MODE].i == MODE_MOST ? fmax(0, l - length) : fabs(l - length);
+    give(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
+         p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
+    return TARE_OK;
+}
+
+/* The n rollouts of one prompt. Lengths are kept in the verdicts until the extremes are known. */
+static tare_status judge_group(const tare_value *p, const tare_answer *const *a, tare_verdict *const *v, int64_t n,
+                               tare_error *error)
+{
+    double least = INFINITY, largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const tare_status s = length_of(p, a[i], &v[i]->reward, error);
+        if (s) return s;
+        least = fmin(least, v[i]->reward), largest = fmax(largest, v[i]->reward);
+    }
+    for (int64_t i = 0; i < n; i++)
+        give(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
+             "length against the prompt's other rollouts");
+    return TARE_OK;
+}
+
+static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                          tare_error *error)
+{
+    const tare_value *p = self;
+    tare_status s = TARE_OK;
+    for (int64_t i = 0, end; i < n && !s; i = end) {
+        end = i + 1;
+        if (p[P_MODE].i != MODE_GROUP) {
+            s = judge_alone(p, answers[i], verdicts[i], error);
+            continue;
+        }
+        if (!TARE_HAS_NUMBER(answers[i], prompt_uid))
+            return text_fail(error, TARE_E_CONFIG, "mode = group: this host does not say which rollouts are of one prompt");
+        while (end < n && answers[end]->group == answers[i]->group) end++;
+        s = judge_group(p, answers + i, verdicts + i, end - i, error);
+    }
+    return s;
+}
+
+VERIFIER_OF("length", "a reward for the length of the completion: at most, near a target, or shorter than the group",
+            TARE_JUDGES_TOGETHER)

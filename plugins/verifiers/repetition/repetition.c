@@ -1,0 +1,103 @@
+/* repetition: a penalty for saying the same again, to be added to the reward of a verifier (verifier.plugins = math:1 repetition:0.5).
+ *
+ *   reward = - penalty (1 - distinct / all)              over the completion's runs of n words (n-grams), which overlap
+ *
+ * (Demystifying Long Chain-of-Thought, arXiv 2502.03373; open-r1's repetition_penalty.) A word is what stands between blanks, in lower case. 0 for a
+ * completion of fewer than n words. Verdicts: correct at 0, partial below it; an endless repetition comes near -penalty and never reaches it.
+ */
+#define _GNU_SOURCE /* qsort_r */
+#include "common/text.h"
+#include "common/verifier.h"
+#include "common/words/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { P_N, P_PENALTY, N_PARAMS };
+
+static const tare_param PARAMS[N_PARAMS] = {
+    [P_N] = {.key = "n", .type = TARE_INT, .fallback = "3", .min = 1, .max = 1000, .doc = "n, words in a run"},
+    [P_PENALTY] = {.key = "penalty",
+                   .type = TARE_FLOAT,
+                   .fallback = "1",
+                   .max = 1e6,
+                   .doc = "what a text of nothing but repetition comes near to losing"},
+};
+
+struct grams {
+    const tare_text *word;
+    int64_t *number, *order; /* [words] each; number: the same for equal words */
+    int64_t words, n;
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host, (void)error;
+    *self = (void *)values;
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static int by_word(const void *a, const void *b, void *ctx)
+{
+    const struct grams *g = ctx;
+    const tare_text x = g->word[*(const int64_t *)a], y = g->word[*(const int64_t *)b];
+    const int order = memcmp(x.data, y.data, (size_t)(x.size < y.size ? x.size : y.size));
+    return order ? order : (x.size > y.size) - (x.size < y.size);
+}
+
+static int by_gram(const void *a, const void *b, void *ctx)
+{
+    const struct grams *g = ctx;
+    const int64_t *x = g->number + *(const int64_t *)a, *y = g->number + *(const int64_t *)b;
+    for (int64_t i = 0; i < g->n; i++)
+        if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+static void sort(struct grams *g, int64_t n, int (*compare)(const void *, const void *, void *))
+{
+    for (int64_t i = 0; i < n; i++) g->order[i] = i;
+    qsort_r(g->order, (size_t)n, sizeof *g->order, compare, g);
+}
+
+/* The share of runs that are there already. */
+static double repeated(struct grams *g)
+{
+    const int64_t all = g->words - g->n + 1;
+    int64_t number = 0, distinct = 1;
+    sort(g, g->words, by_word);
+    for (int64_t i = 0; i < g->words; i++) {
+        if (i && by_word(&g->order[i - 1], &g->order[i], g)) number++;
+        g->number[g->order[i]] = number;
+    }
+    sort(g, all, by_gram);
+    for (int64_t i = 1; i < all; i++) distinct += by_gram(&g->order[i - 1], &g->order[i], g) != 0;
+    return 1 - (double)distinct / (double)all;
+}
+
+static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    const tare_text t = words_lower(a->completion);
+    struct grams g = {.words = words_count(t), .n = p[P_N].i};
+    tare_text *word = calloc((size_t)g.words + 1, sizeof *word);
+    g.number = calloc((size_t)g.words + 1, sizeof *g.number);
+    g.order = calloc((size_t)g.words + 1, sizeof *g.order);
+    tare_status s = t.data && word && g.number && g.order ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!s) {
+        int64_t at = 0;
+        for (int64_t i = 0; i < g.words; i++) word[i] = words_next(t, &at);
+        g.word = word;
+        const double share = g.words >= g.n ? repeated(&g) : 0;
+        verdict_set(v, share > 0 ? TARE_PARTIAL : TARE_CORRECT, share > 0 ? -p[P_PENALTY].f * share : 0, (tare_text){"", 0},
+                    share > 0 ? "runs of words repeat" : "no run of words repeats");
+    }
+    free((void *)t.data), free(word), free(g.number), free(g.order);
+    return s;
+}
+
+VERIFIER("repetition", "a penalty for runs of words that are repeated", judge)
