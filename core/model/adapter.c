@@ -130,10 +130,11 @@ tare_status adapter_base(const char *folder, const struct model_config *c, char 
 tare_status adapter_check_base(const struct model_config *c, struct err *e)
 {
     if (!c->base || !*c->base || !c->path || !fs_is_dir(c->path) || adapter_is(c->path)) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "model.base = %s, but model.path = %s is a whole model (it has no %s), which has no base; leave out model.base, or name an "
-         "adapter's folder as model.path",
-         c->base, c->path, CONFIG);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "model.base = %s, but model.path = %s is a whole model (it has no %s), which has no base; leave out model.base, or name an "
+        "adapter's folder as model.path",
+        c->base, c->path, CONFIG);
 }
 
 tare_status adapter_tokenizer(const char *folder, const struct model_config *c, char *out, struct err *e)
