@@ -23,6 +23,11 @@
 #define CHOICES_SCHEDULE(X) X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_CONSTANT, "constant") X(SCHEDULE_LINEAR, "linear")
 #define CHOICES_RECOMPUTE(X) X(RECOMPUTE_NONE, "none") X(RECOMPUTE_LAYER, "layer")
 #define CHOICES_NONFINITE(X) X(NONFINITE_STOP, "stop") X(NONFINITE_SKIP, "skip")
+#define CHOICES_LORA_TARGET(X)                                                                                                     \
+    X(LORA_Q_PROJ, "q_proj")                                                                                                       \
+    X(LORA_K_PROJ, "k_proj")                                                                                                       \
+    X(LORA_V_PROJ, "v_proj")                                                                                                       \
+    X(LORA_O_PROJ, "o_proj") X(LORA_GATE_PROJ, "gate_proj") X(LORA_UP_PROJ, "up_proj") X(LORA_DOWN_PROJ, "down_proj")
 #define CHOICES_COMMUNICATOR(X) X(COMMUNICATOR_AUTO, "auto") X(COMMUNICATOR_MPI, "mpi") X(COMMUNICATOR_NCCL, "nccl")
 #define CHOICES_SHARD(X) X(SHARD_ZERO3, "zero3") X(SHARD_ZERO1, "zero1") X(SHARD_NONE, "none")
 #define CHOICES_LEVEL(X) X(LEVEL_DEBUG, "debug") X(LEVEL_INFO, "info") X(LEVEL_WARN, "warn") X(LEVEL_ERROR, "error")
@@ -45,6 +50,7 @@ enum rollout_is { CHOICES_ROLLOUT_IS(CHOICE_CONSTANT) };
 enum schedule { CHOICES_SCHEDULE(CHOICE_CONSTANT) };
 enum recompute { CHOICES_RECOMPUTE(CHOICE_CONSTANT) };
 enum on_nonfinite { CHOICES_NONFINITE(CHOICE_CONSTANT) };
+enum lora_target { CHOICES_LORA_TARGET(CHOICE_CONSTANT) LORA_KINDS };
 enum communicator { CHOICES_COMMUNICATOR(CHOICE_CONSTANT) };
 enum shard { CHOICES_SHARD(CHOICE_CONSTANT) };
 enum level { CHOICES_LEVEL(CHOICE_CONSTANT) };

@@ -194,6 +194,8 @@ const char *config_where(const struct config *c, const char *section, const char
 const char *config_chosen(const struct config *c, const char *section, const char *key);
 /* run.kernels as kernels_cpu takes it: NULL for auto. */
 const char *config_kernels(const struct config *c);
+/* Names as lora.targets has them ("q_proj, v_proj", or all-linear): bit i of out is the layer i of CHOICES_LORA_TARGET. where: for messages. */
+tare_status config_lora_targets(const char *names, const char *where, unsigned *out, struct err *e);
 /* Whether clusterer.codebook has been decided (settle/settle.h): it is not "auto" any more. */
 bool config_codebook_settled(const struct config *c);
 /* Whether clusterer.codebook names a plugin. */

@@ -1,5 +1,7 @@
 #include "config/relations.h"
 
+#include "base/fs.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -90,9 +92,43 @@ static tare_status check_new_model(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+#define TARGET_TEXT(ID, TEXT) TEXT,
+#define TARGET_LIST(ID, TEXT) ", " TEXT
+static const char *const TARGETS[LORA_KINDS] = {CHOICES_LORA_TARGET(TARGET_TEXT)};
+enum { ALL_TARGETS = (1 << LORA_KINDS) - 1 };
+
+static unsigned targets_named(const char *name, size_t n)
+{
+    if (n == strlen("all-linear") && !strncmp(name, "all-linear", n)) return ALL_TARGETS;
+    for (unsigned i = 0; i < LORA_KINDS; i++)
+        if (strlen(TARGETS[i]) == n && !strncmp(TARGETS[i], name, n)) return 1u << i;
+    return 0;
+}
+
+tare_status config_lora_targets(const char *names, const char *where, unsigned *out, struct err *e)
+{
+    static const char SEPARATORS[] = ", \t";
+    *out = 0;
+    for (const char *at = names + strspn(names, SEPARATORS); *at; at += strspn(at, SEPARATORS)) {
+        const size_t n = strcspn(at, SEPARATORS);
+        const unsigned named = targets_named(at, n);
+        if (!named)
+            FAIL(e, TARE_E_CONFIG, "%s: \"%.*s\" is not a linear layer that can have an adapter; allowed: all-linear%s", where,
+                 (int)n, at, "" CHOICES_LORA_TARGET(TARGET_LIST));
+        *out |= named;
+        at += n;
+    }
+    if (!*out) FAIL(e, TARE_E_CONFIG, "%s: names no layer; all-linear takes all of them", where);
+    return TARE_OK;
+}
+
 static tare_status check_lora(const struct config *c, struct err *e)
 {
     const struct lora_config *l = &c->lora;
+    unsigned targets;
+    char where[FS_PATH + 64];
+    snprintf(where, sizeof where, "%s: lora.targets", config_where(c, "lora", "targets"));
+    TRY(config_lora_targets(l->targets, where, &targets, e));
     if (l->dropout > 0)
         FAIL(e, TARE_E_CONFIG,
              "lora.dropout = %g (%s): only 0 is possible, because with dropout the update would compute other probabilities than "

@@ -77,13 +77,13 @@ static tare_status read_targets(const json_t *j, const char *path, unsigned *out
     size_t i;
     snprintf(where, sizeof where, "%s: target_modules", path);
     *out = 0;
-    if (json_is_string(list)) return lora_targets(json_string_value(list), where, out, e);
+    if (json_is_string(list)) return config_lora_targets(json_string_value(list), where, out, e);
     if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s is neither a list of names nor \"all-linear\"", where);
     json_array_foreach(list, i, one)
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "", *dot = strrchr(name, '.');
         unsigned more;
-        TRY(lora_targets(dot ? dot + 1 : name, where, &more, e));
+        TRY(config_lora_targets(dot ? dot + 1 : name, where, &more, e));
         *out |= more;
     }
     if (!*out) FAIL(e, TARE_E_INVALID, "%s is empty", where);

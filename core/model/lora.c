@@ -8,49 +8,18 @@
 #include <string.h>
 
 const struct lora_kind LORA_KIND[LORA_KINDS] = {
-    {"q_proj", "self_attn.q_proj", 0}, {"k_proj", "self_attn.k_proj", 0}, {"v_proj", "self_attn.v_proj", 0},
-    {"o_proj", "self_attn.o_proj", 1}, {"gate_proj", "mlp.gate_proj", 2}, {"up_proj", "mlp.up_proj", 2},
-    {"down_proj", "mlp.down_proj", 3},
+    [LORA_Q_PROJ] = {"q_proj", "self_attn.q_proj", 0},    [LORA_K_PROJ] = {"k_proj", "self_attn.k_proj", 0},
+    [LORA_V_PROJ] = {"v_proj", "self_attn.v_proj", 0},    [LORA_O_PROJ] = {"o_proj", "self_attn.o_proj", 1},
+    [LORA_GATE_PROJ] = {"gate_proj", "mlp.gate_proj", 2}, [LORA_UP_PROJ] = {"up_proj", "mlp.up_proj", 2},
+    [LORA_DOWN_PROJ] = {"down_proj", "mlp.down_proj", 3},
 };
 
 /* ---- what is asked for */
 
-static int kind_named(const char *name, size_t n)
-{
-    for (int i = 0; i < LORA_KINDS; i++)
-        if (strlen(LORA_KIND[i].name) == n && !strncmp(LORA_KIND[i].name, name, n)) return i;
-    return -1;
-}
-
-tare_status lora_targets(const char *names, const char *where, unsigned *out, struct err *e)
-{
-    static const char SEPARATORS[] = ", \t";
-    *out = 0;
-    for (const char *at = names + strspn(names, SEPARATORS); *at;) {
-        const size_t n = strcspn(at, SEPARATORS);
-        const int kind = kind_named(at, n);
-        if (n == strlen("all-linear") && !strncmp(at, "all-linear", n))
-            *out = LORA_ALL;
-        else if (kind >= 0)
-            *out |= 1u << kind;
-        else
-            FAIL(e, TARE_E_CONFIG,
-                 "%s: \"%.*s\" is not a linear layer that can have an adapter; allowed are all-linear, or names out of q_proj, "
-                 "k_proj, "
-                 "v_proj, o_proj, gate_proj, up_proj, down_proj",
-                 where, (int)n, at);
-        at += n;
-        at += strspn(at, SEPARATORS);
-    }
-    if (!*out) FAIL(e, TARE_E_CONFIG, "%s: names no layer; all-linear takes all of them", where);
-    return TARE_OK;
-}
-
 tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e)
 {
     *out = (struct lora_spec){.rank = c->lora.rank, .alpha = c->lora.alpha, .rslora = c->lora.rslora};
-    if (!out->rank || !lora_targets(c->lora.targets, "lora.targets", &out->targets, e)) return TARE_OK;
-    return err_prefix(e, "%s", config_where(c, "lora", "targets"));
+    return out->rank ? config_lora_targets(c->lora.targets, "lora.targets", &out->targets, e) : TARE_OK;
 }
 
 /* ---- life */

@@ -14,9 +14,9 @@
 #include "model/grads.h"
 #include "model/model.h"
 
-enum { LORA_KINDS = 7, LORA_ALL = (1 << LORA_KINDS) - 1, LORA_PARTS = 3 };
+enum { LORA_ALL = (1 << LORA_KINDS) - 1, LORA_PARTS = 3 };
 
-/* A linear layer that may have an adapter, in the order of the products. */
+/* A linear layer that may have an adapter, in the order of CHOICES_LORA_TARGET, which is that of the products. */
 struct lora_kind {
     const char *name, *path; /* "q_proj", "self_attn.q_proj" */
     int product;             /* 0: q|k|v, 1: o, 2: gate|up, 3: down */
@@ -62,8 +62,6 @@ struct lora_rows {
     float *wide; /* [T, the widest of a product] */
 };
 
-/* Names ("q_proj, v_proj") or all-linear. where: for messages. */
-tare_status lora_targets(const char *names, const char *where, unsigned *out, struct err *e);
 /* [lora] of a configuration; rank 0: off. */
 tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e);
 

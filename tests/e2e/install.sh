@@ -28,6 +28,13 @@ for file in bin/tare lib/tare/estimators/grpo.so include/tare/estimator.h share/
     if [ -e "$WORK/prefix/$file" ]; then ok; else bad "not installed: $file"; fi
 done
 installed prefix "$WORK/prefix/bin"
+files() { (cd "$1" && find . -type f -not -name installed.txt | sort); }
+cmake_install_has_all() { # cmake --install by hand: the files of make install, and every configuration of the tree
+    cmake --install "$build" --prefix "$WORK/by-cmake" > log 2>&1 || bad "cmake --install: $(tail -n 3 log)"
+    if diff <(files "$WORK/prefix") <(files "$WORK/by-cmake") > log; then ok; else bad "cmake --install: $(head -n 5 log)"; fi
+    if diff <(cd "$SOURCE/configs" && find . -name '*.ini' | sort) <(cd "$WORK/by-cmake/share/tare/configs" && find . -name '*.ini' | sort) > log; then ok; else bad "configurations: $(head -n 5 log)"; fi
+}
+cmake_install_has_all
 if "$WORK/prefix/bin/tare" config dump builtin:none > log 2>&1; then bad builtin:none; fi
 if grep -q 'builtin:none: no such configuration; .*/share/tare/configs holds' log; then ok; else bad "builtin:none: $(cat log)"; fi
 

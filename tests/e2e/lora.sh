@@ -103,6 +103,7 @@ refused() { # TEXT command...
 }
 refused 'lora.dropout = 0.1' "$TARE" train tiny.ini lora.dropout=0.1
 refused 'DoRA' "$TARE" train tiny.ini lora.dora=true
+refused 'command line: lora.targets: "w_proj"' "$TARE" config check tiny.ini lora.targets=w_proj
 refused '"embed_tokens"' "$TARE" train tiny.ini run.dir=x lora.targets=q_proj,embed_tokens
 refused 'tare merge' "$TARE" train tiny.ini run.dir=x model.path=$last
 refused 'tare merge' "$TARE" plan tiny.ini model.path=$last

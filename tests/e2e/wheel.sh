@@ -29,11 +29,13 @@ assert [a > 0 for a in out.advantage[0]] == [True, False, False, True], out.adva
 assert Verifier("number").verify("it is 42", "42").reward == 1.0
 PY
 if ../env/bin/python -m tare_sdk --version | grep -q '^tare '; then ok; else bad "python -m tare_sdk"; fi
-# the Python host alone
+# the Python host alone; its folder has the same files before and after
 cd "$WORK"
 python3 -m venv host > log 2>&1
-if host/bin/pip install --disable-pip-version-check "$SOURCE/sdk/python" > log 2>&1; then
-    if [ -z "$(litter)" ]; then ok; else bad "pip install sdk/python left $(litter)"; fi
+cp -r "$SOURCE/sdk/python" host-source
+(cd host-source && find . | sort) > before.txt
+if host/bin/pip install --disable-pip-version-check ./host-source > log 2>&1; then
+    if (cd host-source && find . | sort) | diff before.txt - > log; then ok; else bad "pip install sdk/python leaves: $(cat log)"; fi
     if PATH=$build:$PATH host/bin/python -c 'import tare_sdk; tare_sdk.Estimator("grpo")' > log 2>&1; then ok; else bad "$(cat log)"; fi
     PATH=$build:$PATH host/bin/python -c 'import tare_sdk; tare_sdk.Estimator("gpro")' > log 2>&1 || true
     if grep -q "no estimator named 'gpro' (did you mean 'grpo'?)" log; then ok; else bad "gpro: $(cat log)"; fi

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 from tare_sdk import Estimator, TareError, Verifier, advantages
 
@@ -253,6 +254,14 @@ class Host(unittest.TestCase):
             Estimator("grpo").step([[1, math.nan]])
         with self.assertRaisesRegex(TareError, "clusters are in"):
             Estimator("bv_blend", n_clusters=2).step([[1, 0]], cluster=[2])
+
+    def test_a_name_is_found_beside_the_program_on_the_path(self):
+        build = os.path.dirname(os.path.realpath(TARE))
+        with unittest.mock.patch.dict(os.environ, {"PATH": build + os.pathsep + os.environ["PATH"]}):
+            del os.environ["TARE_PLUGIN_PATH"]
+            self.assertEqual(os.path.dirname(Estimator("grpo").path), os.path.join(build, "plugins", "estimators"))
+            with self.assertRaisesRegex(TareError, r"no estimator named 'gpro' \(did you mean 'grpo'\?\)"):
+                Estimator("gpro")
 
     def test_what_is_needed_and_missing_is_named(self):
         with self.assertRaisesRegex(TareError, "bv_blend: needs the clusters of the prompts"):

@@ -1,4 +1,5 @@
 #include "check.h"
+#include "folder.h"
 
 #include "base/arena.h"
 #include "base/fs.h"
@@ -9,12 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-static char folder[] = "/tmp/tare-base-XXXXXX";
+static const char *folder;
 
 static int setup(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return (folder = make_test_folder("tare-base")) == NULL;
 }
 
 static int teardown(void **state)

@@ -1,4 +1,5 @@
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "base/str.h"
@@ -7,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static char folder[] = "/tmp/tare-fs-XXXXXX";
+static const char *folder;
 
 static int setup(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return (folder = make_test_folder("tare-fs")) == NULL;
 }
 
 static int teardown(void **state)

@@ -1,4 +1,5 @@
 #include "check.h"
+#include "folder.h"
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
@@ -11,13 +12,13 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static char folder[] = "/tmp/tare-checkpoint-XXXXXX";
+static const char *folder;
 
 static int setup(void **state)
 {
     (void)state;
     log_set_level(LOG_NONE);
-    return mkdtemp(folder) == NULL;
+    return (folder = make_test_folder("tare-checkpoint")) == NULL;
 }
 
 static int teardown(void **state)

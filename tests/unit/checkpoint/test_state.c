@@ -1,18 +1,19 @@
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "checkpoint/state.h"
 
 #include <string.h>
 
-static char folder[] = "/tmp/tare-state-XXXXXX";
-static char path[200];
+static const char *folder;
+static char path[FS_PATH];
 static float moments[1000];
 
 static int setup(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder)) return 1;
+    if (!(folder = make_test_folder("tare-state"))) return 1;
     snprintf(path, sizeof path, "%s/a.state", folder);
     for (int i = 0; i < 1000; i++) moments[i] = (float)i * 0.37f;
     return 0;

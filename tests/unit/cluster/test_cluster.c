@@ -1,5 +1,6 @@
 /* The cluster stage as the loop uses it. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -9,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-static char FOLDER[] = "/tmp/tare_clusterXXXXXX";
+static const char *FOLDER;
 
 static int make_folder(void **state)
 {
@@ -18,8 +19,8 @@ static int make_folder(void **state)
     struct str rows = {0};
     static const char *const kinds[] = {"adds apples and pears: what is %d + %d?", "walks %d miles and then %d more",
                                         "owes %d dollars at %d percent"};
-    char path[80];
-    if (!mkdtemp(FOLDER)) return 1;
+    char path[FS_PATH];
+    if (!(FOLDER = make_test_folder("tare-cluster"))) return 1;
     for (int i = 0; i < 60; i++) {
         char question[80];
         snprintf(question, sizeof question, kinds[i % 3], i, i * 7 % 13);
@@ -49,7 +50,7 @@ struct run {
 static void load(struct run *r, const char *const *settings, int64_t n)
 {
     struct err e = {0};
-    char dir[100], path[100];
+    char dir[FS_PATH], path[FS_PATH];
     const char *all[12];
     snprintf(dir, sizeof dir, "run.dir=%s/run", FOLDER);
     snprintf(path, sizeof path, "%s/rows.jsonl", FOLDER);
@@ -166,7 +167,7 @@ static void rollouts_are_explained(void **state)
     struct err e = {0};
     struct str dump = {0};
     json_t *o;
-    char path[80];
+    char path[FS_PATH];
     snprintf(path, sizeof path, "%s/dump.jsonl", FOLDER);
     for (int i = 0; i < 40; i++)
         assert_ok(str_addf(&dump, &e, "{\"cluster\":%d,\"reward\":%d}\n", i % 2, i % 2 ? 1 : i % 4 == 0), &e);

@@ -1,5 +1,6 @@
 /* The clusterer plugins through the loader: hashed, field, prompt, and k-means with good and damaged files. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "cluster/codebook.h"
@@ -102,8 +103,8 @@ static void many_texts_on_threads(void **state)
     assert_ok(encode_texts(h, texts, N, NULL, a, &e), &e);
     assert_ok(encode_texts(h, texts, N, pool, b, &e), &e);
     assert_memory_equal(a, b, sizeof a);
-    char folder[] = "/tmp/tare_cacheXXXXXX";
-    assert_non_null(mkdtemp(folder));
+    const char *folder = make_test_folder("tare-cache");
+    assert_non_null(folder);
     bool hit;
     memset(b, 0, sizeof b);
     assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
@@ -194,8 +195,8 @@ static void prompt_numbers_rows(void **state)
 
 /* ---------------------------------------------------------------- the k-means codebook's file */
 
-static char FOLDER[] = "/tmp/tare_codebookXXXXXX";
-static char CODEBOOK[64];
+static const char *FOLDER;
+static char CODEBOOK[FS_PATH];
 
 static int make_codebook(void **state)
 {
@@ -206,7 +207,7 @@ static int make_codebook(void **state)
     for (int i = 0; i < 120; i++) x[i] = (float)((i * 37) % 101) / 10;
     const struct codebook_origin from = {
         .encoder = "toy/1.0.0 dim=3", .corpus = "here", .corpus_rows = 40, .encoder_state = {"\1\0\2", 3}};
-    if (!mkdtemp(FOLDER)) return 1;
+    if (!(FOLDER = make_test_folder("tare-codebook"))) return 1;
     snprintf(CODEBOOK, sizeof CODEBOOK, "%s/good.safetensors", FOLDER);
     const tare_status s = codebook_train(
         CODEBOOK, x, 40, 3, &(struct kmeans_options){.k = 4, .restarts = 2, .iterations = 50, .seed = 7}, &from, NULL, &r, &e);
@@ -267,7 +268,7 @@ static void refuse(const char *from, const char *to, int64_t cut, const char *re
     struct err e = {0};
     struct str file = {0};
     struct plugin_instance *c;
-    char path[80];
+    char path[FS_PATH];
     snprintf(path, sizeof path, "%s/bad.safetensors", FOLDER);
     assert_ok(fs_read_all(CODEBOOK, &file, &e), &e);
     for (int64_t i = 0; from && i + (int64_t)strlen(from) <= file.size; i++)
@@ -302,7 +303,7 @@ static void every_cut_is_refused(void **state)
     struct err e = {0};
     struct str file = {0};
     struct plugin_instance *c;
-    char path[80];
+    char path[FS_PATH];
     snprintf(path, sizeof path, "%s/cut.safetensors", FOLDER);
     assert_ok(fs_read_all(CODEBOOK, &file, &e), &e);
     for (int64_t n = 0; n < file.size; n += n < 80 ? 1 : 37) {

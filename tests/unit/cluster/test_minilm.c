@@ -5,6 +5,7 @@
 #include "../../../plugins/clusterers/minilm/wordpiece_load.c"
 
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -40,8 +41,9 @@ static void pieces_of_a_small_vocabulary(void **state)
     struct err e = {0};
     tare_error te = {.struct_size = sizeof te};
     struct wordpiece w;
-    char folder[] = "/tmp/tare_vocabXXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
+    const char *folder = make_test_folder("tare-vocab");
+    char path[FS_PATH];
+    assert_non_null(folder);
     snprintf(path, sizeof path, "%s/vocab.txt", folder);
     assert_int_equal(wordpiece_open(&w, folder, &te), TARE_E_NOT_FOUND);
     assert_ok(fs_write_atomic(path, VOCABULARY, sizeof VOCABULARY - 1, &e), &e);
@@ -146,8 +148,9 @@ static void folders_that_are_no_model(void **state)
     struct err e = {0};
     const struct plugin *p;
     struct plugin_instance *i;
-    char folder[] = "/tmp/tare_nomodelXXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
+    const char *folder = make_test_folder("tare-no-model");
+    char path[FS_PATH];
+    assert_non_null(folder);
     assert_ok(plugin_open("minilm", TARE_ENCODER, NULL, &p, &e), &e);
     const tare_value values[] = {{.s = folder}, {.i = 0}};
     assert_int_equal(plugin_create(p, values, 0, NULL, &i, &e), TARE_E_NOT_FOUND);

@@ -1,4 +1,5 @@
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "config/config.h"
@@ -6,12 +7,12 @@
 
 #include <string.h>
 
-static char folder[] = "/tmp/tare-config-XXXXXX";
+static const char *folder;
 
 static int setup(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return (folder = make_test_folder("tare-config")) == NULL;
 }
 
 static int teardown(void **state)

@@ -1,5 +1,6 @@
 /* Rows from JSONL with their refusals, the built-in arithmetic set, prompt order, and prompts. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -13,13 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static char folder[64];
+static const char *folder;
 
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/tare-data-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return (folder = make_test_folder("tare-data")) ? 0 : -1;
 }
 
 static int remove_folder(void **state)

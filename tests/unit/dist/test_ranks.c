@@ -6,6 +6,7 @@
 #include "check.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
+#include "folder.h"
 #include "unit/dist/collectives.h"
 
 #include <signal.h>
@@ -304,8 +305,8 @@ static void says_what_to_install(void **state)
 {
     (void)state;
     static struct outcome o;
-    char folder[] = "/tmp/ranks_XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    const char *folder = make_test_folder("tare-ranks");
+    assert_non_null(folder);
     run(&o, "sh -c 'cp %s %s/program && RANKS=2 %s/program rank steps'; rm -r %s", exe, folder, folder, folder);
     if (!strstr(o.text, "there is no MPI for several ranks (libtare_mpi.so is not beside the program); install it (apt-get install "
                         "libopenmpi-dev"))

@@ -1,6 +1,7 @@
 /* The engine on memory that the host cannot touch (tests/device/fake.c): sampling, scoring, an update with a reference, a clone, hashes, embedding of texts and
  * saved weights have the CPU's bits for every architecture, in fp32 and bf16; a device that is lost is an error that says where. */
 #include "engine.h"
+#include "folder.h"
 #include "objective.h"
 
 #include "base/fs.h"
@@ -19,7 +20,7 @@ struct outcome { /* of everything on one backend */
     float *logprob, *entropy;
     struct update_report report;
     uint64_t before, clone, after;
-    char folder[FS_PATH];
+    const char *folder;
     struct arena arena;
 };
 
@@ -123,8 +124,7 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     assert_ok(update_run(t, &b, &o->report, &e), &e);
     o->after = hash_of(m);
     free_trainer(t);
-    snprintf(o->folder, sizeof o->folder, "/tmp/tare-device-XXXXXX");
-    assert_non_null(mkdtemp(o->folder));
+    assert_non_null(o->folder = make_test_folder("tare-device"));
     assert_ok(model_save(m, o->folder, DTYPE_F32, NULL, &e), &e);
     model_free(reference);
     model_free(m);

@@ -1,5 +1,6 @@
 /* tare estimate: the filter carries the state over lines; --replay gives a run's advantages again and notices every other bit. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "estimate/estimate.h"
@@ -8,7 +9,7 @@
 #include <sys/wait.h>
 
 static struct err e;
-static char dir[256];
+static const char *dir;
 
 static void need_tare(void)
 {
@@ -165,7 +166,7 @@ static int setup(void **state)
 {
     (void)state;
     char path[400];
-    snprintf(dir, sizeof dir, "/tmp/tare-test-replay-%d", (int)getpid());
+    if (!(dir = make_test_folder("tare-replay"))) return -1;
     snprintf(path, sizeof path, "%s/estimator", dir);
     if (fs_mkdirs(path, &e)) return -1;
     snprintf(path, sizeof path, "%s/rollouts", dir);

@@ -1,5 +1,6 @@
 /* The statistics of an evaluation against brute force and known values; its record, cut and damaged; choices, rules, buckets, overlaps. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "data/choices.h"
@@ -10,13 +11,12 @@
 #include <string.h>
 #include <tare/verifier.h>
 
-static char folder[64];
+static const char *folder;
 
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/tare-eval-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return (folder = make_test_folder("tare-eval")) ? 0 : -1;
 }
 
 static int remove_folder(void **state)

@@ -1,4 +1,5 @@
 /* config.json in its spellings, what is refused in it, and a folder written and read back. */
+#include "folder.h"
 #include "small.h"
 
 #include "base/fs.h"
@@ -7,12 +8,12 @@
 #include "model/positions.h"
 #include "model/safetensors.h"
 
-static char dir[] = "/tmp/tare-hf-folder-XXXXXX";
+static const char *dir;
 
 static int set_up(void **state)
 {
     (void)state;
-    return mkdtemp(dir) ? 0 : -1;
+    return (dir = make_test_folder("tare-hf-folder")) ? 0 : -1;
 }
 
 static int tear_down(void **state)

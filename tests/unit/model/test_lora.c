@@ -1,4 +1,5 @@
 /* Adapters: against peft (tests/data/lora), against themselves by other ways of computing, and their folders. */
+#include "folder.h"
 #include "goldens.h"
 #include "small.h"
 
@@ -285,21 +286,14 @@ static void a_starts_within_pefts_bounds_by_the_seed(void **state)
 }
 
 /* ---- folders */
-static void temporary(char out[FS_PATH])
-{
-    struct err e = {0};
-    assert_ok(fs_temporary(out, "tare-lora", &e), &e);
-    assert_non_null(mkdtemp(out));
-}
-
 static void a_saved_adapter_is_read_to_the_bit(void **state)
 {
     (void)state;
     struct err e = {0};
-    char out[FS_PATH];
+    const char *out = make_test_folder("tare-lora");
     struct model_config c = {.base = ""};
     struct model *m = trained("qwen2-untied-bf16", &c, 5);
-    temporary(out);
+    assert_non_null(out);
     assert_ok(model_save(m, out, DTYPE_F32, NULL, &e), &e);
     struct model *back = opened(&(struct model_source){.folder = out, .config = &c});
     assert_int_equal(back->n_params, m->n_params);
@@ -316,13 +310,13 @@ static void a_merged_model_has_the_same_logits(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct err e = {0};
-        char out[FS_PATH];
+        const char *out = make_test_folder("tare-lora");
         struct model *m = adapter_of(CASES[i]);
         const struct model_config c = {.base = ""};
         struct pass a, b;
         int32_t ids[SEQS][LENGTH];
         some_ids(ids);
-        temporary(out);
+        assert_non_null(out);
         assert_ok(model_merge(m, out, MERGE_F32, out, &e), &e);
         struct model *merged = opened(&(struct model_source){.folder = out, .config = &c});
         assert_null(merged->lora);
@@ -381,8 +375,9 @@ static void settings_that_are_not_computed_are_refused_by_name(void **state)
         {"\"base_model_name_or_path\": \"nowhere/at/all\"", "model.base=FOLDER", TARE_E_NOT_FOUND},
     };
     struct err e = {0};
-    char out[FS_PATH], text[1024];
-    temporary(out);
+    const char *out = make_test_folder("tare-lora");
+    char text[1024];
+    assert_non_null(out);
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         snprintf(text, sizeof text,
                  "{\"peft_type\": \"LORA\", \"base_model_name_or_path\": \"%s/tests/data/models/tiny/qwen3\", \"r\": 4, "
@@ -403,10 +398,11 @@ static void the_wrong_base_and_damaged_weights_are_refused(void **state)
 {
     (void)state;
     struct err e = {0};
-    char out[FS_PATH], other[FS_PATH], path[FS_PATH];
+    const char *out = make_test_folder("tare-lora");
+    char other[FS_PATH], path[FS_PATH];
     struct model_config c = {.base = ""};
     struct model *m = trained("qwen3", &c, 5);
-    temporary(out);
+    assert_non_null(out);
     assert_ok(model_save(m, out, DTYPE_F32, NULL, &e), &e);
     expect(&(struct model_source){.folder = out, .trains = true}, TARE_E_CONFIG, "tare merge");
     write_text(out, "base.json", "{\"path\": \"elsewhere\", \"xxh3\": \"0123456789abcdef\"}");
@@ -429,13 +425,13 @@ static void targets_are_names_or_all(void **state)
     (void)state;
     struct err e = {0};
     unsigned mask;
-    assert_ok(lora_targets("q_proj, v_proj", "x", &mask, &e), &e);
+    assert_ok(config_lora_targets("q_proj, v_proj", "x", &mask, &e), &e);
     assert_int_equal(mask, 5);
-    assert_ok(lora_targets("all-linear", "x", &mask, &e), &e);
+    assert_ok(config_lora_targets("all-linear", "x", &mask, &e), &e);
     assert_int_equal(mask, LORA_ALL);
-    assert_int_equal(lora_targets("q_proj,w_proj", "a.ini:3", &mask, &e), TARE_E_CONFIG);
+    assert_int_equal(config_lora_targets("q_proj,w_proj", "a.ini:3", &mask, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "a.ini:3: \"w_proj\""));
-    assert_int_equal(lora_targets(" , ", "x", &mask, &e), TARE_E_CONFIG);
+    assert_int_equal(config_lora_targets(" , ", "x", &mask, &e), TARE_E_CONFIG);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* The engine on a device against the engine on the CPU (which test_parity holds against the goldens): logprobs, entropies and every tensor's gradient of
  * small models of each architecture, in fp32 and bf16, prompts shared. The CUDA kernels as fibers on the host, and on a GPU where there is one. */
 #include "engine.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "model/grads.h"
@@ -49,15 +50,14 @@ static struct model *model_of(const struct kernels *k, const char *arch, const c
 static struct model *adapters_of(const struct kernels *k, const char *arch, const char *dtype, int64_t width)
 {
     struct err e = {0};
-    char folder[FS_PATH];
+    const char *folder = make_test_folder("tare-parity");
     const struct kernels *cpu;
     struct model *m;
     float *host;
     const struct model_config c = {.dtype = precision_named(dtype), .base = ""};
     const struct lora_spec spec = {.rank = 5, .alpha = 10, .targets = LORA_ALL};
     assert_ok(kernels_cpu(NULL, &cpu, &e), &e);
-    assert_ok(fs_temporary(folder, "tare-parity", &e), &e);
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(folder);
     struct model *base = model_of(cpu, arch, "f32", width);
     assert_ok(model_save(base, folder, DTYPE_F32, NULL, &e), &e);
     model_free(base);

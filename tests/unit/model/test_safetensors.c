@@ -1,12 +1,13 @@
 /* Damaged files are refused with the file, the tensor and what is wrong; what is written reads back; conversions. */
 #include "check.h"
+#include "folder.h"
 
 #include "model/safetensors.h"
 
 #include <math.h>
 #include <string.h>
 
-static char dir[] = "/tmp/tare-safetensors-XXXXXX";
+static const char *dir;
 
 static const char *in_dir(const char *file)
 {
@@ -18,7 +19,7 @@ static const char *in_dir(const char *file)
 static int set_up(void **state)
 {
     (void)state;
-    return mkdtemp(dir) ? 0 : -1;
+    return (dir = make_test_folder("tare-safetensors")) ? 0 : -1;
 }
 
 static int tear_down(void **state)

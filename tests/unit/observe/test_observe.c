@@ -1,4 +1,5 @@
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -13,13 +14,13 @@
 #include <sys/wait.h>
 #include <tare/verifier.h>
 
-static char folder[] = "/tmp/tare-observe-XXXXXX";
+static const char *folder;
 
 static int setup(void **state)
 {
     (void)state;
     log_set_level(LOG_NONE);
-    return mkdtemp(folder) == NULL;
+    return (folder = make_test_folder("tare-observe")) == NULL;
 }
 
 static int teardown(void **state)

@@ -1,6 +1,7 @@
 /* The plan: published parameter counts; a small model computed by hand; what the engine really takes (weights, compute copy, moments,
  * activations, logits, cache); 1/R; the verdict and the advice; times of a machine with round peaks; quantities and devices. */
 #include "engine.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "dist/comm.h"
@@ -312,8 +313,8 @@ static void on_ranks(void **state)
         struct model *m;
         const struct kernels *k;
         const int32_t eos = 2;
-        char folder[] = "/tmp/tare-test-plan-XXXXXX";
-        assert_non_null(mkdtemp(folder));
+        const char *folder = make_test_folder("tare-plan");
+        assert_non_null(folder);
         LOAD(&c, "run.dir=x", "model.path=x", "model.hidden_size=48", "model.layers=3", "model.heads=4", "model.kv_heads=2",
              "model.intermediate_size=112", "model.context=2048");
         struct model_config shape = c.model;

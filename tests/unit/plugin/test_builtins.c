@@ -1,5 +1,6 @@
 /* tare plugin check on every plugin that this build made: none fails, and none skips a test for want of a parameter. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "plugin/check/check.h"
@@ -87,7 +88,7 @@ static int64_t check_one(const char *path, const char *name, const char *where)
     return t.failed + t.skipped + (t.passed < 3);
 }
 
-static char folder[FS_PATH];
+static const char *folder;
 
 static const char *in_folder(const char *name)
 {
@@ -99,7 +100,7 @@ static const char *in_folder(const char *name)
 static int make_folder(void **state)
 {
     (void)state;
-    if (fs_temporary(folder, "tare-builtins", &e) || !mkdtemp(folder)) return 1;
+    if (!(folder = make_test_folder("tare-builtins"))) return 1;
     write_file(in_folder("judge.sh"), "while read -r line; do echo '{\"reward\":0}'; done\n");
     write_file(in_folder("judge.py"), "def reward(prompts, completions, answers, **row):\n    return [0.0] * len(completions)\n");
     make_codebook(folder);

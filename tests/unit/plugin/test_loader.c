@@ -1,5 +1,6 @@
 /* The loader on files that are no plugins, and on plugins that break the contract: each has its own clear message. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "plugin/internal.h"
@@ -17,12 +18,12 @@ static const char *fixture(const char *name)
     return path;
 }
 
-static char own[FS_PATH]; /* the folder for files of these tests */
+static const char *own; /* the folder for files of these tests */
 
 static int make(void **state)
 {
     (void)state;
-    return fs_temporary(own, "tare-test-loader", &e) || !mkdtemp(own);
+    return (own = make_test_folder("tare-loader")) == NULL;
 }
 
 static int clean(void **state)

@@ -1,5 +1,6 @@
 /* Statistics, tables and the HTML page from made-up runs. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/clock.h"
 #include "base/fs.h"
@@ -9,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-static char root[64];
+static const char *root;
 
 static void path_of(char *out, const char *name)
 {
@@ -463,7 +464,7 @@ int main(void)
         cmocka_unit_test(watch_fits_the_screen),
     };
     struct err e;
-    snprintf(root, sizeof root, "/tmp/test_report.%ld", (long)getpid());
+    if (!(root = make_test_folder("tare-report"))) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     fs_remove_tree(root, &e);
     return failed;

@@ -1,17 +1,30 @@
 /* [sweep] as axes and cells, and the lines that --suggest offers. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "sweep/sweep.h"
 
 #include <string.h>
 
-static char file[64];
+static const char *folder;
+static char file[FS_PATH];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return !(folder = make_test_folder("tare-sweep")) || fs_join(file, folder, "a.ini", NULL);
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return (int)fs_remove_tree(folder, NULL);
+}
 
 static void load(struct config *c, const char *text)
 {
     struct err e = {0};
-    snprintf(file, sizeof file, "/tmp/test_sweep.%ld.ini", (long)getpid());
     assert_ok(fs_write_atomic(file, text, (int64_t)strlen(text), &e), &e);
     assert_ok(config_load(c, file, NULL, 0, &e), &e);
 }
@@ -195,7 +208,5 @@ int main(void)
         cmocka_unit_test(pairs_advance_together),   cmocka_unit_test(names_that_would_clash_differ),
         cmocka_unit_test(bad_sections_are_refused), cmocka_unit_test(every_suggestion_can_be_read_back),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(file);
-    return failed;
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

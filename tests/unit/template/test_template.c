@@ -1,5 +1,6 @@
 /* Chat renderings of the reference file byte for byte, cases rendered by jinja2, refusals with their line, and bounds. */
 #include "check.h"
+#include "folder.h"
 
 #include "base/fs.h"
 #include "template/chat.h"
@@ -198,12 +199,13 @@ static void the_date_is_set(void **state)
     (void)state;
     static const char CONFIG[] = "{\"chat_template\":\"{{ strftime_now('%d %b %Y %H:%M') }}\"}";
     static const char *const WRONG[] = {"2024-13-01", "2024-02-30", "yesterday", "2024-2-1", "2024-02-29T00:00", "1969-12-31"};
-    char folder[64] = "chat-date-XXXXXX", path[100];
+    const char *folder = make_test_folder("tare-chat-date");
+    char path[FS_PATH];
     struct chat *c;
     struct str text = {0};
     struct err e = {0};
     json_t *messages = json_array();
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(folder);
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
     assert_ok(fs_write_atomic(path, CONFIG, (int64_t)strlen(CONFIG), &e), &e);
     setenv("TZ", "Pacific/Auckland", 1);

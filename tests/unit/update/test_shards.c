@@ -1,6 +1,7 @@
 /* The update on ranks (threads): weights, moments and figures have the same bits on 1, 2, 3, 4 and 8 ranks, whatever a rank holds; memory falls as 1/R;
  * a damaged refresh is noticed. */
 #include "engine.h"
+#include "folder.h"
 #include "objective.h"
 
 #include "../model/small.h"
@@ -183,14 +184,13 @@ done:
     return status;
 }
 
-static char folder[64];
+static const char *folder;
 
 static void save_model(const char *arch, bool tied)
 {
     struct err e = {0};
     struct model *m = small_model(arch, tied, NULL);
-    snprintf(folder, sizeof folder, "/tmp/test_shards-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(folder = make_test_folder("tare-shards"));
     assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
     model_free(m);
 }
