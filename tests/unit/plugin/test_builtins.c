@@ -57,6 +57,7 @@ static const struct need {
      .only = {"exports", "loads", "process", "texts"},
      .alone = true},
     {.name = "regex", .first = "pattern=a|b"},
+    {.name = "json", .first = "compare=none"},
     {.name = "kmeans", .first = "path=%s/codebook.safetensors"},
     {.name = "minilm", .first = "model=%s", .only = {"exports", "loads", "process", "encode"}, .alone = true},
 };

@@ -1,0 +1,167 @@
+/* json: the completion is JSON, of a schema, or equal to the answer.
+ *
+ *   compare = schema   reward 1 if the value is valid under the schema (a file, or the row's own)
+ *             answer   reward 1 if the value equals the row's answer as JSON: 1 is 1.0, and members may come in any order
+ *             both     both
+ *             none     reward 1 if it is JSON
+ *
+ * The value is the last block between ``` lines in what follows the last </think>, else all of that text. JSON is that of RFC 8259; a name that occurs twice
+ * in an object, or a number beyond a double's range, is refused (unparsable).
+ * The schema is JSON Schema 2020-12 without: $dynamicRef, $dynamicAnchor, $vocabulary, unevaluatedItems, unevaluatedProperties, an $id below the
+ * top, and a $ref out of the schema; these are refused by name. `format` and the content keywords say nothing about validity, as the standard has it. Patterns are
+ * PCRE2's with the settings of ECMAScript.
+ * Verdicts: correct; wrong (valid JSON, not as asked); unparsable; no_answer; timeout (more than `limit` steps, counted, not timed).
+ */
+#include "common/text.h"
+#include "common/verifier.h"
+#include "schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { P_COMPARE, P_SCHEMA, P_FIELD, P_LIMIT, N_PARAMS };
+enum { BY_SCHEMA, BY_ANSWER, BY_BOTH, BY_NONE };
+static const char *const COMPARES[] = {"schema", "answer", "both", "none", NULL};
+
+static const tare_param PARAMS[N_PARAMS] = {
+    [P_COMPARE] = {.key = "compare",
+                   .type = TARE_CHOICE,
+                   .fallback = "schema",
+                   .choices = COMPARES,
+                   .doc = "what the value has to be: of the schema, equal to the row's answer, both, or any JSON"},
+    [P_SCHEMA] = {.key = "schema",
+                  .type = TARE_PATH,
+                  .fallback = "",
+                  .doc = "file of the schema; empty: each row has its own, in `field`"},
+    [P_FIELD] = {.key = "field",
+                 .type = TARE_STRING,
+                 .fallback = "schema",
+                 .doc = "the row's field that holds its schema, as JSON or as a text of JSON"},
+    [P_LIMIT] =
+        {.key = "limit", .type = TARE_INT, .fallback = "1000000", .min = 1, .max = 1e12, .doc = "most steps of one comparison"},
+};
+
+struct verifier {
+    const tare_value *values;
+    struct schema *schema; /* of the file; NULL: the rows have theirs */
+};
+
+static void destroy(void *self)
+{
+    struct verifier *j = self;
+    schema_free(j->schema);
+    free(j);
+}
+
+static bool by_schema(const struct verifier *j)
+{
+    return j->values[P_COMPARE].i == BY_SCHEMA || j->values[P_COMPARE].i == BY_BOTH;
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    struct verifier *j = calloc(1, sizeof *j);
+    if (!j) return text_fail(error, TARE_E_NOMEM, "no memory");
+    j->values = values;
+    tare_status s = TARE_OK;
+    if (*values[P_SCHEMA].s && by_schema(j)) {
+        json_error_t why;
+        json_t *root = json_load_file(values[P_SCHEMA].s, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
+        s = root ? schema_new(root, &j->schema, error)
+                 : text_fail(error, TARE_E_CONFIG, "schema = %s: line %d: %s", values[P_SCHEMA].s, why.line, why.text);
+        json_decref(root);
+    }
+    if (s)
+        destroy(j);
+    else
+        *self = j;
+    return s;
+}
+
+/* ---- the value */
+
+/* The last block between lines that begin with ```; else the whole text. A block that is never closed goes to the end. */
+static tare_text block_of(tare_text t)
+{
+    tare_text block = t;
+    int64_t begin = -1;
+    for (int64_t i = 0; i < t.size;) {
+        const char *end = memchr(t.data + i, '\n', (size_t)(t.size - i));
+        const int64_t next = end ? end - t.data + 1 : t.size;
+        if (text_starts(t, i, "```", false)) {
+            if (begin >= 0) block = text_slice(t, begin, i);
+            begin = begin >= 0 ? -1 : next;
+        }
+        i = next;
+    }
+    return text_trim(begin >= 0 ? text_slice(t, begin, t.size) : block);
+}
+
+static json_t *parse(tare_text t)
+{
+    const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES;
+    json_t *j = t.size ? json_loadb(t.data, (size_t)t.size, flags, NULL) : NULL;
+    return j || !t.size ? j
+                        : json_loadb(t.data, (size_t)t.size, flags | JSON_DECODE_INT_AS_REAL, NULL); /* whole numbers above 2^63 */
+}
+
+/* ---- the schema */
+
+static tare_status row_schema(const struct verifier *j, tare_text row, struct schema **out, tare_error *error)
+{
+    const char *key = j->values[P_FIELD].s;
+    json_t *object = row.size ? json_loadb(row.data, (size_t)row.size, JSON_ALLOW_NUL, NULL) : NULL, *text = NULL;
+    json_t *root = json_object_get(object, key);
+    tare_status s = TARE_OK;
+    if (json_is_string(root)) {
+        root = text = parse((tare_text){json_string_value(root), (int64_t)json_string_length(root)});
+        if (!root) s = text_fail(error, TARE_E_CONFIG, "the text in the row's field \"%s\" is not JSON", key);
+    } else if (!root) {
+        s = text_fail(error, TARE_E_CONFIG,
+                      "the row has no field \"%s\"; set schema, field to where the rows have theirs, or compare to answer or none",
+                      key);
+    }
+    if (!s) s = schema_new(root, out, error);
+    json_decref(text);
+    json_decref(object);
+    return s;
+}
+
+static void decide(const struct verifier *j, const struct schema *schema, const json_t *value, const json_t *answer, tare_text t,
+                   tare_verdict *v)
+{
+    const char *why = NULL;
+    int64_t left = j->values[P_LIMIT].i;
+    const enum schema_result result = schema ? schema_check(schema, value, left, &why) : SCHEMA_VALID;
+    const bool same = !answer || json_same(value, answer, &left);
+    if (result == SCHEMA_LIMIT || left <= 0)
+        verdict_set(v, TARE_TIMED_OUT, 0, t, "the comparison reached its limit");
+    else if (result == SCHEMA_INVALID)
+        verdict_set(v, TARE_WRONG, 0, t, why ? why : "not valid");
+    else if (!same)
+        verdict_set(v, TARE_WRONG, 0, t, "not the answer");
+    else
+        verdict_set(v, TARE_CORRECT, 1, t, schema ? "valid" : answer ? "the answer" : "JSON");
+}
+
+static tare_status judge(const struct verifier *j, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    const bool needs_schema = by_schema(j), needs_answer = j->values[P_COMPARE].i == BY_ANSWER || j->values[P_COMPARE].i == BY_BOTH;
+    const tare_text t = block_of(text_trim(text_after_thought(a->completion)));
+    struct schema *own = NULL;
+    tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
+    json_t *answer = !s && needs_answer ? parse(text_trim(a->answer)) : NULL, *value = NULL;
+    if (!s && needs_answer && !answer) s = text_fail(error, TARE_E_CONFIG, "the row's answer is not JSON");
+    if (!s) value = parse(t);
+    if (!s && !value)
+        verdict_set(v, t.size ? TARE_UNPARSABLE : TARE_NO_ANSWER, 0, t, t.size ? "not JSON" : "the completion is empty");
+    else if (!s)
+        decide(j, needs_schema ? own ? own : j->schema : NULL, value, answer, t, v);
+    json_decref(answer);
+    json_decref(value);
+    schema_free(own);
+    return s;
+}
+
+VERIFIER("json", "the completion is JSON: valid under a schema, or equal to the answer", judge)
