@@ -123,6 +123,16 @@ EXACT_FUNCTION int64_t bf16_place(int64_t i, int64_t n)
     return (i ^ 1) < n ? i ^ 1 : i;
 }
 
+/* What 32-bit word i adds to a digest (kernels.h): the finalizer of splitmix64 (Steele, Lea and Flood 2014) on word and place. It is a bijection, so a
+ * change of one word always changes the sum. */
+EXACT_FUNCTION uint64_t digest_word(uint32_t word, uint64_t i)
+{
+    uint64_t x = i * UINT64_C(0x9e3779b97f4a7c15) + word;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
 /* A probability relative to the row's largest, in [0, 1], as a multiple of 2^-44: sums of these are exact, in any order. NaN gives 0. */
 EXACT_FUNCTION uint64_t mass_of(float e)
 {

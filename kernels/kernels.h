@@ -357,6 +357,14 @@ struct op_adamw {
     double correct1, correct2;
 };
 
+/* *out += the sum over i of digest_word(word i, first + i) (exact.h), modulo 2^64: 32-bit words, little end first, the last one filled up with zeros.
+ * The order of a sum does not matter, and the digest of an array is the sum of its pieces' (first: where a piece begins, in words). */
+struct op_digest {
+    uint64_t *out;
+    const void *data; /* aligned to 4 bytes */
+    int64_t bytes, first;
+};
+
 /* X(NAME) of every operation that all backends have */
 #define KERNEL_OPERATIONS(X)                                                                                                       \
     X(pack)                                                                                                                        \
@@ -383,7 +391,8 @@ struct op_adamw {
     X(gather_rows)                                                                                                                 \
     X(scatter_add_rows)                                                                                                            \
     X(sum_squares)                                                                                                                 \
-    X(adamw)
+    X(adamw)                                                                                                                       \
+    X(digest)
 
 /* Where operations run: its memory and its queue. Transfers: after upload the host's bytes may change; after download they are there. */
 struct backend {

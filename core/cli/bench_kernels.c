@@ -183,6 +183,11 @@ static void squares_run(struct bench_case *b)
     double sum;
     KERNEL(b->k, b->c, sum_squares, .out = &sum, .x = b->memory[0], .n = b->shape[0], .block = b->shape[0]);
 }
+static void digest_run(struct bench_case *b)
+{
+    uint64_t sum = 0;
+    KERNEL(b->k, b->c, digest, .out = &sum, .data = b->memory[0], .bytes = 4 * b->shape[0]);
+}
 
 /* ---- the list */
 struct visitor {
@@ -316,5 +321,7 @@ int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg
           (struct bench_case){
               .setup = adamw_setup, .run = squares_run, .shape = {n}, .flops = 2.0 * (double)n, .bytes = 4.0 * (double)n},
           "sum_squares", "-", "n=4Mi");
+    offer(&v, (struct bench_case){.setup = adamw_setup, .run = digest_run, .shape = {n}, .bytes = 4.0 * (double)n}, "digest", "-",
+          "n=4Mi");
     return v.stop;
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 
 static const char *const NAMES[BENCH_OPS] = {
-    "matmul",      "matmul head",  "matmul_dx", "matmul_dx head", "matmul_dw",  "matmul_dw head", "attention",   "attention_grad",
-    "rmsnorm",     "rmsnorm_grad", "rope",      "kv_write",       "kv_copy",    "swiglu",         "swiglu_grad", "head_stats",
-    "head_kl",     "head_grad",    "sample",    "embed",          "embed_grad", "gather_scatter", "add",         "adamw",
-    "sum_squares", "pack",         "zero"};
+    "matmul",         "matmul head", "matmul_dx",    "matmul_dx head", "matmul_dw", "matmul_dw head", "attention",
+    "attention_grad", "rmsnorm",     "rmsnorm_grad", "rope",           "kv_write",  "kv_copy",        "swiglu",
+    "swiglu_grad",    "head_stats",  "head_kl",      "head_grad",      "sample",    "embed",          "embed_grad",
+    "gather_scatter", "add",         "adamw",        "sum_squares",    "digest",    "pack",           "zero"};
 enum {
     MATMUL,
     MATMUL_HEAD,
@@ -34,6 +34,7 @@ enum {
     ADD,
     ADAMW,
     SQUARES,
+    DIGEST,
     PACK,
     ZERO
 };
@@ -202,6 +203,10 @@ static void add_columns(const struct kctx *c, const struct op_add_columns *o)
 static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     TIMED(SQUARES, 2 * o->n, 4 * o->n, sum_squares);
+}
+static void digest(const struct kctx *c, const struct op_digest *o)
+{
+    TIMED(DIGEST, 0, o->bytes, digest);
 }
 static void adamw(const struct kctx *c, const struct op_adamw *o)
 {

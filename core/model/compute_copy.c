@@ -1,6 +1,7 @@
 /* The compute copy of the weights: what forward passes read, in sampling and in training alike. Every rank has it whole. */
 #include "model/layout.h"
 #include "model/lora.h"
+#include "model/proof.h"
 #include "model/shards.h"
 
 #include <string.h>
@@ -108,21 +109,21 @@ static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, 
     return TARE_OK;
 }
 
-static tare_status pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
+static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
 {
     for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
         const struct product p = product_of(m, i);
         if (p.unit != u) continue;
         KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype);
-        TRY(refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype), e));
+        refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype));
     }
-    return TARE_OK;
 }
 
 tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
 {
     TRY(copy_vectors(m, u, whole, e));
-    return pack_unit(m, proof, u, whole, e);
+    pack_unit(m, proof, u, whole);
+    return TARE_OK;
 }
 
 /* With zero1 the weights lie whole on every rank, and each rank has trained its pieces: this gathers the other ranks' pieces of unit u. */
@@ -146,28 +147,27 @@ static tare_status bring(struct model *m, int64_t u, const float **whole, struct
 
 static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
 {
-    uint64_t hash = model_frozen_hash(m);
+    TRY(refresh_begin(m, proof, e));
     for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const float *whole;
         TRY(bring(m, u, &whole, e));
-        TRY(refresh_unit(m, proof, u, whole, e));
-        TRY((m->lora ? lora_pack : copy_unit)(m, proof, u, whole, e));
-        if (m->ranks > 1) TRY(backend_hash(m, whole, m->unit_size[u] * (int64_t)sizeof(float), &hash, e));
+        refresh_unit(m, proof, u, whole);
+        if (m->lora)
+            lora_pack(m, proof, u, whole);
+        else
+            TRY(copy_unit(m, proof, u, whole, e));
     }
-    m->hash = hash;
-    return m->vector_copy && !m->lora ? refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float), e)
-                                      : TARE_OK;
+    if (m->vector_copy && !m->lora) refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float));
+    TRY(refresh_end(m, proof, &m->hash, e));
+    return model_finish(m, e);
 }
 
 tare_status model_refresh(struct model *m, struct err *e)
 {
-    struct refresh_proof proof;
+    struct refresh_proof proof = {0};
     kernels_at(&m->ctx, "the compute copy of the weights", -1);
     m->version++;
-    TRY(refresh_begin(m, &proof, e));
-    tare_status status = refresh_units(m, &proof, e);
-    if (!status) status = refresh_end(m, &proof, e);
-    if (!status) return model_finish(m, e);
-    mem_free(proof.owners);
+    const tare_status status = refresh_units(m, &proof, e);
+    refresh_free(m, &proof);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "model/layout.h"
 #include "model/lora.h"
+#include "model/proof.h"
 #include "model/safetensors.h"
 #include "model/shards.h"
 

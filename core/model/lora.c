@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "model/layout.h"
+#include "model/proof.h"
 #include "model/shards.h"
 
 #include <math.h>
@@ -114,24 +115,22 @@ tare_status lora_init(struct model *m, uint64_t seed, struct err *e)
     return TARE_OK;
 }
 
-static tare_status pack_one(struct model *m, struct refresh_proof *proof, void *packed, const float *w, const int64_t size[2],
-                            struct err *e)
+static void pack_one(struct model *m, struct refresh_proof *proof, void *packed, const float *w, const int64_t size[2])
 {
     KERNEL(m->k, &m->ctx, pack, .packed = packed, .w = w, .n = size[0], .k = size[1], .dtype = m->dtype);
-    return refresh_copy(m, proof, packed, m->k->packed_bytes(size[0], size[1], m->dtype), e);
+    refresh_copy(m, proof, packed, m->k->packed_bytes(size[0], size[1], m->dtype));
 }
 
-tare_status lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
+void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
 {
     const int64_t r = m->lora->spec.rank;
     for (int64_t i = 4 * (u - 1); i < 4 * u; i++) {
         const struct lora_group *g = &m->lora->groups[i];
         if (!g->n) continue;
-        TRY(pack_one(m, proof, g->packed, whole + g->a, (const int64_t[2]){g->rows, g->k}, e));
+        pack_one(m, proof, g->packed, whole + g->a, (const int64_t[2]){g->rows, g->k});
         for (int j = 0; j < g->n; j++)
-            TRY(pack_one(m, proof, g->part[j].packed, whole + g->part[j].b, (const int64_t[2]){g->part[j].n, r}, e));
+            pack_one(m, proof, g->part[j].packed, whole + g->part[j].b, (const int64_t[2]){g->part[j].n, r});
     }
-    return TARE_OK;
 }
 
 /* ---- forward and backward */

@@ -75,7 +75,7 @@ tare_status lora_init(struct model *m, uint64_t seed, struct err *e);
 
 struct refresh_proof;
 /* The compute copy of the adapters of unit u. */
-tare_status lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e);
+void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole);
 
 /* Floats of a row of lora_rows. */
 int64_t lora_row_floats(const struct model_shape *s, int64_t rank);

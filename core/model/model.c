@@ -8,6 +8,7 @@
 #include "model/layout.h"
 #include "model/lora.h"
 #include "model/positions.h"
+#include "model/proof.h"
 #include "model/safetensors.h"
 #include "model/shards.h"
 
@@ -385,8 +386,6 @@ uint64_t model_frozen_hash(const struct model *m)
 
 tare_status model_hash(const struct model *m, uint64_t *out, struct err *e)
 {
-    *out = m->ranks > 1 ? m->hash : model_frozen_hash(m);
-    for (int64_t u = unit_first(m); u < unit_end(m) && m->ranks == 1; u++)
-        TRY(backend_hash(m, m->weights + m->unit_begin[u], m->unit_size[u] * (int64_t)sizeof(float), out, e));
-    return TARE_OK;
+    *out = m->hash;
+    return m->ranks > 1 ? TARE_OK : weights_digest(m, out, e);
 }

@@ -128,7 +128,7 @@ void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n
                               (to - from) * (int64_t)sizeof(float));
 }
 
-/* ---------------------------------------------------------------- the proof of a refresh */
+/* ---------------------------------------------------------------- bytes of the backend's memory */
 
 tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e)
 {
@@ -142,64 +142,4 @@ tare_status backend_hash(const struct model *m, const void *data, int64_t bytes,
     }
     mem_free(host);
     return TARE_OK;
-}
-
-tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *e)
-{
-    const int64_t n = unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
-    uint64_t *mine = NULL;
-    int64_t *sizes = NULL;
-    tare_status status = TARE_OK;
-    *p = (struct refresh_proof){.sampled = model_frozen_hash(m)};
-    if (m->ranks == 1) return TARE_OK;
-    TRY_TO(status, done, mem_new(m->ranks * bytes, (void **)&p->owners, e));
-    TRY_TO(status, done, mem_new(bytes, (void **)&mine, e));
-    TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
-    for (int r = 0; r < m->ranks; r++) sizes[r] = bytes;
-    for (int64_t u = unit_first(m); u < unit_end(m); u++)
-        TRY_TO(status, done,
-               backend_hash(m, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float), &mine[u], e));
-    status = m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
-done:
-    mem_free(mine);
-    mem_free(sizes);
-    if (status) mem_free(p->owners);
-    return status;
-}
-
-tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, const float *whole, struct err *e)
-{
-    const int64_t piece = unit_piece(m, u);
-    for (int r = 0; p->owners && r < m->ranks; r++) {
-        uint64_t got = 0;
-        TRY(backend_hash(m, whole + r * piece, piece * (int64_t)sizeof(float), &got, e));
-        if (got != p->owners[r * unit_count(m) + u])
-            FAIL(e, TARE_E_CORRUPT, "unit %lld of the weights arrived with hash %016llx, rank %d trained %016llx", (long long)u,
-                 (unsigned long long)got, r, (unsigned long long)p->owners[r * unit_count(m) + u]);
-    }
-    return TARE_OK;
-}
-
-tare_status refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes, struct err *e)
-{
-    return p->owners ? backend_hash(m, copy, bytes, &p->sampled, e) : TARE_OK;
-}
-
-tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e)
-{
-    int64_t *all = NULL;
-    tare_status status = TARE_OK;
-    if (!p->owners) return TARE_OK;
-    TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *all, (void **)&all, e));
-    TRY_TO(status, done, comm_gather_sizes(m->comm, (int64_t)p->sampled, all, e));
-    for (int r = 1; r < m->ranks; r++)
-        if (all[r] != all[0])
-            FAIL_TO(status, done, e, TARE_E_CORRUPT,
-                    "the weights that rank %d samples from (hash %016llx) are not those of rank 0 (%016llx)", r,
-                    (unsigned long long)all[r], (unsigned long long)all[0]);
-done:
-    mem_free(all);
-    mem_free(p->owners);
-    *p = (struct refresh_proof){0};
-    return status;
 }

@@ -39,17 +39,7 @@ tare_status unit_prefetch(struct model *m, int64_t u, struct err *e);
 /* Copies what of n floats at `offset` of the flat layout lies on this rank from host memory into the weights. */
 void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n);
 
-/* Proof of a refresh. begin: the hashes of all pieces as their owners hold them; unit: this rank's whole unit u consists of those pieces;
- * end: all ranks made the same compute copy of them. Nothing on one rank. */
-struct refresh_proof {
-    uint64_t *owners; /* [R, L+2] */
-    uint64_t sampled; /* of this rank's compute copy so far */
-};
-tare_status refresh_begin(struct model *m, struct refresh_proof *p, struct err *e);
-tare_status refresh_unit(struct model *m, struct refresh_proof *p, int64_t u, const float *whole, struct err *e);
-tare_status refresh_copy(struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes, struct err *e);
-tare_status refresh_end(struct model *m, struct refresh_proof *p, struct err *e);
-/* Adds bytes of the backend's memory to *hash (XXH3). */
+/* Adds bytes of the backend's memory to *hash (XXH3), through the host. */
 tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e);
 
 #endif

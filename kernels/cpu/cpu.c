@@ -15,6 +15,7 @@
 
 #include "attention.c"
 #include "attention_grad.c"
+#include "digest.c"
 #include "elementwise.c"
 #include "head.c"
 #include "matmul.c"

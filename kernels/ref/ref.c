@@ -5,6 +5,7 @@
 #include "kernels_cpu.h"
 
 #include "attention.c"
+#include "digest.c"
 #include "elementwise.c"
 #include "head.c"
 #include "matmul.c"

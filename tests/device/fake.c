@@ -429,6 +429,14 @@ static void fake_sum_squares(const struct kctx *c, const struct op_sum_squares *
     fake.cpu->sum_squares(&own, &work);
 }
 
+static void fake_digest(const struct kctx *c, const struct op_digest *o)
+{
+    OPERATION(digest);
+    work.out = T(o->out);
+    work.data = T(o->data);
+    fake.cpu->digest(&own, &work);
+}
+
 static void fake_adamw(const struct kctx *c, const struct op_adamw *o)
 {
     OPERATION(adamw);

@@ -241,6 +241,27 @@ static void optimizer(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(optimizer)
 
+/* Arrays of odd sizes, in pieces, with a last word that is cut; the sum is added to what is there. */
+static void digests(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t sizes[] = {0, 1, 3, 4, 5, 1023, 4096, 300001, 1100002};
+    for (int i = 0; i < 9; i++) {
+        const int64_t bytes = sizes[i], half = bytes / 8 * 4, first = i * INT64_C(3000000000);
+        float *data = randoms(bytes / 4 + 1, 0, 1);
+        const uint64_t zeros[2] = {0, 0};
+        uint64_t whole = 17, *there = on_device(k, c, zeros, sizeof zeros);
+        char *copy = on_device(k, c, data, bytes);
+        KERNEL(ref, &contexts[0], digest, .out = &whole, .data = data, .bytes = bytes, .first = first);
+        KERNEL(k, c, digest, .out = there + 1, .data = copy, .bytes = half, .first = first);
+        KERNEL(k, c, digest, .out = there + 1, .data = copy + half, .bytes = bytes - half, .first = first + half / 4);
+        uint64_t got[2];
+        memcpy(got, from_device(k, c, there, sizeof zeros), sizeof got);
+        assert_true(got[0] == 0 && got[1] + 17 == whole);
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(digests)
+
 /* Keys and values to slots of [n_blocks, J, 16, D], rows with a slot below 0 nowhere; then copies of blocks. */
 static void cache(const struct kernels *k, const struct kctx *c)
 {
@@ -341,8 +362,8 @@ DEVICE_TEST(sample)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(norm),      device_test(norm_alone), device_test(rope),
-                                       device_test(swiglu),    device_test(head),       device_test(rows),
-                                       device_test(optimizer), device_test(cache),      device_test(sample)};
+    const struct CMUnitTest tests[] = {device_test(norm),   device_test(norm_alone), device_test(rope),      device_test(swiglu),
+                                       device_test(head),   device_test(rows),       device_test(optimizer), device_test(cache),
+                                       device_test(sample), device_test(digests)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

@@ -179,6 +179,23 @@ static void optimizer(const struct kernels *k, const struct kctx *c, const char 
     }
 }
 
+/* Pieces of an array add up to the digest of the whole; the last word may be cut. */
+static void digests(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    static const int64_t sizes[] = {0, 1, 3, 4, 5, 63, 4096, 400003, 1000004};
+    (void)where;
+    for (int i = 0; i < 9; i++) {
+        const int64_t bytes = sizes[i], half = bytes / 12 * 4, first = i * INT64_C(3000000000);
+        const char *x = (const char *)randoms(bytes / 4 + 1, 1, 1);
+        uint64_t pieces = 5, whole = 5;
+        KERNEL(k, c, digest, .out = &pieces, .data = x, .bytes = half, .first = first);
+        KERNEL(k, c, digest, .out = &pieces, .data = x + half, .bytes = bytes - half, .first = first + half / 4);
+        KERNEL(ref, &contexts[0], digest, .out = &whole, .data = x, .bytes = bytes, .first = first);
+        assert_true(pieces == whole);
+        buffers_end();
+    }
+}
+
 #define TEST(NAME)                                                                                                                 \
     static void test_##NAME(void **state)                                                                                          \
     {                                                                                                                              \
@@ -191,6 +208,32 @@ TEST(swiglu)
 TEST(head)
 TEST(rows)
 TEST(optimizer)
+TEST(digests)
+
+/* splitmix64 with seed 0 gives these numbers (Vigna's reference code); every bit of every word counts, and so does a word's place. */
+static void test_digest_is_right(void **state)
+{
+    (void)state;
+    uint32_t x[64] = {0};
+    uint64_t first = 0, second = 0, zeros = 0;
+    KERNEL(ref, &contexts[0], digest, .out = &first, .data = x, .bytes = 4, .first = 1);
+    KERNEL(ref, &contexts[0], digest, .out = &second, .data = x, .bytes = 4, .first = 2);
+    assert_true(first == UINT64_C(0xe220a8397b1dcdaf) && second == UINT64_C(0x6e789e6aa1b965f4));
+    KERNEL(ref, &contexts[0], digest, .out = &zeros, .data = x, .bytes = sizeof x);
+    for (int i = 0; i < 64 * 32; i++) {
+        uint64_t one = 0;
+        x[i / 32] ^= UINT32_C(1) << i % 32;
+        KERNEL(ref, &contexts[0], digest, .out = &one, .data = x, .bytes = sizeof x);
+        x[i / 32] = 0;
+        assert_true(one != zeros);
+    }
+    uint64_t there = 0, elsewhere = 0;
+    x[3] = 7;
+    KERNEL(ref, &contexts[0], digest, .out = &there, .data = x, .bytes = sizeof x);
+    x[4] = x[3], x[3] = 0;
+    KERNEL(ref, &contexts[0], digest, .out = &elsewhere, .data = x, .bytes = sizeof x);
+    assert_true(there != elsewhere);
+}
 
 /* AdamW against the textbook in double. */
 static void test_adamw_is_right(void **state)
@@ -206,9 +249,9 @@ static void test_adamw_is_right(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm),          cmocka_unit_test(test_rope),
-                                       cmocka_unit_test(test_swiglu),        cmocka_unit_test(test_head),
-                                       cmocka_unit_test(test_rows),          cmocka_unit_test(test_optimizer),
-                                       cmocka_unit_test(test_adamw_is_right)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_norm),           cmocka_unit_test(test_rope),    cmocka_unit_test(test_swiglu),
+        cmocka_unit_test(test_head),           cmocka_unit_test(test_rows),    cmocka_unit_test(test_optimizer),
+        cmocka_unit_test(test_adamw_is_right), cmocka_unit_test(test_digests), cmocka_unit_test(test_digest_is_right)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

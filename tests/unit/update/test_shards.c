@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/rng.h"
 #include "dist/comm.h"
+#include "model/proof.h"
 #include "model/shards.h"
 #include "update/update.h"
 
@@ -306,30 +307,42 @@ static void memory_falls_with_ranks(void **state)
     fs_remove_tree(folder, NULL);
 }
 
-/* A rank whose copy was changed behind the collective's back. */
+/* What rank 1 has of unit 2, and what it samples from, is changed by so much. */
+static tare_status proof(struct model *m, float unit_change, uint32_t copy_change, struct err *e)
+{
+    struct refresh_proof p;
+    uint64_t weights;
+    const uint32_t copy = m->rank == 1 ? copy_change : 0;
+    tare_status status = refresh_begin(m, &p, e);
+    for (int64_t u = unit_first(m); !status && u < unit_end(m); u++) {
+        const float *unit;
+        float *mine = m->window[0].data + unit_piece(m, u) + 3; /* unit 2 is there */
+        status = unit_weights(m, u, &unit, e);
+        if (status) break;
+        const float was = *mine;
+        if (u == 2 && m->rank == 1) *mine += unit_change;
+        refresh_unit(m, &p, u, unit);
+        *mine = was;
+    }
+    refresh_copy(m, &p, &copy, sizeof copy);
+    if (!status) status = refresh_end(m, &p, &weights, e);
+    refresh_free(m, &p);
+    return status;
+}
+
 static tare_status damaged_rank(struct comm *c, void *ctx, struct err *e)
 {
     const struct job *j = ctx;
     struct model *m = NULL;
-    struct refresh_proof p;
-    const float *unit;
-    tare_status status;
-    TRY_TO(status, done, model_load_sharded(j->folder, &MODEL, j->k, NULL, c, SHARD_ZERO3, &m, e));
-    TRY_TO(status, done, refresh_begin(m, &p, e));
-    TRY_TO(status, done, unit_weights(m, 2, &unit, e));
-    assert_true(!refresh_unit(m, &p, 2, unit, e));
-    if (c->rank == 1) m->window[0].data[unit_piece(m, 2) + 3] += 1e-6f;
     struct err why = {0};
-    const tare_status got = refresh_unit(m, &p, 2, unit, &why);
-    assert_true(got == (c->rank == 1 ? TARE_E_CORRUPT : TARE_OK));
-    if (got) assert_non_null(strstr(why.message, "unit 2"));
-    p.sampled = c->rank == 1 ? 5 : 4;
-    status = refresh_end(m, &p, &why);
-    assert_true(status == TARE_E_CORRUPT && strstr(why.message, "rank 1 samples from"));
-    status = TARE_OK;
-done:
+    TRY(model_load_sharded(j->folder, &MODEL, j->k, NULL, c, SHARD_ZERO3, &m, e));
+    assert_ok(proof(m, 0, 0, &why), &why);
+    assert_int_equal(proof(m, 1e-6f, 0, &why), c->rank == 1 ? TARE_E_CORRUPT : TARE_OK);
+    if (c->rank == 1) assert_non_null(strstr(why.message, "unit 2"));
+    assert_int_equal(proof(m, 0, 1, &why), TARE_E_CORRUPT);
+    assert_non_null(strstr(why.message, "rank 1 samples from"));
     model_free(m);
-    return status;
+    return TARE_OK;
 }
 
 static void a_damaged_refresh_is_an_error(void **state)

@@ -1,0 +1,167 @@
+#include "model/proof.h"
+
+#include "base/fs.h"
+#include "model/layout.h"
+#include "model/lora.h"
+#include "model/shards.h"
+
+/* Where the digests of struct refresh_proof lie. */
+static uint64_t *piece_digests(const struct model *m, const struct refresh_proof *p, int64_t u)
+{
+    return p->digests + unit_count(m) + u * m->ranks;
+}
+
+static uint64_t *copy_digest(const struct model *m, const struct refresh_proof *p)
+{
+    return piece_digests(m, p, unit_count(m));
+}
+
+static int64_t n_digests(const struct model *m)
+{
+    return unit_count(m) * (1 + m->ranks) + 2;
+}
+
+/* Words before unit u where units lie without the padding that the number of ranks asks for. */
+static int64_t words_before(const struct model *m, int64_t u)
+{
+    int64_t words = 0;
+    for (int64_t i = 0; i < u; i++) words += m->unit_size[i];
+    return words;
+}
+
+static void add_unit(const struct model *m, uint64_t *out, int64_t u, const float *whole)
+{
+    KERNEL(m->k, &m->ctx, digest, .out = out, .data = whole, .bytes = m->unit_size[u] * (int64_t)sizeof(float),
+           .first = words_before(m, u));
+}
+
+static uint64_t with_frozen(const struct model *m, uint64_t digest)
+{
+    return fs_hash(&digest, sizeof digest, model_frozen_hash(m));
+}
+
+static tare_status new_digests(const struct model *m, int64_t n, uint64_t **out, struct err *e)
+{
+    const int64_t bytes = n * (int64_t)sizeof **out;
+    *out = m->k->backend->alloc(&m->ctx, bytes);
+    return *out ? TARE_OK : kernels_no_memory(m->k, &m->ctx, "the digests of the weights", bytes, e);
+}
+
+/* Copies n digests to the host, which waits for them. */
+static tare_status read_digests(const struct model *m, const uint64_t *digests, int64_t n, uint64_t *out, struct err *e)
+{
+    m->k->backend->download(&m->ctx, out, digests, n * (int64_t)sizeof *out);
+    return model_finish(m, e);
+}
+
+tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e)
+{
+    uint64_t *digest, sum = 0;
+    TRY(new_digests(m, 1, &digest, e));
+    for (int64_t u = unit_first(m); u < unit_end(m); u++) add_unit(m, digest, u, m->weights + m->unit_begin[u]);
+    const tare_status status = read_digests(m, digest, 1, &sum, e);
+    m->k->backend->release(&m->ctx, digest);
+    *out = with_frozen(m, sum);
+    return status;
+}
+
+static tare_status gather_owners(const struct model *m, struct refresh_proof *p, struct err *e)
+{
+    const int64_t n = unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
+    uint64_t *mine = NULL;
+    int64_t *sizes = NULL;
+    tare_status status = TARE_OK;
+    TRY_TO(status, done, mem_new(m->ranks * bytes, (void **)&p->owners, e));
+    TRY_TO(status, done, mem_new(bytes, (void **)&mine, e));
+    TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
+    for (int r = 0; r < m->ranks; r++) sizes[r] = bytes;
+    TRY_TO(status, done, read_digests(m, p->digests, n, mine, e));
+    status = m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
+done:
+    mem_free(mine);
+    mem_free(sizes);
+    return status;
+}
+
+tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e)
+{
+    *p = (struct refresh_proof){0};
+    if (m->ranks == 1) return TARE_OK;
+    TRY(new_digests(m, n_digests(m), &p->digests, e));
+    for (int64_t u = unit_first(m); u < unit_end(m); u++)
+        KERNEL(m->k, &m->ctx, digest, .out = p->digests + u, .data = m->weights + unit_own_weights(m, u),
+               .bytes = unit_piece(m, u) * (int64_t)sizeof(float), .first = m->rank * unit_piece(m, u));
+    return gather_owners(m, p, e);
+}
+
+void refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole)
+{
+    const int64_t piece = unit_piece(m, u);
+    if (!p->digests) return;
+    for (int r = 0; r < m->ranks; r++)
+        KERNEL(m->k, &m->ctx, digest, .out = piece_digests(m, p, u) + r, .data = whole + r * piece,
+               .bytes = piece * (int64_t)sizeof(float), .first = r * piece);
+    add_unit(m, copy_digest(m, p) + 1, u, whole);
+}
+
+void refresh_copy(const struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes)
+{
+    if (!p->digests) return;
+    KERNEL(m->k, &m->ctx, digest, .out = copy_digest(m, p), .data = copy, .bytes = bytes, .first = p->copied);
+    p->copied += (bytes + 3) / 4;
+}
+
+static tare_status compare_pieces(const struct model *m, const struct refresh_proof *p, const uint64_t *got, struct err *e)
+{
+    const int64_t n = unit_count(m);
+    for (int64_t u = unit_first(m); u < unit_end(m); u++)
+        for (int r = 0; r < m->ranks; r++)
+            if (got[n + u * m->ranks + r] != p->owners[r * n + u])
+                FAIL(e, TARE_E_CORRUPT, "unit %lld of the weights arrived with digest %016llx, rank %d trained %016llx",
+                     (long long)u, (unsigned long long)got[n + u * m->ranks + r], r, (unsigned long long)p->owners[r * n + u]);
+    return TARE_OK;
+}
+
+static tare_status compare_copies(const struct model *m, uint64_t mine, struct err *e)
+{
+    int64_t *all = NULL;
+    tare_status status = TARE_OK;
+    TRY(mem_new(m->ranks * (int64_t)sizeof *all, (void **)&all, e));
+    TRY_TO(status, done, comm_gather_sizes(m->comm, (int64_t)mine, all, e));
+    for (int r = 1; r < m->ranks; r++)
+        if (all[r] != all[0])
+            FAIL_TO(status, done, e, TARE_E_CORRUPT,
+                    "the weights that rank %d samples from (digest %016llx) are not those of rank 0 (%016llx)", r,
+                    (unsigned long long)all[r], (unsigned long long)all[0]);
+done:
+    mem_free(all);
+    return status;
+}
+
+tare_status refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e)
+{
+    uint64_t *got = NULL;
+    tare_status status = TARE_OK;
+    if (!p->digests) return TARE_OK;
+    TRY_TO(status, done, mem_new(n_digests(m) * (int64_t)sizeof *got, (void **)&got, e));
+    TRY_TO(status, done, read_digests(m, p->digests, n_digests(m), got, e));
+    *weights = with_frozen(m, got[n_digests(m) - 1]);
+    struct err piece = {0};
+    const tare_status pieces = compare_pieces(m, p, got, &piece);
+    status = compare_copies(m, with_frozen(m, got[n_digests(m) - 2]), e); /* a collective: a rank with a bad piece takes part */
+    if (pieces) {
+        *e = piece;
+        status = pieces;
+    }
+done:
+    mem_free(got);
+    refresh_free(m, p);
+    return status;
+}
+
+void refresh_free(const struct model *m, struct refresh_proof *p)
+{
+    if (p->digests) m->k->backend->release(&m->ctx, p->digests);
+    mem_free(p->owners);
+    *p = (struct refresh_proof){0};
+}

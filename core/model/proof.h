@@ -1,0 +1,25 @@
+/* Digests of the weights (kernels.h, op_digest), computed where the weights lie: nothing is copied to the host but the digests. */
+#ifndef TARE_PROOF_H
+#define TARE_PROOF_H
+
+#include "model/model.h"
+
+/* Proof of a refresh on several ranks: every rank has the weights that their owners trained, and the same compute copy of them. begin: the digests of
+ * all pieces as their owners hold them; unit: of those pieces as they are in this rank's whole unit u; copy: of the next part of the compute copy.
+ * end waits for all of them and compares. Nothing on one rank. */
+struct refresh_proof {
+    uint64_t *digests; /* backend memory: own [L+2], pieces [L+2, R], the compute copy, the weights */
+    uint64_t *owners;  /* [R, L+2] */
+    int64_t copied;    /* words of the compute copy so far */
+};
+tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e);
+void refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole);
+void refresh_copy(const struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes);
+/* *weights: model_hash of the refreshed weights; untouched on one rank. Frees the proof, after an error too. */
+tare_status refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e);
+void refresh_free(const struct model *m, struct refresh_proof *p);
+
+/* Of the whole weights, the same for every number of ranks; m must be whole on this rank. */
+tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e);
+
+#endif
