@@ -340,9 +340,9 @@ struct op_scatter_add_rows {
     int64_t n, width;
 };
 
-/* out[i] = sum of squares of x[i * block ..], ceil(n / block) of them, on the host. In double; the parts of 4096 elements of a block are added in order */
+/* out[i] = sum of squares of x[i * block ..], ceil(n / block) of them. In double; the parts of 4096 elements of a block are added in order */
 struct op_sum_squares {
-    double *out; /* host memory */
+    double *out;
     const float *x;
     int64_t n, block;
 };

@@ -87,13 +87,13 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     enum { FLOATS = 1 << 30 };
     struct kernel_fault fault = {.layer = -1};
     const struct kctx c = {.fault = &fault};
-    double took[ROUNDS], wrote[ROUNDS], both[ROUNDS], sum;
+    double took[ROUNDS], wrote[ROUNDS], both[ROUNDS];
     float *x = b->k->backend->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->backend->alloc(&c, (int64_t)FLOATS * 4);
     if (!x || !y) FAIL(e, TARE_E_NOMEM, "no 8 GiB of device memory");
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
         const double start = clock_seconds();
-        KERNEL(b->k, &c, sum_squares, .out = &sum, .x = x, .n = FLOATS, .block = FLOATS);
+        KERNEL(b->k, &c, sum_squares, .out = (double *)y, .x = x, .n = FLOATS, .block = FLOATS);
         TRY(kernels_finish(b->k, &c, e));
         const double middle = clock_seconds();
         b->k->backend->zero(&c, x, (int64_t)FLOATS * 4);

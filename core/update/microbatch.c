@@ -158,12 +158,13 @@ static tare_status reserve_cache(const struct model *m, struct kv_cache *c, int6
     return kv_cache_new(m, layers, blocks + blocks / 4, c, e);
 }
 
-/* Logits and scores of a chunk of head rows, in the backend's memory, and room for what goes to the host and comes from it. */
+/* Logits and scores of a chunk of head rows, in the backend's memory, and room for what goes to the host and comes from it. What the host reads
+ * (logprob, entropy, kl) lies in one piece, so that it comes in one transfer. */
 struct chunk {
     float *logits, *logprob, *entropy, *lse, *ref_logits, *ref_logprob, *ref_lse, *kl;
     struct head_grad_row *coef;
     int64_t rows;
-    float *host;               /* [rows, 3] */
+    float *host;               /* [3 rows] */
     struct head_grad_row *far; /* coef there, and targets; NULL where the backend's memory is the host's */
     int32_t *target;
 };
@@ -178,25 +179,30 @@ static tare_status chunk_new(const struct model *m, struct arena *a, bool refere
     TRY(arena_new_raw(a, float, c->rows * 3, &c->host, e));
     TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->far, &c->far, e));
     TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->target, &c->target, e));
-    c->entropy = c->logprob + c->rows;
-    c->kl = NULL;
-    c->lse = c->entropy + c->rows;
     TRY(arena_new_raw(a, struct head_grad_row, c->rows, &c->coef, e));
     if (!reference) return TARE_OK;
     TRY(tensor_new_raw(a, float, c->rows *vocab, &c->ref_logits, e));
     TRY(tensor_new_raw(a, float, c->rows * 4, &c->ref_logprob, e));
     c->ref_lse = c->ref_logprob + c->rows;
-    c->kl = c->ref_lse + 2 * c->rows;
     return TARE_OK;
+}
+
+/* n rows: one array after the other. */
+static void chunk_places(struct chunk *c, int64_t n)
+{
+    c->entropy = c->logprob + n;
+    c->kl = c->ref_logits ? c->logprob + 2 * n : NULL;
+    c->lse = c->logprob + 3 * n;
 }
 
 /* A chunk's scores in host memory: those that are computed. */
 static tare_status read_scores(const struct model *m, const struct chunk *c, struct token_block *out, struct err *e)
 {
-    const int64_t bytes = out->n * (int64_t)sizeof(float);
-    out->logprob = from_backend(m, c->host, c->logprob, bytes);
-    out->entropy = from_backend(m, c->host + c->rows, c->entropy, bytes);
-    out->kl = c->kl ? from_backend(m, c->host + 2 * c->rows, c->kl, bytes) : NULL;
+    const int64_t n = out->n;
+    const float *scores = from_backend(m, c->host, c->logprob, (c->kl ? 3 : 2) * n * (int64_t)sizeof(float));
+    out->logprob = scores;
+    out->entropy = scores + n;
+    out->kl = c->kl ? scores + 2 * n : NULL;
     return model_finish(m, e);
 }
 
@@ -214,6 +220,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         const int64_t n = p->n_tokens - begin < c.rows ? p->n_tokens - begin : c.rows;
         const int32_t *target = to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
         struct token_block s = {.token = p->token + begin, .n = n};
+        chunk_places(&c, n);
         model_logits(m, hidden + begin * width, n, c.logits);
         KERNEL(k, &m->ctx, head_stats, .logprob = c.logprob, .entropy = c.entropy, .lse = c.lse, .logits = c.logits,
                .target = target, .temperature = temperature, .r = n, .v = vocab);

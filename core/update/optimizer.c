@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The sums of squares of this rank's blocks, unit by unit. A rank's last blocks may be padding: zero. */
+/* The sums of squares of this rank's blocks, unit by unit, in the backend's memory. A rank's last blocks may be padding: zero. */
 static void own_squares(const struct trainer *t, double *out)
 {
     const struct model *m = t->m;
@@ -34,19 +34,22 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
 {
     const struct model *m = t->m;
     const int64_t n = own_blocks(m);
-    double *mine, *all, sum = 0;
+    double *squares, *host, *all, sum = 0;
     int64_t *sizes;
-    TRY(arena_new(&t->work, double, n, &mine, e));
+    arena_reset(&t->head); /* the micro-batches are done */
+    TRY(tensor_new(&t->head, double, n, &squares, e));
+    TRY(arena_new(&t->work, double, n, &host, e));
     TRY(arena_new(&t->work, double, n * m->ranks, &all, e));
     TRY(arena_new(&t->work, int64_t, m->ranks, &sizes, e));
     kernels_at(&m->ctx, "the gradient's norm", -1);
-    own_squares(t, mine);
+    own_squares(t, squares);
+    const double *mine = from_backend(m, host, squares, n * (int64_t)sizeof *mine);
     TRY(model_finish(m, e));
     for (int r = 0; r < m->ranks; r++) sizes[r] = n * (int64_t)sizeof(double);
     if (m->ranks > 1)
         TRY(m->comm->gather(m->comm, mine, sizes[0], all, sizes, e));
     else
-        all = mine;
+        memcpy(all, mine, (size_t)sizes[0]);
     for (int64_t u = unit_first(m), first = 0, blocks; u < unit_end(m); u++, first += blocks) {
         blocks = (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
         for (int r = 0; r < m->ranks; r++)

@@ -3,11 +3,9 @@
  *
  *   g' = g scale;  p -= lr decay p;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2;  p -= lr (m/c1) / (sqrt(v/c2) + eps)
  *
- * Sum of squares: per block of 4096 elements in double, 8 lanes (lane i%8) added in the tree 4+4, 2+2, 1+1; the blocks' sums are added in order
- * on the host. The bits are the reference's. */
+ * Sum of squares: per block of 4096 elements in double, 8 lanes (lane i%8) added in the tree 4+4, 2+2, 1+1; the blocks' sums are added in order.
+ * The bits are the reference's. */
 #include "cuda.h"
-
-#include <stdlib.h>
 
 enum { SQUARES_BLOCK = 4096, SQUARES_LANES = 8, SQUARES_THREADS = 256, ADAMW_THREADS = 256 };
 
@@ -45,28 +43,30 @@ static __global__ void adamw_kernel(float *__restrict__ p, const float *__restri
     p[i] = w - a.lr * (m1 * a.r1) / (sqrtf(v1 * a.r2) + a.eps);
 }
 
-/* One launch and one wait for all blocks; their parts are added in order here. */
-static void squares(const struct kctx *c, double *out, const float *x, int64_t n, int64_t block)
+/* The parts of a block, in order. */
+static __global__ void squares_add_kernel(double *__restrict__ out, const double *__restrict__ sums, int64_t blocks, int64_t parts)
 {
-    const int64_t blocks = (n + block - 1) / block, parts = (block + SQUARES_BLOCK - 1) / SQUARES_BLOCK, n_sums = blocks * parts;
-    const int64_t bytes = n_sums * (int64_t)sizeof(double);
-    double *sums = (double *)cuda_scratch(c, bytes), *host = (double *)malloc((size_t)bytes);
-    for (int64_t i = 0; i < blocks; i++) out[i] = 0;
-    if (!host) cuda_failed(c, TARE_E_NOMEM, "the sums of blocks", "no memory on the host");
-    if (sums && host) {
-        CUDA_LAUNCH(c, squares_kernel, cuda_blocks(n_sums * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, x, n, block,
-                    parts, n_sums);
-        if (CUDA_TRY(c, cudaMemcpyAsync(host, sums, (size_t)bytes, cudaMemcpyDeviceToHost, cuda_stream(c))) &&
-            CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c))))
-            for (int64_t i = 0; i < n_sums; i++) out[i / parts] += host[i];
-    }
-    free(host);
+    const int64_t b = (int64_t)blockIdx.x * SQUARES_THREADS + threadIdx.x;
+    if (b >= blocks) return;
+    double sum = 0;
+    for (int64_t i = 0; i < parts; i++) sum += sums[b * parts + i];
+    out[b] = sum;
+}
+
+static void squares(const struct kctx *c, const struct op_sum_squares *o)
+{
+    const int64_t blocks = (o->n + o->block - 1) / o->block, parts = (o->block + SQUARES_BLOCK - 1) / SQUARES_BLOCK;
+    double *sums = (double *)cuda_scratch(c, blocks * parts * (int64_t)sizeof *sums);
+    if (!sums) return;
+    CUDA_LAUNCH(c, squares_kernel, cuda_blocks(blocks * parts * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, o->x, o->n,
+                o->block, parts, blocks * parts);
+    CUDA_LAUNCH(c, squares_add_kernel, cuda_blocks(blocks, SQUARES_THREADS), SQUARES_THREADS, 0, o->out, sums, blocks, parts);
 }
 
 void cuda_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     CUDA_OP(c, "sum_squares", "n block", o->n, o->block);
-    if (o->n > 0 && o->block > 0) squares(c, o->out, o->x, o->n, o->block);
+    if (o->n > 0 && o->block > 0) squares(c, o);
 }
 
 void cuda_adamw(const struct kctx *c, const struct op_adamw *o)

@@ -24,7 +24,11 @@ static struct fake {
     int64_t reserved_at, beyond, beyond_most, taken;
     const char *beyond_stage;
     int64_t calls, fail_at, invariant; /* operations; the one that fails; those that were asked for batch_invariant */
-    const char *report;                /* TARE_FAKE_REPORT: a file that gets a line about memory when the process ends */
+    struct waits {                     /* how often the host waited for the device, by the stage that it was in */
+        const char *stage;
+        int64_t n, bytes; /* bytes: that came to the host */
+    } waits[16];
+    const char *report; /* TARE_FAKE_REPORT: a file that gets a line when the process ends */
     struct arena scratch;
 } fake;
 
@@ -69,6 +73,17 @@ static int runs(const struct kctx *c, const char *op)
     own.scratch = &fake.scratch;                                                                                                   \
     (void)own;                                                                                                                     \
     if (!runs((C), __func__)) return
+
+static void waited(const struct kctx *c, int64_t bytes)
+{
+    const char *stage = c->fault && c->fault->stage ? c->fault->stage : "the start";
+    struct waits *w = fake.waits;
+    while (w->stage && strcmp(w->stage, stage)) w++;
+    if (w == fake.waits + 15) die("waits", "too many stages");
+    w->stage = stage;
+    w->n++;
+    w->bytes += bytes;
+}
 
 /* From the device itself; -1: it has no more. */
 static int64_t take_beside(const struct kctx *c, int64_t bytes)
@@ -142,6 +157,8 @@ static void report(void)
     fprintf(f, "region %lld most %lld taken %lld beyond %lld invariant %lld of %lld\n", (long long)fake.reserved.size,
             (long long)fake.reserved.most, (long long)fake.taken, (long long)fake.beyond_most, (long long)fake.invariant,
             (long long)fake.calls);
+    for (const struct waits *w = fake.waits; w->stage; w++)
+        fprintf(f, "waits %lld bytes %lld in %s\n", (long long)w->n, (long long)w->bytes, w->stage);
     fclose(f);
 }
 
@@ -154,6 +171,7 @@ static void fake_upload(const struct kctx *c, void *to, const void *from, int64_
 static void fake_download(const struct kctx *c, void *to, const void *from, int64_t bytes)
 {
     RUN(c);
+    waited(c, bytes);
     memcpy((void *)(uintptr_t)H(to), T(from), (size_t)bytes);
 }
 
@@ -165,6 +183,7 @@ static void fake_zero(const struct kctx *c, void *p, int64_t bytes)
 
 static void fake_finish(const struct kctx *c)
 {
+    waited(c, 0);
     runs(c, __func__);
 }
 
@@ -424,7 +443,7 @@ static void fake_scatter_add_rows(const struct kctx *c, const struct op_scatter_
 static void fake_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     OPERATION(sum_squares);
-    H(o->out);
+    work.out = T(o->out);
     work.x = T(o->x);
     fake.cpu->sum_squares(&own, &work);
 }

@@ -63,7 +63,7 @@ cmp -s generated.cpu generated.fake && ok || bad "generated texts differ"
 invariant() { # VALUE COMMAND...: how many operations of a command were asked for batch_invariant, "some" or "none"
     rm -f report.txt
     TARE_FAKE_REPORT=$PWD/report.txt "${@:2}" run.device=cuda run.deterministic="$1" > out.txt 2> log.txt < /dev/null || { bad "${*:2}"; cat log.txt; }
-    awk '{ print ($10 > 0 && $10 < $12) ? "some" : $10 ? "all" : "none" }' report.txt
+    awk '/^region/ { print ($10 > 0 && $10 < $12) ? "some" : $10 ? "all" : "none" }' report.txt
 }
 for value in true batch_invariant; do
     want=$([ $value = batch_invariant ] && echo some || echo none)
@@ -100,6 +100,24 @@ if TARE_FAKE_MEMORY=100000 "$TARE" generate base run.device=cuda < /dev/null > o
 else
     grep -q 'no memory for .*: [0-9.]* MiB asked, the device has [0-9.]* MiB left' log.txt && ok || { bad "no memory: what for, how much?"; cat log.txt; }
 fi
+
+# ---- no step waits for the device more often than it must. What a fourth step adds to three: STAGE -> waits, bytes that come to the host
+for steps in 3 4; do
+    rm -f waits.$steps
+    TARE_FAKE_REPORT=$PWD/waits.$steps run run.dir=waits$steps run.device=cuda train.steps=$steps train.minibatch=8 checkpoint.every=0 $more ||
+        { bad "the run of $steps steps failed"; cat log.txt; }
+done
+added() { # STAGE
+    awk -v stage="in $1" 'index($0, stage) { w = $2 - w; b = $4 - b } END { print w, b }' waits.3 waits.4
+}
+at_most() { # STAGE WAITS BYTES
+    read -r waits bytes <<< "$(added "$1")"
+    [ "$waits" -gt 0 ] && [ "$waits" -le "$2" ] && [ "$bytes" -le "$3" ] && ok || bad "$1: $waits waits and $bytes bytes a step, at most $2 and $3 are needed"
+}
+at_most "the compute copy of the weights" 4 0 # 4 optimizer steps
+at_most "the gradient's norm" 8 40000         # whatever the number of layers
+at_most "the head" 20 3000                    # a chunk of some tokens: the scores, and the wait for them
+at_most "backward pass" 10 0                  # a micro-batch
 
 # ---- two ranks, each with a device of its own: the weights of one rank on the CPU, a region each (leaks in MPI are its own)
 "$TARE" doctor > doctor.txt 2> /dev/null || true

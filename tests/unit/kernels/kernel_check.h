@@ -134,8 +134,11 @@ static inline void each_backend(kernel_test test)
 
 static inline double sum_of_squares(const struct kernels *k, const struct kctx *c, const float *x, int64_t n)
 {
-    double sum = 0;
-    KERNEL(k, c, sum_squares, .out = &sum, .x = x, .n = n, .block = n);
+    double sum = 0, *there = k->backend->alloc(c, sizeof sum);
+    assert_non_null(there);
+    KERNEL(k, c, sum_squares, .out = there, .x = x, .n = n, .block = n);
+    k->backend->download(c, &sum, there, sizeof sum);
+    k->backend->release(c, there);
     return sum;
 }
 
