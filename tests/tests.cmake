@@ -21,6 +21,7 @@ set(TEST_ENV "INTERPOSE=${INTERPOSE};TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_P
 # What a test uses beside its module and what that stands on.
 set(TEST_USES_test_kmeans tare_model)
 set(TEST_USES_test_plan tare_update)
+set(TEST_USES_test_recipes tare_estimate)
 # One test of ctest for each case of a cmocka program: PREFIX.CASE. The program is asked for their names when it has been built.
 # RUN_SERIAL where a case starts many processes or waits for deadlines.
 set(TEST_ALONE test_ranks test_watch test_comm test_pool test_verify_run test_check test_checkpoint)

@@ -20,7 +20,8 @@ const char train_usage[] =
     "  --allow-change   with --resume: another configuration may change the training from here on; RUN/config.ini keeps what it "
     "was\n"
     "  --until STEP     stop after STEP with a checkpoint, as if interrupted there; the schedule is that of train.steps\n"
-    "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n";
+    "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n"
+    "So are the conventions of another trainer (verl, trl, nemo, openrlhf, slime): tare train configs/quickstart.ini as=verl\n";
 
 /* What a warm start of minutes would end in is found before it. */
 static tare_status make_ready(const struct config *c, struct err *e)

@@ -10,6 +10,8 @@
     X(KERNELS_AUTO, "auto")                                                                                                        \
     X(KERNELS_REF, "ref") X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16")
 #define CHOICES_DETERMINISTIC(X) X(DETERMINISTIC_TRUE, "true") X(DETERMINISTIC_BATCH_INVARIANT, "batch_invariant")
+#define CHOICES_AS(X)                                                                                                              \
+    X(AS_NONE, "") X(AS_VERL, "verl") X(AS_TRL, "trl") X(AS_NEMO, "nemo") X(AS_OPENRLHF, "openrlhf") X(AS_SLIME, "slime")
 #define CHOICES_PRECISION(X) X(PRECISION_F32, "f32") X(PRECISION_BF16, "bf16")
 #define CHOICES_SAVE(X) X(SAVE_AUTO, "auto") X(SAVE_F32, "f32") X(SAVE_BF16, "bf16")
 #define CHOICES_INIT(X) X(INIT_NONE, "") X(INIT_QWEN2, "qwen2") X(INIT_LLAMA, "llama") X(INIT_QWEN3, "qwen3")
@@ -18,6 +20,8 @@
 #define CHOICES_ISOLATE(X) X(ISOLATE_THREAD, "thread") X(ISOLATE_PROCESS, "process")
 #define CHOICES_AGGREGATION(X) X(AGGREGATE_SEQUENCE, "sequence") X(AGGREGATE_TOKEN, "token") X(AGGREGATE_CONSTANT, "constant")
 #define CHOICES_KL(X) X(KL_EXACT, "exact") X(KL_K1, "k1") X(KL_K2, "k2") X(KL_K3, "k3")
+#define CHOICES_KL_WEIGHT(X) X(KL_PLAIN, "none") X(KL_BY_SCORE, "score") X(KL_BY_RATIO, "ratio")
+#define CHOICES_KL_PLACE(X) X(KL_IN_LOSS, "loss") X(KL_IN_REWARD, "reward")
 #define CHOICES_OLD_LOGPROBS(X) X(OLD_SAMPLER, "sampler") X(OLD_RECOMPUTE, "recompute")
 #define CHOICES_ROLLOUT_IS(X) X(ROLLOUT_IS_NONE, "none") X(ROLLOUT_IS_TIS, "tis")
 #define CHOICES_SCHEDULE(X) X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_CONSTANT, "constant") X(SCHEDULE_LINEAR, "linear")
@@ -37,6 +41,7 @@
 enum device_choice { CHOICES_DEVICE(CHOICE_CONSTANT) };
 enum kernels_choice { CHOICES_KERNELS(CHOICE_CONSTANT) };
 enum deterministic { CHOICES_DETERMINISTIC(CHOICE_CONSTANT) };
+enum run_as { CHOICES_AS(CHOICE_CONSTANT) };
 enum precision { CHOICES_PRECISION(CHOICE_CONSTANT) };
 enum save_dtype { CHOICES_SAVE(CHOICE_CONSTANT) };
 enum model_init { CHOICES_INIT(CHOICE_CONSTANT) };
@@ -45,6 +50,8 @@ enum overlong { CHOICES_OVERLONG(CHOICE_CONSTANT) };
 enum isolate { CHOICES_ISOLATE(CHOICE_CONSTANT) };
 enum aggregation { CHOICES_AGGREGATION(CHOICE_CONSTANT) };
 enum kl_form { CHOICES_KL(CHOICE_CONSTANT) };
+enum kl_weight { CHOICES_KL_WEIGHT(CHOICE_CONSTANT) };
+enum kl_place { CHOICES_KL_PLACE(CHOICE_CONSTANT) };
 enum old_logprobs { CHOICES_OLD_LOGPROBS(CHOICE_CONSTANT) };
 enum rollout_is { CHOICES_ROLLOUT_IS(CHOICE_CONSTANT) };
 enum schedule { CHOICES_SCHEDULE(CHOICE_CONSTANT) };

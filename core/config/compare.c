@@ -11,6 +11,7 @@
 static const char *const FREE[] = {"run.dir",
                                    "run.name",
                                    "run.plugins",
+                                   "run.as", /* the keys that it set are compared themselves */
                                    "run.threads",
                                    "run.kernels",
                                    "model.path",

@@ -5,6 +5,7 @@
 #include "base/program.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/recipes.h"
 #include "config/relations.h"
 #include "config/value.h"
 
@@ -113,7 +114,8 @@ static tare_status assign(struct config *c, const char *section, const char *key
     const struct config_key *k = find_key(section, key);
     if (!k) return unknown_key(section, key, where, e);
     TRY(value_set(c, k, value, where, e));
-    return arena_strdup(&c->arena, where, -1, (char **)(uintptr_t)&c->sources[k - CONFIG_KEYS].where, e);
+    TRY(arena_strdup(&c->arena, where, -1, (char **)(uintptr_t)&c->sources[k - CONFIG_KEYS].where, e));
+    return !strcmp(section, "run") && !strcmp(key, "as") ? recipe_apply(c, where, assign, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- ${run.seed} and ${run.name} */
@@ -246,6 +248,7 @@ static tare_status load_override(struct config *c, const char *text, struct err 
 {
     char section[200];
     const char *equals = strchr(text, '='), *dot = strchr(text, '.');
+    if (!strncmp(text, "as=", 3)) return assign(c, "run", "as", text + 3, "command line", e);
     if (!equals || !dot || dot > equals || dot == text || equals == dot + 1)
         FAIL(e, TARE_E_CONFIG, "command line: '%s' is not section.key=value", text);
     if (strncmp(text, "sweep.", 6)) {

@@ -15,6 +15,7 @@ struct run_config {
     const char *dir;     /* run.dir */
     const char *name;    /* shown in tables */
     const char *plugins; /* a folder with plugins, absolute; empty: none */
+    enum run_as as;      /* the trainer whose conventions are the defaults (recipes.c) */
     enum device_choice device;
     enum kernels_choice kernels;
     int64_t seed, threads;
@@ -89,6 +90,8 @@ struct loss_config {
     double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
     double kl_coef, entropy_coef;
     enum kl_form kl;
+    enum kl_weight kl_weight;
+    enum kl_place kl_place;
     enum old_logprobs old_logprobs;
     enum rollout_is rollout_is;
     double rollout_is_cap;
@@ -181,7 +184,7 @@ struct config {
     struct config_source *sources; /* where each key was set, for messages */
 };
 
-/* file may be NULL, builtin:NAME for configs/NAME.ini as installed, or the folder of a run for its config.ini; overrides: n strings
+/* as=NAME among the overrides is run.as=NAME. file may be NULL, builtin:NAME for configs/NAME.ini as installed, or the folder of a run for its config.ini; overrides: n strings
  * "section.key=value". The struct is filled with defaults first. */
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
 /* The same, but every error is told (faults_note), and what is wrong keeps its default. Fails when the file cannot be read at all. */

@@ -1,11 +1,19 @@
 #include "config/config.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/recipes.h"
 #include "config/value.h"
 
 #include <string.h>
 
 /* ---------------------------------------------------------------- dump */
+
+/* The end of a line: a comment where the value is that of run.as. */
+static tare_status add_source(const struct config *c, const char *section, const char *key, struct str *out, struct err *e)
+{
+    if (!recipe_set(c, section, key)) return str_add(out, "\n", 1, e);
+    return str_addf(out, e, " ; run.as = %s\n", config_chosen(c, "run", "as"));
+}
 
 static tare_status dump_keys(const struct config *c, const char *section, struct str *out, struct err *e)
 {
@@ -17,7 +25,7 @@ static tare_status dump_keys(const struct config *c, const char *section, struct
         TRY_TO(status, done, value_print(c, k, &value, e));
         TRY_TO(status, done, str_addf(out, e, "%s = ", k->key));
         TRY_TO(status, done, ini_quote(out, value.size ? value.data : "", e));
-        TRY_TO(status, done, str_add(out, "\n", 1, e));
+        TRY_TO(status, done, add_source(c, section, k->key, out, e));
     }
 done:
     str_free(&value);
@@ -36,7 +44,7 @@ static tare_status dump_params(const struct config *c, struct str *out, struct e
             if (strcmp(q->section, p->section)) continue;
             TRY(str_addf(out, e, "%s = ", q->key));
             TRY(ini_quote(out, q->value, e));
-            TRY(str_add(out, "\n", 1, e));
+            TRY(add_source(c, q->section, q->key, out, e));
         }
     }
     return TARE_OK;

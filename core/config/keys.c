@@ -56,6 +56,11 @@ const struct config_key CONFIG_KEYS[] = {
     {"run", "plugins", KEY_TEXT, offsetof(struct config, run.plugins), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Folder with plugins of your own, searched after those of TARE_PLUGIN_PATH. Relative to the folder of the file that sets it. "
      "Empty: plugins/ next to the configuration, if it exists. A run records it, so that --resume finds the same plugins."},
+    CHOICE(run, as, "", CHOICES_AS,
+           "Whose conventions hold: the keys of estimator, objective and loss that this trainer's GRPO stands for "
+           "(docs/recipes.md). On "
+           "the command line also as=NAME. A key that the same file, or the same command line, sets goes before it; those of an "
+           "included file do not. `tare config dump` marks what it set. Empty: ours."),
     CHOICE(run, device, "cpu", CHOICES_DEVICE, "What the model is computed on. cuda needs libtare_cuda.so and a GPU."),
     CHOICE(
         run, kernels, "auto", CHOICES_KERNELS,
@@ -200,6 +205,14 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(loss, kl, "exact", CHOICES_KL,
            "The KL term. exact sums over the vocabulary (the paper's form); k1, k2, k3 are Schulman's estimates from the sampled "
            "token."),
+    CHOICE(
+        loss, kl_weight, "none", CHOICES_KL_WEIGHT,
+        "What multiplies an estimate (k1, k2, k3), so that its gradient is that of the KL. ratio: pi/pi_old (DeepSeek-V3.2, TRL); "
+        "score: pi/sg(pi), 1 with a gradient (NeMo-RL)."),
+    CHOICE(loss, kl_place, "loss", CHOICES_KL_PLACE,
+           "Where an estimate (k1, k2, k3) enters. loss: beside the objective. reward: at pi_old, and each token's advantage is "
+           "lowered "
+           "by beta times the sum from it to the end (OpenRLHF)."),
     CHOICE(loss, old_logprobs, "sampler", CHOICES_OLD_LOGPROBS,
            "Where pi_old comes from: recorded while sampling, or computed again before the update. On the CPU both have the same "
            "bits."),

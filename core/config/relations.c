@@ -43,6 +43,15 @@ static tare_status check_loss(const struct config *c, struct err *e)
     if (l->aggregation_length && l->aggregation != AGGREGATE_CONSTANT)
         APART(c, loss, aggregation_length, loss, aggregation, "%s", "set", config_chosen(c, "loss", "aggregation"),
               "the length is used only with aggregation = constant");
+    if (l->kl == KL_EXACT && l->kl_weight != KL_PLAIN)
+        APART(c, loss, kl_weight, loss, kl, "%s", config_chosen(c, "loss", "kl_weight"), "exact",
+              "only an estimate from the sampled token has a weight; set loss.kl = k1, k2 or k3");
+    if (l->kl == KL_EXACT && l->kl_place != KL_IN_LOSS)
+        APART(c, loss, kl_place, loss, kl, "%s", config_chosen(c, "loss", "kl_place"), "exact",
+              "only an estimate from the sampled token can be part of the reward; set loss.kl = k1, k2 or k3");
+    if (l->kl_place == KL_IN_REWARD && l->kl_weight != KL_PLAIN)
+        APART(c, loss, kl_weight, loss, kl_place, "%s", config_chosen(c, "loss", "kl_weight"), "reward",
+              "a KL in the reward has no gradient; set loss.kl_weight = none");
     if (l->rollout_is != ROLLOUT_IS_NONE && l->old_logprobs == OLD_SAMPLER)
         APART(c, loss, rollout_is, loss, old_logprobs, "%s", config_chosen(c, "loss", "rollout_is"),
               config_chosen(c, "loss", "old_logprobs"),

@@ -2,6 +2,11 @@
  *
  *   dL/dlogp = c (dv/dlogp + beta dKL/dlogp)   k1: 1;  k2: logp - ref;  k3: 1 - exp(ref - logp)     (Schulman, "Approximating KL divergence")
  *   dL/dH    = c (dv/dH - lambda)
+ *
+ * An estimate K from sampled tokens has the gradient of the KL only with the token's probability in it: kl_weight = ratio takes r K, r = pi/old, with
+ * the derivative r (K + dK/dlogp); score the same at r = 1. kl_place = reward leaves it out of the loss and lowers the advantage of token t by
+ * beta sum_{s >= t} K_s at old: the return of the rewards -beta K_s.
+ *
  *   dL/dKL   = c (dv/dKL + beta)               exact: KL(pi || ref) over the whole vocabulary
  *
  * Truncated importance sampling (rollout_is = tis) multiplies v and its derivatives by min(exp(old - sampled), cap), a constant.
@@ -47,6 +52,14 @@ static struct term kl_estimate(enum kl_form form, double logp, double ref)
     return (struct term){exp(d) - d - 1, 1 - exp(d)}; /* k3 */
 }
 
+/* K of a token in the loss, by loss.kl_weight. ratio: pi/old. */
+static struct term weighted_kl(const struct loss_config *c, struct term k, double ratio)
+{
+    if (c->kl_weight == KL_PLAIN) return k;
+    const double r = c->kl_weight == KL_BY_RATIO ? ratio : 1;
+    return (struct term){r * k.value, r * (k.value + k.dlogp)};
+}
+
 static struct term shaped(double gamma, double logp, double advantage)
 {
     const double pi = exp(logp), all = pi + gamma;
@@ -90,7 +103,7 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
 {
     const struct policy_loss *p = ctx;
     const struct batch *b = p->b;
-    const double lambda = p->c->entropy_coef, beta = p->c->kl_coef;
+    const double lambda = p->c->entropy_coef, beta = p->c->kl_place == KL_IN_LOSS ? p->c->kl_coef : 0;
     const bool exact = s->kl && p->c->kl == KL_EXACT;
     struct objective_block x;
     TRY(ratios(p, s, e));
@@ -99,12 +112,11 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
         const int64_t t = s->token[i];
         const double logp = s->logprob[i], w = p->columns.weight[t];
         struct weighed v;
-        struct term k = {0, 0};
+        struct term k = {exact ? (double)s->kl[i] : 0, 0};
+        if (!exact && b->ref_logprob) k = kl_estimate(p->c->kl, logp, b->ref_logprob[t]);
+        const double kl = k.value;
+        k = weighted_kl(p->c, k, p->ratio[t]);
         weigh(p, &x, i, t, logp, &v);
-        if (exact)
-            k.value = s->kl[i];
-        else if (b->ref_logprob)
-            k = kl_estimate(p->c->kl, logp, b->ref_logprob[t]);
         coef[i] =
             (struct head_grad_row){(float)(w * (v.token.dlogp + (exact ? 0 : beta * k.dlogp))), (float)(-w * (lambda - v.dentropy)),
                                    s->kl ? (float)(w * ((exact ? beta : 0) + v.dkl)) : 0};
@@ -112,7 +124,7 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
         tally->entropy += s->entropy[i];
         tally->clipped += x.clipped[i];
         tally->kl_old += v.off ? 0 : (p->ratio[t] - 1) - (logp - (double)p->columns.old[t]); /* k3 of KL(old || pi) */
-        tally->kl_ref += k.value;
+        tally->kl_ref += kl;
         tally->tokens++;
         tally->ratio_max = fmax(tally->ratio_max, p->ratio[t]);
         if (p->first && !v.off) tally->mismatch = fmax(tally->mismatch, fabs(logp - (double)b->logprob[t]));
@@ -282,6 +294,30 @@ static tare_status run_minibatches(struct trainer *t, struct work *w, struct pol
     return TARE_OK;
 }
 
+/* kl_place = reward: a copy of *b whose token advantages have lost the KL from the token on. A trace's tokens have no old policy, and no KL. */
+static tare_status reward_kl(struct trainer *t, const float *old, const struct batch **b, struct err *e)
+{
+    const struct loss_config *c = t->loss;
+    const struct batch *from = *b;
+    struct batch *to;
+    if (c->kl_place != KL_IN_REWARD || !(c->kl_coef > 0)) return TARE_OK;
+    if (!from->ref_logprob)
+        FAIL(e, TARE_E_SHAPE, "loss.kl_place = reward needs the reference policy's logprobs, and the batch has none");
+    TRY(arena_new(&t->work, struct batch, 1, &to, e));
+    *to = *from;
+    TRY(arena_new(&t->work, float, from->n_tokens, &to->token_advantage, e));
+    for (int64_t i = 0; i < from->n_rollouts; i++) {
+        double sum = 0;
+        for (int64_t k = from->token_begin[i + 1] - 1; k >= from->token_begin[i]; k--) {
+            if (!from->off_policy || !from->off_policy[i]) sum += kl_estimate(c->kl, old[k], from->ref_logprob[k]).value;
+            to->token_advantage[k] =
+                (float)((from->token_advantage ? (double)from->token_advantage[k] : from->advantage[i]) - c->kl_coef * sum);
+        }
+    }
+    *b = to;
+    return TARE_OK;
+}
+
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *r, struct err *e)
 {
     *r = (struct update_report){0};
@@ -303,7 +339,8 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
         p.columns.old = w.old;
         if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
     }
-    TRY(objective_begin(t->objective, b, &p.columns, e));
+    TRY(reward_kl(t, p.columns.old, &p.b, e));
+    TRY(objective_begin(t->objective, p.b, &p.columns, e));
     TRY(run_minibatches(t, &w, &p, &sum, r, e));
     t->collected = w.sums;
     r->entropy = sum.entropy / sum.tokens;

@@ -256,4 +256,5 @@ def main():
         print(json.dumps(c, separators=(",", ":")))
 
 
-main()
+if __name__ == "__main__":
+    main()

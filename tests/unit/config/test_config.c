@@ -327,6 +327,48 @@ static void dump_loads_back(void **state)
     config_free(&b);
 }
 
+static const char *param(const struct config *c, const char *section, const char *key)
+{
+    for (const struct config_param *p = c->params; p; p = p->next)
+        if (!strcmp(p->section, section) && !strcmp(p->key, key)) return p->value;
+    return "";
+}
+
+/* run.as sets the keys of a trainer's recipe, but for those that the same file or the same command line sets. */
+static void as_another_trainer(void **state)
+{
+    (void)state;
+    struct config c, again;
+    struct err e = {0};
+    struct str first = {0}, second = {0};
+    loads(&c, "[loss]\nclip = 0.1\nkl = k1\n[estimator]\nplugin = rloo\n", "as=verl");
+    assert_string_equal(c.estimator.plugin, "grpo");
+    assert_string_equal(param(&c, "estimator.grpo", "convention"), "verl");
+    assert_true(c.loss.clip == 0.2 && c.loss.dual_clip == 3 && c.loss.kl == KL_K3 && c.loss.aggregation == AGGREGATE_TOKEN);
+    assert_string_equal(config_where(&c, "loss", "clip"), "run.as = verl, command line");
+    assert_ok(config_dump(&c, &first, &e), &e);
+    assert_non_null(strstr(first.data, "\nclip = 0.2 ; run.as = verl\n"));
+    loads(&again, first.data, NULL); /* what it set is in the file, and stays */
+    assert_ok(config_dump(&again, &second, &e), &e);
+    assert_true(again.run.as == AS_VERL && again.loss.dual_clip == 3 && again.loss.clip == 0.2);
+    assert_null(strstr(second.data, "; run.as"));
+    config_free(&again);
+    config_free(&c);
+    loads(&c, "[loss]\nclip = 0.1\n[run]\nas = openrlhf\n[estimator.grpo]\ndelta = 0.5\n", "loss.kl_coef=0");
+    assert_true(c.loss.clip == 0.1 && c.loss.kl_coef == 0 && c.loss.kl_place == KL_IN_REWARD);
+    assert_string_equal(param(&c, "estimator.grpo", "delta"), "0.5");
+    config_free(&c);
+    write_file("base.ini", "[run]\nas = verl\n[loss]\nclip = 0.1\n");
+    loads(&c, "include = base.ini\n[run]\nas = nemo\n", NULL);
+    assert_true(c.loss.clip == 0.2 && c.loss.dual_clip == 0 && c.loss.kl_coef == 0.01 && c.loss.kl_weight == KL_BY_SCORE);
+    config_free(&c);
+    refused(NULL, "as=foo", 0, "allowed: empty, verl, trl, nemo, openrlhf, slime");
+    refused("[run]\nas = trl\n[loss]\nkl = exact\n", NULL, -1, "loss.kl_weight = ratio (run.as = trl, ");
+    refused(NULL, "loss.kl_place=reward", -1, "set loss.kl = k1, k2 or k3");
+    str_free(&first);
+    str_free(&second);
+}
+
 static void every_key_is_sound(void **state)
 {
     (void)state;
@@ -406,6 +448,7 @@ int main(void)
         cmocka_unit_test(relations_name_both_keys),
         cmocka_unit_test(substitution),
         cmocka_unit_test(dump_loads_back),
+        cmocka_unit_test(as_another_trainer),
         cmocka_unit_test(every_key_is_sound),
         cmocka_unit_test(documentation_is_current),
         cmocka_unit_test(damaged_files),

@@ -1,0 +1,169 @@
+/* run.as against the trainers that it names: the loss and the gradient of a tiny model on the same rollouts, from rewards on, by the estimator and
+ * the update of the engine. tests/data/recipes/make.py says how the others' numbers were made. And the KL in the reward, by hand. */
+#include "engine.h"
+#include "objective.h"
+
+#include "base/json.h"
+#include "estimate/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct err e;
+
+static const char *source_file(const char *name)
+{
+    static char path[600];
+    snprintf(path, sizeof path, "%s/tests/data/%s", getenv("SOURCE"), name);
+    return path;
+}
+
+static int64_t length(const json_t *o, const char *key)
+{
+    return (int64_t)json_array_size(json_object_get(o, key));
+}
+
+static double number(const json_t *array, int64_t i)
+{
+    return json_number_value(json_array_get(array, (size_t)i));
+}
+
+/* Completion i of a group. */
+static void read_rollout(struct batch *b, const json_t *group, int64_t i, int64_t at)
+{
+    const json_t *ids = json_array_get(json_object_get(group, "completions"), (size_t)i);
+    const json_t *old = json_array_get(json_object_get(group, "old"), (size_t)i);
+    const json_t *ref = json_array_get(json_object_get(group, "ref"), (size_t)i);
+    b->reward[at] = number(json_object_get(group, "rewards"), i);
+    b->verdict[at] = TARE_PARTIAL;
+    b->token_begin[at + 1] = b->token_begin[at] + (int64_t)json_array_size(ids);
+    for (int64_t k = 0; k < (int64_t)json_array_size(ids); k++) {
+        const int64_t t = b->token_begin[at] + k;
+        b->ids[t] = (int32_t)number(ids, k);
+        b->logprob[t] = (float)number(old, k);
+        b->ref_logprob[t] = (float)number(ref, k);
+    }
+}
+
+static void read_batch(const json_t *groups, struct arena *a, struct batch *b)
+{
+    *b = (struct batch){.n_groups = (int64_t)json_array_size(groups), .n_rollouts = 64, .n_prompt_tokens = 256, .n_tokens = 1024};
+    assert_ok(batch_room(b, BATCH_DATA | BATCH_ROLLOUT | BATCH_VERIFY | BATCH_ESTIMATE, a, &e), &e);
+    assert_ok(arena_new(a, float, b->n_tokens, &b->ref_logprob, &e), &e);
+    int64_t rollouts = 0, prompts = 0;
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        const json_t *group = json_array_get(groups, (size_t)m), *prompt = json_object_get(group, "prompt");
+        for (int64_t k = 0; k < length(group, "prompt"); k++) b->prompt_ids[prompts++] = (int32_t)number(prompt, k);
+        for (int64_t i = 0; i < length(group, "rewards"); i++) read_rollout(b, group, i, rollouts++);
+        b->prompt_begin[m + 1] = prompts;
+        b->group_begin[m + 1] = rollouts;
+        b->prompt_uid[m] = (uint64_t)m + 1;
+    }
+    b->n_rollouts = rollouts, b->n_prompt_tokens = prompts, b->n_tokens = b->token_begin[rollouts];
+}
+
+struct step {
+    struct config config;
+    struct pool *pool;
+    struct model *m;
+    struct trainer *t;
+    struct estimator *estimator;
+    struct train_config train;
+};
+
+/* beta1 = 0 and no bound on the norm: after one step the first moment is the gradient. The old policy is that of the case. */
+static void step_open(struct step *s, const char *as, const json_t *keys, int64_t rollouts)
+{
+    const struct kernels *k;
+    const char *overrides[8] = {as, "loss.old_logprobs=sampler"};
+    const int64_t n = (int64_t)json_array_size(keys);
+    assert_true(n <= 6);
+    for (int64_t i = 0; i < n; i++) overrides[2 + i] = json_string_value(json_array_get(keys, (size_t)i));
+    assert_ok(config_load(&s->config, NULL, overrides, 2 + n, &e), &e);
+    assert_ok(kernels_open(false, NULL, 0, &k, &e), &e);
+    assert_ok(pool_new(1, &s->pool, &e), &e);
+    const struct model_config shape = {.dtype = PRECISION_F32, .save_dtype = SAVE_AUTO};
+    assert_ok(model_load(source_file("models/tiny/qwen3"), &shape, k, s->pool, &s->m, &e), &e);
+    s->train = plain_train(rollouts, 4096);
+    s->train.beta1 = 0;
+    s->train.max_grad_norm = 0;
+    assert_ok(trainer_new(s->m, NULL, &s->train, &s->config.loss, 1, 1, 1, &s->t, &e), &e);
+    assert_ok(objective_open(&(struct objective_options){.plugin = s->config.objective.plugin,
+                                                         .settings = s->config.params,
+                                                         .loss = &s->config.loss},
+                             &s->t->objective, &e),
+              &e);
+    assert_ok(estimate_open(&(struct estimate_options){.plugin = s->config.estimator.plugin, .settings = s->config.params},
+                            &s->estimator, &e),
+              &e);
+}
+
+static void step_close(struct step *s)
+{
+    free_trainer(s->t);
+    estimate_free(s->estimator);
+    model_free(s->m);
+    pool_free(s->pool);
+    config_free(&s->config);
+}
+
+/* Largest difference of the kept numbers of the gradient. */
+static double gradient_off(const struct step *s, const json_t *gradient, int64_t stride, int64_t *numbers)
+{
+    double most = 0;
+    for (int64_t i = 0; i < s->m->n_tensors; i++) {
+        const struct tensor *t = &s->m->tensors[i];
+        const json_t *want = json_object_get(gradient, t->name);
+        const int64_t n = (t->rows * t->cols + stride - 1) / stride;
+        assert_int_equal((int64_t)json_array_size(want), n);
+        for (int64_t k = 0; k < n; k++) {
+            const double off = fabs((double)s->t->moment1[t->offset + k * stride] - number(want, k));
+            most = off > most || isnan(off) ? off : most;
+        }
+        *numbers += n;
+    }
+    return most;
+}
+
+static void recipes__have_the_loss_and_gradient_of_the_trainers(void **state)
+{
+    (void)state;
+    json_t *all;
+    assert_ok(json_read_file(source_file("recipes/cases.json"), &all, &e), &e);
+    const json_t *cases = json_object_get(all, "cases");
+    const int64_t stride = json_integer_value(json_object_get(all, "stride"));
+    assert_int_equal(json_array_size(cases), 7);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *c = json_array_get(cases, i);
+        struct step s;
+        struct batch b;
+        struct arena a;
+        struct update_report r;
+        char as[32];
+        int64_t numbers = 0;
+        snprintf(as, sizeof as, "as=%s", json_string_value(json_object_get(c, "as")));
+        arena_init(&a, "rollouts");
+        read_batch(json_object_get(all, "rollouts"), &a, &b);
+        step_open(&s, as, json_object_get(c, "keys"), b.n_rollouts);
+        assert_ok(estimate_run(s.estimator, &b, &a, &e), &e);
+        assert_ok(update_run(s.t, &b, &r, &e), &e);
+        const double loss = fabs(r.loss - json_number_value(json_object_get(c, "loss")));
+        const double norm = fabs(r.grad_norm - json_number_value(json_object_get(c, "norm")));
+        const double off = gradient_off(&s, json_object_get(c, "gradient"), stride, &numbers);
+        printf("%s (%s): loss %.9g off by %.2g; norm %.9g off by %.2g; %lld numbers of the gradient off by %.2g at most\n", as,
+               json_string_value(json_object_get(c, "peer")), r.loss, loss, r.grad_norm, norm, (long long)numbers, off);
+        assert_true(loss <= 1e-5);
+        assert_true(norm <= 1e-5);
+        assert_true(off <= 1e-5);
+        assert_true(numbers > 400);
+        step_close(&s);
+        arena_free(&a);
+    }
+    json_decref(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(recipes__have_the_loss_and_gradient_of_the_trainers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
