@@ -1,10 +1,10 @@
 /* Equality by type. A list is a set; a tuple is ordered, and may be an open interval; a unit on one side only is dropped (unit_missing);
  * n% is n or n/100; x = v is v, a chain of equalities its last member. */
-#include "math.h"
+#include "units.h"
 
 #include <string.h>
 
-enum { MAX_MATCHES = 4000 };
+enum { MAX_MATCHES = 4000, CONNECTED = 48 /* of a tuple: statements joined by "and" or "or" */ };
 
 static bool said(struct math *m, bool verdict, const char *reason)
 {
@@ -95,11 +95,24 @@ static bool elementwise(struct math *m, int gold, int pred, const char *yes, con
     return said(m, true, yes);
 }
 
+/* p \land q and q \land p */
+static bool same_statements(struct math *m, int gold, int pred)
+{
+    int members[2][16];
+    const int sides[2] = {gold, pred}, n = at(m, gold)->n;
+    if (n != at(m, pred)->n || n > 16) return said(m, false, "different statements");
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < n; i++) members[k][i] = kid(m, sides[k], i);
+    const bool equal = contains_all(m, members[0], n, members[1], n, false) && contains_all(m, members[1], n, members[0], n, true);
+    return said(m, equal, equal ? "the same statements" : "different statements");
+}
+
 static bool compare_tuples(struct math *m, int gold, int pred)
 {
     const struct node *a = at(m, gold), *b = at(m, pred);
     if ((a->aux | b->aux) & 8 && a->aux != b->aux) return said(m, false, "a set's condition against something else");
     if (a->n == 2 && b->n == 2 && a->aux != b->aux) return said(m, false, "other ends of the interval");
+    if (a->aux & CONNECTED && a->aux == b->aux) return same_statements(m, gold, pred);
     return elementwise(m, gold, pred, "equal members in order", "different members in order");
 }
 
@@ -188,6 +201,22 @@ static bool same_units(const char *a, int na, const char *b, int nb)
     return k == other;
 }
 
+/* 5 km is 5000 m */
+static bool compare_converted(struct math *m, int gold, int pred)
+{
+    const int sides[2] = {gold, pred};
+    char unit[2][UNIT_TEXT];
+    int value[2], size[2];
+    for (int k = 0; k < 2; k++) {
+        const struct node a = *at(m, sides[k]);
+        if (at(m, kid(m, sides[k], 0))->op > OP_DEG) return false;
+        value[k] = unit_convert(m, kid(m, sides[k], 0), m->pool + a.digits, a.n_digits, unit[k], &size[k]);
+        if (value[k] < 0) return false;
+    }
+    if (size[0] != size[1] || memcmp(unit[0], unit[1], (size_t)size[0]) != 0) return false;
+    return decide(m, value[0], value[1]) && said(m, true, "the same measure in other units");
+}
+
 /* One bit for a unit, one for percent, one for degrees; 0: a bare number */
 static int measured_in(const struct math *m, int x)
 {
@@ -199,12 +228,16 @@ static bool compare_measures(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
     if (a.op == OP_UNIT && b.op == OP_UNIT) {
-        if (!same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits)) return said(m, false, "different units");
-        return compare(m, kid(m, gold, 0), kid(m, pred, 0));
+        if (same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
+            return compare(m, kid(m, gold, 0), kid(m, pred, 0));
+        return compare_converted(m, gold, pred) || said(m, false, "different units");
     }
     const int kinds = measured_in(m, gold) | measured_in(m, pred);
     if (kinds & (kinds - 1)) return said(m, false, "different units");
     if (a.op == OP_UNIT || b.op == OP_UNIT) {
+        const int ratios = (at(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold)->op == OP_RATIO) +
+                           (at(m, b.op == OP_UNIT ? kid(m, pred, 0) : pred)->op == OP_RATIO);
+        if (ratios == 1) return said(m, false, "a ratio against a measure"); /* 1:2 is not $0.50 */
         if (!m->o.unit_missing) return said(m, false, "a unit on one side only (policy)");
         return compare(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold, b.op == OP_UNIT ? kid(m, pred, 0) : pred);
     }
@@ -287,6 +320,28 @@ static bool compare_options(struct math *m, int gold, int pred)
     return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
 }
 
+/* Which of the letters A to H are the factors of a product or the members of a list; 0: something else is */
+static unsigned options_of(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    unsigned letters = 0;
+    if (a->op != OP_MUL && !is_list(m, x)) return 0;
+    for (int i = 0; i < a->n; i++) {
+        const struct node *k = at(m, kid(m, x, i));
+        const char c = k->op == OP_SYM && m->symbol[k->aux].n_name == 1 ? m->pool[m->symbol[k->aux].name] : 0;
+        if (c < 'A' || c > 'H') return 0;
+        letters |= 1U << (c - 'A');
+    }
+    return letters;
+}
+
+/* AC and A, C: several options */
+static bool same_options(const struct math *m, int gold, int pred)
+{
+    const unsigned letters = options_of(m, gold);
+    return letters && letters == options_of(m, pred);
+}
+
 bool compare(struct math *m, int gold, int pred)
 {
     if (gold < 0 || pred < 0) return said(m, false, "too large");
@@ -317,6 +372,8 @@ bool compare(struct math *m, int gold, int pred)
         if (t != UNKNOWN) return said(m, t == YES, t == YES ? "the same set of numbers" : "different sets of numbers");
         return said(m, false, "sets that cannot be compared");
     }
+    same_notation(m, &gold, &pred);
+    a = at(m, gold), b = at(m, pred);
     if (a->op == OP_TUPLE && (b->op == OP_TUPLE || (is_list(m, pred) && !(a->aux & 11)))) {
         if (b->op == OP_TUPLE) return compare_tuples(m, gold, pred);
         if (b->n > 1) return elementwise(m, gold, pred, "equal members in order", "different members in order");
@@ -324,6 +381,7 @@ bool compare(struct math *m, int gold, int pred)
     if (b->op == OP_TUPLE && is_list(m, gold) && !(b->aux & 11) && a->n > 1 && at(m, kid(m, gold, 0))->op != OP_TUPLE)
         return elementwise(m, gold, pred, "equal members in order", "different members in order");
     if (m->nesting && (a->op == OP_SET) != (b->op == OP_SET)) return said(m, false, "a set against a member of a set");
+    if (is_list(m, gold) != is_list(m, pred) && same_options(m, gold, pred)) return said(m, true, "the same options");
     if (is_list(m, gold) || is_list(m, pred) || (a->flags | b->flags) & NODE_PM) return compare_sets(m, gold, pred);
     if ((a->op >= OP_PCT && a->op <= OP_BASE) || (b->op >= OP_PCT && b->op <= OP_BASE)) return compare_measures(m, gold, pred);
     if (a->op == OP_RATIO || b->op == OP_RATIO) return compare_ratios(m, gold, pred);

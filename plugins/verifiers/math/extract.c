@@ -9,11 +9,12 @@
  * an answer that cannot be parsed does not give way to some number inside it. A box that is never closed, after all of these, was cut off:
  * there is no answer, as its end is not known.
  */
+#include "joint.h"
 #include "tokens.h"
 
 #include <string.h>
 
-enum { KEPT = 64, MAX_GAP = 70, NEAR = 10, MAX_JOINED = 6, STACK = 512 };
+enum { KEPT = 64, MAX_JOINED = 6, STACK = 512 };
 
 struct span {
     int64_t begin, end; /* with its marks */
@@ -93,55 +94,6 @@ static void find_boxes(struct scan *s)
     if (n) s->open_box = stack[n - 1].begin;
 }
 
-/* Where the "x =" in front of i starts; i: there is none. */
-static int64_t named_from(tare_text t, int64_t i)
-{
-    enum { LONGEST = 16 };
-    int64_t k = i;
-    while (k > 0 && t.data[k - 1] == ' ') k--;
-    if (k < 2 || t.data[k - 1] != '=') return i;
-    for (k--; k > 0 && t.data[k - 1] == ' ';) k--;
-    const int64_t end = k, far = k > LONGEST ? k - LONGEST : 0;
-    while (k > far && (text_is_letter(t.data[k - 1]) || text_is_digit(t.data[k - 1]) || strchr("_{}\\", t.data[k - 1]))) k--;
-    if (k == end || !(text_is_letter(t.data[k]) || t.data[k] == '\\')) return i;
-    return k && !strchr(" $,;([{\n", t.data[k - 1]) ? i : k;
-}
-
-/* Is the text between two boxes only a joint? The name of the second one may stand there: "and $y =$". */
-static bool is_joint(tare_text gap, bool words)
-{
-    bool connective = false, other = false, stop = false;
-    gap.size = named_from(gap, gap.size);
-    if (gap.size > MAX_GAP) return false;
-    for (int64_t i = 0; i < gap.size;) {
-        const char c = gap.data[i];
-        if (text_is_letter(c)) {
-            int64_t n = i;
-            while (n < gap.size && text_is_letter(gap.data[n])) n++;
-            const tare_text w = text_slice(gap, i, n);
-            if (text_equal(w, text_of("and"), true) || text_equal(w, text_of("or"), true))
-                connective = true;
-            else if (!(i > 0 && gap.data[i - 1] == '\\'))
-                other = true; /* \quad, \text, \textbf are no words */
-            i = n;
-            continue;
-        }
-        if (c == ',' || c == ';')
-            connective = true;
-        else if (c == '.' || c == '?' || c == '!' || c == ':' || c == '=')
-            stop = true;
-        else if (text_is_digit(c) || c == '+' || c == '-')
-            other = true;
-        i++;
-    }
-    if (stop) return false;
-    if (!other) return connective || gap.size < NEAR;
-    bool and_or = false;
-    for (int64_t i = 0; i + 2 < gap.size && !and_or; i++)
-        and_or = gap.data[i] == ' ' && (text_starts(gap, i + 1, "and ", true) || text_starts(gap, i + 1, "or ", true));
-    return words && and_or;
-}
-
 static void take_joined(const struct scan *s, const struct span *list, int n, int most, bool words, struct found *out)
 {
     int first = n - 1;
@@ -149,8 +101,8 @@ static void take_joined(const struct scan *s, const struct span *list, int n, in
     out->n = 0;
     for (int i = first; i < n; i++) {
         const int64_t name = first < n - 1 ? named_from(s->t, list[i].begin) : list[i].begin; /* several: which is which */
-        out->text[out->n++] =
-            name < list[i].begin ? text_slice(s->t, name, list[i].end) : text_slice(s->t, list[i].inner, list[i].inner_end);
+        const tare_text inner = unboxed(text_slice(s->t, list[i].inner, list[i].inner_end));
+        out->text[out->n++] = name < list[i].begin ? text_slice(s->t, name, list[i].end) : inner;
     }
 }
 
@@ -252,8 +204,13 @@ static void find_anchors(struct scan *s)
 {
     const tare_text t = s->t;
     s->final_at = s->answer_at = -1;
-    for (int64_t i = 0; i + 4 < t.size; i++) {
+    for (int64_t i = 0, env = 0; i + 4 < t.size; i++) {
         const char c = t.data[i];
+        while (env < s->envs && s->env[env].end <= i) env++;
+        if (env < s->envs && s->env[env].begin < i) { /* \[ \text{Answer: } 12 \]: the formula is read whole */
+            i = s->env[env].end - 1;
+            continue;
+        }
         if (c == '#' && at_text(t, i, "####") && !(i + 4 < t.size && t.data[i + 4] == '#') && !(i && t.data[i - 1] == '#')) {
             if (names_something(t, i + 4)) s->final_at = i + 4; /* as final as the words */
         } else if (c == '<' && at_text(t, i, "<answer>")) {
@@ -389,8 +346,10 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     if (!o->use_expr) return false;
     line = to_bold_end(strip_marks(line));
     if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
+    const tare_text whole = line;
     if (starts_number(line)) line = strip_marks(numeric_front(line));
     if (!line.size) return false;
+    out->whole = whole;
     out->text[0] = line;
     out->n = 1;
     out->plain = !memchr(line.data, '\\', (size_t)line.size);
@@ -495,6 +454,17 @@ static bool approximates(tare_text gap)
     return found;
 }
 
+/* The sentence around the part of t, on its line. */
+static tare_text sentence_of(tare_text t, tare_text part)
+{
+    const int64_t at = part.data - t.data, end = sentence_end(t, at + part.size);
+    int64_t begin = at;
+    while (begin > 0 && at - begin < MAX_ANSWER && t.data[begin - 1] != '\n' &&
+           !(text_is_space(t.data[begin - 1]) && begin > 1 && strchr(".?!", t.data[begin - 2])))
+        begin--;
+    return strip_marks(text_slice(t, begin, end));
+}
+
 static bool take_last(const struct scan *s, const struct options *o, struct found *out)
 {
     tare_text number;
@@ -512,6 +482,7 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
         return true;
     }
     if (!have) return false;
+    out->whole = sentence_of(s->t, number);
     out->text[0] = number;
     out->n = 1;
     out->plain = !memchr(number.data, '\\', (size_t)number.size);

@@ -15,6 +15,7 @@ static const struct character FOLD[] = {
     {0xA2, "\\cents "},
     {0xA3, "\\pounds "},
     {0xA5, "\\yen "},
+    {0xAC, "\\neg "},
     {0xB0, "^{\\circ}"},
     {0xB1, "\\pm "},
     {0xB2, "^{2}"},

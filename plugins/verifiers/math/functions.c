@@ -58,11 +58,12 @@ static int in_order(int *args, int n)
 int parse_function_value(struct parser *p, int f, int base, int *args, int n)
 {
     struct math *m = p->m;
-    if (f <= F_CSC && n && (args[0] = radians(m, args[0])) < 0) return -1;
+    if ((f <= F_CSC || f == F_CIS) && n && (args[0] = radians(m, args[0])) < 0) return -1;
     if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, in_order(args, n));
     if (n != 1) return parse_fail(p, "a function of one value with several");
     if (f == F_CONJ && !(at(m, args[0])->flags & NODE_VAR)) return conjugate(m, args[0]);
     if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);
+    if (f == F_CIS) return mk_pow(m, mk_const(m, C_E), mk_mul(m, mk_const(m, C_I), args[0]));
     if (f == F_LOG) return base < 0 ? mk_func(m, F_LN, args[0]) : mk_func2(m, F_LOG, args[0], base);
     if (f == F_CSC) return mk_pow(m, mk_func(m, F_SIN, args[0]), mk_int(m, -1));
     if (f == F_SEC) return mk_pow(m, mk_func(m, F_COS, args[0]), mk_int(m, -1));

@@ -61,150 +61,16 @@ int64_t lex_skip_spaces(const struct lexer *x, int64_t i)
     return i;
 }
 
-static bool starts(const struct lexer *x, int64_t i, const char *word)
+bool lex_starts(const struct lexer *x, int64_t i, const char *word)
 {
     const int64_t n = (int64_t)strlen(word);
     return i + n <= x->n && !memcmp(x->s + i, word, (size_t)n);
 }
 
-/* ---------------------------------------------------------------- numbers */
-
-static int64_t digits_end(const struct lexer *x, int64_t i)
+int64_t lex_digits_end(const struct lexer *x, int64_t i)
 {
     while (i < x->n && text_is_digit(x->s[i])) i++;
     return i;
-}
-
-static bool three_digits(const struct lexer *x, int64_t i)
-{
-    return digits_end(x, i) == i + 3;
-}
-
-/* A mark between groups of three digits that can be nothing else: {,} ,\! \, \! \; blank. The index after it, or 0. */
-static int64_t group_mark(const struct lexer *x, int64_t i)
-{
-    static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", NULL};
-    if (lex_last_kind(x) == T_UNDER || lex_last_kind(x) == T_CARET) return 0; /* \log_10 100 */
-    for (const char *const *k = marks; *k; k++)
-        if (starts(x, i, *k)) {
-            const int64_t end = i + (int64_t)strlen(*k);
-            const int64_t far = (*k)[0] == ',' ? lex_skip_spaces(x, end) : end;
-            return three_digits(x, far) ? far : 0;
-        }
-    return 0;
-}
-
-/* Is the whole run of digits and commas at i of the form d{1,3}(,ddd)+ ? Otherwise its commas separate a list. */
-static bool comma_groups(struct lexer *x, int64_t i, int64_t *end)
-{
-    if (i < x->no_group) return false;
-    int64_t run = i;
-    while (run < x->n && (text_is_digit(x->s[run]) || (x->s[run] == ',' && run + 1 < x->n && text_is_digit(x->s[run + 1])))) run++;
-    int64_t p = digits_end(x, i);
-    bool ok = p - i <= 3 && p < run;
-    while (ok && p < run) ok = x->s[p] == ',' && three_digits(x, p + 1), p += 4;
-    if (!ok) x->no_group = run;
-    *end = run;
-    return ok;
-}
-
-/* Points between groups of three where a comma is the decimal mark: 1.234.567 or 1.234,56. The end of the groups, or 0. */
-static int64_t point_groups(const struct lexer *x, int64_t i)
-{
-    int64_t p = digits_end(x, i), n = 0;
-    if (p - i > 3 || p == i) return 0;
-    for (; p < x->n && x->s[p] == '.' && three_digits(x, p + 1); n++) p += 4;
-    const bool comma = p + 1 < x->n && x->s[p] == ',' && text_is_digit(x->s[p + 1]) && x->plain;
-    return n > 1 || (n && (comma || starts(x, p, "{,}"))) ? p : 0;
-}
-
-/* The length of the mark between the whole part and the decimals at p, 0: none. A comma is one in plain text, when it does not separate a
- * list; {,} is one when no group of three follows, as those have been taken. */
-static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int aux)
-{
-    if (p + 1 >= x->n) return 0;
-    if (x->s[p] == '.') return 1;
-    if (p == begin) return 0;
-    if (starts(x, p, "{,}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
-    const int64_t end = digits_end(x, p + 1);
-    const bool comma = x->plain && x->s[p] == ',' && end > p + 1 && !(end < x->n && x->s[end] == ',');
-    return comma && !memchr(x->s + begin, ',', (size_t)(p - begin)) && (!(aux & NUM_GROUPED) || end != p + 4);
-}
-
-static bool is_hexadecimal(const struct lexer *x)
-{
-    const int64_t i = x->i;
-    if (i + 2 >= x->n || x->s[i] != '0' || (x->s[i + 1] != 'x' && x->s[i + 1] != 'X')) return false;
-    return text_is_digit(x->s[i + 2]) || strchr("abcdefABCDEF", x->s[i + 2]);
-}
-
-static bool lex_number(struct lexer *x)
-{
-    struct math *m = x->m;
-    const int64_t begin = x->i;
-    const int32_t text = m->n_pool;
-    int64_t p = begin, exp = 0, run;
-    int aux = 0, rep = 0;
-#define TAKE(FROM, TO)                                                                                                             \
-    for (int64_t k_ = (FROM); k_ < (TO); k_++)                                                                                     \
-        if (text_is_digit(x->s[k_]) && pool_add(m, x->s + k_, 1) < 0) return lex_fail(x, "too many digits")
-    p = digits_end(x, begin);
-    if (p > begin && p - begin <= 3 && x->commas && !x->depth && p < x->n && x->s[p] == ',' && comma_groups(x, begin, &run)) {
-        TAKE(begin, run);
-        p = run;
-        aux |= NUM_GROUPED;
-        m->commas_ambiguous = true;
-    } else if ((run = point_groups(x, begin))) {
-        TAKE(begin, run);
-        p = run;
-        aux |= NUM_GROUPED;
-    } else {
-        TAKE(begin, p);
-        for (int64_t next; p > begin && (p - begin <= 3 || aux & NUM_GROUPED) && (next = group_mark(x, p));) {
-            TAKE(next, next + 3);
-            p = next + 3;
-            aux |= NUM_GROUPED;
-        }
-    }
-    const int64_t mark = decimal_mark(x, p, begin, aux);
-    if (mark) {
-        const int64_t first = p + mark, q = digits_end(x, first),
-                      bar = starts(x, q, "\\overline{") ? 10
-                            : starts(x, q, "\\dot{")    ? 5
-                            : starts(x, q, "\\bar{")    ? 5
-                                                        : 0;
-        if (q > first || bar) {
-            TAKE(first, q);
-            exp = first - q;
-            aux |= NUM_DECIMAL;
-            p = q;
-            if (bar) {
-                const int64_t r = digits_end(x, q + bar);
-                if (r == q + bar || r >= x->n || x->s[r] != '}') return lex_fail(x, "a bar over something else than digits");
-                TAKE(q + bar, r);
-                rep = (int)(r - q - bar);
-                p = r + 1;
-            }
-        }
-    }
-    if (p + 1 < x->n && x->s[p] == '.' && strchr("/+-*^)]}", x->s[p + 1])) p++; /* 3./2 */
-    if (p + 1 < x->n && (x->s[p] == 'e' || x->s[p] == 'E') && !rep) {
-        const int64_t q = p + 1 + (x->s[p + 1] == '-' || x->s[p + 1] == '+'), r = digits_end(x, q);
-        if (r > q && r - q <= 15 && !(r < x->n && (text_is_letter(x->s[r]) || x->s[r] == '^'))) {
-            int64_t e = 0;
-            for (int64_t k = q; k < r; k++) e = e * 10 + (x->s[k] - '0');
-            exp += x->s[p + 1] == '-' ? -e : e;
-            aux |= NUM_ENOTATION;
-            p = r;
-        }
-    }
-#undef TAKE
-    const int32_t n_text = m->n_pool - text;
-    if (!lex_push(x, T_NUM, aux, NULL, 0)) return false;
-    struct token *t = &m->tokens[m->n_tokens - 1];
-    t->text = text, t->n_text = n_text, t->exp = exp, t->rep = rep;
-    x->i = p;
-    return true;
 }
 
 /* ---------------------------------------------------------------- names */
@@ -216,9 +82,9 @@ static int64_t prime_end(const struct lexer *x, int64_t i)
     i = lex_skip_spaces(x, i + 1);
     const bool brace = i < x->n && x->s[i] == '{';
     if (brace) i = lex_skip_spaces(x, i + 1);
-    if (starts(x, i, "\\prime"))
+    if (lex_starts(x, i, "\\prime"))
         i += 6;
-    else if (brace && starts(x, i, "'"))
+    else if (brace && lex_starts(x, i, "'"))
         i++;
     else
         return 0;
@@ -253,13 +119,13 @@ bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
         const struct lexer near = lex_near(x, power);
         sub = lex_group_end(&near, power);
         if (sub == near.n) sub = x->n; /* a long exponent */
-        if (text_is_digit(x->s[power < x->n ? power : 0]) && x->s[power] != '{') sub = digits_end(x, power);
+        if (text_is_digit(x->s[power < x->n ? power : 0]) && x->s[power] != '{') sub = lex_digits_end(x, power);
         sub = lex_skip_spaces(x, sub);
     }
     if (sub < x->n && x->s[sub] == '_' && !limit) {
         const struct lexer near = lex_near(x, sub + 1);
         const int64_t from = lex_skip_spaces(&near, sub + 1), one = lex_group_end(&near, from),
-                      to = from < near.n && text_is_digit(x->s[from]) ? digits_end(&near, from) : one; /* a_10 */
+                      to = from < near.n && text_is_digit(x->s[from]) ? lex_digits_end(&near, from) : one; /* a_10 */
         if (to - from > 60 || to == from) return lex_fail(x, "a very long subscript");
         const bool braced = x->s[from] == '{';
         full[n++] = '_';
@@ -318,6 +184,17 @@ bool lex_push_unit(struct lexer *x, const struct unit *u)
     return n ? lex_push(x, T_UNIT, 0, text, n) : (x->space = true, true);
 }
 
+/* After "degrees", *used bytes: Celsius and Fahrenheit make a temperature. */
+static bool lex_push_degrees(struct lexer *x, const char *s, int64_t n, int64_t *used)
+{
+    int64_t from = *used, to;
+    while (from < n && text_is_space(s[from])) from++;
+    for (to = from; to < n && text_is_letter(s[to]);) to++;
+    const bool celsius = lex_word_is(s + from, to - from, "Celsius"), fahrenheit = lex_word_is(s + from, to - from, "Fahrenheit");
+    if (!celsius && !fahrenheit) return lex_push(x, T_DEGREE, 0, NULL, 0);
+    return *used = to, lex_push(x, T_UNIT, 0, celsius ? "degc" : "degf", 4);
+}
+
 /* Words that follow a value, at s: units, percent, degrees, million. *used: how many bytes; 0: it was none. */
 bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, int64_t *used)
 {
@@ -329,7 +206,7 @@ bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, i
     const char *temperature = lex_temperature(x, s, word);
     if (temperature) return lex_push(x, T_UNIT, 0, temperature, 4);
     if (is_percent_word(s, word)) return lex_push(x, T_PERCENT, 0, NULL, 0);
-    if (is_degree_word(s, word)) return lex_push(x, T_DEGREE, 0, NULL, 0);
+    if (is_degree_word(s, word)) return lex_push_degrees(x, s, n, used);
     if (lex_last_kind(x) == T_NUM && find_scale(s, word, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
     if (lex_last_kind(x) == T_NUM && lex_word_is(s, word, "dozen"))
         return lex_push(x, T_TIMES, 0, NULL, 0) && lex_push(x, T_NUM, 0, "12", 2);
@@ -359,7 +236,7 @@ static bool times_letter(const struct lexer *x)
 {
     const int64_t next = lex_skip_spaces(x, x->i + 1);
     return (x->s[x->i] == 'x' || x->s[x->i] == 'X') && lex_last_kind(x) == T_NUM &&
-           (starts(x, next, "10^") || starts(x, next, "10**"));
+           (lex_starts(x, next, "10^") || lex_starts(x, next, "10**"));
 }
 
 static bool lex_letters(struct lexer *x)
@@ -386,6 +263,9 @@ static bool lex_letters(struct lexer *x)
             return x->i += k, lex_push_word(x, w);
     if (n >= 4) return x->i += n, lex_push_symbol(x, s, n);
     x->i++;
+    if (s[0] == 'C' && n == 1 && lex_last_kind(x) == T_NUM && lex_digits_end(x, x->i) > x->i &&
+        lex_skip_spaces(x, lex_digits_end(x, x->i)) >= x->n)
+        return lex_push(x, T_CHOOSE, 0, NULL, 0); /* 10C3 */
     if (s[0] == 'C' && (!lex_combinations(x, &done) || done)) return done;
     return push_letter(x, s[0]);
 }
@@ -432,7 +312,7 @@ static bool lex_base_or_index(struct lexer *x)
 static bool closes_open_end(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);
-    return i >= x->n || strchr("$,;.", x->s[i]) || starts(x, i, "\\cup") || starts(x, i, "\\cap");
+    return i >= x->n || strchr("$,;.", x->s[i]) || lex_starts(x, i, "\\cup") || lex_starts(x, i, "\\cap");
 }
 
 /* [ and ]; turned outwards they are open ends: ]2, 3[ is (2, 3). */
@@ -458,10 +338,46 @@ static bool ordinal_end(const struct lexer *x, int64_t *end)
 /* Behind a ^: an ordinal, a degree that is written as a letter, 45^{o}, or an exponent. */
 static bool lex_caret(struct lexer *x)
 {
-    const bool braced = starts(x, x->i, "{o}"), letter = starts(x, x->i, "o");
+    const bool braced = lex_starts(x, x->i, "{o}"), letter = lex_starts(x, x->i, "o");
     if (lex_last_kind(x) == T_NUM && (braced || (letter && !(x->i + 1 < x->n && text_is_letter(x->s[x->i + 1])))))
         return x->i += braced ? 3 : 1, lex_push(x, T_DEGREE, 0, NULL, 0);
     return ordinal_end(x, &x->i) || lex_push(x, T_CARET, 0, NULL, 0);
+}
+
+/* <1, 2, 3>: nothing is in front, and a > ends the item */
+static bool opens_angle(const struct lexer *x)
+{
+    const struct lexer near = lex_near(x, x->i);
+    bool comma = false;
+    if (lex_after_operand(x) || x->angles) return false;
+    for (int64_t i = x->i; i < near.n && x->s[i] != '<'; i++) {
+        comma |= x->s[i] == ',';
+        if (x->s[i] == '>') return comma;
+    }
+    return false;
+}
+
+/* = < >, alone or with the sign d after it */
+static bool lex_relation_sign(struct lexer *x, char c, char d)
+{
+    int rel = c == '=' ? R_EQ : c == '<' ? R_LT : R_GT;
+    if (c == '<' && opens_angle(x)) return x->angles++, lex_push(x, T_LANGLE, 0, NULL, 0);
+    if (c == '>' && x->angles) return x->angles--, lex_push(x, T_RANGLE, 0, NULL, 0);
+    if (c == '=' && d == '>') return x->i++, lex_push(x, T_IMPLIES, 0, NULL, 0);
+    if (c == '<' && d == '>') return x->i++, lex_push(x, T_REL, R_NE, NULL, 0);
+    if (d == '=' || (c == '=' && d == '<')) {
+        x->i++;
+        rel = c == '<' || d == '<' ? R_LE : c == '>' ? R_GE : R_EQ;
+    }
+    return lex_push(x, T_REL, rel, NULL, 0);
+}
+
+/* +, +- and +/- */
+static bool lex_plus(struct lexer *x, char d)
+{
+    const int sign = d == '-' ? 1 : lex_starts(x, x->i, "/-") ? 2 : 0;
+    x->i += sign;
+    return lex_push(x, sign ? T_PM : T_PLUS, 0, NULL, 0);
 }
 
 static bool lex_operator(struct lexer *x)
@@ -471,7 +387,7 @@ static bool lex_operator(struct lexer *x)
     x->i++;
     switch (c) {
     case '+':
-        return d == '-' ? (x->i++, lex_push(x, T_PM, 0, NULL, 0)) : lex_push(x, T_PLUS, 0, NULL, 0);
+        return lex_plus(x, d);
     case '-':
         return lex_push(x, T_MINUS, 0, NULL, 0);
     case '*':
@@ -512,20 +428,17 @@ static bool lex_operator(struct lexer *x)
     case '`':
         return x->space = true, true;
     case '=':
-        return x->i += d == '=', lex_push(x, T_REL, R_EQ, NULL, 0);
     case '<':
-        return d == '='   ? (x->i++, lex_push(x, T_REL, R_LE, NULL, 0))
-               : d == '>' ? (x->i++, lex_push(x, T_REL, R_NE, NULL, 0))
-                          : lex_push(x, T_REL, R_LT, NULL, 0);
     case '>':
-        return d == '=' ? (x->i++, lex_push(x, T_REL, R_GE, NULL, 0)) : lex_push(x, T_REL, R_GT, NULL, 0);
+        return lex_relation_sign(x, c, d);
     case '!':
         if (d == '=' && !(tight && (lex_last_kind(x) == T_NUM || lex_last_kind(x) == T_RPAREN)))
             return x->i++, lex_push(x, T_REL, R_NE, NULL, 0);
         return lex_push(x, T_FACT, 0, NULL, 0);
     case '.': { /* ends a sentence, or a line */
         const int64_t next = lex_skip_spaces(x, x->i);
-        if (x->after_left || next >= x->n || strchr("$})", x->s[next]) || starts(x, next, "\\end") || starts(x, next, "\\\\"))
+        if (x->after_left || next >= x->n || strchr("$})", x->s[next]) || lex_starts(x, next, "\\end") ||
+            lex_starts(x, next, "\\\\"))
             return true;
         return lex_fail(x, "a full stop inside");
     }
@@ -556,8 +469,8 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to)
         if (ok && !done && c == '{') ok = lex_braced_sign(x, &done);
         if (done) continue;
         if (text_is_digit(c) || (c == '.' && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1])) ||
-            (c == '.' && (starts(x, x->i, ".\\overline{") || starts(x, x->i, ".\\dot{"))))
-            ok = is_hexadecimal(x) ? lex_fail(x, "a hexadecimal numeral") : lex_number(x);
+            (c == '.' && (lex_starts(x, x->i, ".\\overline{") || lex_starts(x, x->i, ".\\dot{"))))
+            ok = lex_number(x);
         else if (text_is_letter(c))
             ok = lex_letters(x);
         else if (c == '\\')

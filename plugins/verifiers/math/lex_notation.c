@@ -115,8 +115,10 @@ int64_t lex_measure_in_text(const char *s, int64_t n)
     if (only_numbers(s, n)) return n;
     while (i < n && (text_is_digit(s[i]) || (strchr(".,/:", s[i]) && i + 1 < n && text_is_digit(s[i + 1])))) i++;
     if (i >= n || !text_is_space(s[i])) return 0;
-    for (int64_t k = i; k < n; k++)
+    for (int64_t k = i; k < n; k++) {
         if (!text_is_letter(s[k]) && !strchr(" .-/^23", s[k])) return 0;
+        if (text_is_digit(s[k]) && text_is_space(s[k - 1])) return 0; /* 12 apples and 3 pears */
+    }
     return i;
 }
 
@@ -216,8 +218,14 @@ bool lex_push_option(struct lexer *x, const char *label)
 
 bool lex_option(struct lexer *x)
 {
-    const int64_t start = lex_skip_spaces(x, 0), label = lex_option_label(x->s + start, x->n - start);
+    const int64_t first = lex_skip_spaces(x, 0),
+                  start = lex_skip_spaces(x, first + (lex_starts(x, first, "\\displaystyle ") ? 14 : 0)),
+                  label = lex_option_label(x->s + start, x->n - start);
     const int64_t end = start + label;
+    int64_t rest = lex_skip_spaces(x, end);
+    rest += rest < x->n && x->s[rest] == '.';
+    if (label == 2 && x->s[start + 1] == ')' && lex_skip_spaces(x, rest) >= x->n) /* A) */
+        return x->i = x->n, lex_push(x, T_SYM, 0, x->s + start, 1);
     if (!label || end >= x->n || !(text_is_space(x->s[end]) || x->s[end] == '~' || x->s[end] == '\\')) return true;
     const int64_t next = lex_skip_spaces(x, end);
     if (x->s[start] == '(' && next < x->n && text_is_letter(x->s[next])) return true; /* (A) x is a product */

@@ -1,4 +1,4 @@
-/* What the lexer's two files share. Functions that return false have said why (lex_fail). */
+/* What the lexer's files share. Functions that return false have said why (lex_fail). */
 #ifndef TARE_MATH_LEXER_H
 #define TARE_MATH_LEXER_H
 
@@ -8,7 +8,7 @@ struct lexer {
     struct math *m;
     const char *s;
     int64_t n, i, skip_from, skip_to, no_group; /* no_group: a run of digits and commas up to here is a list */
-    int depth, matrices, nesting;
+    int depth, matrices, nesting, angles;
     bool commas, plain, space, after_left;
 };
 
@@ -29,11 +29,14 @@ int64_t lex_group_end(const struct lexer *x, int64_t i);
 /* x with its end near i: for groups that are short, or not what is looked for. Nested ones would cost the square of their depth. */
 enum { NEAR_BYTES = 96 };
 struct lexer lex_near(const struct lexer *x, int64_t i);
+bool lex_starts(const struct lexer *x, int64_t i, const char *word);
+int64_t lex_digits_end(const struct lexer *x, int64_t i);
 int64_t lex_skip_spaces(const struct lexer *x, int64_t i);
 bool lex_word_is(const char *s, int64_t n, const char *w);
 
 /* The characters from .. to - 1, then on from where it was. */
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
+bool lex_number(struct lexer *x); /* lex_number.c */
 /* lex_notation.c */
 bool lex_prescript(struct lexer *x, bool *done);    /* {}_n C_r; *done: it was one */
 bool lex_combinations(struct lexer *x, bool *done); /* _n^k after a C; *done: it was one */
@@ -41,6 +44,14 @@ bool lex_braced_sign(struct lexer *x, bool *done);
 bool lex_after_degree(const struct lexer *x);
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
 int64_t lex_measure_in_text(const char *s, int64_t n); /* the numeral of "3 hours", all of "6 and 8"; 0: neither */
+/* Under a hat, squashed: i, j or k, also without their dots; 0: another name */
+char lex_unit_vector(const char *s, int64_t n);
+bool lex_other_unit_vector(const struct lexer *x, char letter); /* is there another one in braces? */
+bool lex_push_unit_vector(struct lexer *x, char letter);
+/* 3\text{e}5 after its numeral: *done: it was that */
+bool lex_e_notation(struct lexer *x, const char *s, int64_t n, bool *done);
+/* \SI{5}{m/s}, \qty, \num, \ang, \unit of siunitx; *done: it was one */
+bool lex_siunitx(struct lexer *x, const char *name, int64_t n, bool *done);
 bool lex_is_complex(const char *s, int64_t n);
 bool lex_is_enumeration(const char *s, int64_t n); /* single words between commas and connectives: A, C, and F */
 bool lex_enumeration(struct lexer *x, const char *s, int64_t n);
@@ -50,6 +61,8 @@ int64_t lex_option_label(const char *s, int64_t n);
 bool lex_option_follows(const struct lexer *x, int64_t i); /* is there a value at i, after a label? */
 bool lex_push_option(struct lexer *x, const char *label);
 bool lex_option(struct lexer *x); /* takes a label at the start of the answer */
+/* lex_words.c: the words of \text and its kin; math_font: of \mathrm, which also makes symbols upright */
+bool lex_words(struct lexer *x, bool math_font);
 /* lex_command.c: at a backslash */
 bool lex_command(struct lexer *x);
 

@@ -9,7 +9,7 @@
  * Row fields that override the parameters for one row: gold_is_latex, extract, boxed_priority, float_rounding, strict,
  * allow_set_relation_comp (the names of Math-Verify's configuration). The limits are in math.h.
  */
-#include "math.h"
+#include "prose.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +52,12 @@ static const tare_param PARAMS[] = {
      .type = TARE_BOOL,
      .fallback = "true",
      .doc = "names of symbols matter; false: they are matched in the order they appear"},
+    {.key = "number_words",
+     .type = TARE_BOOL,
+     .fallback = "true",
+     .doc = "numbers in English words count: \"twelve\", \"two and a half\", \"three quarters\""},
 };
-enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, N_PARAMS };
+enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, N_PARAMS };
 
 /* ---------------------------------------------------------------- one pair */
 
@@ -129,6 +133,38 @@ static bool same_long_text(const struct found *gold, const struct found *pred)
     return t[0].size && text_equal(t[0], t[1], false);
 }
 
+/* The answer with its words read as in prose.h; -1: it has none, or cannot be read. */
+static int read_in_words(struct math *m, const struct found *f, struct prose *prose)
+{
+    const bool sentence = f->whole.size > 0 && f->whole.size <= PROSE_BYTES;
+    if (sentence) memcpy(m->scratch, f->whole.data, (size_t)f->whole.size);
+    const int64_t n = sentence ? f->whole.size : join(f, m->scratch, 2 * MAX_ANSWER);
+    const int64_t size = n < 0 ? -1 : fold_tex(m, (tare_text){m->scratch, n}, m->buffer, 4 * MAX_ANSWER);
+    prose->n_names = 0;
+    if (size < 0) return -1;
+    if (read_prose(m->buffer, size, m->o.number_words, prose))
+        memcpy(m->buffer, prose->tex, (size_t)prose->size);
+    else if (sentence && prose->no_words)
+        prose->size = size;
+    else
+        return -1;
+    return lex(m, m->buffer, prose->size, true, f->plain) ? parse_answer(m) : -1;
+}
+
+/* A second reading, of answers with words that did not compare equal as they were written. A name in front of the value on one side only
+ * is ignored; two different ones differ. */
+static bool equal_in_words(struct math *m, const struct found *gold, const struct found *pred, int *x, int *y)
+{
+    struct prose a, b;
+    const int g = read_in_words(m, gold, &a), p = read_in_words(m, pred, &b);
+    if (g < 0 && p < 0) return false;
+    if (g >= 0) *x = g;
+    if (p >= 0) *y = p;
+    if (*x < 0 || *y < 0) return false;
+    if (a.n_names && b.n_names && (a.n_names != b.n_names || memcmp(a.names, b.names, (size_t)a.n_names) != 0)) return false;
+    return compare(m, *x, *y);
+}
+
 struct outcome {
     enum tare_verdict_code code;
     const char *reason;
@@ -157,6 +193,7 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
         const bool words = r.gold >= 0 && at(m, r.gold)->op == OP_TEXT;
         if (same_text(m, gold, pred, words) || same_long_text(gold, pred))
             return r.code = TARE_CORRECT, r.reason = "the same text", r;
+        if (equal_in_words(m, gold, pred, &r.gold, &r.pred)) return r.code = TARE_CORRECT, r.reason = m->reason, r;
         r.code = r.pred < 0 ? TARE_UNPARSABLE : TARE_WRONG;
         r.reason = r.pred < 0 ? r.pred_error : "the row's answer cannot be read as mathematics, and the text differs";
         return r;
@@ -177,6 +214,8 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
     }
     if (!equal && (at(m, r.gold)->op == OP_TEXT || at(m, r.pred)->op == OP_TEXT) && same_text(m, gold, pred, true))
         equal = true, m->reason = "the same words";
+    const char *why = m->reason;
+    if (!equal && !(equal = equal_in_words(m, gold, pred, &r.gold, &r.pred))) m->reason = why;
     r.code = equal ? TARE_CORRECT : TARE_WRONG;
     r.reason = m->reason;
     return r;
@@ -192,6 +231,7 @@ static void take_gold(const struct options *o, tare_text answer, struct found *o
         *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
     else
         extract_answer(o, answer, out);
+    if (!out->n && text_trim(answer).size) *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
 }
 
 /* A gold text without a box, an anchor or an environment may be the bare answer: "26 and -6". Only when it cannot be read whole is its last
@@ -252,6 +292,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
         .use_expr = values[P_PLAIN].i,
         .unit_missing = values[P_UNIT].i,
         .letter_case = values[P_LETTERS].i,
+        .number_words = values[P_WORDS].i,
     };
     *self = m;
     return TARE_OK;

@@ -108,6 +108,7 @@ enum func {
     F_ARG,
     F_CONJ,
     F_SIGN,
+    F_CIS, /* never a node: e^{ix} */
     F_N
 };
 
@@ -147,7 +148,7 @@ struct options {
     int64_t boxed_priority; /* 0, 50, 100 */
     int64_t rounding;       /* decimals that must agree when one side is a decimal; -1: exact */
     bool strict, allow_set_relation, gold_latex, gold_auto, use_latex, use_expr;
-    bool unit_missing, letter_case;
+    bool unit_missing, letter_case, number_words;
 };
 
 struct math {
@@ -222,6 +223,7 @@ struct found {
     int n;
     const char *rule; /* NULL: nothing */
     bool plain;       /* not TeX: a comma may be a decimal comma */
+    tare_text whole;  /* the sentence that the answer was cut from; size 0: none */
 };
 void extract_answer(const struct options *o, tare_text completion, struct found *out);
 
@@ -281,6 +283,7 @@ int relation_op(const struct math *m, int x, int i);   /* enum rel between membe
 bool relation_ascending(const struct math *m, int x, int *members, int *ops);
 /* Unions of intervals and finite sets; UNKNOWN: cannot be ordered. */
 enum truth compare_intervals(struct math *m, int a, int b);
+bool same_notation(struct math *m, int *gold, int *pred); /* shapes.c: vectors and matrices */
 bool is_real_set(const struct math *m, int x);
 int relation_to_set(struct math *m, int x); /* inequality.c: an inequality in one symbol, as an interval; -1: none */
 /* One inequality, or a list of them, all in the same symbol: that symbol's node; else -1. */

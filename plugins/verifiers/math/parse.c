@@ -556,6 +556,7 @@ int parse_sum(struct parser *p)
         if (x < 0) break;
         first = false, minus = false, pm = 0;
         const int kind = peek(p)->kind;
+        if (kind == T_MINUS && ahead(p, 1)->kind == T_LSET && at(m, x)->op == OP_CONST && at(m, x)->aux >= C_REALS) break;
         if (kind == T_PLUS || kind == T_MINUS) continue;
         if (kind != T_PM && kind != T_MP) break;
         pm = kind;

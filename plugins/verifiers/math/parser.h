@@ -84,6 +84,7 @@ int parse_derivative(struct parser *p);
 /* where.c */
 bool at_condition(const struct parser *p);                             /* brackets after a value that hold its condition */
 int parse_conditions(struct parser *p, int x);                         /* there, or at a T_WHERE, after the value x */
+int parse_congruence(struct parser *p, int x);                         /* the relation x; x when it is no congruence */
 int lift_memberships(struct parser *p, int *items, int n, int joints); /* x \in R, x != 3 as one value */
 
 /* matrix.c: of nodes; -1: not matrices of fitting shapes, or too large */

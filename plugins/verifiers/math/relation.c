@@ -10,6 +10,37 @@ static bool symbol_is(const struct math *m, int x, const char *name)
     return m->symbol[s].n_name == n && !memcmp(m->pool + m->symbol[s].name, name, (size_t)n);
 }
 
+/* The letters f and x of the name f(x), and where x is; false: another name */
+static bool is_application(const struct math *m, int x, tare_text part[4])
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_TEXT || a->aux != TEXT_NAME) return false;
+    tare_text t = {m->pool + a->digits, a->n_digits};
+    int n = 0;
+    for (int64_t from = 0, i = 0; i <= t.size; i++) {
+        if (i < t.size && t.data[i] != ' ') continue;
+        if (n == 4) return false;
+        part[n++] = text_slice(t, from, i);
+        from = i + 1;
+    }
+    return n == 4 && part[2].size == 1 && text_is_letter(part[2].data[0]);
+}
+
+/* pred with its letter called as in gold, where they are f(x) = ... and f(t) = ...; else pred. */
+static int same_argument(struct math *m, int gold, int pred)
+{
+    tare_text a[4], b[4];
+    if (at(m, gold)->n != 2 || at(m, pred)->n != 2 || relation_op(m, pred, 0) != R_EQ) return pred;
+    if (!is_application(m, kid(m, gold, 0), a) || !is_application(m, kid(m, pred, 0), b)) return pred;
+    if (!text_equal(a[0], b[0], false) || !text_equal(a[1], b[1], false) || !text_equal(a[3], b[3], false)) return pred;
+    const int to = mk_sym(m, a[2].data, 1), from = mk_sym(m, b[2].data, 1);
+    if (to < 0 || from < 0 || to == from) return pred;
+    const int body = kid(m, pred, 1), value = substitute(m, body, at(m, from)->aux, to);
+    if (substitute(m, body, at(m, to)->aux, mk_int(m, 0)) != body || value == body) return pred; /* f(t) = t + x; P(A) = 1 */
+    const char equal = R_EQ;
+    return value < 0 ? pred : mk_text(m, OP_REL, 0, (int[]){kid(m, gold, 0), value}, 2, &equal, 1);
+}
+
 bool is_name(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -317,6 +348,8 @@ static bool same_name(const struct math *m, int a, int b)
 enum truth compare_relations(struct math *m, int gold, int pred)
 {
     int la, va, lb, vb;
+    pred = same_argument(m, gold, pred);
+    if (pred < 0) return UNKNOWN;
     const bool a = relation_value(m, gold, &la, &va), b = relation_value(m, pred, &lb, &vb);
     if (a && b) {
         if (la < 0 || lb < 0 || same_unknown(m, la, lb) || same_name(m, la, lb))

@@ -105,7 +105,7 @@ int parse_matrix(struct parser *p)
             columns = row, row = 0;
             continue;
         }
-        if (row && !accept(p, T_AMP)) return parse_fail(p, "a matrix without &");
+        if (row && !accept(p, T_AMP) && (cases || ahead(p, -1)->kind != T_COMMA)) return parse_fail(p, "a matrix without &");
         if (n == 256) return parse_fail(p, "a large matrix");
         if ((items[n++] = parse_element(p)) < 0) return -1;
         relations |= at(p->m, items[n - 1])->op == OP_REL;
@@ -132,7 +132,7 @@ int parse_set_expr(struct parser *p)
     struct math *m = p->m;
     if (!enter(p)) return -1;
     int x = parse_sum(p);
-    for (int kind; x >= 0 && ((kind = peek(p)->kind) == T_CUP || kind == T_CAP || kind == T_SETMINUS);) {
+    for (int kind; x >= 0 && ((kind = peek(p)->kind) == T_CUP || kind == T_CAP || kind == T_SETMINUS || kind == T_MINUS);) {
         p->t++;
         const int y = parse_sum(p);
         x = y < 0 ? -1 : mk(m, kind == T_CUP ? OP_UNION : kind == T_CAP ? OP_INTER : OP_DIFF, 0, (int[]){x, y}, 2);
@@ -235,7 +235,9 @@ int parse_element(struct parser *p)
     p->depth--;
     if (n == 2 && ops[0] == R_SUPSET) return mk_text(m, OP_REL, 0, (int[]){kids[1], kids[0]}, 2, &(char){R_SUBSET}, 1);
     if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1]; /* = a b = 6 */
-    return n == 1 ? kids[0] : mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
+    if (n == 1) return kids[0];
+    const int relation = mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
+    return relation < 0 ? -1 : parse_congruence(p, relation);
 }
 
 /* p \land q: one statement, unlike x > 1 \land x < 4, whose members are conditions on numbers. Returns how many items are left. */

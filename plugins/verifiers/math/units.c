@@ -63,6 +63,19 @@ static int read_power(struct reader *r)
     return minus ? -power : power;
 }
 
+/* kgm^{2}, Jkg^{-1}: two units side by side; the power is the second one's. */
+static bool read_glued(struct reader *r, struct unit *u, int64_t end, int sign)
+{
+    if (!r->in_text || end >= r->n || r->s[end] != '^') return false;
+    for (int64_t k = end - 1; k > r->i; k--) {
+        const char *first = find_unit(r->s + r->i, k - r->i, true), *second = find_unit(r->s + k, end - k, true);
+        if (!first || !second) continue;
+        r->i = end;
+        return unit_multiply(u, first, sign) && unit_multiply(u, second, read_power(r) * sign);
+    }
+    return false;
+}
+
 /* One name with its power: cm^2, square feet. The unit's name is static; a name like km/h has two parts. */
 static bool read_factor(struct reader *r, struct unit *u, int sign)
 {
@@ -86,11 +99,13 @@ static bool read_factor(struct reader *r, struct unit *u, int sign)
         int64_t end = r->i + n;
         while (end < r->n && text_is_letter(r->s[end])) end++;
         if (!n && end > r->i) name = find_unit(r->s + r->i, end - r->i, r->in_text);
+        if (!name && !n) return read_glued(r, u, end, sign);
         if (!name) return false;
         r->i = end;
         if (r->i < r->n && r->s[r->i] == '.' && (r->i + 1 >= r->n || r->s[r->i + 1] == ' ')) r->i++; /* ft. */
     }
     power *= read_power(r) * sign;
+    if (!strcmp(name, "ms") && power * sign < 0 && r->in_text) return unit_multiply(u, "m", sign) && unit_multiply(u, "s", power);
     if (!strcmp(name, "unit")) power = sign; /* of whatever dimension */
     if (!strcmp(name, "km/h")) return unit_multiply(u, "km", power) && unit_multiply(u, "h", -power);
     if (!strcmp(name, "mph")) return unit_multiply(u, "mi", power) && unit_multiply(u, "h", -power);

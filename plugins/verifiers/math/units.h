@@ -20,4 +20,7 @@ bool unit_multiply(struct unit *u, const char *name, int power); /* false: too m
 void unit_raise_last(struct unit *u, int power);                 /* the last factor, one that divides if there is one */
 int unit_print(const struct unit *u, char *out);                 /* out: UNIT_TEXT bytes; returns the length */
 
+/* convert.c: the value x of the unit in its base units, whose name goes to out (UNIT_TEXT bytes); -1: not a unit that is known */
+int unit_convert(struct math *m, int x, const char *text, int n, char *out, int *size);
+
 #endif

@@ -45,6 +45,29 @@ static int with_conditions(struct parser *p, int x, const int *conditions, int n
     return mk(p->m, OP_WHERE, memberships, kids, 1 + n);
 }
 
+/* A residue modulo a whole number n, as the least one that is not negative: 10 (mod 7) is 3 (mod 7). */
+static int least_residue(struct math *m, int x, int n)
+{
+    int64_t value, modulus;
+    if (!small_int(m, x, &value) || !small_int(m, n, &modulus) || modulus < 1) return x;
+    return mk_int(m, (value % modulus + modulus) % modulus);
+}
+
+/* The value or relation x modulo n. */
+static int congruence(struct parser *p, int x, int n)
+{
+    struct math *m = p->m;
+    const struct node a = *at(m, x);
+    if (a.op == OP_REL && a.n == 2 && (relation_op(m, x, 0) == R_EQUIV || relation_op(m, x, 0) == R_EQ)) {
+        const char sign = R_EQUIV;
+        x = mk_text(m, OP_REL, 0, (int[]){kid(m, x, 0), least_residue(m, kid(m, x, 1), n)}, 2, &sign, 1);
+    } else {
+        x = least_residue(m, x, n);
+    }
+    if (x < 0) return -1;
+    return with_conditions(p, x, (int[]){mk_text(m, OP_TUPLE, 8, &n, 1, "modulus", 7)}, 1);
+}
+
 /* x (mod n), \pmod{n} */
 static int modulus(struct parser *p, int x)
 {
@@ -52,7 +75,19 @@ static int modulus(struct parser *p, int x)
     p->t++;
     const int n = brackets ? parse_sum(p) : parse_argument(p);
     if (n < 0 || (brackets && !accept(p, T_RPAREN))) return parse_fail(p, "a modulus");
-    return with_conditions(p, x, (int[]){mk_text(p->m, OP_TUPLE, 8, &n, 1, "modulus", 7)}, 1);
+    return congruence(p, x, n);
+}
+
+/* x \equiv 3 \bmod 7: the modulus belongs to the relation */
+int parse_congruence(struct parser *p, int x)
+{
+    struct math *m = p->m;
+    const struct node a = *at(m, x);
+    const int last = a.op == OP_REL ? kid(m, x, a.n - 1) : -1;
+    if (last < 0 || at(m, last)->op != OP_MOD || a.n != 2 || relation_op(m, x, 0) != R_EQUIV) return x;
+    const char sign = R_EQUIV;
+    const int n = kid(m, last, 1), relation = mk_text(m, OP_REL, 0, (int[]){kid(m, x, 0), kid(m, last, 0)}, 2, &sign, 1);
+    return relation < 0 ? -1 : congruence(p, relation, n);
 }
 
 static bool accept_sign(struct parser *p, int sign)
@@ -155,6 +190,11 @@ static int renamed(struct math *m, int gold, int pred, int y)
     return y;
 }
 
+static bool is_congruence(const struct math *m, int x)
+{
+    return at(m, x)->op == OP_REL && at(m, x)->n == 2 && relation_op(m, x, 0) == R_EQUIV && is_name(m, kid(m, x, 0));
+}
+
 bool compare_where(struct math *m, int gold, int pred)
 {
     const bool a = at(m, gold)->op == OP_WHERE, b = at(m, pred)->op == OP_WHERE;
@@ -174,5 +214,7 @@ bool compare_where(struct math *m, int gold, int pred)
     } else if (!at(m, a ? gold : pred)->aux) {
         return m->reason = "a condition on one side only", false;
     }
+    const bool left = is_congruence(m, x), right = is_congruence(m, y);
+    if (left != right) return compare(m, left ? kid(m, x, 1) : x, right ? kid(m, y, 1) : y); /* 3 (mod 7) */
     return compare(m, x, y);
 }

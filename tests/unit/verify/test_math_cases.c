@@ -75,7 +75,8 @@ static void test_rates(void **state)
     static const struct target targets[] = {
         {"realistic", 0.003, -1}, {"graders", 0.01, -1}, {"mathverify", 0, 0}, {"adversarial", 0, 0}};
     struct harness h = {0};
-    if (harness_open(&h, "math", NULL)) {
+    /* two of the graders' tests want no number in words to count: their policy */
+    if (harness_open(&h, "math", (const char *const[]){"number_words=false", NULL})) {
         SKIP("the plugin math is not built (FLINT is missing)");
     }
     int missed = 0;

@@ -1,0 +1,172 @@
+/* Numerals: digits in groups, decimal marks, periods of repeating decimals, powers of ten. */
+#include "lexer.h"
+
+#include <string.h>
+
+static bool three_digits(const struct lexer *x, int64_t i)
+{
+    return lex_digits_end(x, i) == i + 3;
+}
+
+/* A mark between groups of three digits that can be nothing else: {,} ,\! \, \! \; blank. The index after it, or 0. */
+static int64_t group_mark(const struct lexer *x, int64_t i)
+{
+    static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", NULL};
+    if (lex_last_kind(x) == T_UNDER || lex_last_kind(x) == T_CARET) return 0; /* \log_10 100 */
+    for (const char *const *k = marks; *k; k++)
+        if (lex_starts(x, i, *k)) {
+            const int64_t end = i + (int64_t)strlen(*k);
+            const int64_t far = (*k)[0] == ',' ? lex_skip_spaces(x, end) : end;
+            return three_digits(x, far) ? far : 0;
+        }
+    return 0;
+}
+
+/* Is the whole run of digits and commas at i of the form d{1,3}(,ddd)+ ? Otherwise its commas separate a list. */
+static bool comma_groups(struct lexer *x, int64_t i, int64_t *end)
+{
+    if (i < x->no_group) return false;
+    int64_t run = i;
+    while (run < x->n && (text_is_digit(x->s[run]) || (x->s[run] == ',' && run + 1 < x->n && text_is_digit(x->s[run + 1])))) run++;
+    int64_t p = lex_digits_end(x, i);
+    bool ok = p - i <= 3 && p < run;
+    while (ok && p < run) ok = x->s[p] == ',' && three_digits(x, p + 1), p += 4;
+    if (!ok) x->no_group = run;
+    *end = run;
+    return ok;
+}
+
+/* Points between groups of three where a comma is the decimal mark: 1.234.567 or 1.234,56. The end of the groups, or 0. */
+static int64_t point_groups(const struct lexer *x, int64_t i)
+{
+    int64_t p = lex_digits_end(x, i), n = 0;
+    if (p - i > 3 || p == i) return 0;
+    for (; p < x->n && x->s[p] == '.' && three_digits(x, p + 1); n++) p += 4;
+    const bool comma = p + 1 < x->n && x->s[p] == ',' && text_is_digit(x->s[p + 1]) && x->plain;
+    return n > 1 || (n && (comma || lex_starts(x, p, "{,}"))) ? p : 0;
+}
+
+/* The length of the mark between the whole part and the decimals at p, 0: none. A comma is one in plain text, when it does not separate a
+ * list; {,} is one when no group of three follows, as those have been taken. */
+static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int aux)
+{
+    if (p + 1 >= x->n) return 0;
+    if (x->s[p] == '.') return 1;
+    if (p == begin) return 0;
+    if (lex_starts(x, p, "{,}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
+    const int64_t end = lex_digits_end(x, p + 1);
+    const bool cents = aux & NUM_GROUPED && x->commas && end == p + 3; /* 1\,234,56 */
+    const bool comma = (x->plain || cents) && x->s[p] == ',' && end > p + 1 && !(end < x->n && x->s[end] == ',');
+    for (int64_t i = begin; i < p; i++)
+        if (x->s[i] == ',' && x->s[i - 1] != '\\') return 0; /* not that of the group mark \, */
+    return comma && (!(aux & NUM_GROUPED) || end != p + 4);
+}
+
+static bool is_hexadecimal(const struct lexer *x)
+{
+    const int64_t i = x->i;
+    if (i + 2 >= x->n || x->s[i] != '0' || (x->s[i + 1] != 'x' && x->s[i + 1] != 'X')) return false;
+    return text_is_digit(x->s[i + 2]) || strchr("abcdefABCDEF", x->s[i + 2]);
+}
+
+/* The period of a repeating decimal at p, between dots or in brackets: \dot{1}4\dot{2}, (3) right after the mark. Its end, or 0. */
+static int64_t dotted_period(const struct lexer *x, int64_t p)
+{
+    int64_t dots = 0, i = p;
+    if (i < x->n && x->s[i] == '(' && !text_is_digit(x->s[i - 1])) {
+        i = lex_digits_end(x, p + 1);
+        return i > p + 1 && i < x->n && x->s[i] == ')' ? i + 1 : 0;
+    }
+    for (; lex_starts(x, i, "\\dot"); dots++) {
+        int64_t k = lex_skip_spaces(x, i + 4);
+        const bool braced = k < x->n && x->s[k] == '{';
+        k += braced;
+        if (k >= x->n || !text_is_digit(x->s[k]) || (braced && !lex_starts(x, k + 1, "}"))) return 0;
+        i = k + 1 + braced;
+        if (!dots && lex_starts(x, lex_digits_end(x, i), "\\dot")) i = lex_digits_end(x, i);
+    }
+    return dots == 1 || dots == 2 ? i : 0;
+}
+
+struct numeral {
+    int64_t p, exp; /* p: behind what has been read */
+    int32_t rep;
+    int aux;
+};
+
+static bool take_digits(struct lexer *x, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++)
+        if (text_is_digit(x->s[k]) && pool_add(x->m, x->s + k, 1) < 0) return lex_fail(x, "too many digits");
+    return true;
+}
+
+/* The whole part, with its groups of three. */
+static bool whole_part(struct lexer *x, struct numeral *v)
+{
+    const int64_t begin = x->i;
+    int64_t run, p = lex_digits_end(x, begin);
+    const bool commas = p > begin && p - begin <= 3 && x->commas && !x->depth && p < x->n && x->s[p] == ',';
+    if (commas && comma_groups(x, begin, &run)) {
+        x->m->commas_ambiguous = true;
+        return v->p = run, v->aux = NUM_GROUPED, take_digits(x, begin, run);
+    }
+    if ((run = point_groups(x, begin))) return v->p = run, v->aux = NUM_GROUPED, take_digits(x, begin, run);
+    if (!take_digits(x, begin, p)) return false;
+    for (int64_t next; p > begin && (p - begin <= 3 || v->aux & NUM_GROUPED) && (next = group_mark(x, p)); p = next + 3) {
+        if (!take_digits(x, next, next + 3)) return false;
+        v->aux = NUM_GROUPED;
+    }
+    return v->p = p, true;
+}
+
+/* The decimals after the mark, and their period under a bar, between dots or in brackets. */
+static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
+{
+    const int64_t first = v->p + mark, q = lex_digits_end(x, first), dots = dotted_period(x, q);
+    const int64_t bar = lex_starts(x, q, "\\overline{") ? 10 : lex_starts(x, q, "\\bar{") ? 5 : 0;
+    if (q == first && !bar && !dots) return true;
+    v->exp = first - q;
+    v->aux |= NUM_DECIMAL;
+    v->p = q;
+    if (!take_digits(x, first, q)) return false;
+    if (!bar && !dots) return true;
+    const int64_t end = dots ? dots : lex_digits_end(x, q + bar);
+    if (bar && (end == q + bar || end >= x->n || x->s[end] != '}')) return lex_fail(x, "a bar over something else than digits");
+    const int32_t before = x->m->n_pool;
+    v->p = end + (bar != 0);
+    if (!take_digits(x, q, end)) return false;
+    return v->rep = x->m->n_pool - before, true;
+}
+
+/* e5, E-5 right after the digits */
+static void power_of_ten(const struct lexer *x, struct numeral *v)
+{
+    const int64_t p = v->p;
+    if (p + 1 >= x->n || (x->s[p] != 'e' && x->s[p] != 'E') || v->rep) return;
+    const int64_t q = p + 1 + (x->s[p + 1] == '-' || x->s[p + 1] == '+'), r = lex_digits_end(x, q);
+    if (r <= q || r - q > 15 || (r < x->n && (text_is_letter(x->s[r]) || x->s[r] == '^'))) return;
+    int64_t e = 0;
+    for (int64_t k = q; k < r; k++) e = e * 10 + (x->s[k] - '0');
+    v->exp += x->s[p + 1] == '-' ? -e : e;
+    v->aux |= NUM_ENOTATION;
+    v->p = r;
+}
+
+bool lex_number(struct lexer *x)
+{
+    struct math *m = x->m;
+    const int32_t text = m->n_pool;
+    struct numeral v = {.p = x->i};
+    if (is_hexadecimal(x)) return lex_fail(x, "a hexadecimal numeral");
+    if (!whole_part(x, &v)) return false;
+    const int64_t mark = decimal_mark(x, v.p, x->i, v.aux);
+    if (mark && !decimals(x, &v, mark)) return false;
+    if (v.p + 1 < x->n && x->s[v.p] == '.' && strchr("/+-*^)]}", x->s[v.p + 1])) v.p++; /* 3./2 */
+    power_of_ten(x, &v);
+    const int32_t n_text = m->n_pool - text;
+    if (!lex_push(x, T_NUM, v.aux, NULL, 0)) return false;
+    struct token *t = &m->tokens[m->n_tokens - 1];
+    t->text = text, t->n_text = n_text, t->exp = v.exp, t->rep = v.rep;
+    return x->i = v.p, true;
+}

@@ -1,0 +1,301 @@
+/* Words in a formula, \text{...} and its kin: units, joints, conditions, options, labels, remarks, or text. */
+#include "lexer.h"
+
+#include "numerals.h"
+#include "prose.h"
+
+#include <string.h>
+
+/* so, hence ...: what comes before is not the answer */
+static bool is_consequence(const char *s, int64_t n)
+{
+    static const char *const words[] = {"so",      "thus",        "hence",           "therefore", "then", "and so",
+                                        "so that", "which gives", "giving",          "we get",    "i.e",  "that is",
+                                        "implies", "which means", "or equivalently", NULL};
+    for (const char *const *w = words; *w; w++)
+        if (lex_word_is(s, n, *w)) return true;
+    return false;
+}
+
+/* "is an integer", "are arbitrary real constants": what kind of number a letter is; 0: other words */
+static int kind_in_words(const char *s, int64_t n)
+{
+    static const struct {
+        const char *word;
+        int set;
+    } words[] = {{"is", 0},
+                 {"are", 0},
+                 {"be", 0},
+                 {"a", 0},
+                 {"an", 0},
+                 {"any", 0},
+                 {"all", 0},
+                 {"some", 0},
+                 {"arbitrary", 0},
+                 {"number", 0},
+                 {"numbers", 0},
+                 {"constant", C_REALS},
+                 {"constants", C_REALS},
+                 {"real", C_REALS},
+                 {"reals", C_REALS},
+                 {"integer", C_INTEGERS},
+                 {"integers", C_INTEGERS},
+                 {"complex", C_COMPLEXES},
+                 {"rational", C_RATIONALS},
+                 {NULL, 0}};
+    int set = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = i;
+        int k = 0;
+        while (end < n && text_is_letter(s[end])) end++;
+        while (words[k].word && !lex_word_is(s + i, end - i, words[k].word)) k++;
+        if (end == i || !words[k].word) return 0;
+        if (words[k].set && set != C_INTEGERS) set = words[k].set;
+        for (i = end; i < n && (text_is_space(s[i]) || s[i] == '~');) i++;
+    }
+    return set;
+}
+
+/* "where", "for all", "for any integer": a condition follows. *set: the kind of number they name, or 0 */
+static bool is_condition(const char *s, int64_t n, int *set)
+{
+    static const char *const words[] = {"where",   "for",       "with",           "if",      "when",          "such that",
+                                        "for all", "for every", "for some",       "for any", "provided that", "provided",
+                                        "where $", "for each",  "if and only if", NULL};
+    for (const char *const *w = words; *w; w++) { /* "for any", "for any integer" */
+        const int64_t size = (int64_t)strlen(*w);
+        *set = 0;
+        if (n >= size && !memcmp(s, *w, (size_t)size) &&
+            (n == size || (text_is_space(s[size]) && (*set = kind_in_words(s + size + 1, n - size - 1)))))
+            return true;
+    }
+    return false;
+}
+
+/* "all real numbers", "the empty set", squashed; 0: other words */
+static int set_in_words(const char *s, int64_t n)
+{
+    static const struct {
+        const char *words;
+        int set;
+    } sets[] = {{"allrealnumbers", C_REALS}, {"allreals", C_REALS},       {"therealnumbers", C_REALS},  {"allintegers", C_INTEGERS},
+                {"emptyset", C_EMPTY},       {"theemptyset", C_EMPTY},    {"nosolution", C_EMPTY},      {"infinity", C_INF},
+                {"nosolutions", C_EMPTY},    {"norealsolution", C_EMPTY}, {"norealsolutions", C_EMPTY}, {NULL, 0}};
+    int k = 0;
+    while (sets[k].words && !lex_word_is(s, n, sets[k].words)) k++;
+    return sets[k].set;
+}
+
+static bool has_words(const char *s, int64_t n)
+{
+    for (int64_t k = 0, run = 0; k < n; k++) {
+        if (s[k] == '\\') { /* a command is no word */
+            while (k + 1 < n && text_is_letter(s[k + 1])) k++;
+            run = 0;
+            continue;
+        }
+        run = text_is_letter(s[k]) ? run + 1 : 0;
+        if (run > 1) return true;
+    }
+    return false;
+}
+
+/* "(or 8)", "(not 8)": a remark that the value does not stand without */
+static bool names_another(const char *s, int64_t n)
+{
+    for (int64_t i = 1; i + 3 < n; i++)
+        if (!text_is_letter(s[i - 1]) && (!memcmp(s + i, "or ", 3) || (i + 4 < n && !memcmp(s + i, "not ", 4)))) return true;
+    return false;
+}
+
+/* The words of s with one blank between them, in lower case. */
+static int64_t phrase(const char *s, int64_t n, char *out)
+{
+    int64_t size = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = i;
+        while (end < n && !text_is_space(s[end]) && s[end] != '~') end++;
+        if (size && end > i) out[size++] = ' ';
+        size += squash(s + i, end - i, out + size, true);
+        i = end + 1;
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < size; i++) /* p.m. is pm */
+        if (out[i] != '.') out[kept++] = out[i];
+    return kept;
+}
+
+/* Do the words only say what is counted? "times 3", "or more", "squared" change the value. */
+static bool counts_only(const char *s, int64_t n)
+{
+    tare_text words[2];
+    int64_t from[2], k = 0;
+    const char *tex;
+    int used, held = 0;
+    for (;;) { /* a window of two words: the phrases that matter here are no longer */
+        while (k < n && !text_is_letter(s[k])) k++;
+        if (k < n && held < 2) {
+            from[held] = k;
+            while (k < n && text_is_letter(s[k])) k++;
+            words[held] = (tare_text){s + from[held], k - from[held]};
+            held++;
+            if (held < 2) continue;
+        }
+        if (!held) return true;
+        const enum role role = phrase_role(words, held, &used, &tex);
+        if (is_numeral_word(words[0]) || role == ROLE_RELATE || role == ROLE_NOT || role == ROLE_REFUSED || role == ROLE_TEX ||
+            role == ROLE_EXCEPT)
+            return false;
+        if (held == 2) words[0] = words[1], from[0] = from[1];
+        held--;
+    }
+}
+
+/* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
+static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
+{
+    char text[4 + 256] = "?";
+    int64_t used = 0;
+    *done = true;
+    if (n > 256) return lex_fail(x, "long text after a value");
+    int64_t size = phrase(s, n, text + 1);
+    if (lex_word_is(text + 1, size, "am") || lex_word_is(text + 1, size, "pm")) return lex_push(x, T_UNIT, 0, text + 1, size);
+    size = squash(s, n, text + 1, true);
+    const int base = lex_base_of(text + 1, size);
+    if (base && memchr(text + 1, 'b', (size_t)size)) return lex_push(x, T_BASE, base, NULL, 0);
+    if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) /* (exactly) */
+        return names_another(s, n) ? lex_fail(x, "a remark that names another value") : (x->space = true, true);
+    const int before = x->m->n_tokens;
+    if (!lex_push_measure(x, s, n, true, &used)) return false;
+    if (used && (used == n || !has_words(s + used, n - used))) return true;
+    if (used && (lex_last_kind(x) == T_SCALE || lex_last_kind(x) == T_NUM)) { /* 2 million people */
+        while (used < n && text_is_space(s[used])) used++;
+        return lex_words_behind(x, s + used, n - used, done);
+    }
+    x->m->n_tokens = before;
+    if (!has_words(s, n)) return *done = false, true;
+    if (!counts_only(s, n)) return lex_fail(x, "words after a value that change it");
+    for (int64_t k = 0; k < n;) { /* the first word that is a unit, else all of it */
+        struct unit u;
+        if (text_is_letter(s[k]) && unit_read(s + k, n - k, true, &u)) return lex_push_unit(x, &u);
+        while (k < n && text_is_letter(s[k])) k++;
+        while (k < n && !text_is_letter(s[k])) k++;
+    }
+    return lex_push(x, T_UNIT, 0, text, 1 + phrase(s, n, text + 1));
+}
+
+/* Words that join or qualify: and, so, where, is an integer. *done: they were one of these. */
+static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
+{
+    int set = 0;
+    *done = true;
+    if (lex_last_kind(x) == T_NUM && lex_is_ordinal(s, n)) return true;
+    if (lex_word_is(s, n, "and")) return lex_push(x, T_AND, JOINT_AND, NULL, 0);
+    if (lex_word_is(s, n, "or")) return lex_push(x, T_AND, JOINT_OR, NULL, 0);
+    if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return lex_push(x, T_COLON, 0, NULL, 0);
+    if (x->matrices && (lex_word_is(s, n, "if") || lex_word_is(s, n, "for") || lex_word_is(s, n, "when")))
+        return x->space = true, true;
+    if (lex_word_is(s, n, "mod")) return lex_push(x, T_MOD, 0, NULL, 0);
+    if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
+    const bool comma = lex_last_kind(x) == T_COMMA && x->m->n_tokens > 1 && !x->depth; /* 2k\pi, where k is an integer */
+    if (!x->matrices && (comma || lex_after_operand(x)) && is_condition(s, n, &set)) {
+        x->m->n_tokens -= comma;
+        return lex_push(x, T_WHERE, set, NULL, 0);
+    }
+    if (lex_after_operand(x) && lex_last_kind(x) != T_NUM && !lex_word_is(s, n, "a") && (set = kind_in_words(s, n)))
+        return lex_push(x, T_REL, R_IN, NULL, 0) && lex_push(x, T_CONST, set, NULL, 0);
+    return *done = false, true;
+}
+
+/* Upright letters: \mathrm{C}_n^k, \mathrm{min} as a unit, \operatorname{lcm}. *done: they were one of these. */
+static bool lex_upright(struct lexer *x, const char *s, int64_t n, bool *done)
+{
+    *done = false;
+    if (lex_word_is(s, n, "C")) return lex_combinations(x, done);
+    if (lex_word_is(s, n, "min") && lex_after_operand(x) && !(x->i < x->n && strchr("({_\\", x->s[x->i])))
+        return *done = true, lex_push(x, T_UNIT, 0, "min", 3);
+    const struct word *w = n > 1 ? find_command(s, n) : NULL;
+    if (!w ||
+        !(w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || w->kind == T_CONST || w->kind == T_MOD || w->kind == T_DET))
+        return true;
+    return *done = true, lex_push_word(x, w);
+}
+
+/* Text that is no unit and no joint: mathematics after all, a list of words, a measure, or words. */
+static bool lex_prose(struct lexer *x, const char *s, int64_t n)
+{
+    char text[1000];
+    bool done;
+    const int64_t from = s - x->s;
+    if (!has_words(s, n)) return lex_range(x, from, from + n);
+    if (!lex_after_operand(x) && lex_is_enumeration(s, n)) return lex_enumeration(x, s, n);
+    const int64_t numeral = lex_after_operand(x) ? 0 : lex_measure_in_text(s, n);
+    if (numeral) {
+        if (!lex_range(x, from, from + numeral)) return false;
+        return numeral == n || lex_words_behind(x, s + numeral + 1, n - numeral - 1, &done);
+    }
+    if (n > (int64_t)sizeof text) return lex_fail(x, "long text");
+    const int64_t size = squash(s, n, text, true);
+    const int known = set_in_words(text, size);
+    return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
+}
+
+/* "The area is": what follows is the answer */
+static bool introduces(const char *s, int64_t n)
+{
+    static const char *const last[] = {" is", " are", " equals", " equal to", " be", NULL};
+    for (const char *const *w = last; *w; w++) {
+        const int64_t size = (int64_t)strlen(*w);
+        if (n > size && !memcmp(s + n - size, *w, (size_t)size)) return true;
+    }
+    return false;
+}
+
+bool lex_words(struct lexer *x, bool math_font)
+{
+    const int64_t open = lex_skip_spaces(x, x->i);
+    int64_t end = lex_group_end(x, open);
+    if (math_font && open < x->n && text_is_digit(x->s[open])) return x->space = true, true; /* {\rm 12} */
+    if (math_font && open < x->n && text_is_letter(x->s[open]))
+        for (end = open; end < x->n && text_is_letter(x->s[end]);) end++; /* 5 \rm cm */
+    int64_t from = open, to = end;
+    if (open < x->n && x->s[open] == '{') from++, to -= x->s[end - 1] == '}';
+    x->i = end;
+    while (from < to && (text_is_space(x->s[from]) || strchr("~,.", x->s[from])) &&
+           !(x->s[from] == '.' && from + 1 < to && text_is_digit(x->s[from + 1])))
+        from++;
+    const tare_text all = {x->s + from, to > from ? to - from : 0};
+    if (!x->m->n_tokens && all.size > 7 && (text_starts(all, 0, "option ", true) || text_starts(all, 0, "choice ", true)))
+        from += 7;
+    int64_t last = to; /* of the text without its full stop */
+    while (last > from && (text_is_space(x->s[last - 1]) || strchr("~,.:", x->s[last - 1]))) last--;
+    const int64_t label = x->m->n_tokens ? 0 : lex_option_label(x->s + from, to - from);
+    if (label && (from + label < last || lex_option_follows(x, end))) {
+        if (!lex_push_option(x, x->s + from)) return false;
+        for (from += label; from < to && text_is_space(x->s[from]);) from++;
+    }
+    if (label == to - from && label == 2) to--; /* \text{E)} */
+    bool colon = false, done = false;
+    while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) colon |= x->s[--to] == ':';
+    const char *s = x->s + from;
+    const int64_t n = to - from;
+    if (n <= 0) return x->space = true, true;
+    if (!lex_e_notation(x, s, n, &done)) return false;
+    if (done) return true;
+    if (lex_word_is(s, n, "cis")) return lex_push(x, T_FUNC, F_CIS, NULL, 0);
+    if (!lex_joint(x, s, n, &done)) return false;
+    if (done) return true;
+    int64_t word = 0;
+    while (word < n && text_is_letter(s[word])) word++;
+    if (math_font && word == n && !lex_upright(x, s, n, &done)) return false;
+    if (done) return true;
+    const bool words = has_words(s, n);
+    if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n) return x->space = true, true; /* \text{Area: } 5 */
+    if (words && !x->m->n_tokens && introduces(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
+    if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && !lex_words_behind(x, s, n, &done)) return false;
+    if (done) return true;
+    const char *unit = find_unit(s, word, true); /* \text{USD } 5 */
+    if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)
+        return lex_push(x, T_CURRENCY, 0, unit, (int64_t)strlen(unit));
+    return lex_prose(x, s, n);
+}

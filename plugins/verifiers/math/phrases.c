@@ -1,0 +1,215 @@
+/* The closed classes of English as far as they turn up around answers. Every other word is a name. */
+#include "prose.h"
+
+#include <string.h>
+
+static const struct {
+    const char *words;
+    enum role role;
+    const char *tex;
+} PHRASES[] = {
+    {"is equal to", ROLE_IS, NULL},
+    {"are equal to", ROLE_IS, NULL},
+    {"equal to", ROLE_IS, NULL},
+    {"equals", ROLE_IS, NULL},
+    {"equal", ROLE_IS, NULL},
+    {"is", ROLE_IS, NULL},
+    {"are", ROLE_IS, NULL},
+    {"was", ROLE_IS, NULL},
+    {"were", ROLE_IS, NULL},
+    {"be", ROLE_IS, NULL},
+    {"becomes", ROLE_IS, NULL},
+    {"is given by", ROLE_IS, NULL},
+    {"comes to", ROLE_IS, NULL},
+    {"amounts to", ROLE_IS, NULL},
+    {"turns out to be", ROLE_IS, NULL},
+    {"greater than or equal to", ROLE_RELATE, "\\ge "},
+    {"is greater than or equal to", ROLE_RELATE, "\\ge "},
+    {"is at least", ROLE_RELATE, "\\ge "},
+    {"at least", ROLE_RELATE, "\\ge "},
+    {"no less than", ROLE_RELATE, "\\ge "},
+    {"not less than", ROLE_RELATE, "\\ge "},
+    {"less than or equal to", ROLE_RELATE, "\\le "},
+    {"is less than or equal to", ROLE_RELATE, "\\le "},
+    {"is at most", ROLE_RELATE, "\\le "},
+    {"at most", ROLE_RELATE, "\\le "},
+    {"no more than", ROLE_RELATE, "\\le "},
+    {"no greater than", ROLE_RELATE, "\\le "},
+    {"not more than", ROLE_RELATE, "\\le "},
+    {"is greater than", ROLE_RELATE, "> "},
+    {"greater than", ROLE_RELATE, "> "},
+    {"is more than", ROLE_RELATE, "> "},
+    {"more than", ROLE_RELATE, "> "},
+    {"larger than", ROLE_RELATE, "> "},
+    {"is less than", ROLE_RELATE, "< "},
+    {"less than", ROLE_RELATE, "< "},
+    {"smaller than", ROLE_RELATE, "< "},
+    {"fewer than", ROLE_RELATE, "< "},
+    {"is not equal to", ROLE_RELATE, "\\ne "},
+    {"not equal to", ROLE_RELATE, "\\ne "},
+    {"does not equal", ROLE_RELATE, "\\ne "},
+    {"is congruent to", ROLE_RELATE, "\\equiv "},
+    {"congruent to", ROLE_RELATE, "\\equiv "},
+    {"belongs to", ROLE_RELATE, "\\in "},
+    {"is in", ROLE_RELATE, "\\in "},
+    {"is an element of", ROLE_RELATE, "\\in "},
+    {"minus", ROLE_TEX, "-"},
+    {"negative", ROLE_TEX, "-"},
+    {"plus", ROLE_TEX, "+"},
+    {"plus or minus", ROLE_TEX, "\\pm "},
+    {"times", ROLE_TEX, "\\cdot "},
+    {"multiplied by", ROLE_TEX, "\\cdot "},
+    {"divided by", ROLE_TEX, "/"},
+    {"squared", ROLE_TEX, "^{2}"},
+    {"cubed", ROLE_TEX, "^{3}"},
+    {"to the power of", ROLE_TEX, "^"},
+    {"the square root of", ROLE_TEX, "\\sqrt "},
+    {"square root of", ROLE_TEX, "\\sqrt "},
+    {"the cube root of", ROLE_TEX, "\\cbrt "},
+    {"cube root of", ROLE_TEX, "\\cbrt "},
+    {"infinity", ROLE_TEX, "\\infty "},
+    {"pi", ROLE_TEX, "\\pi "},
+    {"union", ROLE_TEX, "\\cup "},
+    {"modulo", ROLE_TEX, "\\text{ mod }"},
+    {"mod", ROLE_TEX, "\\text{ mod }"},
+    {"out of", ROLE_RATIO, "/"},
+    {"out of every", ROLE_RATIO, "/"},
+    {"in every", ROLE_RATIO, "/"},
+    {"in", ROLE_RATIO, "/"},
+    {"of", ROLE_RATIO, "/"},
+    {"to", ROLE_RATIO, ":"},
+    {"in base", ROLE_BASE, NULL},
+    {"base", ROLE_BASE, NULL},
+    {"except", ROLE_EXCEPT, NULL},
+    {"except for", ROLE_EXCEPT, NULL},
+    {"other than", ROLE_EXCEPT, NULL},
+    {"excluding", ROLE_EXCEPT, NULL},
+    {"all real numbers", ROLE_SET, "\\mathbb{R}"},
+    {"all reals", ROLE_SET, "\\mathbb{R}"},
+    {"any real number", ROLE_SET, "\\mathbb{R}"},
+    {"every real number", ROLE_SET, "\\mathbb{R}"},
+    {"the set of all real numbers", ROLE_SET, "\\mathbb{R}"},
+    {"the set of real numbers", ROLE_SET, "\\mathbb{R}"},
+    {"the real numbers", ROLE_SET, "\\mathbb{R}"},
+    {"all real values of", ROLE_SET, "\\mathbb{R}"},
+    {"all real", ROLE_SET, "\\mathbb{R}"},
+    {"all integers", ROLE_SET, "\\mathbb{Z}"},
+    {"any integer", ROLE_SET, "\\mathbb{Z}"},
+    {"the set of integers", ROLE_SET, "\\mathbb{Z}"},
+    {"the empty set", ROLE_SET, "\\emptyset "},
+    {"empty set", ROLE_SET, "\\emptyset "},
+    {"no solution", ROLE_SET, "\\emptyset "},
+    {"no solutions", ROLE_SET, "\\emptyset "},
+    {"no real solution", ROLE_SET, "\\emptyset "},
+    {"no real solutions", ROLE_SET, "\\emptyset "},
+    {"no integer solutions", ROLE_SET, "\\emptyset "},
+    {"no such", ROLE_SET, "\\emptyset "},
+    {"and", ROLE_JOINT, "and"},
+    {"or", ROLE_JOINT, "or"},
+    {"where", ROLE_WHERE, "where"},
+    {"if", ROLE_WHERE, "if"},
+    {"when", ROLE_WHERE, "when"},
+    {"for all", ROLE_WHERE, "for all"},
+    {"for any", ROLE_WHERE, "for any"},
+    {"for every", ROLE_WHERE, "for every"},
+    {"for", ROLE_WHERE, "for"},
+    {"such that", ROLE_WHERE, "such that"},
+    {"provided that", ROLE_WHERE, "provided that"},
+    {"because", ROLE_REASON, NULL},
+    {"since", ROLE_REASON, NULL},
+    {"as", ROLE_REASON, NULL},
+    {"which", ROLE_REASON, NULL},
+    {"by", ROLE_REASON, NULL},
+    {"so", ROLE_THEN, NULL},
+    {"thus", ROLE_THEN, NULL},
+    {"hence", ROLE_THEN, NULL},
+    {"therefore", ROLE_THEN, NULL},
+    {"which gives", ROLE_THEN, NULL},
+    {"that is", ROLE_THEN, NULL},
+    {"not", ROLE_NOT, NULL},
+    {"never", ROLE_NOT, NULL},
+    {"neither", ROLE_NOT, NULL},
+    {"nor", ROLE_NOT, NULL},
+    {"no", ROLE_NOT, NULL},
+    {"cannot", ROLE_NOT, NULL},
+    {"without", ROLE_NOT, NULL},
+    {"between", ROLE_REFUSED, NULL},
+    {"almost", ROLE_REFUSED, NULL},
+    {"nearly", ROLE_REFUSED, NULL},
+    {"twice", ROLE_REFUSED, NULL},
+    {"double", ROLE_REFUSED, NULL},
+    {"triple", ROLE_REFUSED, NULL},
+    {"than", ROLE_REFUSED, NULL},
+    {"more", ROLE_REFUSED, NULL},
+    {"less", ROLE_REFUSED, NULL},
+    {"fewer", ROLE_REFUSED, NULL},
+    {"up to", ROLE_REFUSED, NULL},
+    {"under", ROLE_REFUSED, NULL},
+    {"over", ROLE_REFUSED, NULL},
+    {"above", ROLE_REFUSED, NULL},
+    {"below", ROLE_REFUSED, NULL},
+    {"from", ROLE_REFUSED, NULL},
+    {"unless", ROLE_REFUSED, NULL},
+    {"either", ROLE_REFUSED, NULL},
+    {"maybe", ROLE_REFUSED, NULL},
+    {"perhaps", ROLE_REFUSED, NULL},
+    {"possibly", ROLE_REFUSED, NULL},
+};
+
+static const char *const DROPPED[] = {
+    "the",           "a",          "an",      "this",    "that",       "these",     "those",  "there",       "it",    "we",
+    "you",           "he",         "she",     "they",    "has",        "have",      "had",    "will",        "would", "should",
+    "must",          "can",        "do",      "does",    "did",        "our",       "my",     "your",        "its",   "his",
+    "her",           "their",      "such",    "all",     "both",       "also",      "then",   "only",        "just",  "about",
+    "approximately", "roughly",    "around",  "approx",  "exactly",    "precisely", "at",     "on",          "with",  "total",
+    "totals",        "altogether", "overall", "finally", "ultimately", "simply",    "indeed", "respectively"};
+
+static const char *const ANSWER_NOUNS[] = {"answer", "answers", "ans",     "final", "result", "solution", "solutions",
+                                           "value",  "values",  "correct", "total", "number", "amount",   "get"};
+
+static bool listed(tare_text w, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text_equal(w, text_of(list[i]), true)) return true;
+    return false;
+}
+
+bool is_answer_noun(tare_text w)
+{
+    return listed(w, ANSWER_NOUNS, sizeof ANSWER_NOUNS / sizeof *ANSWER_NOUNS);
+}
+
+/* How many words the phrase has, when the words start with it; else 0. */
+static int matches(const char *phrase, const tare_text *words, int n)
+{
+    int k = 0;
+    for (const char *p = phrase; *p; k++) {
+        const size_t size = strcspn(p, " ");
+        if (k == n || !text_equal(words[k], (tare_text){p, (int64_t)size}, true)) return 0;
+        p += size + (p[size] == ' ');
+    }
+    return k;
+}
+
+bool is_in_phrase(tare_text w)
+{
+    for (size_t i = 0; i < sizeof PHRASES / sizeof *PHRASES; i++)
+        for (const char *p = PHRASES[i].words; p; p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL)
+            if (text_equal(w, (tare_text){p, (int64_t)strcspn(p, " ")}, true)) return true;
+    return false;
+}
+
+enum role phrase_role(const tare_text *words, int n, int *used, const char **tex)
+{
+    enum role role = ROLE_OPEN;
+    *used = 0;
+    *tex = NULL;
+    if (n < 1) return role;
+    for (size_t i = 0; i < sizeof PHRASES / sizeof *PHRASES; i++) {
+        const int k = text_lower(words[0].data[0]) == PHRASES[i].words[0] ? matches(PHRASES[i].words, words, n) : 0;
+        if (k > *used) *used = k, *tex = PHRASES[i].tex, role = PHRASES[i].role;
+    }
+    if (*used) return role;
+    *used = 1;
+    return listed(words[0], DROPPED, sizeof DROPPED / sizeof *DROPPED) ? ROLE_DROP : ROLE_OPEN;
+}

@@ -1,0 +1,44 @@
+/* English around and inside an answer, as mathematics: "the point is (1, 2)", "x is at least three", "1 in 4". */
+#ifndef TARE_MATH_PROSE_H
+#define TARE_MATH_PROSE_H
+
+#include "math.h"
+
+enum { PROSE_BYTES = 600, PROSE_ITEMS = 96, PROSE_NAMES = 160 };
+
+enum role {
+    ROLE_OPEN,    /* a word of the open classes: a name in front of a value, what is counted after one */
+    ROLE_DROP,    /* says nothing about the value: articles, pronouns, auxiliaries, "approximately" */
+    ROLE_IS,      /* is, equals */
+    ROLE_TEX,     /* stands for its TeX: minus, squared, infinity */
+    ROLE_RELATE,  /* its TeX is a relation */
+    ROLE_RATIO,   /* between two whole numbers a fraction: 1 in 4; else as ROLE_DROP */
+    ROLE_BASE,    /* in base 8 */
+    ROLE_EXCEPT,  /* what follows is taken out */
+    ROLE_SET,     /* its TeX is a set; a letter after it is the variable */
+    ROLE_JOINT,   /* and, or */
+    ROLE_WHERE,   /* what follows is a condition */
+    ROLE_REASON,  /* what follows explains the value */
+    ROLE_THEN,    /* what comes before is a premise */
+    ROLE_NOT,     /* negates */
+    ROLE_REFUSED, /* changes the value in a way that is not read: almost, between, twice */
+};
+
+/* The role of the longest phrase at the start of the words; *used: its words, *tex: what it stands for. */
+enum role phrase_role(const tare_text *words, int n, int *used, const char **tex);
+bool is_in_phrase(tare_text w);   /* the out of "out of" */
+bool is_answer_noun(tare_text w); /* answer, total, value: names that name nothing */
+
+struct prose {
+    char tex[2 * PROSE_BYTES];
+    int64_t size;
+    char names[PROSE_NAMES]; /* the words in front of the value */
+    int64_t n_names;
+    bool value;    /* there is one; else the words are the answer */
+    bool no_words; /* nothing to read: s as it is */
+};
+
+/* s, folded, with its words read; numbers: those in words, too. false: it has none, or they say what cannot be read. */
+bool read_prose(const char *s, int64_t n, bool numbers, struct prose *out);
+
+#endif
