@@ -3,7 +3,7 @@
  *   TARE_FAULT=stage=update,step=5,kind=kill tare train ...
  *
  * kills the process (SIGKILL) when it comes to the point `update` of step 5, however fast the machine is. Keys, all but kind optional:
- *   kind    kill; hang (sleeps for good); fail (an error is returned); exit (leaves without a word); stop (SIGINT to itself)
+ *   kind    kill; hang (sleeps for good); fail (an error is returned); nan (the error of a number that is not finite); exit (leaves without a word); stop (SIGINT to itself)
  *   stage   the point's name; left out: every point
  *   step    left out: every step
  *   rank    left out: every rank
@@ -19,6 +19,8 @@
 
 /* Points: the stages of comm_stage (dist/comm.h), and in one process alone
  *   checkpoint.files, checkpoint.listed, checkpoint.named   the files are written; complete.json too; the folder has its final name
+ *   sample      on each rank: its groups are about to be sampled
+ *   rollback    on each rank: the state of a checkpoint is about to be read back; its record is made
  *   recorded    the sinks have the step's metrics
  *   questions   an evaluation's record holds `step` questions
  *   cell        `step` cells of a sweep are done

@@ -297,7 +297,7 @@ static tare_status remove_checkpoint(const char *folder, struct err *e)
     return fs_remove_tree(old, e);
 }
 
-tare_status checkpoint_prune(const char *run_dir, int64_t keep, struct err *e)
+tare_status checkpoint_prune(const char *run_dir, int64_t keep, int64_t also, struct err *e)
 {
     struct steps all;
     if (keep <= 0) return TARE_OK;
@@ -311,7 +311,7 @@ tare_status checkpoint_prune(const char *run_dir, int64_t keep, struct err *e)
         const bool complete = fs_exists(path);
         if (complete && kept < keep) {
             kept++;
-        } else if (kept) {
+        } else if (kept && all.step[i] != also) {
             TRY_TO(status, done, remove_checkpoint(folder, e));
         }
     }

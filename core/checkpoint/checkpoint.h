@@ -4,7 +4,7 @@
  *   TRY(checkpoint_begin(run_dir, step, &k, e));          k.folder is an empty folder beside the others
  *   ... write files into k.folder; on an error: checkpoint_abort(&k) ...
  *   TRY(checkpoint_commit(&k, e));                        syncs, lists, renames; aborts by itself when it fails
- *   TRY(checkpoint_prune(run_dir, keep, e));
+ *   TRY(checkpoint_prune(run_dir, keep, -1, e));
  *
  * commit syncs every file, then writes complete.json with the size and XXH3 of each, then renames the folder and syncs its parent. So at
  * every moment a folder named step-NNNNNN holds all its data; a process killed before leaves only step-NNNNNN.tmp-PID, which is never read.
@@ -36,8 +36,9 @@ tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, i
 tare_status checkpoint_count(const char *run_dir, int64_t *n, struct err *e);
 /* "RUN/checkpoints/step-000012" */
 tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, struct err *e);
-/* Removes all but the newest `keep` complete checkpoints (0: keeps all), and damaged ones older than the newest. */
-tare_status checkpoint_prune(const char *run_dir, int64_t keep, struct err *e);
+/* Removes all but the newest `keep` complete checkpoints (0: keeps all) and that of step `also` (-1: none), and damaged ones older than
+ * the newest. */
+tare_status checkpoint_prune(const char *run_dir, int64_t keep, int64_t also, struct err *e);
 /* For a run that continues after `step` (-1: from the start): removes what a killed process left half-written, and the (damaged) checkpoints
  * of later steps, which are computed again. Call it when the run is locked. */
 tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e);

@@ -26,7 +26,7 @@
 #define CHOICES_ROLLOUT_IS(X) X(ROLLOUT_IS_NONE, "none") X(ROLLOUT_IS_TIS, "tis")
 #define CHOICES_SCHEDULE(X) X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_CONSTANT, "constant") X(SCHEDULE_LINEAR, "linear")
 #define CHOICES_RECOMPUTE(X) X(RECOMPUTE_NONE, "none") X(RECOMPUTE_LAYER, "layer")
-#define CHOICES_NONFINITE(X) X(NONFINITE_STOP, "stop") X(NONFINITE_SKIP, "skip")
+#define CHOICES_NONFINITE(X) X(NONFINITE_STOP, "stop") X(NONFINITE_SKIP, "skip") X(NONFINITE_ROLLBACK, "rollback")
 #define CHOICES_LORA_TARGET(X)                                                                                                     \
     X(LORA_Q_PROJ, "q_proj")                                                                                                       \
     X(LORA_K_PROJ, "k_proj")                                                                                                       \

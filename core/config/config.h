@@ -106,6 +106,7 @@ struct train_config {
     double beta1, beta2, eps, weight_decay, max_grad_norm;
     enum recompute recompute;
     enum on_nonfinite on_nonfinite;
+    int64_t max_rollbacks;
     bool prompt_sharing;
 };
 

@@ -250,8 +250,13 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(train, recompute, "none", CHOICES_RECOMPUTE,
            "Activations: kept, or computed again layer by layer in the backward pass (less memory, about a third more time). Never "
            "changes a result."),
-    CHOICE(train, on_nonfinite, "stop", CHOICES_NONFINITE,
-           "A loss or gradient that is not finite: stop the run with an error, or skip that optimizer step and count it."),
+    CHOICE(
+        train, on_nonfinite, "stop", CHOICES_NONFINITE,
+        "A loss or a gradient that is not finite, or too large for the moments: stop the run with an error; skip that optimizer "
+        "step and count it; or rollback, go back to the checkpoint of the last step that checkpoint.every divides and go on with "
+        "the prompts that come next (`tare train` alone)."),
+    INT(train, max_rollbacks, "3", 1, MANY,
+        "How many times a run goes back with train.on_nonfinite = rollback; the time after that is an error."),
     BOOL(train, prompt_sharing, "true",
          "Compute a prompt once for its G rollouts in the update. false computes it G times; gradients differ by rounding only."),
 

@@ -150,6 +150,18 @@ static tare_status check_lora(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_rollback(const struct config *c, struct err *e)
+{
+    if (c->train.on_nonfinite != NONFINITE_ROLLBACK) return TARE_OK;
+    if (!c->checkpoint.every)
+        APART(c, train, on_nonfinite, checkpoint, every, "%s", "rollback", "0",
+              "there would be no checkpoint to go back to; set checkpoint.every");
+    if (!c->checkpoint.optimizer)
+        APART(c, train, on_nonfinite, checkpoint, optimizer, "%s", "rollback", "false",
+              "a checkpoint without the optimizer cannot be gone back to");
+    return TARE_OK;
+}
+
 static tare_status check_run(const struct config *c, struct err *e)
 {
     if (!*c->run.dir) FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; name the folder of the run", config_where(c, "run", "dir"));
@@ -166,6 +178,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
         c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
         check_loss,
         check_verifier,
+        check_rollback,
         check_eval,
         check_lora,
         check_new_model,

@@ -1,5 +1,5 @@
 /* What a checkpoint of a run holds beside the model's folder: training.state with
- *   step, cursor, optimizer_steps, estimator, objective, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
+ *   step, cursor, optimizer_steps, rollbacks, estimator, objective, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
  *   data, seed and G: a run is only continued on what it was started with.
  * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
 #include "checkpoint/training.h"
@@ -26,6 +26,7 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(state_write_int(w, "step", r->step, e));
     TRY(state_write_int(w, "cursor", r->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
+    TRY(state_write_int(w, "rollbacks", r->rollbacks, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
     tare_status status = estimate_save(r->estimator, &text, e);
     if (!status) status = state_write(w, "estimator", text.data, text.size, e);
@@ -81,7 +82,7 @@ tare_status run_save(struct run *r, struct err *e)
     status = comm_agree(&r->comm, status, e);
     if (!status && first) status = checkpoint_commit(&k, e);
     if (!status && first) status = observe_checkpoint(r->observe, r->step, e);
-    if (!status && first) status = checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, e);
+    if (!status && first) status = checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, rollback_step(r), e);
     status = comm_agree(&r->comm, status, e);
     if (status) err_prefix(e, "checkpoint of step %lld", (long long)r->step);
     return status;
@@ -102,6 +103,7 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
+    if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
     if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->estimator, estimator, n, folder, e));

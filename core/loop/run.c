@@ -109,6 +109,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .model = r->config->model.path,
                          .data_hash = r->engine.train.hash,
                          .eval_hash = r->engine.eval.hash,
+                         .rollbacks = r->rollbacks,
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->estimator));

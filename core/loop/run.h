@@ -59,8 +59,11 @@ struct run {
     int64_t n_figures;
     uint64_t *met; /* uids of the prompts that the step has drawn, in the arena of the step */
     int64_t n_met;
-    int64_t step;   /* steps done */
-    int64_t cursor; /* prompts taken from the order */
+    int64_t step;      /* steps done */
+    int64_t cursor;    /* prompts taken from the order */
+    int64_t begun;     /* the cursor as the step began, or began again after a rollback */
+    int64_t rollbacks; /* done by the run; saved */
+    bool overflow;     /* the sampler met logits that are not finite, on all ranks alike */
 };
 
 /* How `tare train` was asked to begin. */
@@ -74,6 +77,15 @@ struct train_start {
  * checkpoint; else run.dir must not hold a run. comm: of the job; the run ends it. Collective, as all functions here. */
 tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e);
 void run_close(struct run *r);
+
+/* rollback.c: whether a step's error is one that train.on_nonfinite = rollback answers. */
+bool run_overflowed(const struct run *r, tare_status status);
+/* Back to the checkpoint of the last step that checkpoint.every divides: weights, optimizer, the states of estimator, objective and clusters. Step and
+ * cursor stay, so the step is made again with the prompts that come next. *e: why, and then why not: all rollbacks are used up, or there is no
+ * checkpoint. What it does is a function of the run alone, so a run that is killed in it and resumed ends with the same bits. */
+tare_status run_roll_back(struct run *r, struct err *e);
+/* The step of that checkpoint, which checkpoint.keep does not remove; -1: none is needed. */
+int64_t rollback_step(const struct run *r);
 
 /* step.c: one iteration. */
 tare_status step_run(struct run *r, struct err *e);

@@ -1,6 +1,7 @@
 /* The stages of step.c that are not one folder's own function. */
 #include "loop/stages.h"
 
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/signals.h"
 
@@ -53,6 +54,7 @@ static tare_status sample_own(struct run *r, struct err *e)
     const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
     struct batch *own = &r->share.own;
     if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
+    TRY(fault_point(r->comm.rank, "sample", r->step + 1, e));
     TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, own, signals_flag(), &r->arena, e));
     TRY(arena_new_raw(&r->arena, int64_t, own->n_rollouts, &own->policy_version, e));
     for (int64_t i = 0; i < own->n_rollouts; i++) own->policy_version[i] = own->step - 1;
@@ -63,7 +65,9 @@ tare_status stage_rollout(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     TRY(share_deal(&r->batch, c->group_size * c->max_new_tokens, &r->comm, &r->arena, &r->share, e));
-    return comm_agree(&r->comm, sample_own(r, e), e); /* an interruption reaches the ranks at different times */
+    const tare_status status = comm_agree(&r->comm, sample_own(r, e), e); /* an interruption reaches the ranks at different times */
+    r->overflow = status == TARE_E_NOT_FINITE;
+    return status;
 }
 
 tare_status stage_verify(struct run *r, struct err *e)

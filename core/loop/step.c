@@ -23,19 +23,32 @@ tare_status collect(struct run *r, int64_t n, struct err *e)
     return TARE_OK;
 }
 
-tare_status step_run(struct run *r, struct err *e)
+static tare_status learn(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
-    const double began = clock_seconds();
     arena_reset(&r->arena);
-    r->n_figures = r->n_met = 0;
+    r->n_met = 0;
+    r->begun = r->cursor;
 
     TRY(collect(r, r->config->rollout.prompts, e));
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e));   /* A [N], from the state before this step */
     TRY(refill(r, e));                                                /* groups in place of dropped ones */
     STAGE("update", update_run(r->engine.trainer, b, &r->report, e)); /* theta */
-    STAGE("state", stage_state(r, e));                                /* what A came from, kept for a replay */
-    STAGE("apply", stage_apply(r, e));                                /* the states of estimator and objective */
+    return TARE_OK;
+}
+
+tare_status step_run(struct run *r, struct err *e)
+{
+    struct batch *b = &r->batch;
+    const double began = clock_seconds();
+    r->n_figures = 0;
+
+    for (tare_status status; (status = learn(r, e));) { /* again after a rollback */
+        if (!run_overflowed(r, status)) return status;
+        STAGE("rollback", run_roll_back(r, e));
+    }
+    STAGE("state", stage_state(r, e)); /* what A came from, kept for a replay */
+    STAGE("apply", stage_apply(r, e)); /* the states of estimator and objective */
 
     STAGE("evaluate", evaluate_when_due(r, b->step, e)); /* on held-out rows, now and then */
     TRY(step_record(r, clock_seconds() - began, e));

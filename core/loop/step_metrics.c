@@ -80,6 +80,7 @@ static void policy_metrics(struct run *r)
     observe_set(r->observe, "lr", u->lr);
     observe_set(r->observe, "optimizer_steps", (double)r->engine.trainer->optimizer_steps);
     if (u->skipped) observe_set(r->observe, "skipped_updates", (double)u->skipped);
+    if (r->rollbacks) observe_set(r->observe, "rollbacks", (double)r->rollbacks);
 }
 
 /* Bytes of the backend's memory by class; what a rank holds of the first three falls with the number of ranks. */

@@ -7,7 +7,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { SPIKE_WINDOW = 20, SPIKE_LEAST = 5, SPIKE = 10 };
 
 struct summary {
     struct evaluation before;
@@ -16,6 +19,8 @@ struct summary {
     int64_t last;                   /* the step to stop after */
     int64_t steps, silent;          /* silent: steps without any signal, the latest in a row */
     bool warned;
+    double norms[SPIKE_WINDOW]; /* of the gradients of the last steps of this process, in a ring */
+    int64_t n_norms;
 };
 
 static bool due(int64_t every, int64_t step)
@@ -58,21 +63,44 @@ static void watch_signal(const struct run *r, struct summary *s, double signal)
                  c->loss.entropy_coef, r->report.entropy);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A spike: the gradient's norm is above SPIKE times the median of the last steps (five at least). It is told; train.max_grad_norm bounds what it does. */
+static void watch_spikes(const struct run *r, struct summary *s)
+{
+    const double norm = r->report.grad_norm;
+    double sorted[SPIKE_WINDOW];
+    if (!isfinite(norm) || !(norm > 0)) return; /* skipped, or without any signal */
+    const int64_t n = s->n_norms < SPIKE_WINDOW ? s->n_norms : SPIKE_WINDOW;
+    memcpy(sorted, s->norms, sizeof sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+    if (n >= SPIKE_LEAST && norm > SPIKE * sorted[n / 2] && !r->comm.rank)
+        log_warn("step %lld: a spike: the gradient's norm is %.3g, %.0f times the median of the %lld steps before; look at its "
+                 "rewards in "
+                 "%s/rollouts, and lower train.lr or train.max_grad_norm if it comes again",
+                 (long long)r->step, norm, norm / sorted[n / 2], (long long)n, r->config->run.dir);
+    s->norms[s->n_norms++ % SPIKE_WINDOW] = norm;
+}
+
 static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
 {
     const struct config *c = r->config;
     int64_t saved = r->step;
     while (r->step < s->last) {
-        const int64_t cursor = r->cursor;
         const double began = clock_seconds();
         const tare_status status = step_run(r, e);
-        if (status == TARE_E_CANCELLED) return interrupted(r, cursor, saved, e);
+        if (status == TARE_E_CANCELLED) return interrupted(r, r->begun, saved, e);
         TRY(status);
         r->step++;
         s->steps++;
         s->seconds += clock_seconds() - began;
         s->tokens += (double)r->batch.n_tokens;
         s->signal += estimate_metrics(r->estimator)->effective_signal_ratio;
+        watch_spikes(r, s);
         watch_signal(r, s, estimate_metrics(r->estimator)->effective_signal_ratio);
         if (due(c->checkpoint.every, r->step) || (r->step == s->last && (c->checkpoint.last || s->last < c->train.steps))) {
             TRY(save(r, e));

@@ -171,6 +171,13 @@ tare_status chain_checkpoint(struct chain *c, int64_t step, struct err *e)
     return add_link(c, step, "checkpoint", e);
 }
 
+tare_status chain_rollback(struct chain *c, int64_t step, const char *manifest, int64_t n, struct err *e)
+{
+    TRY(chain_cover(c, "manifest.json", manifest, n, e));
+    TRY(add_link(c, step, "back", e));
+    return chain_sync(c, e);
+}
+
 tare_status chain_end(struct chain *c, int64_t step, struct err *e)
 {
     return add_link(c, step, "end", e);

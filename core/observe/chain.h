@@ -4,7 +4,7 @@
  *
  * link: process (config.ini, manifest.json and the lock as the run began or went on; the checkpoint that it went on from), fork (the same, when the
  * run branched off another; the lines before are that run's), step (what the step left;
- * of metrics.jsonl its line), checkpoint (its complete.json, which has the hash of every file of it), end (the process ended by itself).
+ * of metrics.jsonl its line), back (a rollback: manifest.json as it is about to be written), checkpoint (its complete.json, which has the hash of every file of it), end (the process ended by itself).
  * A SUM is XXH3's of 128 bits, 32 hexadecimal digits; "chain" that of the line before it ("" for the first), then of this line up to its comma. So
  * one bit that changes anywhere, a line that is taken out or put in, is found, and the last "chain" stands for the whole run. XXH3 is no
  * cryptographic hash: who writes files to deceive can also write their sums. Against that stands the replay of steps (`tare verify-run --steps`).
@@ -27,6 +27,8 @@ tare_status chain_cover(struct chain *c, const char *name, const void *data, int
 tare_status chain_step(struct chain *c, int64_t step, struct err *e);
 /* The checkpoint of the step is there. */
 tare_status chain_checkpoint(struct chain *c, int64_t step, struct err *e);
+/* The run goes back to a checkpoint while it makes the step after this one, and its manifest is about to be this text. */
+tare_status chain_rollback(struct chain *c, int64_t step, const char *manifest, int64_t n, struct err *e);
 tare_status chain_end(struct chain *c, int64_t step, struct err *e);
 tare_status chain_sync(struct chain *c, struct err *e);
 void chain_close(struct chain *c); /* NULL: nothing */

@@ -127,28 +127,54 @@ static json_t *process_json(const struct manifest *m, uint64_t program)
                      jansson_version_str(), "sqlite", sqlite3_libversion(), "compiler", __VERSION__);
 }
 
+static tare_status print(const json_t *root, struct str *out, struct err *e)
+{
+    char *text = json_dumps(root, JSON_INDENT(2));
+    tare_status status =
+        text ? str_add(out, text, -1, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the manifest");
+    if (!status) status = str_add(out, "\n", 1, e);
+    free(text);
+    return status;
+}
+
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e)
 {
     uint64_t program;
     TRY(fs_hash_file("/proc/self/exe", &program, e));
     json_t *now = process_json(m, program), *root = NULL;
     if (!now) FAIL(e, TARE_E_INVALID, "the manifest cannot be made; a path or a plugin's name is not valid UTF-8");
-    tare_status status = TARE_OK;
     if (previous && !json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, NULL) && json_is_object(root)) {
         json_t *list = json_object_get(root, "resumed");
         if (!json_is_array(list)) json_object_set_new(root, "resumed", list = json_array());
         json_object_set_new(now, "step", json_integer(step));
         json_array_append(list, now);
+        json_t *rollbacks = json_object_get(root, "rollbacks");
+        while ((int64_t)json_array_size(rollbacks) > m->rollbacks) json_array_remove(rollbacks, json_array_size(rollbacks) - 1);
     } else { /* the first process, or a manifest that cannot be read and is not worth losing a run for */
         json_decref(root);
         root = json_incref(now);
     }
-    char *text = json_dumps(root, JSON_INDENT(2));
-    status = text ? str_add(out, text, -1, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the manifest");
-    if (!status) status = str_add(out, "\n", 1, e);
-    free(text);
+    const tare_status status = print(root, out, e);
     json_decref(root);
     json_decref(now);
+    return status;
+}
+
+tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e)
+{
+    char path[FS_PATH];
+    json_t *root;
+    TRY(fs_join(path, run_dir, "manifest.json", e));
+    TRY(json_read_file(path, &root, e));
+    json_t *list = json_object_get(root, "rollbacks");
+    if (!json_is_array(list) && !json_object_set_new(root, "rollbacks", json_array())) list = json_object_get(root, "rollbacks");
+    json_t *why = json_string(b->why); /* it may name a file whose name is not UTF-8 */
+    json_t *one = json_pack("{s:I, s:I, s:o}", "step", (json_int_t)b->step, "to", (json_int_t)b->to, "why",
+                            why ? why : json_string("(not UTF-8)"));
+    tare_status status = TARE_OK;
+    if (!one || json_array_append_new(list, one)) status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory", path);
+    if (!status) status = print(root, out, e);
+    json_decref(root);
     return status;
 }
 

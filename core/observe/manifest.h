@@ -19,6 +19,13 @@ struct manifest {        /* what the caller knows; machine, time and version are
     const char *model;             /* path */
     uint64_t data_hash, eval_hash; /* of the rows; 0: none */
     int64_t data_rows, eval_rows;
+    int64_t rollbacks; /* that the run has done when it continues: later ones leave the manifest */
+};
+
+/* A time that the run went back (train.on_nonfinite). */
+struct manifest_rollback {
+    int64_t step, to; /* the step that was being made; that of the checkpoint */
+    const char *why;
 };
 
 /* JSON text that ends with a newline. previous: the text of the manifest that is continued, or NULL; step: the one that the run
@@ -26,6 +33,9 @@ struct manifest {        /* what the caller knows; machine, time and version are
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e);
 /* Writes RUN/manifest.json; resume: the one that is there is continued. */
 tare_status manifest_write(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct err *e);
+
+/* The text of RUN/manifest.json with one more in its list "rollbacks". */
+tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e);
 
 struct machine {
     char cpu[128], host[128], system[200];

@@ -174,6 +174,19 @@ tare_status observe_checkpoint(struct observe *o, int64_t step, struct err *e)
     return o ? chain_checkpoint(o->chain, step, e) : TARE_OK;
 }
 
+tare_status observe_rollback(struct observe *o, const struct manifest_rollback *b, struct err *e)
+{
+    char path[FS_PATH];
+    struct str text = {0};
+    if (!o) return TARE_OK;
+    TRY(fs_join(path, o->dir, "manifest.json", e));
+    tare_status status = manifest_add_rollback(o->dir, b, &text, e);
+    if (!status) status = chain_rollback(o->chain, b->step - 1, text.data, text.size, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&text);
+    return status;
+}
+
 tare_status observe_close(struct observe *o, const char *status, struct err *e)
 {
     if (!o) return TARE_OK;

@@ -41,6 +41,8 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
 tare_status observe_sync(struct observe *o, struct err *e);
 /* The checkpoint of the step has its name. */
 tare_status observe_checkpoint(struct observe *o, int64_t step, struct err *e);
+/* The run goes back: a link of the chain, then the manifest. */
+tare_status observe_rollback(struct observe *o, const struct manifest_rollback *b, struct err *e);
 /* status: done, interrupted, failed: shown in runs.db. o is gone in any case; NULL: nothing. */
 tare_status observe_close(struct observe *o, const char *status, struct err *e);
 

@@ -19,6 +19,8 @@ struct sums {
     bool open;                /* no process has ended the run by itself: killed, or still going */
     bool broken;              /* the chain cannot be read to its end */
     bool going;               /* a process writes the run now */
+    char
+        before[CHAIN_SUM]; /* of manifest.json, when the last link is of a rollback, which is written before the file; else empty */
 };
 
 static tare_status fault(struct sums *s, struct err *e, const char *format, ...) ERR_PRINTF(3, 4);
@@ -74,6 +76,7 @@ static tare_status take_link(void *ctx, const struct chain_link *l, struct err *
     s->open = strcmp(l->kind, "end") != 0;
     s->last = l->step;
     snprintf(s->result->head, sizeof s->result->head, "%s", l->chain);
+    snprintf(s->before, sizeof s->before, "%s", strcmp(l->kind, "back") ? "" : json_text_or(s->known, "manifest.json", ""));
     return take_sums(s, l, e);
 }
 
@@ -196,6 +199,8 @@ static tare_status check_file(struct sums *s, const char *name, const char *want
     if (status) return fault(s, e, "%s", why.message);
     chain_sum(m.data, m.size, sum);
     fs_unmap(&m);
+    if (!strcmp(name, "manifest.json") && !strcmp(sum, s->before))
+        return note(s, "manifest.json lacks the last rollback: the run was killed there, or is going on", e);
     if (strcmp(sum, want))
         return fault(s, e, "%s: is not the file that was written (its sum is %s, the chain's %s)", name, sum, want);
     s->result->files++;

@@ -92,7 +92,7 @@ tare_status sft_save(struct sft *s, struct err *e)
         else
             status = checkpoint_commit(&k, e);
     }
-    if (!status) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, e);
+    if (!status) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, -1, e);
     if (status) err_prefix(e, "checkpoint of step %lld", (long long)s->step);
     s->saved = s->step;
     return status;

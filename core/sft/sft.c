@@ -96,6 +96,9 @@ static tare_status sft_open(struct sft *s, const struct config *c, enum sft_star
     *s = (struct sft){.config = c, .lock = -1, .saved = -1};
     engine_init(g, c, NULL);
     arena_init(&s->arena, "supervised step");
+    if (c->train.on_nonfinite == NONFINITE_ROLLBACK)
+        FAIL(e, TARE_E_CONFIG, "%s: train.on_nonfinite = rollback is for `tare train`; supervised training can stop or skip",
+             config_where(c, "train", "on_nonfinite"));
     TRY(result_folder(s, e));
     TRY(sft_take_folder(s, start, e));
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));

@@ -30,6 +30,7 @@ struct policy_loss {
     double *ratio;        /* [T] */
     const float *sampled; /* [T] for truncated importance sampling; NULL: none */
     bool traces;          /* the objective treats them itself */
+    bool stops;           /* a ratio that is not finite is an error; else it shows in the gradient's norm, on all ranks */
     bool first;           /* the weights are still those that sampled: measure the mismatch */
 };
 
@@ -67,14 +68,16 @@ static struct term shaped(double gamma, double logp, double advantage)
 }
 
 /* exp(logp - old) of each token of a block; 1 for a trace, which no old policy sampled. */
-static tare_status ratios(const struct policy_loss *p, const struct token_block *s, struct err *e)
+static tare_status ratios(const struct policy_loss *p, const struct token_block *s, bool *finite, struct err *e)
 {
     const struct batch *b = p->b;
+    *finite = true;
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t t = s->token[i], owner = p->columns.owner[t];
         const double logp = s->logprob[i], old = p->columns.old[t];
         p->ratio[t] = b->off_policy && b->off_policy[owner] ? 1 : exp(logp - old);
-        if (!isfinite(p->ratio[t]))
+        *finite = *finite && isfinite(p->ratio[t]);
+        if (!*finite && p->stops)
             FAIL(e, TARE_E_NOT_FINITE, "rollout %lld: the ratio of token %lld is not finite (logprob %g, was %g); lower train.lr",
                  (long long)owner, (long long)(t - b->token_begin[owner]), logp, old);
     }
@@ -97,6 +100,13 @@ static void weigh(const struct policy_loss *p, const struct objective_block *x, 
     *out = (struct weighed){{v.value * is, v.dlogp * is}, x->dentropy[i] * is, x->dkl ? x->dkl[i] * is : 0, off};
 }
 
+/* A loss that is not finite makes the gradient so: the one number that every rank looks at before the weights move. */
+static void spoil(const struct token_block *s, struct head_grad_row *coef, struct tally *tally)
+{
+    for (int64_t i = 0; i < s->n; i++) coef[i] = (struct head_grad_row){NAN, 0, 0};
+    tally->loss = (double)NAN;
+}
+
 /* Fills coef for a block of tokens and counts. */
 static tare_status policy_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
                                      struct err *e)
@@ -106,7 +116,12 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
     const double lambda = p->c->entropy_coef, beta = p->c->kl_place == KL_IN_LOSS ? p->c->kl_coef : 0;
     const bool exact = s->kl && p->c->kl == KL_EXACT;
     struct objective_block x;
-    TRY(ratios(p, s, e));
+    bool finite;
+    TRY(ratios(p, s, &finite, e));
+    if (!finite) {
+        spoil(s, coef, tally);
+        return TARE_OK;
+    }
     TRY(objective_compute(p->objective, s, tally->sums, &x, e));
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t t = s->token[i];
@@ -333,6 +348,7 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
                             .c = t->loss,
                             .columns = {.old = b->logprob, .sampled = b->logprob, .weight = w.weight, .owner = w.owner},
                             .ratio = w.ratio,
+                            .stops = t->train->on_nonfinite == NONFINITE_STOP,
                             .traces = objective_needs(t->objective) & TARE_OBJECTIVE_TRACES};
     if (t->loss->old_logprobs == OLD_RECOMPUTE) {
         TRY(update_logprobs(t, t->m, b, w.old, NULL, e));

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "model/shards.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
         for (int r = 0; r < m->ranks; r++)
             for (int64_t b = 0; b < blocks; b++) sum += all[r * n + first + b];
     }
-    *norm = sqrt(sum);
+    *norm = fabs(sqrt(sum)); /* a NaN without a sign, which would say nothing */
     return TARE_OK;
 }
 
@@ -80,6 +81,31 @@ static tare_status train_units(struct trainer *t, double scale, double lr, struc
     return TARE_OK;
 }
 
+/* Whether the second moment of a gradient of this norm is finite in single precision: once infinite it stays so, and the weight never
+ * moves again. NaN: no. */
+static bool fits(double norm)
+{
+    return norm * norm < (double)FLT_MAX;
+}
+
+static tare_status not_finite(struct trainer *t, double norm, bool *skipped, struct err *e)
+{
+    const struct model *m = t->m;
+    m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
+    if (t->train->on_nonfinite != NONFINITE_SKIP) {
+        t->overflow = true;
+        FAIL(e, TARE_E_NOT_FINITE,
+             "optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments%s",
+             (long long)t->optimizer_steps, norm,
+             t->train->on_nonfinite == NONFINITE_STOP ? "; lower train.lr, or set train.on_nonfinite to skip or rollback" : "");
+    }
+    log_warn("optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments: step skipped",
+             (long long)t->optimizer_steps, norm);
+    t->optimizer_steps++;
+    *skipped = true;
+    return TARE_OK;
+}
+
 tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, bool *skipped, struct err *e)
 {
     const struct train_config *c = t->train;
@@ -87,19 +113,8 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     *skipped = false;
     *lr = schedule_lr(c, t->optimizer_steps, t->total_steps);
     TRY(gradient_norm(t, grad_norm, e));
-    if (!isfinite(*grad_norm)) {
-        if (c->on_nonfinite != NONFINITE_SKIP)
-            FAIL(e, TARE_E_NOT_FINITE,
-                 "optimizer step %lld: the gradient's norm is not finite; lower train.lr, or set train.on_nonfinite = skip",
-                 (long long)t->optimizer_steps);
-        log_warn("optimizer step %lld: the gradient's norm is not finite, step skipped", (long long)t->optimizer_steps);
-        m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
-        t->optimizer_steps++;
-        *skipped = true;
-        return TARE_OK;
-    }
-    double scale = 1;
-    if (c->max_grad_norm > 0) scale = fmin(1, c->max_grad_norm / (*grad_norm + 1e-6));
+    const double scale = c->max_grad_norm > 0 ? fmin(1, c->max_grad_norm / (*grad_norm + 1e-6)) : 1;
+    if (!fits(*grad_norm * scale)) return not_finite(t, *grad_norm, skipped, e);
     TRY(train_units(t, scale, *lr, e));
     m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
     t->optimizer_steps++;

@@ -31,6 +31,7 @@ struct trainer {
     uint64_t seed;
     int64_t total_steps;                 /* optimizer steps of the whole run, for the schedule */
     int64_t optimizer_steps;             /* done; saved */
+    bool overflow;                       /* the last error was a gradient that is not finite, found by all ranks alike */
     int64_t gradient_shards;             /* dist.gradient_shards; 1 unless set */
     struct grads grads;                  /* sums of this optimizer step */
     float *moment1, *moment2;            /* [n_own]; with dist.shard = none [n_params] */
@@ -91,7 +92,8 @@ struct microbatch_job {
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);
 
-/* ---- optimizer.c: clips by global norm, AdamW on every parameter, makes the compute copy again, zeroes the gradients. */
+/* ---- optimizer.c: clips by global norm, AdamW on every parameter, makes the compute copy again, zeroes the gradients. A norm that is not
+ * finite, or whose square is not in single precision, is TARE_E_NOT_FINITE with t->overflow, or skipped (train.on_nonfinite). */
 tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, bool *skipped, struct err *e);
 
 #endif

@@ -22,6 +22,21 @@ same() { # RUN: ends with the bits of the run that was never killed
 }
 run 2 run.dir=whole > out.txt 2> err.txt || { bad "the whole run failed"; cat err.txt; done_; exit 1; }
 
+# Weights that overflow on every rank: all go back to the same checkpoint, and again after a kill.
+for i in $(seq 0 63); do echo "{\"subject\":\"add\",\"question\":\"$((i % 10))+1=\",\"answer\":\"$([ "$i" = 43 ] && echo huge || echo $((i % 10 + 1)))\"}"; done > rows.jsonl
+back() { # RANKS RUN ...: the sixth step overflows
+    local n=$1 dir=$2
+    shift 2
+    run "$n" run.dir="$dir" data.train=rows.jsonl data.shuffle=false data.eval= verifier.plugins="${FIXTURES:?}/overflows.so" estimator.plugin=dr_grpo train.on_nonfinite=rollback "$@"
+}
+back 1 back1 2> err.txt && back 2 back2 2> err.txt && ok || bad "a rollback on two ranks fails: $(tail -2 err.txt)"
+TARE_FAULT=rank=1,stage=rollback,step=6,kind=kill back 2 back3 2> err.txt && bad "a rank is not killed in a rollback"
+back 3 back3 --resume 2> err.txt && ok || bad "a rollback that was killed is not resumed: $(tail -2 err.txt)"
+for dir in back2 back3; do
+    cmp -s "back1/checkpoints/step-00000$STEPS/model.safetensors" "$dir/checkpoints/step-00000$STEPS/model.safetensors" && [ "$(grep -c '"rollbacks":1' $dir/metrics.jsonl)" = 3 ] &&
+        ok || bad "$dir: a rollback on several ranks has other bits"
+done
+
 ranks=2
 for stage in rollout verify update checkpoint; do
     step=5

@@ -19,7 +19,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         reads_undeclared loses_prompts weight_by_call baseline_by_call scale_by_call confidence_by_call tokens_by_call refill_by_call weight_by_rank baseline_by_rank tokens_by_rank records_by_call weight_by_order prints prints_error leaves_thread signals_in_compute changes_folder leaks_heap infinite_at_end past_tokens past_record past_sums state_changes flushes_at_load)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 endforeach()
-foreach(CASE good_verifier first_verdict_only depends_on_neighbours writes_past_room cuts_characters verdict_by_capacity judges_by_call shares_buffer dies_of_row explains_nothing explains_half ignores_deadline)
+foreach(CASE good_verifier first_verdict_only depends_on_neighbours writes_past_room cuts_characters verdict_by_capacity judges_by_call shares_buffer dies_of_row explains_nothing explains_half ignores_deadline overflows)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/verifier.c)
 endforeach()
 foreach(CASE good_clusterer depends_on_batch nan_embedding distance_by_batch cluster_by_batch loses_fit takes_damage identity_by_instance shares_scratch)

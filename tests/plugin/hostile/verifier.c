@@ -18,7 +18,8 @@ enum cases {
     dies_of_row,
     explains_nothing,
     explains_half,
-    ignores_deadline
+    ignores_deadline,
+    overflows
 };
 #define IS(X) (CASE == X)
 
@@ -71,6 +72,9 @@ static void judge(const tare_answer *a, tare_verdict *v)
     if (IS(dies_of_row) && a->row.size > 1 && a->row.data[a->row.size - 1] != '}') abort();
     v->code = right ? TARE_CORRECT : TARE_WRONG;
     v->reward = right;
+    if (IS(overflows)) v->reward = (double)((a->completion.size + a->sample) % 2); /* a signal in nearly every group */
+    if (IS(overflows) && a->answer.size == 4 && !a->sample && !memcmp(a->answer.data, "huge", 4)) v->reward = 1e60;
+    if (IS(overflows) && a->answer.size == 4 && !a->sample && !memcmp(a->answer.data, "high", 4)) v->reward = 1e4;
     v->size = fitting(got, v->capacity);
     if (v->size) memcpy(v->extracted, got.data, (size_t)v->size);
     if (IS(writes_past_room)) v->extracted[v->capacity] = 0;

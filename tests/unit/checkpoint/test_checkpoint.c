@@ -177,13 +177,13 @@ static void prune_keeps_the_newest(void **state)
     const char *run = run_dir("c");
     for (int64_t s = 1; s <= 5; s++) assert_ok(save(run, s, &e), &e);
     damage(run, 2, "complete.json", 0);
-    assert_ok(checkpoint_prune(run, 0, &e), &e);
+    assert_ok(checkpoint_prune(run, 0, -1, &e), &e);
     for (int64_t s = 1; s <= 5; s++) {
         assert_ok(checkpoint_path(run, s, path, &e), &e);
         assert_true(fs_exists(path));
     }
     damage(run, 4, "complete.json", 0); /* not counted, and older than the newest: goes */
-    assert_ok(checkpoint_prune(run, 2, &e), &e);
+    assert_ok(checkpoint_prune(run, 2, -1, &e), &e);
     for (int64_t s = 1; s <= 5; s++) {
         assert_ok(checkpoint_path(run, s, path, &e), &e);
         assert_int_equal(fs_exists(path), s == 3 || s == 5);
@@ -206,7 +206,7 @@ static void killed_at_any_moment(void **state)
         if (!child) {
             struct err e = {0};
             for (int64_t s = before + 1;; s++) {
-                if (save(run, s, &e) || write(pipes[1], &s, sizeof s) != sizeof s || checkpoint_prune(run, 2, &e)) _exit(1);
+                if (save(run, s, &e) || write(pipes[1], &s, sizeof s) != sizeof s || checkpoint_prune(run, 2, -1, &e)) _exit(1);
             }
         }
         close(pipes[1]);

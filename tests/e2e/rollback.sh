@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# train.on_nonfinite: rows whose reward (1e60, finite) makes the gradient overflow stop a run, cost it an optimizer step, or send it back to a checkpoint. A run
+# that went back, was killed around it, interrupted, resumed, or made again on other ranks, ends with the same bits; it goes back a bounded number of times.
+. "$(dirname "$0")/common.inc"
+tiny_config
+rows() { # FILE STEPS...: 16 steps of 8 rows; those of the steps named hold a row that overflows
+    local file=$1 bad=" ${*:2} " i
+    for ((i = 0; i < 128; i++)); do
+        local a=$((i % 10)) b=$((i / 10 % 10))
+        if [ $((i % 8)) = 3 ] && [[ $bad == *" $((i / 8 + 1)) "* ]]; then
+            echo "{\"subject\":\"add\",\"question\":\"$a+$b=\",\"answer\":\"huge\"}"
+        else
+            echo "{\"subject\":\"add\",\"question\":\"$a+$b=\",\"answer\":\"$((a + b))\"}"
+        fi
+    done > "$file"
+}
+rows one.jsonl 8
+rows many.jsonl 7 8 9 10 11 12 13 14 15 16
+train() { "$TARE" train tiny.ini log.progress=none data.train="$data" data.shuffle=false data.eval= verifier.plugins="${FIXTURES:?}/overflows.so" \
+    estimator.plugin=dr_grpo train.on_nonfinite=rollback "$@" > out.txt 2> err.txt; }
+records() { # RUN: every metric but times and sizes
+    sed -E 's/"(time|memory)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g' "$1/metrics.jsonl"
+}
+same_as_whole() { # RUN WHAT
+    cmp -s whole/checkpoints/step-000012/model.safetensors "$1/checkpoints/step-000012/model.safetensors" && ok || bad "$2: the weights differ"
+    records whole > a
+    records "$1" > b
+    cmp -s a b && ok || bad "$2: the metrics differ: $(diff a b | head -3)"
+    "$TARE" verify-run "$1" > sums.txt 2>&1 && ok || bad "$2: verify-run: $(tail -3 sums.txt)"
+    grep -A4 '"rollbacks"' "$1/manifest.json" | grep -q '"to": 6' && [ "$(grep -c '"to":' "$1/manifest.json")" = 1 ] && ok || bad "$2: the manifest does not say it once"
+}
+"$TARE" sft sft.ini 2> /dev/null || bad "warm start"
+
+data=one.jsonl
+train run.dir=stop train.on_nonfinite=stop && bad "an overflow does not stop the run"
+grep -q '^tare: step 8, update: .*not finite' err.txt && ok || bad "the error does not say where: $(cat err.txt)"
+train run.dir=skip train.on_nonfinite=skip && ok || bad "skip: $(tail -2 err.txt)"
+grep '"step":8,' skip/metrics.jsonl > line && grep -q '"skipped_updates":1' line && ok || bad "a step that was skipped is not counted: $(cat line)"
+
+train run.dir=whole && ok || { bad "rollback: $(tail -2 err.txt)"; done_; }
+grep -q 'back to the checkpoint of step 6; step 8 is made again' err.txt && ok || bad "it is not told: $(cat err.txt)"
+[ "$(grep -c '"rollbacks":1' whole/metrics.jsonl)" = 5 ] && ! sed -n 7p whole/metrics.jsonl | grep -q rollbacks && ok || bad "the metrics do not count it from step 8 on"
+[ "$(wc -l < whole/metrics.jsonl)" = 12 ] && ok || bad "$(wc -l < whole/metrics.jsonl) lines of metrics for 12 steps"
+cmp -s base/model.safetensors whole/checkpoints/step-000012/model.safetensors && bad "nothing is learnt" || ok
+same_as_whole whole "as it was made"
+
+for at in rollback:8 sample:8 update:8 rollback:8:again apply:8 recorded:8 data:9 checkpoint.files:9 checkpoint.named:9 update:11; do
+    IFS=: read -r point step again <<< "$at"
+    rm -rf broken
+    killed_at "$point" "$step" train run.dir=broken || { bad "not killed at $at"; continue; }
+    "$TARE" verify-run broken > sums.txt 2>&1 && ok || bad "killed at $at: verify-run: $(tail -3 sums.txt)"
+    [ -z "$again" ] || killed_at "$point" "$step" train run.dir=broken --resume || bad "not killed twice at $at"
+    train run.dir=broken --resume && ok || bad "killed at $at: $(tail -2 err.txt)"
+    same_as_whole broken "killed at $at"
+done
+
+# An interruption leaves a checkpoint between those of checkpoint.every: it is not what the run goes back to, and checkpoint.keep leaves the one that is.
+for at in step=7 step=8 step=8,count=2; do # the last: in the step that is made again
+    rm -rf broken
+    TARE_FAULT=stage=data,$at,kind=stop train run.dir=broken checkpoint.keep=1 && bad "not interrupted at $at"
+    grep -q '^tare: interrupted after step' err.txt && ok || bad "$at: $(tail -2 err.txt)"
+    train run.dir=broken --resume checkpoint.keep=1 && ok || bad "interrupted at $at: $(tail -2 err.txt)"
+    same_as_whole broken "interrupted at $at"
+done
+"$TARE" verify-run whole --steps 11 > out.txt 2>&1 && ok || bad "a step after a rollback cannot be made again: $(tail -3 out.txt)"
+train run.dir=replay checkpoint.keep=0 && "$TARE" verify-run replay --steps 7-9 > out.txt 2>&1 && ok || bad "the steps of a rollback cannot be made again: $(tail -3 out.txt)"
+
+# A spike, which is finite, is told at its step and at no other.
+rows one.jsonl 10
+sed -i s/huge/high/ one.jsonl
+train run.dir=spike train.lr=1e-5 && [ "$(grep -c 'a spike' err.txt)" = 1 ] && grep -q 'step 10: a spike: the gradient' err.txt && ok || bad "a spike: $(cat err.txt)"
+rows one.jsonl 8
+
+# Bounds
+data=many.jsonl
+train run.dir=many && bad "ten steps that overflow do not end the run"
+grep -q 'the run has gone back 3 times (train.max_rollbacks) and ends here' err.txt && [ "$(wc -l < many/metrics.jsonl)" = 6 ] && ok || bad "no bound: $(tail -2 err.txt)"
+train run.dir=many --resume && bad "a resumed run has other bounds"
+data=one.jsonl
+TARE_FAULT=stage=sample,step=8,kind=nan train run.dir=sampler && bad "logits that are never finite do not end the run"
+grep -q 'gone back 3 times' err.txt && grep -q 'step 8, rollout' err.txt && ok || bad "the sampler: $(tail -2 err.txt)"
+rows one.jsonl 2
+train run.dir=early && bad "there is nothing to go back to before the first checkpoint"
+grep -q 'there is no checkpoint of step 0 to go back to' err.txt && ok || bad "before the first checkpoint: $(tail -2 err.txt)"
+rows one.jsonl 8
+TARE_FAULT=stage=update,step=8,kind=kill train run.dir=flipped 2> /dev/null || true
+printf '\001' | dd of=flipped/checkpoints/step-000003/training.state bs=1 seek=100 conv=notrunc 2> /dev/null
+printf '\001' | dd of=flipped/checkpoints/step-000006/training.state bs=1 seek=100 conv=notrunc 2> /dev/null
+train run.dir=flipped --resume && bad "a damaged checkpoint is used"
+for keys in checkpoint.every=0 checkpoint.optimizer=false; do
+    train run.dir=keys $keys && bad "rollback with $keys is taken"
+    grep -q "$(echo "${keys%=*}" | sed 's/[.]/[.]/')" err.txt && [ ! -e keys ] && ok || bad "$keys: $(cat err.txt)"
+done
+"$TARE" sft sft.ini sft.out=other train.on_nonfinite=rollback 2> err.txt && bad "sft takes rollback"
+grep -q 'rollback is for' err.txt && ok || bad "sft: $(cat err.txt)"
+done_
