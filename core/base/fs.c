@@ -225,6 +225,16 @@ tare_status fs_join(char *out, const char *a, const char *b, struct err *e)
     return TARE_OK;
 }
 
+bool fs_is_inside(const char *name)
+{
+    if (!*name || *name == '/') return false;
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (!strncmp(part, "..", 2) && (!part[2] || part[2] == '/')) return false;
+    }
+    return true;
+}
+
 tare_status fs_temporary(char *out, const char *name, struct err *e)
 {
     const char *folder = getenv("TMPDIR");

@@ -40,6 +40,8 @@ void fs_unmap(struct fs_map *m);
 /* "a/b" + "c" -> "a/b/c"; c absolute: c alone. out of FS_PATH bytes; too long is an error. */
 enum { FS_PATH = 4096 };
 tare_status fs_join(char *out, const char *a, const char *b, struct err *e);
+/* Whether a name that a file gives for another one stays in that file's folder: relative, and no part of it is "..". */
+bool fs_is_inside(const char *name);
 /* NAME-XXXXXX in TMPDIR where that is a folder that can be written, else in /tmp; for mkstemp and mkdtemp. out of FS_PATH bytes. */
 tare_status fs_temporary(char *out, const char *name, struct err *e);
 /* The folder of a path ("." for a bare name). */

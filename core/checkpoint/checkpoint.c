@@ -154,6 +154,7 @@ static tare_status verify_file(const char *folder, const json_t *f, struct err *
 {
     const char *name = json_text_or(f, "name", NULL);
     if (!name) FAIL(e, TARE_E_CORRUPT, "%s/%s: a file without a name", folder, COMPLETE);
+    if (!fs_is_inside(name)) FAIL(e, TARE_E_CORRUPT, "%s/%s: lists %s, which is not in that folder", folder, COMPLETE, name);
     char path[FS_PATH], hex[17];
     struct fs_map m;
     TRY(fs_join(path, folder, name, e));

@@ -185,6 +185,7 @@ static tare_status check_file(struct sums *s, const char *name, const char *want
     char path[FS_PATH], sum[CHAIN_SUM];
     struct fs_map m;
     struct err why = {0};
+    if (!fs_is_inside(name)) return fault(s, e, "chain.jsonl: names %s, which is not in the run's folder", name);
     TRY(fs_join(path, s->run, name, e));
     const tare_status status = fs_map(path, &m, &why);
     if (status == TARE_E_NOT_FOUND) {

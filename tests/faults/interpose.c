@@ -4,7 +4,7 @@
  *                    follow. Kinds: alloc (malloc and its kin return NULL), io (open, read, write, fsync, rename, ... give the
  *                    error TARE_INTERPOSE_ERRNO, a number, EIO unless set), short (a write or read of more than one byte does half)
  *   TARE_INTERPOSE_TRAP    set: SIGTRAP at the fault, so that a debugger shows where it is
- *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N"
+ *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N net N"; net: sockets of the internet
  *
  * Calls before main, of other programs, and of the standard streams' descriptors 1 and 2 are let through and not counted. */
 #define _GNU_SOURCE
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ static struct {
     int onward; /* and all after it */
 } kinds[KINDS];
 static atomic_int on, trap;
+static atomic_long sockets;
 static int error_number = EIO;
 
 static int fails(enum kind k)
@@ -76,7 +78,8 @@ __attribute__((destructor)) static void end(void)
     const char *path = getenv("TARE_INTERPOSE_COUNT");
     const int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
     if (fd < 0) return;
-    dprintf(fd, "alloc %ld io %ld\n", atomic_load(&kinds[ALLOC].calls), atomic_load(&kinds[IO].calls));
+    dprintf(fd, "alloc %ld io %ld net %ld\n", atomic_load(&kinds[ALLOC].calls), atomic_load(&kinds[IO].calls),
+            atomic_load(&sockets));
     close(fd);
 }
 
@@ -247,3 +250,10 @@ PASS(int, ftruncate, (int fd, off_t n), (fd, n))
 PASS(int, rename, (const char *from, const char *to), (from, to))
 PASS(int, mkdir, (const char *path, mode_t mode), (path, mode))
 PASS(int, unlink, (const char *path), (path))
+
+DECLARE(socket);
+int socket(int domain, int type, int protocol)
+{
+    if (domain == AF_INET || domain == AF_INET6) atomic_fetch_add(&sockets, 1);
+    return NEXT(socket)(domain, type, protocol);
+}

@@ -159,12 +159,22 @@ static void maps_and_hashes(void **state)
     assert_int_equal(fs_map(folder, &m, &e), TARE_E_IO);
 }
 
+static void names_that_leave_their_folder(void **state)
+{
+    static const char *const IN[] = {"a", "a/b", "..a", "a../b", "a/..b", ".", "a//b"};
+    static const char *const OUT[] = {"", "/", "/a", "..", "../a", "a/..", "a/../b", "a//..", "a/b/../../.."};
+    (void)state;
+    for (size_t i = 0; i < sizeof IN / sizeof *IN; i++) assert_true(fs_is_inside(IN[i]));
+    for (size_t i = 0; i < sizeof OUT / sizeof *OUT; i++) assert_false(fs_is_inside(OUT[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(atomic_writes_replace_or_leave),
         cmocka_unit_test(temporary_files_have_a_folder),
         cmocka_unit_test(folders_and_paths),
+        cmocka_unit_test(names_that_leave_their_folder),
         cmocka_unit_test(maps_and_hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
