@@ -10,7 +10,16 @@
 
 #include <stdint.h>
 
-enum rng_purpose { RNG_TRAIN = 1, RNG_EVAL = 2, RNG_SHUFFLE = 3, RNG_INIT = 4, RNG_PLUGIN = 5, RNG_MINIBATCH = 6, RNG_DATA = 7 };
+enum rng_purpose {
+    RNG_TRAIN = 1,
+    RNG_EVAL = 2,
+    RNG_SHUFFLE = 3,
+    RNG_INIT = 4,
+    RNG_PLUGIN = 5,
+    RNG_MINIBATCH = 6,
+    RNG_DATA = 7,
+    RNG_VARIANCE = 8
+};
 
 struct rng_key {
     uint32_t k[2];

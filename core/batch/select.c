@@ -196,6 +196,27 @@ tare_status batch_keep(const struct batch *b, const uint8_t *keep, struct arena 
     return TARE_OK;
 }
 
+tare_status batch_regroup(const struct batch *b, struct batch_indices groups, struct batch_indices rollouts, struct arena *a,
+                          struct batch *out, struct err *e)
+{
+    struct recipe r = {.parts = {b, 1}, .stages = BATCH_ALL, .arena = a};
+    int64_t *begin;
+    if (!groups.n || rollouts.n % groups.n)
+        FAIL(e, TARE_E_SHAPE, "%lld rollouts cannot be put into %lld groups of one size", (long long)rollouts.n,
+             (long long)groups.n);
+    TRY(new_pieces(&r, AXIS_GROUP, groups.n, e));
+    TRY(new_pieces(&r, AXIS_ROLLOUT, rollouts.n, e));
+    TRY(arena_new(a, int64_t, groups.n + 1, &begin, e));
+    for (int64_t m = 0; m < groups.n; m++) {
+        add_piece(&r, AXIS_GROUP, b, groups.at[m], groups.at[m] + 1);
+        begin[m + 1] = (m + 1) * (rollouts.n / groups.n);
+    }
+    for (int64_t i = 0; i < rollouts.n; i++) add_piece(&r, AXIS_ROLLOUT, b, rollouts.at[i], rollouts.at[i] + 1);
+    TRY(cook(&r, out, e));
+    out->group_begin = begin; /* cook counts rollouts by whole groups */
+    return TARE_OK;
+}
+
 tare_status batch_replace(const struct batch *b, struct batch_indices at, const struct batch *with, struct arena *a,
                           struct batch *out, struct err *e)
 {

@@ -29,6 +29,10 @@ tare_status batch_join(struct batch_parts parts, struct batch_indices hand, unsi
                        struct err *e);
 /* The rollouts i of b with keep[i] != 0, and the groups that have any. All stages. keep: [n_rollouts] */
 tare_status batch_keep(const struct batch *b, const uint8_t *keep, struct arena *a, struct batch *out, struct err *e);
+/* New groups: group m has the columns of b's group groups.at[m], and the rollouts rollouts.at[m G] .. rollouts.at[(m+1) G - 1] of b, with
+ * G = rollouts.n / groups.n; an index may come twice. All stages. */
+tare_status batch_regroup(const struct batch *b, struct batch_indices groups, struct batch_indices rollouts, struct arena *a,
+                          struct batch *out, struct err *e);
 /* b with rollout k of `with` in place of its rollout at[k]; at ascends. Columns per group are b's. All stages. */
 tare_status batch_replace(const struct batch *b, struct batch_indices at, const struct batch *with, struct arena *a,
                           struct batch *out, struct err *e);

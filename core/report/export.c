@@ -140,20 +140,28 @@ static tare_status write_as(const char *dir, const char *name, const char *exten
     return fs_write_atomic(path, text->data, text->size, e);
 }
 
-tare_status report_svg(const char *const *paths, int64_t n, const char *dir, struct err *e)
+tare_status report_figures(const char *page, const char *dir, struct err *e)
 {
-    struct str page = {0}, one = {0}, names = {0};
+    struct str one = {0}, names = {0};
     struct figure f;
-    tare_status status = report_html(paths, n, &page, e);
-    if (!status) status = fs_mkdirs(dir, e);
-    for (const char *at = page.data; !status && next_figure(&at, &f);) {
+    tare_status status = fs_mkdirs(dir, e);
+    for (const char *at = page; !status && next_figure(&at, &f);) {
         char name[NAME];
         str_clear(&one);
         file_name(f.title.at, f.title.n, name);
         status = print_figure(&f, &one, e);
         if (!status) status = write_as(dir, name, "svg", &names, &one, e);
     }
-    str_free(&page), str_free(&one), str_free(&names);
+    str_free(&one), str_free(&names);
+    return status;
+}
+
+tare_status report_svg(const char *const *paths, int64_t n, const char *dir, struct err *e)
+{
+    struct str page = {0};
+    tare_status status = report_html(paths, n, &page, e);
+    if (!status) status = report_figures(page.data, dir, e);
+    str_free(&page);
     return status;
 }
 

@@ -62,6 +62,10 @@ tare_status update_logprobs(struct trainer *t, struct model *m, const struct bat
 /* One optimizer step of supervised training: minimises -mean over the tokens of all rows of log p(token). Rows are groups of one rollout. */
 tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, double *grad_norm, double *lr, struct err *e);
 
+/* ---- score.c: t->grads.sum becomes weight * sum over the tokens of one rollout of grad log p(token), in the layout of the weights. The rollout is
+ * one of the group's. */
+tare_status update_score(struct trainer *t, const struct batch *b, int64_t group, int64_t rollout, double weight, struct err *e);
+
 /* ---- schedule.c: lr of optimizer step s = 0, 1, ... */
 double schedule_lr(const struct train_config *c, int64_t s, int64_t total);
 

@@ -1,0 +1,203 @@
+/* Score functions of a small model against the real update: the gradient that update_run makes of a resampled batch is that of measure's sums, for every
+ * aggregation, with rollouts and groups that have no weight. Sketches of the same agree within their error. */
+#include "engine.h"
+#include "objective.h"
+
+#include "../model/small.h"
+#include "base/rng.h"
+#include "batch/select.h"
+#include "update/update.h"
+#include "variance/measure.h"
+#include "variance/sketch.h"
+
+#include <tare/verifier.h>
+
+enum { P = 3, N = 8, LONGEST = 9, G = 2, ROUNDS = 2 };
+
+struct rig {
+    struct model *m;
+    struct trainer *t;
+    struct train_config train;
+    struct loss_config loss;
+    struct arena a;
+    struct batch b;
+};
+
+static void fill_batch(struct rig *r)
+{
+    const struct rng_key key = rng_key(3, RNG_TRAIN);
+    struct err e = {0};
+    struct batch *b = &r->b;
+    uint64_t n = 0;
+    *b = update_batch(&r->a, P, P * N, P * LONGEST, P * N * LONGEST);
+    b->n_components = 1;
+    assert_ok(batch_room(b, BATCH_VERIFY | BATCH_CLUSTER, &r->a, &e), &e);
+    for (int64_t m = 0; m < P; m++) {
+        b->prompt_uid[m] = (uint64_t)m + 1;
+        b->group_begin[m + 1] = (m + 1) * N;
+        b->prompt_begin[m + 1] = b->prompt_begin[m] + 3 + m;
+        for (int64_t i = b->prompt_begin[m]; i < b->prompt_begin[m + 1]; i++) b->prompt_ids[i] = (int32_t)rng_below(key, n++, 97);
+        for (int64_t i = m * N; i < (m + 1) * N; i++) {
+            b->token_begin[i + 1] = b->token_begin[i] + 1 + (int64_t)rng_below(key, n++, LONGEST);
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) b->ids[t] = (int32_t)rng_below(key, n++, 97);
+            b->reward[i] = rng_below(key, n++, 2) ? 1 : 0;
+            b->verdict[i] = b->component_verdict[i] = b->reward[i] > 0 ? TARE_CORRECT : TARE_WRONG;
+        }
+    }
+    b->n_tokens = b->token_begin[P * N];
+}
+
+static struct rig rig_open(enum aggregation aggregation)
+{
+    struct rig r = {.train = plain_train(1000, 400), .loss = plain_loss(aggregation)};
+    r.train.lr = 0, r.train.max_grad_norm = 0;
+    r.loss.aggregation_length = LONGEST;
+    arena_init(&r.a, "rig");
+    fill_batch(&r);
+    r.m = small_model("qwen2", true, NULL);
+    return r;
+}
+
+/* The loss and train settings are borrowed, so the trainer is made where the rig lies. */
+static void rig_train(struct rig *r)
+{
+    struct err e = {0};
+    assert_ok(trainer_new(r->m, NULL, &r->train, &r->loss, 1, 1, 100, &r->t, &e), &e);
+    set_objective(r->t, "ppo", NULL);
+    assert_ok(update_logprobs(r->t, r->m, &r->b, r->b.logprob, NULL, &e), &e);
+}
+
+static void rig_close(struct rig *r)
+{
+    free_trainer(r->t);
+    model_free(r->m);
+    arena_free(&r->a);
+}
+
+/* width 0: gradients whole */
+static struct variance_pool rig_pool(struct rig *r, int64_t width)
+{
+    struct err e = {0};
+    struct sketch s;
+    struct variance_pool p = {.batch = r->b, .aggregation = r->loss.aggregation, .length = LONGEST};
+    assert_ok(sketch_new(r->m->n_params, width, 1, &s, &e), &e);
+    p.width = s.width;
+    p.sketched = width;
+    arena_init(&p.arena, "pool");
+    assert_ok(mem_new(P * N * (int64_t)sizeof(double), (void **)&p.square, &e), &e);
+    assert_ok(mem_new(P * N * p.width * (int64_t)sizeof(float), (void **)&p.vector, &e), &e);
+    for (int64_t m = 0; m < P; m++)
+        for (int64_t i = m * N; i < (m + 1) * N; i++) {
+            const int64_t tokens = r->b.token_begin[i + 1] - r->b.token_begin[i];
+            assert_ok(update_score(r->t, &r->b, m, i, pool_weight(&p, tokens), &e), &e);
+            sketch_of(&s, NULL, r->t->grads.sum, p.vector + i * p.width, &p.square[i]);
+        }
+    sketch_free(&s);
+    assert_ok(pool_finish(&p, 1, &e), &e);
+    return p;
+}
+
+/* The gradient of the real update, which with beta1 is (1 - beta1) times minus it in the first moment. Added to mean times share; its square is returned. */
+static double real_gradient(struct rig *r, struct batch *b, double *mean, double share)
+{
+    struct err e = {0};
+    struct update_report report;
+    double square = 0;
+    r->m->k->backend->zero(&r->m->ctx, r->t->grads.sum, r->t->grads.sum_bytes); /* what update_score left */
+    memset(r->t->moment1, 0, (size_t)r->m->n_params * sizeof(float));
+    assert_ok(update_run(r->t, b, &report, &e), &e);
+    for (int64_t j = 0; j < r->m->n_params; j++) {
+        const double g = -(double)r->t->moment1[j] / (1 - r->train.beta1);
+        mean[j] += share * g;
+        square += g * g;
+    }
+    return square;
+}
+
+static void against_updates(enum aggregation aggregation, const char *name)
+{
+    struct err e = {0};
+    struct config config = {.run.plugins = ""};
+    struct rig r = rig_open(aggregation);
+    rig_train(&r);
+    struct variance_pool p = rig_pool(&r, 0);
+    struct method method = {.label = name};
+    const struct method_place place = {.config = &config, .where = "made"};
+    assert_ok(plugin_open(name, TARE_ESTIMATOR, NULL, &method.plugin, &e), &e);
+    const struct variance_case c = {
+        .pool = &p, .method = &method, .place = &place, .size = G, .batch = P, .rounds = ROUNDS, .seed = 5};
+    struct picks picks;
+    struct sums s;
+    struct estimator *est;
+    double *mean, squares = 0, off = 0, all = 0;
+    assert_ok(measure(&c, &r.a, &s, &e), &e);
+    assert_ok(picks_new(&c, &r.a, &picks, &e), &e);
+    assert_ok(method_open(&method, &place, STATE_NONE, &est, &e), &e);
+    for (int h = 0; h < 2; h++) {
+        assert_ok(arena_new(&r.a, double, r.m->n_params, &mean, &e), &e);
+        for (int64_t k = 0; k < ROUNDS; k++) {
+            struct batch b;
+            groups_pick(&c, h, false, k, &picks);
+            assert_ok(batch_regroup(&p.batch, (struct batch_indices){picks.prompt, P}, (struct batch_indices){picks.rollout, P * G},
+                                    &r.a, &b, &e),
+                      &e);
+            b.step = 1;
+            assert_ok(estimate_run(est, &b, &r.a, &e), &e);
+            squares += real_gradient(&r, &b, mean, 1.0 / ROUNDS) / (2 * ROUNDS);
+        }
+        for (int64_t j = 0; j < r.m->n_params; j++) {
+            double x = 0;
+            for (int64_t m = 0; m < P; m++) x += s.mean[h][m * p.width + j] / P;
+            off += (x - mean[j]) * (x - mean[j]), all += mean[j] * mean[j];
+        }
+    }
+    printf("%s, aggregation %d: mean gradient off by %.2e of its length, E |ghat|^2 %.6g and %.6g\n", name, (int)aggregation,
+           sqrt(off / all), s.batch_square, squares);
+    assert_true(all > 0 && sqrt(off / all) < 1e-4);
+    assert_true(fabs(s.batch_square / squares - 1) < 1e-4);
+    estimate_free(est);
+    pool_close(&p);
+    rig_close(&r);
+}
+
+static void sums__are_the_gradients_of_updates(void **state)
+{
+    (void)state;
+    const enum aggregation all[] = {AGGREGATE_SEQUENCE, AGGREGATE_TOKEN, AGGREGATE_CONSTANT};
+    for (int k = 0; k < 3; k++) {
+        against_updates(all[k], "grpo");
+        against_updates(all[k], "dapo"); /* leaves out groups without a difference */
+        against_updates(all[k], "opo");
+    }
+}
+
+static void sketches__agree_with_whole_gradients(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(AGGREGATE_SEQUENCE);
+    rig_train(&r);
+    struct variance_pool whole = rig_pool(&r, 0), sketched = rig_pool(&r, 4096);
+    double off = 0, pairs = 0;
+    for (int64_t i = 0; i < P * N; i++) {
+        assert_true(whole.square[i] == sketched.square[i]);
+        for (int64_t j = 0; j <= i; j++) {
+            double x = 0, y = 0;
+            for (int64_t d = 0; d < whole.width; d++)
+                x += (double)whole.vector[i * whole.width + d] * (double)whole.vector[j * whole.width + d];
+            for (int64_t d = 0; d < 4096; d++) y += (double)sketched.vector[i * 4096 + d] * (double)sketched.vector[j * 4096 + d];
+            const double unit = whole.square[i] * whole.square[j] + x * x;
+            off += (x - y) * (x - y) / unit * 4096, pairs++;
+        }
+    }
+    printf("Gram of the sketches: off by %.3f of the stated error\n", sqrt(off / pairs));
+    assert_true(sqrt(off / pairs) < 1.5 && sqrt(off / pairs) > 0.2);
+    pool_close(&whole), pool_close(&sketched);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums__are_the_gradients_of_updates),
+                                       cmocka_unit_test(sketches__agree_with_whole_gradients)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
