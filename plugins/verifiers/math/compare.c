@@ -224,6 +224,13 @@ static int measured_in(const struct math *m, int x)
     return a->op == OP_UNIT ? 1 : a->op == OP_PCT ? 2 : a->flags & NODE_DEG ? 4 : 0;
 }
 
+/* x rad: x */
+static int without_radians(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    return a->op == OP_UNIT && a->n_digits == 3 && !memcmp(m->pool + a->digits, "rad", 3) ? kid(m, x, 0) : x;
+}
+
 static bool compare_measures(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
@@ -232,6 +239,8 @@ static bool compare_measures(struct math *m, int gold, int pred)
             return compare(m, kid(m, gold, 0), kid(m, pred, 0));
         return compare_converted(m, gold, pred) || said(m, false, "different units");
     }
+    const int g = without_radians(m, gold), q = without_radians(m, pred);
+    if ((g != gold || q != pred) && ((at(m, g)->flags ^ at(m, q)->flags) & NODE_DEG)) return compare(m, g, q);
     const int kinds = measured_in(m, gold) | measured_in(m, pred);
     if (kinds & (kinds - 1)) return said(m, false, "different units");
     if (a.op == OP_UNIT || b.op == OP_UNIT) {
@@ -320,6 +329,14 @@ static bool compare_options(struct math *m, int gold, int pred)
     return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
 }
 
+static bool holds_pi(const struct math *m, int x)
+{
+    if (at(m, x)->op == OP_CONST) return at(m, x)->aux == C_PI;
+    for (int i = 0; i < at(m, x)->n; i++)
+        if (holds_pi(m, kid(m, x, i))) return true;
+    return false;
+}
+
 /* Which of the letters A to H are the factors of a product or the members of a list; 0: something else is */
 static unsigned options_of(const struct math *m, int x)
 {
@@ -393,5 +410,9 @@ bool compare(struct math *m, int gold, int pred)
         return elementwise(m, gold, pred, "the same integral", "different integrals");
     if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
     if (gold != pred && same_segment(m, gold, pred)) return said(m, true, "the same segment");
+    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) { /* 30 degrees and pi / 6 */
+        const int x = in_radians(m, gold), y = in_radians(m, pred);
+        return x >= 0 && y >= 0 && decide(m, x, y);
+    }
     return decide(m, gold, pred);
 }

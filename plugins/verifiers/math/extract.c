@@ -10,6 +10,7 @@
  * there is no answer, as its end is not known.
  */
 #include "joint.h"
+#include "numerals.h"
 #include "tokens.h"
 
 #include <string.h>
@@ -465,6 +466,25 @@ static tare_text sentence_of(tare_text t, tare_text part)
     return strip_marks(text_slice(t, begin, end));
 }
 
+/* "The total is seven.": the last sentence of a text without digits, when it holds a number in words. */
+static bool take_last_sentence(tare_text t, const struct options *o, struct found *out)
+{
+    enum { FAR = 200 };
+    t = strip_marks(t);
+    if (!o->use_expr || !o->number_words || !t.size) return false;
+    const tare_text line = sentence_of(t, text_slice(t, t.size - 1, t.size));
+    for (int64_t i = 0; i < line.size && line.size < FAR;) {
+        int64_t k = i;
+        while (k < line.size && text_is_letter(line.data[k])) k++;
+        if (k > i && is_numeral_word(text_slice(line, i, k))) {
+            *out = (struct found){.text = {line}, .n = 1, .rule = "last sentence", .plain = true, .whole = line};
+            return true;
+        }
+        i = k > i ? k : i + 1;
+    }
+    return false;
+}
+
 static bool take_last(const struct scan *s, const struct options *o, struct found *out)
 {
     tare_text number;
@@ -529,5 +549,5 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
             }
         }
     }
-    if (!take_last(&s, o, out)) out->n = 0, out->rule = NULL;
+    if (!take_last(&s, o, out) && !take_last_sentence(s.t, o, out)) out->n = 0, out->rule = NULL;
 }

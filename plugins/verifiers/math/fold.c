@@ -289,6 +289,7 @@ static const char *folded(uint32_t c, char small[16])
         return small;
     }
     const struct character *found = bsearch(&c, FOLD, sizeof FOLD / sizeof *FOLD, sizeof *FOLD, by_code);
+    if (!found && ((c >= 0x1F000 && c <= 0x1FAFF) || (c >= 0x2600 && c <= 0x27BF))) return " "; /* pictures */
     return found ? found->tex : NULL;
 }
 

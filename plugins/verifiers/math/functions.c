@@ -10,14 +10,14 @@ int function_inverse(int f)
 }
 
 /* Degrees inside a trigonometric argument: x pi / 180. */
-static int radians(struct math *m, int x)
+int in_radians(struct math *m, int x)
 {
     if (x < 0 || !(at(m, x)->flags & NODE_DEG)) return x;
     const struct node a = *at(m, x);
     int out[64] = {0};
     if (a.n > 64) return -1;
     for (int i = 0; i < a.n; i++)
-        if ((out[i] = radians(m, kid(m, x, i))) < 0) return -1;
+        if ((out[i] = in_radians(m, kid(m, x, i))) < 0) return -1;
     if (a.op == OP_DEG) return mk_mul(m, out[0], mk_div(m, mk_const(m, C_PI), mk_int(m, 180)));
     if (a.op == OP_ADD || a.op == OP_MUL) {
         int r = out[0];
@@ -58,7 +58,7 @@ static int in_order(int *args, int n)
 int parse_function_value(struct parser *p, int f, int base, int *args, int n)
 {
     struct math *m = p->m;
-    if ((f <= F_CSC || f == F_CIS) && n && (args[0] = radians(m, args[0])) < 0) return -1;
+    if ((f <= F_CSC || f == F_CIS) && n && (args[0] = in_radians(m, args[0])) < 0) return -1;
     if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, in_order(args, n));
     if (n != 1) return parse_fail(p, "a function of one value with several");
     if (f == F_CONJ && !(at(m, args[0])->flags & NODE_VAR)) return conjugate(m, args[0]);

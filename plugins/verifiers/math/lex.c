@@ -266,6 +266,7 @@ static bool lex_letters(struct lexer *x)
     if (s[0] == 'C' && n == 1 && lex_last_kind(x) == T_NUM && lex_digits_end(x, x->i) > x->i &&
         lex_skip_spaces(x, lex_digits_end(x, x->i)) >= x->n)
         return lex_push(x, T_CHOOSE, 0, NULL, 0); /* 10C3 */
+    if ((s[0] == 'C' || s[0] == 'P') && n == 1 && !lex_last_kind(x) && (!lex_counted(x, s[0], &done) || done)) return done;
     if (s[0] == 'C' && (!lex_combinations(x, &done) || done)) return done;
     return push_letter(x, s[0]);
 }

@@ -44,6 +44,25 @@ bool lex_prescript(struct lexer *x, bool *done)
            lex_push(x, T_RBRACE, 0, NULL, 0);
 }
 
+/* C(7, 3) and P(7, 3) of whole numbers, the first not the smaller: combinations, permutations. *done: it was one. */
+bool lex_counted(struct lexer *x, char letter, bool *done)
+{
+    int64_t from[2], to[2], i = x->i, value[2] = {0, 0};
+    *done = false;
+    for (int k = 0; k < 2; k++) {
+        if (i >= x->n || x->s[i] != (k ? ',' : '(')) return true;
+        from[k] = lex_skip_spaces(x, i + 1), to[k] = lex_digits_end(x, from[k]), i = lex_skip_spaces(x, to[k]);
+        if (to[k] == from[k] || to[k] - from[k] > 6) return true;
+        for (int64_t d = from[k]; d < to[k]; d++) value[k] = 10 * value[k] + (x->s[d] - '0');
+    }
+    if (i >= x->n || x->s[i] != ')' || value[0] < value[1]) return true;
+    *done = true;
+    x->i = i + 1;
+    return lex_push(x, T_BINOM, letter == 'P', NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[0], to[0]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[1], to[1]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0);
+}
+
 bool lex_combinations(struct lexer *x, bool *done)
 {
     int64_t from[2] = {0}, to[2] = {0}, i = lex_skip_spaces(x, x->i);

@@ -94,6 +94,25 @@ struct numeral {
     int aux;
 };
 
+/* 0.333... and 0.1212\\ldots: how many of the last digits before q repeat; *end after the dots. 0: none, or no dots. Three times one digit,
+ * twice a longer period. */
+static int64_t period_shown(const struct lexer *x, int64_t first, int64_t q, int64_t *end)
+{
+    enum { LONGEST = 6 };
+    static const char *const dots[] = {"...", "\\ldots", "\\dots", "\\cdots", NULL};
+    const char *const *d = dots;
+    while (*d && !lex_starts(x, q, *d)) d++;
+    if (!*d) return 0;
+    *end = q + (int64_t)strlen(*d);
+    for (int64_t n = 1; n <= LONGEST; n++) {
+        int64_t same = 0;
+        while (q - n - same > first && x->s[q - 1 - same] == x->s[q - 1 - same - n]) same++;
+        same += q - n - same == first && same > 0 && x->s[first] == x->s[first + n];
+        if (same >= (n == 1 ? 2 : n)) return n;
+    }
+    return 0;
+}
+
 static bool take_digits(struct lexer *x, int64_t from, int64_t to)
 {
     for (int64_t k = from; k < to; k++)
@@ -126,6 +145,14 @@ static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
     const int64_t first = v->p + mark, q = lex_digits_end(x, first), dots = dotted_period(x, q);
     const int64_t bar = lex_starts(x, q, "\\overline{") ? 10 : lex_starts(x, q, "\\bar{") ? 5 : 0;
     if (q == first && !bar && !dots) return true;
+    int64_t end_of_dots, shown = bar || dots ? 0 : period_shown(x, first, q, &end_of_dots);
+    if (shown) { /* the digits, of which the last ones go on */
+        v->aux |= NUM_DECIMAL;
+        v->exp = first - (q - shown);
+        v->rep = (int32_t)shown;
+        v->p = end_of_dots;
+        return take_digits(x, first, q);
+    }
     v->exp = first - q;
     v->aux |= NUM_DECIMAL;
     v->p = q;

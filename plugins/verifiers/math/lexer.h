@@ -38,7 +38,8 @@ bool lex_word_is(const char *s, int64_t n, const char *w);
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
 bool lex_number(struct lexer *x); /* lex_number.c */
 /* lex_notation.c */
-bool lex_prescript(struct lexer *x, bool *done);    /* {}_n C_r; *done: it was one */
+bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
+bool lex_counted(struct lexer *x, char letter, bool *done);
 bool lex_combinations(struct lexer *x, bool *done); /* _n^k after a C; *done: it was one */
 bool lex_braced_sign(struct lexer *x, bool *done);
 bool lex_after_degree(const struct lexer *x);

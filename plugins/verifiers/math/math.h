@@ -283,6 +283,7 @@ int relation_op(const struct math *m, int x, int i);   /* enum rel between membe
 bool relation_ascending(const struct math *m, int x, int *members, int *ops);
 /* Unions of intervals and finite sets; UNKNOWN: cannot be ordered. */
 enum truth compare_intervals(struct math *m, int a, int b);
+int in_radians(struct math *m, int x);                    /* functions.c: degrees as multiples of pi / 180 */
 bool same_notation(struct math *m, int *gold, int *pred); /* shapes.c: vectors and matrices */
 bool is_real_set(const struct math *m, int x);
 int relation_to_set(struct math *m, int x); /* inequality.c: an inequality in one symbol, as an interval; -1: none */

@@ -137,6 +137,14 @@ static bool is_idle(tare_text t, int64_t i, int64_t end, tare_text before)
     return true;
 }
 
+/* p.m. and a.m. */
+static bool is_half_day(tare_text t, int64_t i)
+{
+    const char c = text_lower(t.data[i]);
+    return (c == 'p' || c == 'a') && text_starts(t, i + 1, ".m", true) && i && !text_is_letter(t.data[i - 1]) &&
+           !(i + 3 < t.size && text_is_letter(t.data[i + 3]));
+}
+
 static bool ends_sentence(tare_text t, int64_t i)
 {
     return t.data[i] == '.' && (i + 1 == t.size || text_is_space(t.data[i + 1])) &&
@@ -219,6 +227,10 @@ static void cut(struct reader *r, tare_text t, bool text)
             add(r, text_slice(t, i, i + 1), false, text);
             if (r->n) r->items[r->n - 1].stop = true;
             begin = ++i;
+        } else if (is_half_day(t, i)) {
+            add(r, text_slice(t, begin, i), false, false);
+            add(r, text_of(text_lower(c) == 'p' ? "pm" : "am"), true, true);
+            begin = i = i + 3 + (i + 3 < t.size && t.data[i + 3] == '.');
         } else if (text_is_letter(c)) {
             int64_t k = i;
             while (k < t.size && (text_is_letter(t.data[k]) || (text && t.data[k] == '\''))) k++;

@@ -133,10 +133,12 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
     if (a->op != OP_REL) return false;
     int last = 0; /* members joined by = */
     while (last < a->n - 1 && relation_op(m, x, last) == R_EQ) last++;
-    for (int i = last; i < a->n - 1; i++)
+    const bool tends = a->n == 2 && relation_op(m, x, 0) == R_TO; /* x \to 3 */
+    for (int i = last; i < a->n - 1 && !tends; i++)
         if (relation_op(m, x, i) != R_APPROX && !(relation_op(m, x, i) == R_IN && a->n == 2)) return false;
     const int first = kid(m, x, 0);
     *lhs = is_name(m, first) ? first : -1;
+    if (tends) return *value = kid(m, x, 1), *lhs >= 0 && at(m, first)->op == OP_SYM;
     if (a->n == 2 && relation_op(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
     if (!last) { /* only approximations: the exact value in front, when what follows does approximate it */
         *value = first;

@@ -60,6 +60,12 @@ static const struct pair EQUAL[] = {
     {"12", "\\bbox[5px]{12}"},
     {"\\pm 2", "+/-2"},
     {"120", "10C3"},
+    {"\\frac13", "0.333\\ldots"},
+    {"\\binom{7}{3}", "C(7,3)"},
+    {"\\frac{\\pi}{6}", "30^\\circ"},
+    {"3", "x \\to 3"},
+    {"DNE", "\\text{does not exist}"},
+    {"[1,3)", "1 \\le x < 3"},
     {"\\mathbb{R}\\setminus\\{1\\}", "\\mathbb{R}-\\{1\\}"},
 };
 
@@ -96,6 +102,12 @@ static const struct pair DIFFERENT[] = {
     {"P(A) = \\frac12", "P(B) = \\frac12"},
     {"p \\land q", "p \\lor q"},
     {"A, C", "AD"},
+    {"\\frac13", "0.335\\ldots"},
+    {"\\frac{\\pi}{6}", "60^\\circ"},
+    {"\\frac{\\pi}{6}", "30"},
+    {"35", "C(7,2)"},
+    {"DNE", "\\text{exists}"},
+    {"[1,3)", "1 \\le x \\le 3"},
 };
 
 static void test_words_equal(void **state)
