@@ -11,6 +11,7 @@ struct estimator {
     struct plugin_instance *instance;
     const tare_estimator *call;
     int64_t prepare_size, collect_size, record_size;
+    int64_t n_clusters;           /* K of the codebook; 0: none */
     double *vector;               /* one group's share: [max(prepare_size, collect_size)] */
     double *prepared, *collected; /* sums over all groups */
     uint64_t *uid;                /* [n_groups] of the last collect, for apply_records */
@@ -92,6 +93,7 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
 {
     struct plugin_call c;
     est->env = o->env;
+    est->n_clusters = o->n_clusters;
     const struct plugin_env env = {
         .seed = o->env.seed, .ctx = est, .metric = pass_metric, .cancelled = pass_cancelled, .extension = pass_extension};
     TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env, &est->instance, e));
@@ -318,6 +320,16 @@ static void measure(struct estimator *est, const struct batch *b, int64_t refill
 
 /* ---------------------------------------------------------------- a step */
 
+/* Clusters come from the codebook, or from a file of somebody. Without a codebook they mean nothing to an estimator, and are not looked at. */
+static tare_status check_clusters(const struct estimator *est, const struct batch *b, struct err *e)
+{
+    for (int64_t m = 0; b->cluster && est->n_clusters && m < b->n_groups; m++)
+        if (b->cluster[m] < -1 || b->cluster[m] >= est->n_clusters)
+            FAIL(e, TARE_E_RANGE, "step %lld: group %lld is of cluster %d; the codebook has the clusters 0 to %lld, and -1 is none",
+                 (long long)b->step, (long long)m, b->cluster[m], (long long)est->n_clusters - 1);
+    return TARE_OK;
+}
+
 tare_status estimate_run(struct estimator *est, struct batch *whole, struct arena *arena, struct err *e)
 {
     tare_batch batch;
@@ -325,6 +337,7 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     struct plugin_call c;
     struct batch *b = &est->judged.batch;
     est->ran = false;
+    TRY(check_clusters(est, whole, e));
     TRY(judged_of(whole, arena, &est->judged, e));
     TRY(estimate_view(est->instance->plugin, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));

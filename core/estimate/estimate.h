@@ -44,7 +44,7 @@ uint32_t estimate_needs(const struct estimator *est);
 const struct plugin *estimate_plugin(const struct estimator *est);
 
 /* Fills advantage, row_weight, baseline, scale, confidence and token_advantage (NULL where the plugin gives none) of the batch, in the
- * arena. The state is not changed. Errors: a reward that is not finite, a missing column, an output that was not written or is not
+ * arena. The state is not changed. Errors: a reward that is not finite, a cluster that the codebook does not have, a missing column, an output that was not written or is not
  * finite, a write outside of the buffers: with plugin, phase, group and rollout. */
 tare_status estimate_run(struct estimator *est, struct batch *batch, struct arena *arena, struct err *e);
 const struct estimate_metrics *estimate_metrics(const struct estimator *est);

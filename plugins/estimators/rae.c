@@ -10,7 +10,8 @@
  * more the order of the rollouts matters there, and does not here.
  *
  * A role is a cluster of prompts: a row says its role, and clusterer.codebook = field with clusterer.field.field = role makes clusters of them.
- * Prompts without a cluster have one baseline of their own. There is no scale, and no group: rollout.group_size may be 1.
+ * Prompts without a cluster (-1, and all where there is no codebook) have one baseline of their own; the host refuses a cluster that the codebook
+ * does not have. There is no scale, and no group: rollout.group_size may be 1.
  */
 #include "common/state.h"
 #include "common/stateless.h"

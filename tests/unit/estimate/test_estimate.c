@@ -181,6 +181,24 @@ static void parse__reads_uids(void **state)
     assert_true(b.prompt_uid[0] == 7 && b.prompt_uid[1] == 0xfedcba9876543210u && b.prompt_uid[2] == 2);
 }
 
+/* A cluster that the codebook does not have is no prompt without a cluster, whatever the estimator would make of it. */
+static void clusters__outside_of_the_codebook_are_refused(void **state)
+{
+    (void)state;
+    static const char *const plugins[] = {"rae", "bv_blend", "grpo"};
+    for (size_t k = 0; k < sizeof plugins / sizeof *plugins; k++) {
+        struct estimator *est;
+        struct batch b;
+        assert_ok(estimate_open(&(struct estimate_options){.plugin = plugins[k], .n_clusters = 2}, &est, &e), &e);
+        parse("{\"groups\":[{\"cluster\":1,\"rewards\":[1,0]},{\"cluster\":-1,\"rewards\":[1,0]}]}", &b);
+        assert_ok(estimate_run(est, &b, &arena, &e), &e);
+        parse("{\"groups\":[{\"cluster\":1,\"rewards\":[1,0]},{\"cluster\":2,\"rewards\":[1,0]}]}", &b);
+        assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_RANGE);
+        assert_non_null(strstr(e.message, "group 1 is of cluster 2; the codebook has the clusters 0 to 1, and -1 is none"));
+        estimate_free(est);
+    }
+}
+
 /* ---------------------------------------------------------------- columns on demand */
 
 static const char FACTS[] = "{\"groups\":[{\"rewards\":[1,0],\"lengths\":[2,1],\"components\":[[1,0],[0,0]],\"row\":{\"level\":3},"
@@ -291,6 +309,7 @@ int main(void)
         cmocka_unit_test(run__refuses_a_nan_reward),
         cmocka_unit_test(metrics__are_given),
         cmocka_unit_test(parse__refuses),
+        cmocka_unit_test(clusters__outside_of_the_codebook_are_refused),
         cmocka_unit_test(parse__reads_uids),
         cmocka_unit_test(facts__reach_an_estimator_that_asks),
         cmocka_unit_test(facts__that_are_missing_are_named),
