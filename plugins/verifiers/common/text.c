@@ -80,6 +80,22 @@ tare_text text_after_thought(tare_text t)
     return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
 }
 
+tare_text text_last_block(tare_text t)
+{
+    tare_text block = t;
+    int64_t begin = -1;
+    for (int64_t i = 0; i < t.size;) {
+        const char *end = memchr(t.data + i, '\n', (size_t)(t.size - i));
+        const int64_t next = end ? end - t.data + 1 : t.size;
+        if (text_starts(t, i, "```", false)) {
+            if (begin >= 0) block = text_slice(t, begin, i);
+            begin = begin >= 0 ? -1 : next;
+        }
+        i = next;
+    }
+    return text_trim(begin >= 0 ? text_slice(t, begin, t.size) : block);
+}
+
 void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason)
 {
     int64_t n = extracted.size < v->capacity ? extracted.size : v->capacity;

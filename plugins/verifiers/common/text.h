@@ -20,6 +20,8 @@ int64_t text_find(tare_text t, const char *word);      /* the first; -1: not the
 int64_t text_find_last(tare_text t, const char *word); /* -1: not there */
 /* What follows the last </think>; the whole text without one; nothing when a <think> is still open. */
 tare_text text_after_thought(tare_text t);
+/* The last block between lines that begin with ```, without them; else the whole text. A block that is never closed goes to the end. */
+tare_text text_last_block(tare_text t);
 
 /* The JSON text of a member of the row's outermost object, found without building a tree; size 0: not there. Strings keep their quotes and
  * escapes, arrays their brackets. */

@@ -81,23 +81,6 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
 
 /* ---- the value */
 
-/* The last block between lines that begin with ```; else the whole text. A block that is never closed goes to the end. */
-static tare_text block_of(tare_text t)
-{
-    tare_text block = t;
-    int64_t begin = -1;
-    for (int64_t i = 0; i < t.size;) {
-        const char *end = memchr(t.data + i, '\n', (size_t)(t.size - i));
-        const int64_t next = end ? end - t.data + 1 : t.size;
-        if (text_starts(t, i, "```", false)) {
-            if (begin >= 0) block = text_slice(t, begin, i);
-            begin = begin >= 0 ? -1 : next;
-        }
-        i = next;
-    }
-    return text_trim(begin >= 0 ? text_slice(t, begin, t.size) : block);
-}
-
 static json_t *parse(tare_text t)
 {
     const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES;
@@ -148,7 +131,7 @@ static void decide(const struct verifier *j, const struct schema *schema, const 
 static tare_status judge(const struct verifier *j, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const bool needs_schema = by_schema(j), needs_answer = j->values[P_COMPARE].i == BY_ANSWER || j->values[P_COMPARE].i == BY_BOTH;
-    const tare_text t = block_of(text_trim(text_after_thought(a->completion)));
+    const tare_text t = text_last_block(text_trim(text_after_thought(a->completion)));
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
     json_t *answer = !s && needs_answer ? parse(text_trim(a->answer)) : NULL, *value = NULL;

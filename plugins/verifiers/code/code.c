@@ -1,0 +1,217 @@
+/* code: a Python program passes its tests, in a sandbox (sandbox.h).
+ *
+ *   reward 1  if  all tests pass  else 0;  with partial = true: passed / all
+ *
+ * The program is the last block between ``` lines in what follows the last </think>, else all of that text. The row's tests are input and expected output,
+ * or Python that runs after the program in the same process and raises where it is wrong (assert). The first kind is compared outside, where the program
+ * cannot reach. The second shares a process with it: that all of it was run is known by a number that is printed at the very end, so sys.exit(0) passes
+ * nothing, but a program that is written to deceive its tests can.
+ * Each test has a process of its own. What ends it is CPU time, memory, output and files, which are counted; the wall clock is for programs that wait.
+ * PYTHONHASHSEED is 0. Verdicts: correct; wrong; partial; timeout (of the first test that failed); no_answer (no program).
+ */
+#include "common/text.h"
+#include "common/verifier.h"
+#include "sandbox.h"
+#include "tests.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, N_PARAMS };
+enum { PROGRAM_MAX = 120000, MARK = 32 }; /* a program is handed over as an argument, of which Linux allows 128 KB */
+static const char *const SANDBOXES[] = {"full", "limits", NULL};
+
+#define MEGABYTES(KEY, DEFAULT, MIN, DOC)                                                                                          \
+    {                                                                                                                              \
+        .key = KEY, .type = TARE_INT, .fallback = DEFAULT, .min = MIN, .max = 1 << 20, .unit = "MB", .doc = DOC                    \
+    }
+
+static const tare_param PARAMS[N_PARAMS] = {
+    [P_FIELD] = {.key = "field", .type = TARE_STRING, .fallback = "tests", .doc = "the row's field that holds its tests"},
+    [P_PARTIAL] = {.key = "partial",
+                   .type = TARE_BOOL,
+                   .fallback = "false",
+                   .doc = "the reward is the share of tests that pass; else the first that fails ends the judging"},
+    [P_WORDS] = {.key = "words",
+                 .type = TARE_BOOL,
+                 .fallback = "false",
+                 .doc = "outputs are compared word by word, not line by line"},
+    [P_CPU] = {.key = "cpu", .type = TARE_INT, .fallback = "5", .min = 1, .max = 3600, .unit = "s", .doc = "CPU time of one test"},
+    [P_WALL] = {.key = "wall",
+                .type = TARE_FLOAT,
+                .fallback = "30",
+                .max = 86400,
+                .flags = TARE_ABOVE_MIN,
+                .unit = "s",
+                .doc = "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a "
+                       "completion together"},
+    [P_MEMORY] = MEGABYTES("memory", "512", 32, "memory of a program (address space)"),
+    [P_OUTPUT] = MEGABYTES("output", "1", 1, "what it may write to standard output"),
+    [P_FILES] = MEGABYTES("files", "16", 1, "what it may write into files, which lie in memory"),
+    [P_SANDBOX] = {.key = "sandbox",
+                   .type = TARE_CHOICE,
+                   .fallback = "full",
+                   .choices = SANDBOXES,
+                   .doc = "full: namespaces, system calls, limits; limits: without namespaces, where the machine gives none. "
+                          "Programs can then read this "
+                          "user's files"},
+    [P_PYTHON] = {.key = "python",
+                  .type = TARE_STRING,
+                  .fallback = "python3",
+                  .doc = "the interpreter of the programs: a name in PATH, or a file"},
+};
+
+struct code {
+    const tare_value *values;
+    struct sandbox sandbox;
+};
+
+static void destroy(void *self)
+{
+    free(self);
+}
+
+/* A program of one line: what cannot be had here is known before a run begins. */
+static tare_status try_it(const struct sandbox *s, tare_error *error)
+{
+    struct sandbox_result r;
+    tare_status status = sandbox_run(s, text_of("print(6 * 7)"), (tare_text){"", 0}, 0, &r, error);
+    if (!status && (r.end != SANDBOX_EXITED || r.size != 3 || memcmp(r.output, "42\n", 3) != 0))
+        status = text_fail(
+            error, TARE_E_CONFIG,
+            "a first program, print(6 * 7), did not run in the sandbox (%s%d); has python = %s enough with memory = %lld MB?",
+            r.end == SANDBOX_EXITED ? "exit status " : "end ", r.end == SANDBOX_EXITED ? r.status : (int)r.end, s->python,
+            (long long)(s->memory >> 20));
+    free(r.output);
+    return status;
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+{
+    (void)host;
+    struct code *c = malloc(sizeof *c);
+    if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
+    *c = (struct code){.values = values,
+                       .sandbox = {.mode = (int)values[P_SANDBOX].i,
+                                   .cpu = (double)values[P_CPU].i,
+                                   .wall = values[P_WALL].f,
+                                   .memory = values[P_MEMORY].i << 20,
+                                   .output = values[P_OUTPUT].i << 20,
+                                   .files = values[P_FILES].i << 20}};
+    tare_status s = sandbox_find(&c->sandbox, values[P_PYTHON].s, error);
+    if (!s) s = try_it(&c->sandbox, error);
+    if (s)
+        destroy(c);
+    else
+        *self = c;
+    return s;
+}
+
+enum outcome { PASSED, FAILED, LATE };
+struct told {
+    enum outcome outcome;
+    const char *why;
+};
+
+static struct told outcome_of(const struct sandbox_result *r)
+{
+    if (r->end == SANDBOX_LATE) return (struct told){LATE, "a test took too long"};
+    if (r->end == SANDBOX_TOO_MUCH) return (struct told){FAILED, "a test wrote too much"};
+    if (r->end == SANDBOX_KILLED) return (struct told){FAILED, "a test ended by a signal"};
+    return r->status ? (struct told){FAILED, "a test ended with an error"} : (struct told){PASSED, NULL};
+}
+
+static tare_status by_output(const struct code *c, tare_text program, const json_t *test, int64_t deadline, struct told *out,
+                             tare_error *error)
+{
+    const json_t *in = json_object_get(test, "input"), *want = json_object_get(test, "output");
+    struct sandbox_result r;
+    const tare_status s =
+        sandbox_run(&c->sandbox, program, (tare_text){json_string_value(in), (int64_t)json_string_length(in)}, deadline, &r, error);
+    if (!s) *out = outcome_of(&r);
+    if (!s && out->outcome == PASSED &&
+        !tests_same((tare_text){r.output, r.size}, (tare_text){json_string_value(want), (int64_t)json_string_length(want)},
+                    c->values[P_WORDS].i))
+        *out = (struct told){FAILED, "a test has another output"};
+    free(r.output);
+    return s;
+}
+
+/* The program, the test, and a number that nobody knows before, printed last. */
+static tare_status by_program(const struct code *c, tare_text program, const json_t *test, int64_t deadline, struct told *out,
+                              tare_error *error)
+{
+    static const char END[] = "\nimport sys\nsys.stdout.flush()\nsys.__stdout__.write('%s')\nsys.__stdout__.flush()\n";
+    uint64_t number[2];
+    char mark[MARK + 1];
+    struct sandbox_result r;
+    if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number) return text_fail(error, TARE_E_IO, "no random number");
+    snprintf(mark, sizeof mark, "%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
+    const size_t room = (size_t)program.size + json_string_length(test) + sizeof END + MARK + 2;
+    char *all = malloc(room);
+    if (!all) return text_fail(error, TARE_E_NOMEM, "no memory");
+    memcpy(all, program.data, (size_t)program.size);
+    int64_t n = program.size;
+    n += snprintf(all + n, room - (size_t)n, "\n%s", json_string_value(test));
+    n += snprintf(all + n, room - (size_t)n, END, mark);
+    const tare_status s =
+        n < PROGRAM_MAX + 8000
+            ? sandbox_run(&c->sandbox, (tare_text){all, n}, (tare_text){"", 0}, deadline, &r, error)
+            : text_fail(error, TARE_E_RANGE, "a test of the row is too long; program and test have at most 128 KB");
+    free(all);
+    if (n >= PROGRAM_MAX + 8000) return s;
+    if (!s) *out = outcome_of(&r);
+    if (!s && out->outcome == PASSED && (r.size < MARK || memcmp(r.output + r.size - MARK, mark, MARK) != 0))
+        *out = (struct told){FAILED, "the program ended before its tests did"};
+    free(r.output);
+    return s;
+}
+
+static void decide(const struct code *c, tare_text program, int64_t passed, int64_t all, struct told first, tare_verdict *v)
+{
+    if (passed == all)
+        verdict_set(v, TARE_CORRECT, 1, program, "all tests pass");
+    else if (passed && c->values[P_PARTIAL].i)
+        verdict_set(v, TARE_PARTIAL, (double)passed / (double)all, program, first.why);
+    else
+        verdict_set(v, first.outcome == LATE ? TARE_TIMED_OUT : TARE_WRONG, 0, program, first.why);
+}
+
+static tare_status run_tests(const struct code *c, const struct tests *t, tare_text program, int64_t deadline, tare_verdict *v,
+                             tare_error *error)
+{
+    const int64_t all = (int64_t)json_array_size(t->list);
+    struct told first = {PASSED, NULL};
+    int64_t passed = 0;
+    for (int64_t i = 0; i < all && (c->values[P_PARTIAL].i || passed == i); i++) {
+        struct told one = {PASSED, NULL};
+        const json_t *test = json_array_get(t->list, (size_t)i);
+        const tare_status s = (t->programs ? by_program : by_output)(c, program, test, deadline, &one, error);
+        if (s) return s;
+        passed += one.outcome == PASSED;
+        if (one.outcome && !first.outcome) first = one;
+    }
+    decide(c, program, passed, all, first, v);
+    return TARE_OK;
+}
+
+static tare_status judge(const struct code *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    const tare_text program = text_last_block(text_trim(text_after_thought(a->completion)));
+    struct tests t;
+    tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
+    if (s)
+        ;
+    else if (!program.size)
+        verdict_set(v, TARE_NO_ANSWER, 0, program, "there is no program");
+    else if (program.size > PROGRAM_MAX || memchr(program.data, 0, (size_t)program.size))
+        verdict_set(v, TARE_WRONG, 0, (tare_text){"", 0}, "the program is longer than 120 KB, or has a zero byte");
+    else
+        s = run_tests(c, &t, program, a->deadline_ns, v, error);
+    tests_free(&t);
+    return s;
+}
+
+VERIFIER("code", "a Python program passes its tests, in a sandbox", judge)
