@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# tare_sdk.loggers on a run's folder, with stand-ins for the services' clients (sdk/python/tests/test_loggers.py --real is for the clients themselves).
+source "$(dirname "$0")/common.inc"
+command -v python3 > /dev/null || skip "no python3"
+export PYTHONPATH=$SOURCE/sdk/python PYTHONDONTWRITEBYTECODE=1
+tiny_config
+"$TARE" train tiny.ini log.progress=none > log.txt 2>&1 || { bad "the run: $(tail -n 5 log.txt)"; done_; exit 1; }
+if python3 -W error "$SOURCE/sdk/python/tests/test_loggers.py" run > out.txt 2>&1 && grep -x 'loggers: 2 passed' out.txt > found.txt; then ok; else bad "$(tail -n 20 out.txt)"; fi
+"$TARE" verify-run run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
+
+# a line of the command, followed while the run is written: the service's client is a stand-in beside the configuration
+cat > wandb.py <<'PY'
+import json
+class Run:
+    def log(self, values, step):
+        with open("sent.jsonl", "a") as f:
+            print(json.dumps([step, values["reward/mean"]]), file=f)
+    def finish(self):
+        open("finished", "w").close()
+def init(**what):
+    return Run()
+PY
+export PYTHONPATH=$PYTHONPATH:.
+rm -rf run
+"$TARE" train tiny.ini log.progress=none --until 6 > log.txt 2>&1 || bad "the first half: $(tail -n 5 log.txt)"
+python3 -m tare_sdk.loggers run --to wandb --follow > out.txt 2>&1 && ok || bad "the first half: $(cat out.txt)"
+"$TARE" train run --resume > log.txt 2>&1 || bad "the second half: $(tail -n 5 log.txt)"
+python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && ok || bad "the second half: $(cat out.txt)"
+[ "$(cut -d, -f1 sent.jsonl | tr -d '[\n')" = 123456789101112 ] && [ -e finished ] && ok || bad "not every step once: $(cat sent.jsonl)"
+python3 -m tare_sdk.loggers run --to wandb,nothing > out.txt 2>&1 && bad "a service that is none was taken"
+grep 'unknown: nothing; there are wandb, trackio, mlflow' out.txt > found.txt && ok || bad "a service that is none: $(cat out.txt)"
+python3 -m tare_sdk.loggers . --to wandb > out.txt 2>&1 && bad "a folder that is no run was taken"
+grep 'has no config.ini, so it is no run' out.txt > found.txt && ok || bad "no run: $(cat out.txt)"
+done_
