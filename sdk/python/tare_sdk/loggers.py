@@ -47,14 +47,15 @@ class Trackio:
 class Mlflow:
     def __init__(self, run, project, record):
         from mlflow import MlflowClient
-        from mlflow.entities import Metric
+        from mlflow.entities import Metric, Param
         self.client, self.metric = MlflowClient(), Metric
         if record is None:
             experiment = self.client.get_experiment_by_name(project)
             number = experiment.experiment_id if experiment else self.client.create_experiment(project)
             record = self.client.create_run(number, run_name=run.name).info.run_id
-            for key, value in run.config.items():
-                self.client.log_param(record, key, value[:500])
+            parameters = [Param(key, value[:500]) for key, value in run.config.items()]
+            for at in range(0, len(parameters), 100):  # what one request may hold
+                self.client.log_batch(record, params=parameters[at:at + 100])
         self.record = record
 
     def send(self, rows):
