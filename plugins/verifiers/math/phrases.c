@@ -168,8 +168,8 @@ static const char *const DROPPED[] = {
     "approximately", "roughly",    "around",  "approx",  "exactly",    "precisely", "at",     "on",          "with",  "total",
     "totals",        "altogether", "overall", "finally", "ultimately", "simply",    "indeed", "respectively"};
 
-static const char *const ANSWER_NOUNS[] = {"answer", "answers", "ans",     "final", "result", "solution", "solutions",
-                                           "value",  "values",  "correct", "total", "number", "amount",   "get"};
+static const char *const ANSWER_NOUNS[] = {"option",    "choice", "answer", "answers", "ans",   "final",  "result", "solution",
+                                           "solutions", "value",  "values", "correct", "total", "number", "amount", "get"};
 
 static bool listed(tare_text w, const char *const *list, size_t n)
 {

@@ -193,7 +193,12 @@ static int64_t cut_command(struct reader *r, tare_text t, int64_t i, int64_t *be
     if (!is_wrapper(t.data + i + 1, k - i - 1) || k >= t.size || t.data[k] != '{') return k;
     const int64_t end = group_end(t, k);
     const tare_text inside = text_trim(text_slice(t, k + 1, end - 1));
-    if (inside.size == 1 && text_is_letter(inside.data[0])) return end; /* \mathrm{i}, \text{m} */
+    const bool one_word = !memchr(inside.data, ' ', (size_t)inside.size),
+               letter = inside.size == 1 && text_is_letter(inside.data[0]);
+    if (letter || (w && w->aux == 1 && one_word)) return end; /* \text{m}; \mathrm{i}, \operatorname{arctan}: symbols */
+    const bool tight = end - 2 > k && text_is_letter(t.data[end - 2]);
+    if (tight && (text_starts(t, end, "(", false) || text_starts(t, end, "\\left(", false)) && !remark_end(t, end))
+        r->refused = true; /* \text{rank}(2) */
     add(r, text_slice(t, *begin, i), false, false);
     cut(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), true);
     *begin = end;
@@ -282,7 +287,13 @@ static void put_word(struct reader *r, tare_text w)
 static void put_name(struct reader *r, tare_text w)
 {
     struct prose *o = r->out;
+    const struct word *known = find_command(w.data, w.size);
     if (is_answer_noun(w)) return;
+    if (find_function(w.data, w.size) || (known && (known->kind == T_DET || known->kind == T_LIM || known->kind == T_MARK))) {
+        r->refused = true; /* \text{floor} 3.5: no name, it changes the value */
+        return;
+    }
+    o->bare_name = true;
     if (o->n_names + w.size + 1 > PROSE_NAMES) {
         r->refused = true;
         return;
@@ -308,7 +319,10 @@ static bool holds_value(tare_text t)
 
 static void put_mathematics(struct reader *r, tare_text t)
 {
-    while (!r->out->size && t.size && (text_is_space(t.data[0]) || strchr(":,=", t.data[0]))) t = text_slice(t, 1, t.size);
+    while (!r->out->size && t.size && (text_is_space(t.data[0]) || strchr(":,=", t.data[0]))) {
+        if (!text_is_space(t.data[0])) r->out->bare_name = false;
+        t = text_slice(t, 1, t.size);
+    }
     if (!r->out->size && t.size > 1 && t.data[0] == '\\' && strchr(" ,;:!", t.data[1])) {
         put_mathematics(r, text_slice(t, 2, t.size));
         return;
@@ -365,7 +379,7 @@ static void read_is(struct reader *r)
 {
     end_words(r);
     if (!r->out->value) {
-        r->out->size = 0;
+        r->out->size = 0, r->out->bare_name = false;
     } else if (r->value) {
         put_text(r, " = ");
         r->value = false;
@@ -549,7 +563,7 @@ bool read_prose(const char *s, int64_t n, bool numbers, struct prose *out)
     const tare_text t = {s, n};
     struct reader r = {.out = out, .numbers = numbers};
     out->size = out->n_names = 0;
-    out->value = out->no_words = false;
+    out->value = out->no_words = out->bare_name = false;
     if (n > PROSE_BYTES) return false;
     cut(&r, t, false);
     bool words = false, letters = false;

@@ -34,8 +34,9 @@ struct prose {
     int64_t size;
     char names[PROSE_NAMES]; /* the words in front of the value */
     int64_t n_names;
-    bool value;    /* there is one; else the words are the answer */
-    bool no_words; /* nothing to read: s as it is */
+    bool value;     /* there is one; else the words are the answer */
+    bool bare_name; /* no sign stands between names and value: April 5 */
+    bool no_words;  /* nothing to read: s as it is */
 };
 
 /* s, folded, with its words read; numbers: those in words, too. false: it has none, or they say what cannot be read. */
