@@ -58,7 +58,7 @@ static const struct need {
      .alone = true},
     {.name = "regex", .first = "pattern=a|b"},
     {.name = "json", .first = "compare=none"},
-    {.name = "code", .only = {"exports"}}, /* e2e/verifier_code */
+    {.name = "code", .only = {"exports", "loads", "process"}}, /* its verdicts: e2e/verifier_code */
     {.name = "kmeans", .first = "path=%s/codebook.safetensors"},
     {.name = "minilm", .first = "model=%s", .only = {"exports", "loads", "process", "encode"}, .alone = true},
 };
