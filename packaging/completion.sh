@@ -31,6 +31,7 @@ _tare_choices() {
 $(choices)
     estimator.plugin) tare plugin list 2> /dev/null | awk '\$1 == "estimator" { print \$2 }' ;;
     objective.plugin) tare plugin list 2> /dev/null | awk '\$1 == "objective" { print \$2 }' ;;
+    curriculum.plugin) tare plugin list 2> /dev/null | awk '\$1 == "curriculum" { print \$2 }' ;;
     verifier.plugins) tare plugin list 2> /dev/null | awk '\$1 == "verifier" { print \$2 }' ;;
     clusterer.encoder) tare plugin list 2> /dev/null | awk '\$1 == "encoder" { print \$2 }' ;;
     clusterer.codebook) tare plugin list 2> /dev/null | awk '\$1 == "codebook" { print \$2 }' ;;

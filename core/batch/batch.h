@@ -52,6 +52,7 @@ enum batch_stage {
     X(DATA,      prompt_begin,    int64_t,            GROUP,   BEGIN,    1)        /* [M+1] */                                     \
     X(DATA,      prompt_ids,      int32_t,            PROMPT,  NUMBER,   1)                                                        \
     X(DATA,      prompt_text,     tare_text,          GROUP,   TEXT,     1)        /* what they encode; where it is recorded */    \
+    X(DATA,      samples,         int64_t,            GROUP,   OPTIONAL, 1)        /* rollouts wanted; 0: rollout.group_size */    \
     X(ROLLOUT,   group_begin,     int64_t,            GROUP,   BEGIN,    1)        /* [M+1] rollouts of a group */                 \
     X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] completion tokens, EOS included */     \
     X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \
@@ -67,6 +68,7 @@ enum batch_stage {
     X(VERIFY,    component_verdict, int32_t,          ROLLOUT, NUMBER,   n_components) /* each verifier's; 0: overlong */           \
     X(VERIFY,    extracted,       tare_text,          ROLLOUT, TEXT,     1)        /* the answer in the completion */              \
     X(VERIFY,    reason,          const char *,       ROLLOUT, STRING,   1)        /* of the verdict; NULL: none */                \
+    X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_ROLLOUT_..., of the curriculum */       \
     X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \
     X(REFERENCE, ref_logprob,     float,              TOKEN,   OPTIONAL, 1)        /* under the frozen reference */                \
     X(ESTIMATE,  advantage,       double,             ROLLOUT, NUMBER,   1)                                                        \

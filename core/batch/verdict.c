@@ -28,3 +28,18 @@ int32_t finish_code(const char *name)
         if (!strcmp(name, finish_name(finish))) return finish;
     return -1;
 }
+
+static const char *const FATES[] = {
+    [TARE_ROLLOUT_KEPT] = "kept", [TARE_ROLLOUT_LEFT_OUT] = "left_out", [TARE_ROLLOUT_COUNTED] = "counted"};
+
+const char *fate_name(int32_t fate)
+{
+    return FATES[fate >= TARE_ROLLOUT_KEPT && fate <= TARE_ROLLOUT_COUNTED ? fate : TARE_ROLLOUT_KEPT];
+}
+
+int32_t fate_code(const char *name)
+{
+    for (int32_t fate = TARE_ROLLOUT_KEPT; name && fate <= TARE_ROLLOUT_COUNTED; fate++)
+        if (!strcmp(name, FATES[fate])) return fate;
+    return -1;
+}

@@ -26,7 +26,8 @@
 const char doctor_usage[] =
     "usage: tare doctor [CONFIG [section.key=value ...]]\n"
     "Lists what this machine and this build have: CPU and kernels, memory, GPU, MPI, plugins, disk space, libraries.\n"
-    "With CONFIG, the device, the disk, the estimator and the objective are those that it names. The exit status is 1 when "
+    "With CONFIG, the device, the disk, the estimator, the objective and the curriculum are those that it names. The exit status "
+    "is 1 when "
     "something\n"
     "needed is missing or cannot be used; `tare config check CONFIG` looks at the rest of a configuration.\n";
 
@@ -188,10 +189,11 @@ static void look_at_plugins(const struct config *c)
     }
     if (!f.n)
         row("bad", "plugins",
-            "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/");
+            "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/, "
+            "curricula/");
 }
 
-/* Whether a configuration's estimator and objective can be opened with the parameters that it gives them. */
+/* Whether a configuration's estimator, objective and curriculum can be opened with the parameters that it gives them. */
 static void look_at_choice(const struct config *c, const char *section, const char *name, int32_t kind)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -262,6 +264,7 @@ int cmd_doctor(int argc, char **argv)
     if (argc > 1) {
         look_at_choice(&c, "estimator", c.estimator.plugin, TARE_ESTIMATOR);
         look_at_choice(&c, "objective", c.objective.plugin, TARE_OBJECTIVE);
+        look_at_choice(&c, "curriculum", c.curriculum.plugin, TARE_CURRICULUM);
     }
     look_at_disk(&c);
     look_at_rest();

@@ -16,7 +16,7 @@ const char estimate_usage[] =
     "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
     "scale is what advantages were divided by: 1 where the estimator divides by nothing.\n"
     "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob,\n"
-    "row, finish, completions, ids, verdicts, component_verdicts, off_policy, policy_version.\n";
+    "row, finish, completions, ids, verdicts, component_verdicts, fate, off_policy, policy_version.\n";
 
 struct filter {
     struct estimator *est;
@@ -123,7 +123,8 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
                                              {"completion", "completions"},
                                              {"verdict", "verdicts"},
                                              {"finish", "finish"},
-                                             {"component_verdicts", "component_verdicts"}};
+                                             {"component_verdicts", "component_verdicts"},
+                                             {"fate", "fate"}};
     TRY(json_get_int(line, "group", where, &group, e));
     TRY(json_get_double(line, "reward", where, &reward, e));
     TRY(json_get_double(line, "advantage", where, &advantage, e));

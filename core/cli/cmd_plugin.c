@@ -14,7 +14,7 @@ const char plugin_usage[] =
     "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
-    "       tare plugin new estimator | verifier | encoder | codebook | objective NAME [--lang c | cpp | rust]\n"
+    "       tare plugin new estimator | verifier | encoder | codebook | objective | curriculum NAME [--lang c | cpp | rust]\n"
     "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
     "PREFIX/lib/tare; a name found twice is taken from the first place.\n";
 
@@ -53,7 +53,7 @@ static int print(const struct str *text)
 /* docs/plugins.md: every plugin under the heading of its kind. */
 static tare_status list_markdown(struct listing *l, struct err *e)
 {
-    static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks", "Objectives"};
+    static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks", "Objectives", "Curricula"};
     TRY(str_add(
         &l->text,
         "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters go into the configuration's "

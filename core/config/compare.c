@@ -64,6 +64,7 @@ bool config_uses(const struct config *c, const char *section)
     if (!strncmp(section, "estimator.", 10)) return names(c->estimator.plugin, section + 10);
     if (!strncmp(section, "verifier.", 9)) return names(c->verifier.plugins, section + 9);
     if (!strncmp(section, "objective.", 10)) return names(c->objective.plugin, section + 10);
+    if (!strncmp(section, "curriculum.", 11)) return names(c->curriculum.plugin, section + 11);
     if (strncmp(section, "clusterer.", 10)) return false;
     return names(c->clusterer.encoder, section + 10) || names(c->clusterer.codebook, section + 10) ||
            (!strcmp(c->clusterer.codebook, "auto") && !strcmp(section + 10, "kmeans"));

@@ -31,7 +31,8 @@ static const struct config_key *find_key(const char *section, const char *key)
 /* [sweep], and [KIND.NAME] for the parameters of a plugin. */
 static bool is_free_section(const char *section)
 {
-    static const char *const KINDS[] = {"estimator.", "verifier.", "objective.", "clusterer.", "encoder.", "codebook."};
+    static const char *const KINDS[] = {"estimator.", "verifier.", "objective.", "curriculum.",
+                                        "clusterer.", "encoder.",  "codebook."};
     if (!strcmp(section, "sweep")) return true;
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
         const size_t n = strlen(KINDS[i]);
@@ -60,7 +61,7 @@ static tare_status unknown_section(const char *section, const char *where, struc
     if (best) FAIL(e, TARE_E_CONFIG, "%s: no section [%s]; did you mean [%s]?", where, section, best);
     FAIL(e, TARE_E_CONFIG,
          "%s: no section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], "
-         "[objective.NAME], [clusterer.NAME]",
+         "[objective.NAME], [curriculum.NAME], [clusterer.NAME]",
          where, section);
 }
 
@@ -75,7 +76,7 @@ static tare_status unknown_key(const char *section, const char *key, const char 
     if (best) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s'?", where, section, key, best);
     if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
     if (!strcmp(section, "estimator") || !strcmp(section, "verifier") || !strcmp(section, "objective") ||
-        !strcmp(section, "clusterer"))
+        !strcmp(section, "curriculum") || !strcmp(section, "clusterer"))
         FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME]", where, section, key,
              section);
     FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);

@@ -84,6 +84,10 @@ struct objective_config {
     const char *plugin;
 };
 
+struct curriculum_config {
+    const char *plugin;
+};
+
 struct loss_config {
     enum aggregation aggregation;
     int64_t aggregation_length;        /* of constant; 0: rollout.max_new_tokens */
@@ -169,6 +173,7 @@ struct config {
     struct clusterer_config clusterer;
     struct estimator_config estimator;
     struct objective_config objective;
+    struct curriculum_config curriculum;
     struct loss_config loss;
     struct train_config train;
     struct lora_config lora;

@@ -30,6 +30,9 @@ const struct config_section CONFIG_SECTIONS[] = {
     {"run", "The run itself: where it is written, what it is computed on, and the seed of everything random."},
     {"model", "The policy: a Hugging Face folder, or the shape of a new model."},
     {"data", "The questions, and how a question becomes a prompt."},
+    {"curriculum",
+     "Which rows come next, how many rollouts each, and what of a finished group is kept: a plugin. Its own parameters go "
+     "under [curriculum.NAME]."},
     {"rollout", "One step's rollouts: M prompts with G sampled completions each."},
     {"verifier", "How completions are rewarded. A plugin's own parameters go under [verifier.NAME]."},
     {"clusterer",
@@ -126,6 +129,10 @@ const struct config_key CONFIG_KEYS[] = {
     INT(data, permute_seed, "0", 0, MANY,
         "Seed of that order. The same for every run.seed, so that models see the same questions."),
     INT(data, limit, "0", 0, MANY, "Use only the first rows. 0: all."),
+
+    TEXT(curriculum, plugin, "shuffle",
+         "Name of the curriculum (`tare plugin list`), or a file. shuffle: epoch after epoch over all rows (data.shuffle), and "
+         "everything is kept."),
 
     INT(rollout, prompts, "16", 1, MANY, "Prompts M of a step (the paper's 16)."),
     INT(rollout, group_size, "8", 1, MANY,

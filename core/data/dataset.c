@@ -3,9 +3,9 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "data/builtin.h"
+#include "data/files.h"
 #include "data/hash_set.h"
 
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,49 +267,6 @@ static void make_where(char where[FS_PATH], const char *path, int64_t line)
     snprintf(where, FS_PATH, "%.*s:%lld", FS_PATH - 32, path, (long long)line);
 }
 
-/* ---- one file, several with commas between them, or patterns such as data/part-?.jsonl */
-
-enum { FILES_MOST = 4096 };
-
-struct files {
-    const char **path;
-    int64_t n;
-};
-
-static tare_status add_path(struct files *f, const char *path, struct arena *a, struct err *e)
-{
-    if (f->n == FILES_MOST) FAIL(e, TARE_E_RANGE, "%s: more than %d files", path, FILES_MOST);
-    if (!f->path) TRY(arena_new(a, const char *, FILES_MOST, &f->path, e));
-    return arena_strdup(a, path, -1, (char **)(uintptr_t)&f->path[f->n++], e);
-}
-
-static tare_status add_pattern(struct files *f, const char *pattern, struct arena *a, struct err *e)
-{
-    glob_t g;
-    if (fs_exists(pattern) || !strpbrk(pattern, "*?[")) return add_path(f, pattern, a, e);
-    const int bad = glob(pattern, 0, NULL, &g); /* in the order of their names */
-    if (bad == GLOB_NOSPACE) FAIL(e, TARE_E_NOMEM, "%s: no memory to list the files", pattern);
-    if (bad) FAIL(e, TARE_E_NOT_FOUND, "%s: no file is named so", pattern);
-    tare_status status = TARE_OK;
-    for (size_t i = 0; !status && i < g.gl_pathc; i++) status = add_path(f, g.gl_pathv[i], a, e);
-    globfree(&g);
-    return status;
-}
-
-static tare_status files_of(const char *source, struct arena *a, struct files *out, struct err *e)
-{
-    char *list, *rest = NULL;
-    if (fs_exists(source)) return add_path(out, source, a, e);
-    TRY(arena_strdup(a, source, -1, &list, e));
-    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        name += strspn(name, " ");
-        for (char *end = name + strlen(name); end > name && end[-1] == ' ';) *--end = 0;
-        if (*name) TRY(add_pattern(out, name, a, e));
-    }
-    if (!out->n) FAIL(e, TARE_E_CONFIG, "'%s' names no file", source);
-    return TARE_OK;
-}
-
 /* Rows with equal ids are refused; rows without id whose question came before get a uid of their own. */
 static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index, struct err *e)
 {
@@ -353,39 +310,55 @@ static tare_status count_rows(const char *path, const struct str *text, int64_t 
     return TARE_OK;
 }
 
-static tare_status parse_rows(const char *path, const struct str *text, int64_t most, struct seen *ids, struct dataset *d,
-                              struct err *e)
+/* What every file of a data set needs while it is read. */
+struct loading {
+    const struct files *files;
+    struct str *text; /* [files->n] */
+    struct seen ids;
+    int64_t most; /* rows */
+    struct dataset *d;
+};
+
+static tare_status parse_rows(struct loading *l, int64_t file, struct err *e)
 {
-    struct lines lines = lines_of(text);
+    struct lines lines = lines_of(&l->text[file]);
+    struct dataset *d = l->d;
     tare_text line;
-    while (d->n < most && next_line(&lines, &line)) {
+    while (d->n < l->most && next_line(&lines, &line)) {
         char where[FS_PATH];
-        make_where(where, path, lines.number);
+        make_where(where, l->files->path[file], lines.number);
         TRY(row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e));
-        TRY(place_row(d, ids, d->n, e));
+        d->rows[d->n].source = l->files->source[file];
+        TRY(place_row(d, &l->ids, d->n, e));
         d->n++;
     }
+    return TARE_OK;
+}
+
+static tare_status load_all(struct loading *l, int64_t limit, struct err *e)
+{
+    const struct files *f = l->files;
+    for (int64_t i = 0; i < f->n; i++) {
+        TRY(fs_read_all(f->path[i], &l->text[i], e));
+        TRY(count_rows(f->path[i], &l->text[i], &l->most, e));
+    }
+    if (limit > 0 && l->most > limit) l->most = limit;
+    TRY(arena_new(&l->d->arena, struct row, l->most, &l->d->rows, e));
+    for (int64_t i = 0; i < f->n; i++) TRY(parse_rows(l, i, e));
     return TARE_OK;
 }
 
 /* The rows of the files, in their order. */
 static tare_status load_files(const struct files *f, int64_t limit, struct dataset *d, struct err *e)
 {
-    struct str *text;
-    struct seen ids = {0};
-    int64_t count = 0;
-    TRY(mem_new(f->n * (int64_t)sizeof *text, (void **)&text, e));
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < f->n; i++) {
-        status = fs_read_all(f->path[i], &text[i], e);
-        if (!status) status = count_rows(f->path[i], &text[i], &count, e);
-    }
-    if (limit > 0 && count > limit) count = limit;
-    if (!status) status = arena_new(&d->arena, struct row, count, &d->rows, e);
-    for (int64_t i = 0; !status && i < f->n; i++) status = parse_rows(f->path[i], &text[i], count, &ids, d, e);
-    for (int64_t i = 0; i < f->n; i++) str_free(&text[i]);
-    mem_free(text);
-    seen_free(&ids);
+    struct loading l = {.files = f, .d = d};
+    TRY(mem_new(f->n * (int64_t)sizeof *l.text, (void **)&l.text, e));
+    const tare_status status = load_all(&l, limit, e);
+    for (int64_t i = 0; i < f->n; i++) str_free(&l.text[i]);
+    mem_free(l.text);
+    seen_free(&l.ids);
+    d->n_sources = f->n_sources;
+    d->weight = f->weight;
     return status;
 }
 
@@ -400,6 +373,7 @@ tare_status dataset_load(const char *source, int64_t limit, struct dataset *out,
     if (!strncmp(source, "builtin:", 8)) {
         status = builtin_generate(source + 8, out, e);
         if (limit > 0 && out->n > limit) out->n = limit;
+        out->n_sources = 1;
     } else {
         struct files files = {0};
         status = files_of(source, &out->arena, &files, e);
@@ -419,6 +393,11 @@ tare_status dataset_of(const struct config *c, const char *key, struct dataset *
 {
     const bool train = !strcmp(key, "train");
     const tare_status status = dataset_load(train ? c->data.train : c->data.eval, train ? c->data.limit : c->eval.rows, out, e);
+    if (!status && out->weight && !train) {
+        dataset_free(out);
+        FAIL(e, TARE_E_CONFIG, "%s: data.eval has weights, and evaluation takes every row; leave them out",
+             config_where(c, "data", key));
+    }
     return status == TARE_E_NOT_FOUND ? err_prefix(e, "%s: data.%s", config_where(c, "data", key), key) : status;
 }
 

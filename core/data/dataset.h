@@ -25,6 +25,7 @@ struct row {
     tare_text json;    /* the whole row as it is in the file */
     uint64_t uid;      /* hash of the id, or of the question when there is no id: the same in every run, split and order */
     const char *where; /* file:line */
+    int32_t source;    /* which of the data set's sources */
 };
 
 struct dataset {
@@ -32,10 +33,14 @@ struct dataset {
     int64_t n;
     uint64_t hash; /* of the content: the ids, questions, answers, completions, messages and choices, in order */
     const char *name;
+    int64_t n_sources; /* files or patterns, as they are listed */
+    double *weight;    /* [n_sources] a.jsonl:0.7, finite and above 0; NULL: none has one */
     struct arena arena;
 };
 
-/* limit: first rows only, 0 all. On failure out holds nothing to free. */
+/* source: a file, several with commas between them, or patterns such as data/part-?.jsonl. A file may have a weight for a curriculum to use,
+ * "a.jsonl:0.7 b.jsonl:0.3": all of them or none.
+ * limit: first rows only, 0 all. On failure out holds nothing to free. */
 tare_status dataset_load(const char *source, int64_t limit, struct dataset *out, struct err *e);
 /* data.train ("train") or data.eval ("eval") of a configuration; a file that is not there is reported with the line that names it. */
 tare_status dataset_of(const struct config *c, const char *key, struct dataset *out, struct err *e);
@@ -53,7 +58,7 @@ struct dataset_check {
     tare_status (*report)(void *ctx, const char *where, const char *id, const char *reason, struct err *e);
     int64_t rows, bad; /* results */
 };
-/* source: a file, several with commas between them, or patterns, as dataset_load takes them. */
+/* source: as dataset_load takes it. */
 tare_status dataset_check(const char *source, struct dataset_check *c, struct err *e);
 
 #endif

@@ -33,6 +33,11 @@ static int64_t occurrences(const int64_t *rows, int64_t upto)
     return n;
 }
 
+void order_occurrences(const int64_t *rows, int64_t m, int64_t *occurrence)
+{
+    for (int64_t i = 0; i < m; i++) occurrence[i] = occurrences(rows, i);
+}
+
 tare_status order_next(struct order *o, int64_t *cursor, int64_t m, int64_t *rows, int64_t *occurrence, struct err *e)
 {
     if (*cursor < 0 || m < 0 || *cursor > INT64_MAX - m)

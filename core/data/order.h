@@ -21,5 +21,7 @@ void order_free(struct order *o);
 /* The next m rows from *cursor on, which is moved. rows [m]: indices; occurrence [m]: how often the same row came earlier among these m
  * (may be NULL). */
 tare_status order_next(struct order *o, int64_t *cursor, int64_t m, int64_t *rows, int64_t *occurrence, struct err *e);
+/* The same for rows that something else chose. */
+void order_occurrences(const int64_t *rows, int64_t m, int64_t *occurrence);
 
 #endif

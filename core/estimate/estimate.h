@@ -7,7 +7,8 @@
  * rank has the whole batch (loop/share.h) and makes the same sums, so they have the same bits for every number of ranks. Not thread-safe.
  *
  * A rollout that some verifier did not judge (verdict timeout or crashed) has no reward, and the plugin is not shown it, nor a group without any
- * other: its advantage and its weight in the loss are 0.
+ * other: its advantage and its weight in the loss are 0. The same holds of those that the curriculum left out (batch column fate); the weight of
+ * those that it only counts is 0.
  *
  * A plugin that took the extension tare.logprob/1 collects in estimate_apply: for it the batch's arrays have to live until then. */
 #ifndef TARE_CORE_ESTIMATE_H

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#include <tare/curriculum.h>
 #include <tare/verifier.h>
 
 static bool unjudged(int32_t code)
@@ -12,8 +13,9 @@ static bool unjudged(int32_t code)
     return code == TARE_TIMED_OUT || code == TARE_CRASHED;
 }
 
-static bool is_judged(const struct batch *b, int64_t i)
+static bool is_shown(const struct batch *b, int64_t i)
 {
+    if (b->fate && b->fate[i] == TARE_ROLLOUT_LEFT_OUT) return false;
     if (b->verdict && unjudged(b->verdict[i])) return false;
     for (int64_t c = 0; b->component_verdict && c < b->n_components; c++)
         if (unjudged(b->component_verdict[i * b->n_components + c])) return false;
@@ -40,12 +42,12 @@ static tare_status remember(const struct batch *whole, const uint8_t *keep, stru
 tare_status judged_of(const struct batch *whole, struct arena *a, struct judged *out, struct err *e)
 {
     bool all = true;
-    for (int64_t i = 0; i < whole->n_rollouts && all; i++) all = is_judged(whole, i);
+    for (int64_t i = 0; i < whole->n_rollouts && all; i++) all = is_shown(whole, i);
     *out = (struct judged){.batch = *whole};
     if (all) return TARE_OK;
     uint8_t *keep;
     TRY(arena_new(a, uint8_t, whole->n_rollouts, &keep, e));
-    for (int64_t i = 0; i < whole->n_rollouts; i++) keep[i] = is_judged(whole, i);
+    for (int64_t i = 0; i < whole->n_rollouts; i++) keep[i] = is_shown(whole, i);
     TRY(batch_keep(whole, keep, a, &out->batch, e));
     return remember(whole, keep, a, out, e);
 }
@@ -55,13 +57,16 @@ static void place(const double *from, const int64_t *at, int64_t n, double *to)
     for (int64_t i = 0; i < n; i++) to[at[i]] = from[i];
 }
 
-tare_status judged_spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+/* Those that count in the statistics of their group, and not in the loss. */
+static void weigh_counted(struct batch *whole)
+{
+    for (int64_t i = 0; whole->fate && i < whole->n_rollouts; i++)
+        if (whole->fate[i] == TARE_ROLLOUT_COUNTED) whole->row_weight[i] = 0;
+}
+
+static tare_status spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
 {
     const struct batch *b = &j->batch;
-    if (!j->rollout) {
-        batch_adopt(whole, b, BATCH_ESTIMATE);
-        return TARE_OK;
-    }
     TRY(batch_room(whole, BATCH_ESTIMATE, a, e));
     for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = (double)NAN;
     place(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
@@ -75,5 +80,15 @@ tare_status judged_spread(const struct judged *j, struct batch *whole, struct ar
     for (int64_t i = 0; i < b->n_rollouts; i++)
         memcpy(whole->token_advantage + whole->token_begin[j->rollout[i]], b->token_advantage + b->token_begin[i],
                (size_t)(b->token_begin[i + 1] - b->token_begin[i]) * sizeof(float));
+    return TARE_OK;
+}
+
+tare_status judged_spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+{
+    if (j->rollout)
+        TRY(spread(j, whole, a, e));
+    else
+        batch_adopt(whole, &j->batch, BATCH_ESTIMATE);
+    weigh_counted(whole);
     return TARE_OK;
 }

@@ -60,6 +60,14 @@ static bool take_off_policy(const json_t *value, struct batch *b, int64_t at)
     return json_is_boolean(value);
 }
 
+static bool take_fate(const json_t *value, struct batch *b, int64_t at)
+{
+    const int32_t fate = fate_code(json_string_value(value));
+    if (fate < 0) return false;
+    b->fate[at] = (uint8_t)fate;
+    return true;
+}
+
 static bool take_policy_version(const json_t *value, struct batch *b, int64_t at)
 {
     b->policy_version[at] = json_integer_value(value);
@@ -81,6 +89,7 @@ static const struct fact {
     {"component_verdicts", COLUMN_component_verdict, take_component_verdicts,
      "an array of a verdict for each of its \"components\", null where no verifier gave one"},
     {"off_policy", COLUMN_off_policy, take_off_policy, "true or false"},
+    {"fate", COLUMN_fate, take_fate, "\"kept\", \"left_out\" or \"counted\""},
     {"policy_version", COLUMN_policy_version, take_policy_version, "a whole number, -1 for another policy"},
 };
 

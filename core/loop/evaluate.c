@@ -30,7 +30,7 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
     const struct sample_params *p = &r->engine.evaluating;
     const struct rollout_config shape = evaluation_rollout(r->config);
-    TRY(share_deal(&b, shape.group_size * p->max_new_tokens, &r->comm, a, &share, e));
+    TRY(share_deal(&b, &shape, &r->comm, a, &share, e));
     if (share.own.n_groups) {
         TRY(rollout_run(r->engine.sampler, &shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &share.own, NULL, a, e));
         TRY(stage_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));

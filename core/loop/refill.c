@@ -1,5 +1,5 @@
-/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): an estimator may drop groups (row_weight 0 for all their rollouts) and ask for others in
- * their place. The dropped groups leave the batch, as many new prompts as were asked for are sampled and scored, and the estimator computes again on all
+/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): estimator or curriculum may drop groups (row_weight 0 for all their rollouts) and ask for
+ * others in their place. The dropped groups leave the batch, as many new prompts as were asked for are sampled and scored, and the estimator computes again on all
  * of them; at most rollout.refill_rounds times a step. compute is without effect on the estimator's state, so it may be called again. */
 #include "batch/select.h"
 #include "loop/stages.h"
@@ -25,12 +25,18 @@ static tare_status merge(const struct batch *a, struct batch *b, struct arena *a
     return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, b, e);
 }
 
+static int64_t groups_wanted(const struct run *r)
+{
+    const int64_t estimator = estimate_metrics(r->estimator)->refill_groups, curriculum = curriculum_replaces(r->curriculum);
+    return estimator > INT64_MAX - curriculum ? INT64_MAX : estimator + curriculum;
+}
+
 tare_status refill(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     for (int64_t round = 0; round < c->refill_rounds; round++) {
         const struct batch first = r->batch;
-        int64_t want = estimate_metrics(r->estimator)->refill_groups;
+        int64_t want = groups_wanted(r);
         if (want > c->prompts) want = c->prompts;
         if (want < 1) break;
         TRY(collect(r, want, e));

@@ -1,5 +1,5 @@
 /* What a checkpoint of a run holds beside the model's folder: training.state with
- *   step, cursor, optimizer_steps, rollbacks, estimator, objective, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
+ *   step, cursor, optimizer_steps, rollbacks, estimator, objective, curriculum, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
  *   data, seed and G: a run is only continued on what it was started with.
  * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
 #include "checkpoint/training.h"
@@ -34,6 +34,9 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     if (!status) status = objective_save(r->engine.objective, &text, e);
     if (!status) status = state_write(w, "objective", text.data, text.size, e);
     str_clear(&text);
+    if (!status) status = curriculum_save(r->curriculum, &text, e);
+    if (!status) status = state_write(w, "curriculum", text.data, text.size, e);
+    str_clear(&text);
     if (!status) status = cluster_save(&r->cluster, &text, e);
     if (!status) status = state_write(w, "cluster", text.data, text.size, e);
     str_free(&text);
@@ -47,6 +50,7 @@ static tare_status same_states(struct run *r, struct err *e)
     int64_t *hash;
     tare_status status = estimate_save(r->estimator, &text, e);
     if (!status) status = objective_save(r->engine.objective, &text, e);
+    if (!status) status = curriculum_save(r->curriculum, &text, e);
     const uint64_t mine = status ? 0 : fs_hash(text.data, text.size, 0);
     str_free(&text);
     TRY(comm_agree(&r->comm, status, e));
@@ -55,9 +59,9 @@ static tare_status same_states(struct run *r, struct err *e)
     for (int k = 1; k < r->comm.size; k++)
         if (hash[k] != hash[0])
             FAIL(e, TARE_E_STATE,
-                 "the estimator %s or the objective %s has another state on rank %d than on rank 0; are they deterministic? (tare "
-                 "plugin check)",
-                 r->config->estimator.plugin, r->config->objective.plugin, k);
+                 "the estimator %s, the objective %s or the curriculum %s has another state on rank %d than on rank 0; are they "
+                 "deterministic? (tare plugin check)",
+                 r->config->estimator.plugin, r->config->objective.plugin, r->config->curriculum.plugin, k);
     return TARE_OK;
 }
 
@@ -93,7 +97,7 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     struct run *r = ctx;
     const struct config *c = r->config;
     struct trainer *t = r->engine.trainer;
-    const void *estimator, *objective, *cluster;
+    const void *estimator, *objective, *curriculum, *cluster;
     int64_t n;
     TRY(saved_expect(s, "data", (int64_t)r->engine.train.hash, "data.train", e));
     TRY(saved_expect(s, "seed", c->run.seed, "run.seed", e));
@@ -111,6 +115,10 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     if (state_has(s, "objective")) { /* nor in a checkpoint from before there were objectives: ppo, without a state */
         TRY(state_view(s, "objective", &objective, &n, e));
         TRY(objective_load(r->engine.objective, objective, n, folder, e));
+    }
+    if (state_has(s, "curriculum")) { /* nor in one from before there were curricula: shuffle, without a state */
+        TRY(state_view(s, "curriculum", &curriculum, &n, e));
+        TRY(curriculum_load(r->curriculum, curriculum, n, folder, e));
     }
     if (!state_has(s, "cluster")) return TARE_OK;
     TRY(state_view(s, "cluster", &cluster, &n, e));

@@ -72,6 +72,14 @@ static tare_status open_parts(struct run *r, struct err *e)
     estimator_env.extension = on_estimator_extension;
     TRY(engine_open(g, ENGINE_TRAIN | (c->data.eval[0] ? ENGINE_EVAL : 0) | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
     TRY(engine_open(g, ENGINE_REGION | ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
+    TRY(curriculum_open(&(struct curriculum_options){.plugin = c->curriculum.plugin,
+                                                     .search = &search,
+                                                     .settings = c->params,
+                                                     .rows = &g->train,
+                                                     .prompts = c->rollout.prompts,
+                                                     .group_size = c->rollout.group_size,
+                                                     .env = g->env},
+                        &r->curriculum, e));
     TRY(engine_check_prompts(g, &g->train, true, NULL, e));
     TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));
@@ -114,6 +122,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .eval_rows = r->engine.eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->estimator));
     add_plugin(&m, plugins, objective_plugin(r->engine.objective));
+    add_plugin(&m, plugins, curriculum_plugin(r->curriculum));
     for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < 24; k++)
         add_plugin(&m, plugins, verify_plugin(r->engine.verify, k));
     add_plugin(&m, plugins, r->cluster.encoder ? r->cluster.encoder->plugin : NULL);
@@ -187,6 +196,7 @@ void run_close(struct run *r)
 {
     observe_close(r->observe, "failed", NULL);
     estimate_free(r->estimator);
+    curriculum_free(r->curriculum);
     cluster_close(&r->cluster);
     embed_service_free(r->embed);
     engine_close(&r->engine);

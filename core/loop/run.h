@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
+#include "curriculum/curriculum.h"
 #include "engine/embed_service.h"
 #include "engine/engine.h"
 #include "engine/logprob_service.h"
@@ -41,6 +42,7 @@ struct run {
     struct embed_service *embed;    /* tare.embed/1, while the weights are the initial ones */
     struct logprob_service logprob; /* tare.logprob/1, for the estimator */
     struct cluster cluster;
+    struct curriculum *curriculum;
     struct estimator *estimator;
     struct observe *observe;      /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
     struct token_ids prompt_ids;  /* a step's prompts, grown and kept */

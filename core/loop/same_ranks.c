@@ -137,6 +137,7 @@ static tare_status add_parts(struct run *r, int64_t step, struct facts *f, struc
     TRY(add(f, "the step of the checkpoint to continue from", text, e));
     TRY(add_plugin(f, estimate_plugin(r->estimator), e));
     TRY(add_plugin(f, objective_plugin(r->engine.objective), e));
+    TRY(add_plugin(f, curriculum_plugin(r->curriculum), e));
     for (int64_t k = 0; k < verify_n_components(r->engine.verify); k++) TRY(add_plugin(f, verify_plugin(r->engine.verify, k), e));
     TRY(add_plugin(f, r->cluster.encoder ? r->cluster.encoder->plugin : NULL, e));
     TRY(add_plugin(f, r->cluster.codebook ? r->cluster.codebook->plugin : NULL, e));

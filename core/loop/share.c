@@ -7,15 +7,18 @@
 
 enum { SHARED = BATCH_ROLLOUT | BATCH_VERIFY }; /* what a rank adds to its groups; every rank has the rest */
 
-tare_status share_deal(const struct batch *all, int64_t new_tokens, struct comm *comm, struct arena *a, struct share *out,
-                       struct err *e)
+tare_status share_deal(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
+                       struct share *out, struct err *e)
 {
     int64_t *cost;
     *out = (struct share){.own = *all};
     if (comm->size == 1) return TARE_OK;
     TRY(arena_new(a, int64_t, all->n_groups, &cost, e));
     TRY(arena_new(a, int64_t, all->n_groups, &out->rank, e));
-    for (int64_t m = 0; m < all->n_groups; m++) cost[m] = all->prompt_begin[m + 1] - all->prompt_begin[m] + new_tokens;
+    for (int64_t m = 0; m < all->n_groups; m++) {
+        const int64_t rollouts = all->samples && all->samples[m] ? all->samples[m] : c->group_size;
+        cost[m] = all->prompt_begin[m + 1] - all->prompt_begin[m] + rollouts * c->max_new_tokens;
+    }
     TRY(deal(cost, all->n_groups, comm->size, out->rank, a, e));
     return batch_split(all, out->rank, comm->rank, a, &out->own, e);
 }

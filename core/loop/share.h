@@ -6,6 +6,7 @@
 #define TARE_CORE_SHARE_H
 
 #include "batch/batch.h"
+#include "config/config.h"
 #include "dist/comm.h"
 
 struct share {
@@ -13,9 +14,9 @@ struct share {
     int64_t *rank;    /* [M] whose a group is */
 };
 
-/* all: with rows and prompts. new_tokens: the most that a group's rollouts can have together, as a measure of what sampling costs. */
-tare_status share_deal(const struct batch *all, int64_t new_tokens, struct comm *comm, struct arena *a, struct share *out,
-                       struct err *e);
+/* all: with rows and prompts. c: how many rollouts, and the longest one, as a measure of what sampling costs. */
+tare_status share_deal(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
+                       struct share *out, struct err *e);
 /* Rollouts, texts and verdicts of all ranks' groups into the whole batch. Collective. */
 tare_status share_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e);
 

@@ -37,13 +37,25 @@ static tare_status keep_texts(struct run *r, struct err *e)
     return status;
 }
 
+static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t *samples, struct err *e)
+{
+    const int64_t cursor = r->cursor;
+    int64_t *ordered;
+    TRY(arena_new(&r->arena, int64_t, n, &ordered, e));
+    TRY(order_next(&r->engine.order, &r->cursor, n, ordered, NULL, e));
+    return curriculum_next(r->curriculum, &(struct curriculum_draw){n, cursor, ordered}, rows, samples, e);
+}
+
 tare_status stage_data(struct run *r, int64_t n, struct err *e)
 {
-    int64_t *rows, *occurrence;
+    int64_t *rows, *occurrence, *samples;
     TRY(arena_new(&r->arena, int64_t, n, &rows, e));
     TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
-    TRY(order_next(&r->engine.order, &r->cursor, n, rows, occurrence, e));
+    TRY(arena_new(&r->arena, int64_t, n, &samples, e));
+    TRY(choose_rows(r, n, rows, samples, e));
+    order_occurrences(rows, n, occurrence);
     TRY(stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e));
+    r->batch.samples = samples;
     if (r->config->log.rollouts) TRY(keep_texts(r, e));
     return count_occurrences(r, e);
 }
@@ -64,7 +76,7 @@ static tare_status sample_own(struct run *r, struct err *e)
 tare_status stage_rollout(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
-    TRY(share_deal(&r->batch, c->group_size * c->max_new_tokens, &r->comm, &r->arena, &r->share, e));
+    TRY(share_deal(&r->batch, c, &r->comm, &r->arena, &r->share, e));
     const tare_status status = comm_agree(&r->comm, sample_own(r, e), e); /* an interruption reaches the ranks at different times */
     r->overflow = status == TARE_E_NOT_FINITE;
     return status;
@@ -113,5 +125,7 @@ tare_status stage_apply(struct run *r, struct err *e)
     TRY(logprob_service_fill(&r->logprob, r->engine.trainer, r->engine.model, &r->batch, &r->arena, e));
     const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
     logprob_service_clear(&r->logprob);
-    return status ? status : update_apply(r->engine.trainer, r->batch.step, e);
+    TRY(status);
+    TRY(update_apply(r->engine.trainer, r->batch.step, e));
+    return curriculum_apply(r->curriculum, e);
 }

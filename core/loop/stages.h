@@ -27,7 +27,7 @@ tare_status stage_verify(struct run *r, struct err *e);          /* rewards of t
 tare_status stage_gather(struct run *r, struct err *e);          /* all ranks' groups on every rank */
 tare_status stage_reference(struct run *r, struct err *e);       /* logprobs of the frozen reference, where something wants them */
 tare_status stage_state(struct run *r, struct err *e); /* the estimator's state before the step, for `tare estimate --replay` */
-tare_status stage_apply(struct run *r, struct err *e); /* the estimator learns from the step */
+tare_status stage_apply(struct run *r, struct err *e); /* estimator, objective and curriculum learn from the step */
 
 /* off_policy.c: traces of the rows into their groups, after the sampling; the check is made once the estimator is open. */
 tare_status stage_off_policy(struct run *r, struct err *e);

@@ -1,6 +1,6 @@
 /* One step:
  *
- *   data -> rollout -> verify -> cluster -> estimate -> update -> estimate (apply) -> observe
+ *   data -> rollout -> verify -> keep -> cluster -> estimate -> update -> apply -> observe
  *
  * The batch is filled from left to right; each stage reads what the ones before it wrote. Until the update nothing outside of the batch
  * and the cursor changes, so a step that is interrupted there can be forgotten. On several ranks each samples and verifies its own
@@ -18,6 +18,7 @@ tare_status collect(struct run *r, int64_t n, struct err *e)
     STAGE("off_policy", stage_off_policy(r, e));                    /* rows' own traces among them */
     STAGE("verify", stage_verify(r, e));                            /* reward [N] */
     STAGE("gather", stage_gather(r, e));                            /* the same on every rank from here on */
+    STAGE("keep", curriculum_keep(r->curriculum, b, e));            /* which of them are learnt from */
     STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
     STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
     return TARE_OK;
@@ -30,6 +31,7 @@ static tare_status learn(struct run *r, struct err *e)
     r->n_met = 0;
     r->begun = r->cursor;
 
+    TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
     TRY(collect(r, r->config->rollout.prompts, e));
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e));   /* A [N], from the state before this step */
     TRY(refill(r, e));                                                /* groups in place of dropped ones */
@@ -48,7 +50,7 @@ tare_status step_run(struct run *r, struct err *e)
         STAGE("rollback", run_roll_back(r, e));
     }
     STAGE("state", stage_state(r, e)); /* what A came from, kept for a replay */
-    STAGE("apply", stage_apply(r, e)); /* the states of estimator and objective */
+    STAGE("apply", stage_apply(r, e)); /* the states of estimator, objective and curriculum */
 
     STAGE("evaluate", evaluate_when_due(r, b->step, e)); /* on held-out rows, now and then */
     TRY(step_record(r, clock_seconds() - began, e));

@@ -96,6 +96,7 @@ static void put_advantage(json_t *o, bool *bad, const struct batch *b, int64_t m
     if (b->confidence) put(o, bad, "confidence", number_json(b->confidence[m]));
     if (b->advantage) put(o, bad, "advantage", number_json(b->advantage[i]));
     if (b->row_weight) put(o, bad, "row_weight", number_json(b->row_weight[i]));
+    if (b->fate) put(o, bad, "fate", json_string(fate_name(b->fate[i])));
 }
 
 static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)

@@ -88,6 +88,22 @@ static tare_status copy_values(struct plugin_instance *i, const tare_value *valu
 /* The defaults of [loss], for an instance that no engine makes. */
 static const tare_loss PLAIN_LOSS = {.struct_size = sizeof PLAIN_LOSS, .clip = 0.2, .clip_high = 0.2, .shaping = 0.1};
 
+/* Rows for a curriculum that no engine makes. */
+enum { PLAIN_N = 8 };
+static const uint64_t PLAIN_UID[PLAIN_N] = {1, 2, 3, 4, 5, 6, 7, 8};
+static const int32_t PLAIN_SOURCE[PLAIN_N];
+static const double PLAIN_WEIGHT[1] = {1};
+static const double PLAIN_LEVEL[PLAIN_N] = {1, 1, 2, 2, 3, 3, 4, 4};
+static const tare_rows PLAIN_ROWS = {.struct_size = sizeof PLAIN_ROWS,
+                                     .n = PLAIN_N,
+                                     .n_sources = 1,
+                                     .prompts = 4,
+                                     .group_size = 4,
+                                     .prompt_uid = PLAIN_UID,
+                                     .source = PLAIN_SOURCE,
+                                     .weight = PLAIN_WEIGHT,
+                                     .level = PLAIN_LEVEL};
+
 static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, tare_error *error)
 {
     const struct plugin *p = i->plugin;
@@ -100,6 +116,8 @@ static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, ta
         return p->encoder->create(&i->host, i->values, &i->self, error);
     case TARE_OBJECTIVE:
         return p->objective->create(&i->host, i->values, i->env.loss ? i->env.loss : &PLAIN_LOSS, &i->self, error);
+    case TARE_CURRICULUM:
+        return p->curriculum->create(&i->host, i->values, i->env.rows ? i->env.rows : &PLAIN_ROWS, &i->self, error);
     default:
         return p->codebook->create(&i->host, i->values, &i->self, error);
     }
@@ -145,6 +163,9 @@ void plugin_destroy(struct plugin_instance *i)
         break;
     case TARE_OBJECTIVE:
         i->plugin->objective->destroy(i->self);
+        break;
+    case TARE_CURRICULUM:
+        i->plugin->curriculum->destroy(i->self);
         break;
     default:
         i->plugin->codebook->destroy(i->self);

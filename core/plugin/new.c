@@ -47,6 +47,8 @@ static const char *try_line(int32_t kind)
         return "tare train CONFIG verifier.plugins=./@NAME@.so";
     case TARE_OBJECTIVE:
         return "tare train CONFIG objective.plugin=./@NAME@.so";
+    case TARE_CURRICULUM:
+        return "tare train CONFIG curriculum.plugin=./@NAME@.so";
     case TARE_ENCODER:
         return "tare codebook ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
     default:

@@ -39,6 +39,7 @@ struct plugin {
         const tare_encoder *encoder;
         const tare_codebook *codebook;
         const tare_objective *objective;
+        const tare_curriculum *curriculum;
     };
 };
 
@@ -68,9 +69,10 @@ typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct pl
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
-enum { PLUGIN_FIRST_KIND = TARE_ESTIMATOR, PLUGIN_LAST_KIND = TARE_OBJECTIVE };
+enum { PLUGIN_FIRST_KIND = TARE_ESTIMATOR, PLUGIN_LAST_KIND = TARE_CURRICULUM };
 const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
-/* The first half of its section: [estimator.NAME], [verifier.NAME], [objective.NAME], and [clusterer.NAME] for encoders and codebooks. */
+/* The first half of its section: [estimator.NAME], [verifier.NAME], [objective.NAME], [curriculum.NAME], and [clusterer.NAME] for encoders
+ * and codebooks. */
 const char *plugin_section_kind(int32_t kind);
 
 /* ---------------------------------------------------------------- parameters */
@@ -104,6 +106,7 @@ struct plugin_env {
     int32_t (*cancelled)(void *ctx);
     const void *(*extension)(void *ctx, const char *id); /* "tare.embed/1" -> const tare_embed_v1 * */
     const tare_loss *loss;                               /* for an objective, until create returns; NULL: the defaults of [loss] */
+    const tare_rows *rows;                               /* for a curriculum, until destroy returns; NULL: eight rows of one file */
 };
 
 struct plugin_instance {

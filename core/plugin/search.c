@@ -15,7 +15,7 @@ static const struct {
 } KINDS[PLUGIN_LAST_KIND + 1] = {
     [TARE_ESTIMATOR] = {"estimator", "estimator", "estimators"}, [TARE_VERIFIER] = {"verifier", "verifier", "verifiers"},
     [TARE_ENCODER] = {"encoder", "clusterer", "clusterers"},     [TARE_CODEBOOK] = {"codebook", "clusterer", "clusterers"},
-    [TARE_OBJECTIVE] = {"objective", "objective", "objectives"},
+    [TARE_OBJECTIVE] = {"objective", "objective", "objectives"}, [TARE_CURRICULUM] = {"curriculum", "curriculum", "curricula"},
 };
 
 const char *plugin_kind_name(int32_t kind)

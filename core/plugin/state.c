@@ -71,6 +71,8 @@ static save_function save_of(const struct plugin *p)
         return p->codebook->save;
     case TARE_OBJECTIVE:
         return p->objective->save;
+    case TARE_CURRICULUM:
+        return p->curriculum->save;
     default:
         return NULL;
     }
@@ -87,6 +89,8 @@ static load_function load_of(const struct plugin *p)
         return p->codebook->load;
     case TARE_OBJECTIVE:
         return p->objective->load;
+    case TARE_CURRICULUM:
+        return p->curriculum->load;
     default:
         return NULL;
     }

@@ -90,6 +90,16 @@ static const struct member OBJECTIVE[] = {MEMBER(tare_objective, create, true, N
                                           MEMBER(tare_objective, apply, false, "save"),
                                           {0}};
 
+static const struct member CURRICULUM[] = {MEMBER(tare_curriculum, create, true, NULL),
+                                           MEMBER(tare_curriculum, destroy, true, NULL),
+                                           MEMBER(tare_curriculum, save, false, "load"),
+                                           MEMBER(tare_curriculum, load, false, "save"),
+                                           MEMBER(tare_curriculum, next, false, NULL),
+                                           MEMBER(tare_curriculum, keep, false, NULL),
+                                           MEMBER(tare_curriculum, apply, false, "save"),
+                                           MEMBER(tare_curriculum, describe, false, NULL),
+                                           {0}};
+
 static const struct kind {
     const struct member *members;
     uint32_t size, flags; /* flags: the bits that its header names */
@@ -98,7 +108,8 @@ static const struct kind {
              {VERIFIER, sizeof(tare_verifier), TARE_JUDGES_TOGETHER},
              {ENCODER, sizeof(tare_encoder), 0},
              {CODEBOOK, sizeof(tare_codebook), 0},
-             {OBJECTIVE, sizeof(tare_objective), TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP}};
+             {OBJECTIVE, sizeof(tare_objective), TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP},
+             {CURRICULUM, sizeof(tare_curriculum), 0}};
 
 static bool is_set(const void *table, const struct member *m)
 {

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cluster/cluster.h"
+#include "curriculum/curriculum.h"
 #include "data/dataset.h"
 #include "data/prompt.h"
 #include "data/tokenizer.h"
@@ -71,6 +72,23 @@ static tare_status check_objective(const struct config *c, const struct plugin_e
     return status;
 }
 
+static tare_status check_curriculum(const struct config *c, const struct dataset *train, const struct plugin_env *env,
+                                    struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    struct curriculum *curriculum;
+    const struct curriculum_options options = {.plugin = c->curriculum.plugin,
+                                               .search = &search,
+                                               .settings = c->params,
+                                               .rows = train,
+                                               .prompts = c->rollout.prompts,
+                                               .group_size = c->rollout.group_size,
+                                               .env = *env};
+    TRY(at_key(c, "curriculum", "plugin", curriculum_open(&options, &curriculum, e), e));
+    curriculum_free(curriculum);
+    return TARE_OK;
+}
+
 static tare_status check_verifier(const struct config *c, const struct plugin_env *env, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -98,6 +116,7 @@ static tare_status find_named(const struct config *c, const char *section, const
     if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
     if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
     if (!strncmp(section, "objective.", 10)) return plugin_open(name, TARE_OBJECTIVE, &search, out, e);
+    if (!strncmp(section, "curriculum.", 11)) return plugin_open(name, TARE_CURRICULUM, &search, out, e);
     if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
     return plugin_open(name, TARE_CODEBOOK, &search, out, e);
 }
@@ -146,6 +165,8 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
     if (sound) TRY(faults_note(f, check_verifier(c, &env, e), e));
     TRY(check_tables(c, "objective.", c->objective.plugin, &sound, f, e));
     if (sound) TRY(faults_note(f, check_objective(c, &env, e), e));
+    TRY(check_tables(c, "curriculum.", c->curriculum.plugin, &sound, f, e));
+    if (sound && train) TRY(faults_note(f, check_curriculum(c, train, &env, e), e));
     if (!config_codebook_settled(c)) return TARE_OK; /* there is no such estimator, which was told */
     TRY(check_clusters(c, train, &env, &clusters, f, e));
     TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));

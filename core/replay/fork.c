@@ -33,16 +33,16 @@ static bool is_in(const char *const *list, size_t n, const char *section, const 
 struct changes {
     struct fork *f;
     struct str refused;
-    bool estimator, objective, cluster; /* begin anew */
+    bool estimator, objective, curriculum, cluster; /* begin anew */
 };
 
 /* A parameter that a saved state hangs on. */
-static tare_status is_locked(const struct config *c, const char *key, bool *out, struct err *e)
+static tare_status is_locked(const struct config *c, int32_t kind, const char *key, bool *out, struct err *e)
 {
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
     *out = false;
-    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    TRY(plugin_open(kind == TARE_CURRICULUM ? c->curriculum.plugin : c->estimator.plugin, kind, &search, &p, e));
     for (uint32_t i = 0; i < p->desc.n_params; i++)
         if (!strcmp(p->params[i].key, key)) *out = p->params[i].flags & TARE_LOCKED_ON_RESUME;
     return TARE_OK;
@@ -51,17 +51,20 @@ static tare_status is_locked(const struct config *c, const char *key, bool *out,
 static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
-    bool locked = false;
+    bool locked = false, other = false; /* a parameter of the estimator, of the curriculum */
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
     if (is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&
         !is_in(LOOSE, sizeof LOOSE / sizeof *LOOSE, d->section, d->key))
         return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
     log_info("%s.%s: %s -> %s", d->section, d->key, d->before, d->after);
     if (!strncmp(d->section, "estimator.", 10) && config_uses(&c->f->after, d->section))
-        TRY(is_locked(&c->f->after, d->key, &locked, e));
+        TRY(is_locked(&c->f->after, TARE_ESTIMATOR, d->key, &locked, e));
+    if (!strncmp(d->section, "curriculum.", 11) && config_uses(&c->f->after, d->section))
+        TRY(is_locked(&c->f->after, TARE_CURRICULUM, d->key, &other, e));
     c->cluster |= !strncmp(d->section, "clusterer", 9) && d->changes_training;
     c->estimator |= c->cluster || locked || (!strcmp(d->section, "estimator") && !strcmp(d->key, "plugin"));
     c->objective |= !strcmp(d->section, "objective") && !strcmp(d->key, "plugin");
+    c->curriculum |= other || (!strcmp(d->section, "curriculum") && !strcmp(d->key, "plugin"));
     return TARE_OK;
 }
 
@@ -80,6 +83,7 @@ static tare_status compare(struct fork *f, struct err *e)
     TRY(status);
     if (c.estimator) f->anew[n++] = "estimator";
     if (c.objective) f->anew[n++] = "objective";
+    if (c.curriculum) f->anew[n++] = "curriculum";
     if (c.cluster) f->anew[n++] = "cluster";
     for (n = 0; f->anew[n]; n++)
         log_info("the state of the %s does not fit this configuration: it begins empty at step %lld", f->anew[n],

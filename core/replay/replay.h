@@ -48,7 +48,7 @@ struct fork {
     int64_t step;
     char run[FS_PATH], to[FS_PATH];
     struct config before, after; /* the run's configuration, and the fork's (settled) */
-    const char *anew[4];         /* sections of training.state that do not fit the fork's configuration; NULL at the end */
+    const char *anew[5];         /* sections of training.state that do not fit the fork's configuration; NULL at the end */
 };
 /* What `tare fork RUN@STEP` would do, with everything refused that can be known: nothing is written. to: NULL for RUN-fork-STEP. */
 tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, const char *const *overrides, int64_t n,

@@ -49,13 +49,14 @@ tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const
     for (int64_t m = 0; m < b->n_groups; m++)
         requests[m] = (struct sample_request){.prompt = b->prompt_ids + b->prompt_begin[m],
                                               .prompt_len = b->prompt_begin[m + 1] - b->prompt_begin[m],
-                                              .n_samples = c->group_size,
+                                              .n_samples = b->samples && b->samples[m] ? b->samples[m] : c->group_size,
                                               .prompt_uid = b->prompt_uid[m],
                                               .occurrence = b->occurrence[m],
                                               .where = b->row && b->row[m] ? b->row[m]->where : NULL};
     TRY(sampler_run(s, p, key, requests, b->n_groups, cancelled, arena, &out, e));
     TRY(arena_new_raw(arena, int64_t, b->n_groups + 1, &b->group_begin, e));
-    for (int64_t m = 0; m <= b->n_groups; m++) b->group_begin[m] = m * c->group_size;
+    b->group_begin[0] = 0;
+    for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = b->group_begin[m] + requests[m].n_samples;
     rollout_columns(b, &out);
     return TARE_OK;
 }

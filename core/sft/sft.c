@@ -102,6 +102,10 @@ static tare_status sft_open(struct sft *s, const struct config *c, enum sft_star
     TRY(result_folder(s, e));
     TRY(sft_take_folder(s, start, e));
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
+    if (g->train.weight)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: data.train gives the files weights, and supervised training takes every row once an epoch; leave them out",
+             config_where(c, "data", "train"));
     TRY(warm_start(c, e));
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));

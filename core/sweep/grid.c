@@ -131,6 +131,8 @@ static bool uses(const struct grid *g, const char **value, const char *key)
         return has_word(value_in(g, value, "verifier.plugins", g->c->verifier.plugins), plugin, n);
     if (kind == 9 && !strncmp(key, "objective", kind))
         return has_word(value_in(g, value, "objective.plugin", g->c->objective.plugin), plugin, n);
+    if (kind == 10 && !strncmp(key, "curriculum", kind))
+        return has_word(value_in(g, value, "curriculum.plugin", g->c->curriculum.plugin), plugin, n);
     const char *codebook = value_in(g, value, "clusterer.codebook", g->c->clusterer.codebook);
     return has_word(value_in(g, value, "clusterer.encoder", g->c->clusterer.encoder), plugin, n) || has_word(codebook, plugin, n) ||
            (!strcmp(codebook, "auto") && n == 6 && !strncmp(plugin, "kmeans", n));

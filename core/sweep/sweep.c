@@ -126,6 +126,7 @@ static tare_status take_config(struct sweep *s, struct sweep_job *job, const str
     const char *path = NULL;
     TRY(check_plugin(c, c->estimator.plugin, TARE_ESTIMATOR, e));
     TRY(check_plugin(c, c->objective.plugin, TARE_OBJECTIVE, e));
+    TRY(check_plugin(c, c->curriculum.plugin, TARE_CURRICULUM, e));
     TRY(check_metric(s, c, e));
     TRY(config_lines(c, &s->arena, &job->config, e));
     job->steps = c->train.steps;

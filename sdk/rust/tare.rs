@@ -111,6 +111,11 @@ pub const OBJECTIVE_TRACES: u32 = 16;
 pub const OBJECTIVE_OWN_CLIP: u32 = 1; // tare_objective.flags
 pub const OBJECTIVE_OWN_DUAL_CLIP: u32 = 2;
 
+pub const CURRICULUM_WEIGHTS: u32 = 1;
+pub const ROLLOUT_KEPT: u8 = 0;
+pub const ROLLOUT_LEFT_OUT: u8 = 1;
+pub const ROLLOUT_COUNTED: u8 = 2;
+
 pub const LOG_DEBUG: i32 = 0;
 pub const LOG_INFO: i32 = 1;
 pub const LOG_WARN: i32 = 2;
@@ -121,6 +126,7 @@ pub const VERIFIER: i32 = 2;
 pub const ENCODER: i32 = 3;
 pub const CODEBOOK: i32 = 4;
 pub const OBJECTIVE: i32 = 5;
+pub const CURRICULUM: i32 = 6;
 
 pub const SINGLE_THREAD: u32 = 0;
 pub const INSTANCE_PER_THREAD: u32 = 1;
@@ -421,6 +427,65 @@ pub struct ObjectiveTable {
     apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
 }
 
+/// The training rows: as long as the instance.
+#[repr(C)]
+pub struct Rows {
+    struct_size: u32,
+    flags: u32,
+    n: i64,
+    n_sources: i64,
+    pub prompts: i64,
+    pub group_size: i64,
+    prompt_uid: *const u64,
+    source: *const i32,
+    weight: *const f64,
+    level: *const f64,
+}
+
+/// What is asked of next.
+#[repr(C)]
+pub struct Draw {
+    struct_size: u32,
+    flags: u32,
+    pub step: i64,
+    n: i64,
+    pub cursor: i64,
+    ordered: *const i64,
+    drawn: *const i64,
+    n_drawn: i64,
+}
+
+/// Sampled and judged groups.
+#[repr(C)]
+pub struct Groups {
+    struct_size: u32,
+    flags: u32,
+    pub step: i64,
+    n_groups: i64,
+    n_rollouts: i64,
+    row: *const i64,
+    group_begin: *const i64,
+    reward: *const f64,
+    verdict: *const i32,
+    length: *const i64,
+    finish: *const u8,
+    fate: *const u8,
+}
+
+#[repr(C)]
+pub struct CurriculumTable {
+    struct_size: u32,
+    flags: u32,
+    create: unsafe extern "C" fn(*const Host, *const Value, *const Rows, *mut *mut c_void, *mut ErrorBuffer) -> Status,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    save: Option<Save>,
+    load: Option<Load>,
+    next: Option<unsafe extern "C" fn(*const c_void, *const Draw, *mut i64, *mut i64, *mut ErrorBuffer) -> Status>,
+    keep: Option<unsafe extern "C" fn(*const c_void, *const Groups, *mut u8, *mut i64, *mut ErrorBuffer) -> Status>,
+    apply: Option<unsafe extern "C" fn(*mut c_void, *const Groups, *mut ErrorBuffer) -> Status>,
+    describe: Option<Save>,
+}
+
 #[repr(C)]
 pub struct Descriptor {
     struct_size: u32,
@@ -468,6 +533,8 @@ const _: () = {
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
     assert!(std::mem::size_of::<TokenLossBuffers>() == 48 && std::mem::size_of::<ObjectiveTable>() == 88);
+    assert!(std::mem::size_of::<Rows>() == 72 && std::mem::size_of::<Draw>() == 56 && std::mem::size_of::<Groups>() == 88);
+    assert!(std::mem::size_of::<CurriculumTable>() == 72);
     assert!(std::mem::size_of::<Descriptor>() == 80 && std::mem::size_of::<Plugin>() == 24);
 };
 
@@ -799,6 +866,76 @@ impl Tokens {
     }
 }
 
+/// The host does not change them while the instance lives.
+unsafe impl Sync for Rows {}
+impl Rows {
+    /// How many rows, and of how many files.
+    pub fn len(&self) -> usize {
+        self.n as usize
+    }
+    pub fn sources(&self) -> usize {
+        self.n_sources as usize
+    }
+    /// For each row: its prompt, its file, its level (NaN: none); for each file: its weight.
+    pub fn prompt_uid(&self) -> &[u64] {
+        unsafe { slice(self.prompt_uid, self.n) }
+    }
+    pub fn source(&self) -> &[i32] {
+        unsafe { slice(self.source, self.n) }
+    }
+    pub fn level(&self) -> &[f64] {
+        unsafe { slice(self.level, self.n) }
+    }
+    pub fn weight(&self) -> &[f64] {
+        unsafe { slice(self.weight, self.n_sources) }
+    }
+}
+
+impl Draw {
+    /// How many rows to choose.
+    pub fn len(&self) -> usize {
+        self.n as usize
+    }
+    /// The next ones of the plain order; those that the step has already.
+    pub fn ordered(&self) -> &[i64] {
+        unsafe { slice(self.ordered, self.n) }
+    }
+    pub fn drawn(&self) -> &[i64] {
+        unsafe { slice(self.drawn, self.n_drawn) }
+    }
+}
+
+impl Groups {
+    pub fn groups(&self) -> usize {
+        self.n_groups as usize
+    }
+    /// The rollouts of group m.
+    pub fn group(&self, m: usize) -> std::ops::Range<usize> {
+        let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
+        begin[m] as usize..begin[m + 1] as usize
+    }
+    /// For each group: which of the rows.
+    pub fn row(&self) -> &[i64] {
+        unsafe { slice(self.row, self.n_groups) }
+    }
+    /// For each rollout. fate is empty in keep.
+    pub fn reward(&self) -> &[f64] {
+        unsafe { slice(self.reward, self.n_rollouts) }
+    }
+    pub fn verdict(&self) -> &[i32] {
+        unsafe { slice(self.verdict, self.n_rollouts) }
+    }
+    pub fn length(&self) -> &[i64] {
+        unsafe { slice(self.length, self.n_rollouts) }
+    }
+    pub fn finish(&self) -> &[u8] {
+        unsafe { slice(self.finish, self.n_rollouts) }
+    }
+    pub fn fate(&self) -> &[u8] {
+        unsafe { slice(self.fate, self.n_rollouts) }
+    }
+}
+
 /// The host's buffers, one entry a token; dkl is empty without OBJECTIVE_KL.
 pub struct TokenLoss<'a> {
     pub value: &'a mut [f64],
@@ -920,6 +1057,31 @@ pub trait Objective: Sized + Send + Sync {
         Ok(())
     }
     fn apply(&mut self, _step: i64, _collected: &[f64]) -> Result<()> {
+        Ok(())
+    }
+    fn save(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn load(&mut self, _in: &Stream) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// CHOOSES: next is called. KEEPS: keep is called. STATEFUL: apply, save and load are offered.
+pub trait Curriculum: Sized + Send {
+    const CHOOSES: bool = false;
+    const KEEPS: bool = false;
+    const STATEFUL: bool = false;
+    /// rows lives as long as the instance.
+    fn new(host: &Host, values: &Values, rows: &'static Rows) -> Result<Self>;
+    fn next(&self, _draw: &Draw, _row: &mut [i64], _rollouts: &mut [i64]) -> Result<()> {
+        Ok(())
+    }
+    /// Returns how many groups to sample in addition.
+    fn keep(&self, _groups: &Groups, _fate: &mut [u8]) -> Result<i64> {
+        Ok(0)
+    }
+    fn apply(&mut self, _groups: &Groups) -> Result<()> {
         Ok(())
     }
     fn save(&self, _out: &Stream) -> Result<()> {
@@ -1246,6 +1408,50 @@ impl<T: Objective> ObjectiveOf<T> {
     }
 }
 
+struct CurriculumOf<T>(PhantomData<T>);
+impl<T: Curriculum> CurriculumOf<T> {
+    const TABLE: CurriculumTable = CurriculumTable {
+        struct_size: std::mem::size_of::<CurriculumTable>() as u32,
+        flags: 0,
+        create: Self::create,
+        destroy: destroy::<T>,
+        save: if T::STATEFUL { Some(Self::save) } else { None },
+        load: if T::STATEFUL { Some(Self::load) } else { None },
+        next: if T::CHOOSES { Some(Self::next) } else { None },
+        keep: if T::KEEPS { Some(Self::keep) } else { None },
+        apply: if T::STATEFUL { Some(Self::apply) } else { None },
+        describe: None,
+    };
+    unsafe extern "C" fn create(
+        host: *const Host, values: *const Value, rows: *const Rows, me: *mut *mut c_void, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || keep(me, T::new(&*host, &Values(values), &*rows)))
+    }
+    unsafe extern "C" fn next(me: *const c_void, draw: *const Draw, row: *mut i64, rollouts: *mut i64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let n = (*draw).n;
+            (*(me as *const T)).next(&*draw, slice_mut(row, n), slice_mut(rollouts, n))
+        })
+    }
+    unsafe extern "C" fn keep(
+        me: *const c_void, groups: *const Groups, fate: *mut u8, replace: *mut i64, e: *mut ErrorBuffer,
+    ) -> Status {
+        guard(e, || {
+            *replace = (*(me as *const T)).keep(&*groups, slice_mut(fate, (*groups).n_rollouts))?;
+            Ok(())
+        })
+    }
+    unsafe extern "C" fn apply(me: *mut c_void, groups: *const Groups, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).apply(&*groups))
+    }
+    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *const T)).save(&*out))
+    }
+    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).load(&*from))
+    }
+}
+
 struct EncoderOf<T>(PhantomData<T>);
 impl<T: Encoder> EncoderOf<T> {
     const TABLE: EncoderTable = EncoderTable {
@@ -1418,4 +1624,7 @@ pub const fn codebook<T: Codebook>(a: About, params: &'static [Param]) -> Descri
 }
 pub const fn objective<T: Objective>(a: About, params: &'static [Param]) -> Descriptor {
     descriptor(5, a, params, &ObjectiveOf::<T>::TABLE as *const ObjectiveTable as *const c_void)
+}
+pub const fn curriculum<T: Curriculum>(a: About, params: &'static [Param]) -> Descriptor {
+    descriptor(6, a, params, &CurriculumOf::<T>::TABLE as *const CurriculumTable as *const c_void)
 }

@@ -15,7 +15,7 @@ if command -v c++ > /dev/null; then languages="$languages cpp"; else skipped="c+
 if command -v rustc > /dev/null && rustc --version > /dev/null 2>&1; then languages="$languages rust"; else skipped="${skipped:+$skipped; }rustc is not installed"; fi
 [ -n "$languages" ] || { echo "SKIP: neither c++ nor rustc is here"; exit 77; }
 for lang in $languages; do
-    for kind in estimator verifier encoder codebook objective; do
+    for kind in estimator verifier encoder codebook objective curriculum; do
         name=${lang}_$kind
         tare plugin new $kind $name --lang $lang > /dev/null
         ! grep -rq '@[A-Z]*@' $name || { echo "a placeholder is left in $name"; exit 1; }

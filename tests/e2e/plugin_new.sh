@@ -11,7 +11,7 @@ PATH=$work/prefix/bin:$PATH
 cd "$work"
 [ "$(command -v tare)" = "$work/prefix/bin/tare" ]
 tare plugin list | grep -q '^estimator  bv_blend '
-for kind in estimator verifier encoder codebook objective; do
+for kind in estimator verifier encoder codebook objective curriculum; do
     tare plugin new $kind my_$kind > /dev/null
     ! grep -rq '@[A-Z]*@' my_$kind || { echo "a placeholder is left in my_$kind"; exit 1; }
     make -s -C my_$kind check > log 2>&1 || { cat log; exit 1; }
@@ -21,4 +21,4 @@ for kind in estimator verifier encoder codebook objective; do
 done
 if tare plugin new estimator my_estimator 2> log; then echo "an existing folder was overwritten"; exit 1; fi
 grep -q 'exists already' log
-echo "five kinds: built with make and with CMake, checked"
+echo "six kinds: built with make and with CMake, checked"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs/plugins.md is what `tare plugin list --md` prints. To write it anew: build/tare plugin list --md > docs/plugins.md
 source "$(dirname "$0")/common.inc"
-for kind in estimators verifiers clusterers objectives; do
+for kind in estimators verifiers clusterers objectives curricula; do
     for source in "$SOURCE"/plugins/$kind/*; do
         name=$(basename "$source" .c)
         case $name in common) continue ;; esac

@@ -30,6 +30,10 @@ foreach(CASE good_objective own_kl slope_sign slope_in_clip slope_half slope_of_
         prepares_no_number collects_over collects_nan collects_by_block writes_in_compute forgets_bound takes_short_state infinite_at_edge exits_in_objective)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/objective.c)
 endforeach()
+foreach(CASE good_curriculum row_unwritten row_past_end rollouts_none rollouts_over writes_past_rows writes_past_fates fate_three replaces_negative
+        chooses_by_call keeps_by_call writes_in_next writes_in_keep chooses_by_instance forgets_stride takes_short_course fails_on_unjudged)
+    tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/curriculum.c)
+endforeach()
 tare_fixture(undefined_symbol ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 set_target_properties(fixture_undefined_symbol PROPERTIES COMPILE_DEFINITIONS "CASE=good;CASE_UNDEFINED_SYMBOL=1")
 tare_fixture(facts ${CMAKE_SOURCE_DIR}/tests/plugin/facts.c)

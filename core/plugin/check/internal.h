@@ -58,8 +58,8 @@ tare_status check_values(struct check *c, check_values_function each, struct err
 /* memory.c: "an allocation that fails is reported, and nothing leaks" */
 tare_status check_memory(struct check *c, struct err *e);
 
-extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[], CHECK_CLUSTERER[],
-    CHECK_OBJECTIVE[]; /* ended by name NULL */
+extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[], CHECK_CLUSTERER[], CHECK_OBJECTIVE[],
+    CHECK_CURRICULUM[]; /* ended by name NULL */
 
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
@@ -70,6 +70,8 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
 enum { CHECK_CLUSTERS = 5 };
 /* [loss] of objectives under test. */
 extern const tare_loss CHECK_LOSS;
+/* Rows of three files for curricula under test. */
+extern const tare_rows CHECK_ROWS;
 
 /* elf.c: calls visit with every symbol that a shared object exports. */
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,

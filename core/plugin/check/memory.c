@@ -69,6 +69,8 @@ static tare_status create_raw(const struct plugin *p, const tare_host *host, con
         return p->encoder->create(host, v, self, error);
     case TARE_OBJECTIVE:
         return p->objective->create(host, v, &CHECK_LOSS, self, error);
+    case TARE_CURRICULUM:
+        return p->curriculum->create(host, v, &CHECK_ROWS, self, error);
     default:
         return p->codebook->create(host, v, self, error);
     }
@@ -88,6 +90,9 @@ static void destroy_raw(const struct plugin *p, void *self)
         break;
     case TARE_OBJECTIVE:
         p->objective->destroy(self);
+        break;
+    case TARE_CURRICULUM:
+        p->curriculum->destroy(self);
         break;
     default:
         p->codebook->destroy(self);

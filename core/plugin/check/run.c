@@ -79,7 +79,8 @@ static const void *extension(void *ctx, const char *id)
 
 struct plugin_env check_env(struct check *c)
 {
-    return (struct plugin_env){.seed = c->options->seed, .ctx = c, .extension = extension, .loss = &CHECK_LOSS};
+    return (struct plugin_env){
+        .seed = c->options->seed, .ctx = c, .extension = extension, .loss = &CHECK_LOSS, .rows = &CHECK_ROWS};
 }
 
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
@@ -257,8 +258,8 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
 tare_status check_run(const struct check_options *o, void (*each)(void *ctx, const struct check_result *r), void *ctx,
                       int64_t *failed, struct err *e)
 {
-    static const struct check_test *const LISTS[] = {CHECK_FILE,     CHECK_ANY,       CHECK_ESTIMATOR,
-                                                     CHECK_VERIFIER, CHECK_CLUSTERER, CHECK_OBJECTIVE};
+    static const struct check_test *const LISTS[] = {CHECK_FILE,      CHECK_ANY,       CHECK_ESTIMATOR, CHECK_VERIFIER,
+                                                     CHECK_CLUSTERER, CHECK_OBJECTIVE, CHECK_CURRICULUM};
     bool unusable = false;
     int64_t found = 0;
     *failed = 0;

@@ -1,7 +1,7 @@
 /* tare plugin ABI, major 1: what every kind of plugin shares.
  *
  * A plugin is a shared object that exports one function, tare_plugin_v1 (see plugin.h). It returns descriptors; each names one
- * estimator, verifier, encoder, codebook or objective, its parameters, and a table of functions. Nothing else is exchanged at load time.
+ * estimator, verifier, encoder, codebook, objective or curriculum, its parameters, and a table of functions. Nothing else is exchanged at load time.
  *
  * Rules that hold everywhere:
  *   - Fixed-width types only. A struct that is passed by pointer starts with struct_size, set by whoever allocates it;

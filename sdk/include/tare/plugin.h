@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "clusterer.h"
+#include "curriculum.h"
 #include "estimator.h"
 #include "objective.h"
 #include "verifier.h"
@@ -12,7 +13,14 @@
 extern "C" {
 #endif
 
-enum { TARE_ESTIMATOR = 1, TARE_VERIFIER, TARE_ENCODER, TARE_CODEBOOK, TARE_OBJECTIVE /* since minor 2 */ };
+enum {
+    TARE_ESTIMATOR = 1,
+    TARE_VERIFIER,
+    TARE_ENCODER,
+    TARE_CODEBOOK,
+    TARE_OBJECTIVE /* since minor 2 */,
+    TARE_CURRICULUM /* since minor 2 */
+};
 
 /* Who may call an instance at the same time. create, load, apply, fit and destroy are exclusive in every case. */
 enum {
@@ -29,7 +37,7 @@ typedef struct tare_descriptor {
     const tare_param *params;                       /* [n_params] */
     uint32_t n_params, param_size;                  /* param_size: sizeof(tare_param) in the plugin's build */
     uint32_t needs, threading;
-    const void *functions; /* tare_estimator, tare_verifier, tare_encoder, tare_codebook or tare_objective */
+    const void *functions; /* tare_estimator, tare_verifier, tare_encoder, tare_codebook, tare_objective or tare_curriculum */
 } tare_descriptor;
 
 typedef struct tare_plugin {

@@ -30,7 +30,7 @@ namespace tare
 /* throw tare::error(TARE_E_RANGE, "group %lld: no rollouts", m); */
 class error : public std::exception
 {
-public:
+  public:
     __attribute__((format(printf, 3, 4))) error(tare_status code, const char *format, ...) noexcept : code_(code)
     {
         va_list args;
@@ -38,16 +38,10 @@ public:
         tare_format(message_, sizeof message_, format, args);
         va_end(args);
     }
-    tare_status code() const noexcept
-    {
-        return code_;
-    }
-    const char *what() const noexcept override
-    {
-        return message_;
-    }
+    tare_status code() const noexcept { return code_; }
+    const char *what() const noexcept override { return message_; }
 
-private:
+  private:
     tare_status code_;
     char message_[500];
 };
@@ -104,55 +98,28 @@ inline void extract(tare_verdict &v, const char *data, int64_t size)
  * does not compile then. What is not overridden is NULL in the table, as without the base. */
 class estimator_base
 {
-public:
+  public:
     virtual ~estimator_base() = default;
     virtual void compute(const tare_batch &batch, const double *prepared, tare_advantages &out) const = 0;
-    virtual void save(const tare_stream &) const
-    {
-    }
-    virtual void load(const tare_stream &)
-    {
-    }
-    virtual int64_t prepare_size() const
-    {
-        return 0;
-    }
-    virtual void prepare(const tare_batch &, int64_t, double *) const
-    {
-    }
-    virtual int64_t collect_size() const
-    {
-        return 0;
-    }
-    virtual void collect(const tare_batch &, int64_t, double *) const
-    {
-    }
-    virtual void apply(int64_t, const double *)
-    {
-    }
-    virtual void describe(const tare_stream &) const
-    {
-    }
-    virtual int64_t record_size() const
-    {
-        return 0;
-    }
-    virtual void record(const tare_batch &, int64_t, double *) const
-    {
-    }
-    virtual void apply_records(int64_t, const double *, const uint64_t *, const double *, int64_t)
-    {
-    }
+    virtual void save(const tare_stream &) const {}
+    virtual void load(const tare_stream &) {}
+    virtual int64_t prepare_size() const { return 0; }
+    virtual void prepare(const tare_batch &, int64_t, double *) const {}
+    virtual int64_t collect_size() const { return 0; }
+    virtual void collect(const tare_batch &, int64_t, double *) const {}
+    virtual void apply(int64_t, const double *) {}
+    virtual void describe(const tare_stream &) const {}
+    virtual int64_t record_size() const { return 0; }
+    virtual void record(const tare_batch &, int64_t, double *) const {}
+    virtual void apply_records(int64_t, const double *, const uint64_t *, const double *, int64_t) {}
 };
 
 class verifier_base
 {
-public:
+  public:
     virtual ~verifier_base() = default;
     virtual void verify(const tare_answer &answer, tare_verdict &verdict) = 0;
-    virtual void explain(const tare_answer &, const tare_stream &)
-    {
-    }
+    virtual void explain(const tare_answer &, const tare_stream &) {}
 };
 
 namespace detail
@@ -164,8 +131,8 @@ template <class F, class C> struct owner<F C::*> {
     using type = C;
 };
 template <class M>
-inline constexpr bool of_base = std::is_same<typename owner<M>::type, estimator_base>::value ||
-                                std::is_same<typename owner<M>::type, verifier_base>::value;
+inline constexpr bool of_base =
+    std::is_same<typename owner<M>::type, estimator_base>::value || std::is_same<typename owner<M>::type, verifier_base>::value;
 
 /* has_NAME: the plugin has the function. A member of that name that cannot be called, because it is private or there are several of
  * it, does not compile: the name is ambiguous in a class that inherits it twice, whoever may use it. */
@@ -202,19 +169,15 @@ TARE_HAS_MEMBER(identity)
 TARE_HAS_MEMBER(encoder_identity)
 TARE_HAS_MEMBER(encoder_state)
 TARE_HAS_MEMBER(cluster_name)
+TARE_HAS_MEMBER(next)
+TARE_HAS_MEMBER(keep)
 #undef TARE_HAS_MEMBER
 
 /* What the tables of several kinds share. After an exception a function that returns a number returns -1, which the host
  * refuses. */
 template <class T> struct common {
-    static T &of(void *self)
-    {
-        return *static_cast<T *>(self);
-    }
-    static const T &of(const void *self)
-    {
-        return *static_cast<const T *>(self);
-    }
+    static T &of(void *self) { return *static_cast<T *>(self); }
+    static const T &of(const void *self) { return *static_cast<const T *>(self); }
     template <class F> static int64_t number(F f) noexcept
     {
         int64_t n = -1;
@@ -224,10 +187,7 @@ template <class T> struct common {
     {
         return guard(error, [&] { *self = new T(host, values); });
     }
-    static void destroy(void *self) noexcept
-    {
-        delete static_cast<T *>(self);
-    }
+    static void destroy(void *self) noexcept { delete static_cast<T *>(self); }
     static tare_status save(const void *self, const tare_stream *out, tare_error *error) noexcept
     {
         return guard(error, [&] { of(self).save(*out); });
@@ -397,14 +357,8 @@ template <class T> struct codebook_functions : common<T> {
     {
         return guard(error, [&] { of(self).encoder_identity(text, capacity); });
     }
-    static tare_text encoder_state(const void *self) noexcept
-    {
-        return of(self).encoder_state();
-    }
-    static tare_text cluster_name(const void *self, int64_t k) noexcept
-    {
-        return of(self).cluster_name(k);
-    }
+    static tare_text encoder_state(const void *self) noexcept { return of(self).encoder_state(); }
+    static tare_text cluster_name(const void *self, int64_t k) noexcept { return of(self).cluster_name(k); }
     static constexpr tare_codebook table()
     {
         tare_codebook t{};
@@ -478,6 +432,45 @@ template <class T> struct objective_functions : common<T> {
 };
 template <class T> inline constexpr tare_objective OBJECTIVE = objective_functions<T>::table();
 
+template <class T> struct curriculum_functions : common<T> {
+    using common<T>::of;
+    static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self,
+                              tare_error *error) noexcept
+    {
+        return guard(error, [&] { *self = new T(host, values, *rows); });
+    }
+    static tare_status next(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).next(*draw, row, rollouts); });
+    }
+    static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace,
+                            tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).keep(*groups, fate, *replace); });
+    }
+    static tare_status apply(void *self, const tare_groups *groups, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).apply(*groups); });
+    }
+    static tare_status describe(const void *self, const tare_stream *out, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).describe(*out); });
+    }
+    static constexpr tare_curriculum table()
+    {
+        static_assert(!has_apply<T>::value || has_save<T>::value, "apply comes with save and load: is one of them misspelt?");
+        tare_curriculum t{};
+        common<T>::fill(t);
+        t.create = create;
+        if constexpr (has_next<T>::value) t.next = next;
+        if constexpr (has_keep<T>::value) t.keep = keep;
+        if constexpr (has_apply<T>::value) t.apply = apply;
+        if constexpr (has_describe<T>::value) t.describe = describe;
+        return t;
+    }
+};
+template <class T> inline constexpr tare_curriculum CURRICULUM = curriculum_functions<T>::table();
+
 } // namespace detail
 
 /* The descriptor's own members; see tare_descriptor. */
@@ -489,12 +482,12 @@ struct about {
 
 constexpr tare_descriptor descriptor(int32_t kind, const about &a, const tare_param *params, uint32_t n, const void *functions)
 {
-    return {sizeof(tare_descriptor), kind,   a.name, a.version, a.summary, a.license, a.source, params, n, sizeof(tare_param),
-            a.needs,                 a.threading, functions};
+    return {sizeof(tare_descriptor), kind,    a.name,      a.version, a.summary, a.license, a.source, params, n,
+            sizeof(tare_param),      a.needs, a.threading, functions};
 }
 
 #define TARE_KIND(NAME, KIND, TABLE)                                                                                               \
-    template <class T, uint32_t N> constexpr tare_descriptor NAME(const about &a, const tare_param (&params)[N])                   \
+    template <class T, uint32_t N> constexpr tare_descriptor NAME(const about &a, const tare_param(&params)[N])                    \
     {                                                                                                                              \
         return descriptor(KIND, a, params, N, &detail::TABLE<T>);                                                                  \
     }                                                                                                                              \
@@ -507,6 +500,7 @@ TARE_KIND(verifier, TARE_VERIFIER, VERIFIER)
 TARE_KIND(encoder, TARE_ENCODER, ENCODER)
 TARE_KIND(codebook, TARE_CODEBOOK, CODEBOOK)
 TARE_KIND(objective, TARE_OBJECTIVE, OBJECTIVE)
+TARE_KIND(curriculum, TARE_CURRICULUM, CURRICULUM)
 #undef TARE_KIND
 
 } // namespace tare

@@ -117,12 +117,12 @@ static int remove_folder(void **state)
 
 static void every_built_in_plugin(void **state)
 {
-    static const char *const kinds[] = {"estimators", "verifiers", "clusterers", "objectives"};
+    static const char *const kinds[] = {"estimators", "verifiers", "clusterers", "objectives", "curricula"};
     const char *root = getenv("TARE_PLUGIN_PATH");
     int64_t bad = 0, found = 0;
     (void)state;
     assert_non_null(root);
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         char path[FS_PATH], file[FS_PATH];
         assert_ok(fs_join(path, root, kinds[k], &e), &e);
         DIR *d = opendir(path);

@@ -121,6 +121,22 @@ static const struct {
     {"takes_damage", "fit", "load takes a state that is cut short"},
     {"identity_by_instance", "identity", "its identity is"},
     {"shares_scratch", "threads", "on several threads its answers are others"},
+    {"row_unwritten", "shapes", "choice 0 is row -1"},
+    {"row_past_end", "shapes", "choice 0 is row 24"},
+    {"rollouts_none", "shapes", "choice 0 gets 0 rollouts"},
+    {"rollouts_over", "shapes", "rollouts; each gets 1 or more"},
+    {"writes_past_rows", "shapes", "next wrote outside of an output buffer"},
+    {"writes_past_fates", "shapes", "keep wrote outside of its output buffer"},
+    {"fate_three", "shapes", "rollout 0 has the fate 3"},
+    {"replaces_negative", "shapes", "keep asks for -1 more groups"},
+    {"fails_on_unjudged", "shapes", "nothing judged"},
+    {"chooses_by_call", "phases", "next gives other rows the second time"},
+    {"keeps_by_call", "phases", "keep decides in another way the second time"},
+    {"writes_in_next", "phases", "next or keep changed the state; only apply may"},
+    {"writes_in_keep", "phases", "next or keep changed the state; only apply may"},
+    {"chooses_by_instance", "ranks", "two instances with the same calls choose"},
+    {"forgets_stride", "state", "after save and load other rows are chosen"},
+    {"takes_short_course", "state", "load takes a state that is cut short"},
     {"slope_sign", "gradient", "the derivative of token"},
     {"slope_in_clip", "gradient", "the derivative of token"},
     {"slope_half", "gradient", "the derivative of token"},
@@ -176,8 +192,9 @@ static void check__passes_good_plugins(void **state)
         const struct found f = check_file(path, NULL, 120);
         if (f.failed[0] || f.passed < 10) fail_msg("%s: %lld passed; %s", names[i], (long long)f.passed, f.message);
     }
-    static const char *const fixtures[] = {"good", "good_verifier", "good_clusterer", "good_objective", "own_kl"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const fixtures[] = {"good",           "good_verifier", "good_clusterer",
+                                           "good_objective", "own_kl",        "good_curriculum"};
+    for (int i = 0; i < 6; i++) {
         const struct found f = check_file(fixture(fixtures[i]), NULL, 120);
         if (f.failed[0] || f.passed < 8) fail_msg("%s: %lld passed; %s", fixtures[i], (long long)f.passed, f.message);
     }

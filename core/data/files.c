@@ -1,0 +1,103 @@
+#include "data/files.h"
+
+#include "base/fs.h"
+#include "base/str.h"
+
+#include <glob.h>
+#include <math.h>
+#include <string.h>
+
+enum { FILES_MOST = 4096 };
+
+static tare_status add_path(struct files *f, const char *path, struct arena *a, struct err *e)
+{
+    if (f->n == FILES_MOST) FAIL(e, TARE_E_RANGE, "%s: more than %d files", path, FILES_MOST);
+    f->source[f->n] = (int32_t)f->n_sources;
+    return arena_strdup(a, path, -1, (char **)(uintptr_t)&f->path[f->n++], e);
+}
+
+static tare_status add_pattern(struct files *f, const char *pattern, struct arena *a, struct err *e)
+{
+    glob_t g;
+    if (fs_exists(pattern) || !strpbrk(pattern, "*?[")) return add_path(f, pattern, a, e);
+    const int bad = glob(pattern, 0, NULL, &g); /* in the order of their names */
+    if (bad == GLOB_NOSPACE) FAIL(e, TARE_E_NOMEM, "%s: no memory to list the files", pattern);
+    if (bad) FAIL(e, TARE_E_NOT_FOUND, "%s: no file is named so", pattern);
+    tare_status status = TARE_OK;
+    for (size_t i = 0; !status && i < g.gl_pathc; i++) status = add_path(f, g.gl_pathv[i], a, e);
+    globfree(&g);
+    return status;
+}
+
+/* Where the weight of an entry begins, at its last colon; NULL: it has none. */
+static char *weight_of(char *name, double *weight)
+{
+    char *colon = strrchr(name, ':');
+    return colon && colon > name && !str_to_double(colon + 1, weight, NULL) ? colon : NULL;
+}
+
+/* Cuts "name:0.7" in two. A file of the whole name comes first. weight 0: it has none. */
+static tare_status take_weight(char *name, double *weight, struct err *e)
+{
+    char *colon = fs_exists(name) ? NULL : weight_of(name, weight);
+    if (!colon) return *weight = 0, TARE_OK;
+    if (!isfinite(*weight) || *weight <= 0)
+        FAIL(e, TARE_E_CONFIG, "%s: a weight is a finite number above 0; leave out a file that is not to be used", name);
+    *colon = 0;
+    return TARE_OK;
+}
+
+/* Cuts the next entry off the list: it ends at a comma, or at a space after its weight, since names may have spaces. NULL: there is none. */
+static char *next_entry(char **list)
+{
+    char *name = *list + strspn(*list, " ,"), *end = name;
+    double unused;
+    if (!*name) return NULL;
+    for (; *end && *end != ','; end++) {
+        if (*end != ' ') continue;
+        *end = 0;
+        const bool weighted = weight_of(name, &unused) != NULL;
+        *end = ' ';
+        if (weighted) break;
+    }
+    *list = end + (*end != 0);
+    while (end > name && end[-1] == ' ') end--;
+    *end = 0;
+    return name;
+}
+
+/* weight: [n_sources] 0 for an entry without one */
+static tare_status keep_weights(struct files *f, double *weight, const char *list, struct err *e)
+{
+    int64_t weighted = 0;
+    for (int64_t s = 0; s < f->n_sources; s++) weighted += weight[s] > 0;
+    if (weighted && weighted < f->n_sources)
+        FAIL(e, TARE_E_CONFIG, "'%s': %lld of %lld files have a weight (file.jsonl:0.7); give one to all of them or to none", list,
+             (long long)weighted, (long long)f->n_sources);
+    f->weight = weighted ? weight : NULL;
+    return TARE_OK;
+}
+
+tare_status files_of(const char *list, struct arena *a, struct files *out, struct err *e)
+{
+    char *rest, *name;
+    double *weight;
+    *out = (struct files){0};
+    TRY(arena_new(a, const char *, FILES_MOST, &out->path, e));
+    TRY(arena_new(a, int32_t, FILES_MOST, &out->source, e));
+    TRY(arena_new(a, double, FILES_MOST, &weight, e));
+    if (fs_exists(list)) {
+        TRY(add_path(out, list, a, e));
+        out->n_sources = 1;
+        return TARE_OK;
+    }
+    TRY(arena_strdup(a, list, -1, &rest, e));
+    while ((name = next_entry(&rest))) {
+        if (out->n_sources == FILES_MOST) FAIL(e, TARE_E_RANGE, "%s: more than %d files", name, FILES_MOST);
+        TRY(take_weight(name, &weight[out->n_sources], e));
+        TRY(add_pattern(out, name, a, e));
+        out->n_sources++;
+    }
+    if (!out->n) FAIL(e, TARE_E_CONFIG, "'%s' names no file", list);
+    return keep_weights(out, weight, list, e);
+}

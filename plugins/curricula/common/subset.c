@@ -1,0 +1,35 @@
+#include "subset.h"
+
+#include <stdlib.h>
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->value != y->value) return x->value > y->value ? -1 : 1;
+    return (x->rollout > y->rollout) - (x->rollout < y->rollout);
+}
+
+int64_t subset_rank(const tare_groups *groups, int64_t m, const double *value, struct ranked *out)
+{
+    int64_t n = 0;
+    for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++)
+        if (groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED) out[n++] = (struct ranked){value[i], i};
+    qsort(out, (size_t)n, sizeof *out, larger_first);
+    return n;
+}
+
+tare_status subset_new(const tare_host *host, const tare_groups *groups, struct subset *out, tare_error *error)
+{
+    *out = (struct subset){.host = host};
+    out->value = host->alloc(host->ctx, (groups->n_rollouts + 1) * (int64_t)sizeof *out->value, 0);
+    out->rank = host->alloc(host->ctx, (groups->n_rollouts + 1) * (int64_t)sizeof *out->rank, 0);
+    if (out->value && out->rank) return TARE_OK;
+    subset_free(out);
+    return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rollouts", (long long)groups->n_rollouts);
+}
+
+void subset_free(struct subset *s)
+{
+    s->host->release(s->host->ctx, s->value);
+    s->host->release(s->host->ctx, s->rank);
+}

@@ -1,0 +1,51 @@
+/* cppo: the loss takes the rollouts of a group with the largest advantages, up or down; the group's statistics take all.
+ *
+ *   k = max(1, floor(n (1 - pruning)))                       of n judged rollouts
+ *   S = the k rollouts with the largest |R_i - mean R|       of equal ones the earlier
+ *
+ * The paper ranks by |A_i| with A_i = (R_i - mean R) / std R. In one group that is the order of |R_i - mean R|, as with every estimator whose
+ * advantage is a group's deviation times a number of the group (grpo, dr_grpo, rloo, ...); with another one the two may differ. Rollouts
+ * outside of S are counted in mean and deviation and have no part in the loss.
+ *
+ * Lin et al. 2025, "CPPO: Accelerating the Training of Group Relative Policy Optimization-Based Reasoning Models" (arXiv 2503.22342). What they
+ * fill the freed places of a GPU with, other questions, is not here: raise rollout.prompts.
+ */
+#include "common/curriculum.h"
+#include "common/subset.h"
+
+enum { P_PRUNING, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_PRUNING] = PARAM_FLOAT("pruning", "0.5", "P, the share of a group's rollouts that the loss leaves out", 0, 1,
+                              TARE_BELOW_MAX | TARE_SWEEPABLE),
+};
+
+/* Around the first reward, so that equal rewards deviate by exactly 0. */
+static void deviations(const struct ranked *r, int64_t n, double *value)
+{
+    double shift = 0;
+    for (int64_t j = 0; j < n; j++) shift += r[j].value - r[0].value;
+    for (int64_t j = 0; j < n; j++) value[r[j].rollout] = fabs(r[j].value - r[0].value - shift / (double)n);
+}
+
+static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
+{
+    const struct settings *s = self;
+    struct subset x;
+    (void)replace;
+    const tare_status status = subset_new(s->host, groups, &x, error);
+    if (status) return status;
+    for (int64_t m = 0; m < groups->n_groups; m++) {
+        int64_t n = subset_rank(groups, m, groups->reward, x.rank);
+        if (!n) continue;
+        deviations(x.rank, n, x.value);
+        n = subset_rank(groups, m, x.value, x.rank);
+        const int64_t k = (int64_t)floor((double)n * (1 - s->v[P_PRUNING].f) + 1e-9); /* 10 (1 - 0.9) is 1 */
+        for (int64_t j = k < 1 ? 1 : k; j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_COUNTED;
+    }
+    subset_free(&x);
+    return TARE_OK;
+}
+
+CURRICULUM_STATELESS("cppo", "the loss takes the rollouts of a group that deviate most from its mean", "arXiv 2503.22342",
+                     .keep = keep)

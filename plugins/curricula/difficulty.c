@@ -1,0 +1,57 @@
+/* difficulty: rows whose questions the policy can almost answer, by their running pass rates.
+ *
+ *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + judged rollouts           after each step, for the rows of the step
+ *   p(x) = S(x) / N(x)
+ *
+ *   weight of x = 1         low <= p(x) <= high: the zone of proximal development, and of rows that were not met yet
+ *                 outside   else: met again now and then, since p(x) is of an older policy
+ *
+ * A step's rows are drawn by weight, none twice.
+ *
+ * Bae et al. 2025, "Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning" (arXiv 2504.03380): the improvement that a
+ * question can bring is bounded from below by p (1 - p), so questions of middling pass rate are kept, symmetrically around 1/2. They sample
+ * every question and drop those outside (here: dapo_filter with low and high); this chooses before sampling, by what was seen last, and so
+ * spends no rollouts on the others but for the share of `outside`.
+ */
+#include "common/by_pass_rate.h"
+
+enum { P_LOW, P_HIGH, P_OUTSIDE, P_RHO, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_LOW] = PARAM_FLOAT("low", "0.2", "the least pass rate of the zone", 0, 1, TARE_SWEEPABLE),
+    [P_HIGH] = PARAM_FLOAT("high", "0.8", "the largest pass rate of the zone", 0, 1, TARE_SWEEPABLE),
+    [P_OUTSIDE] =
+        PARAM_FLOAT("outside", "0.05", "weight of a row outside of the zone; in it: 1", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_RHO] = PARAM_FLOAT("rho", "0.5", "rho, what is kept of a row's counts when it is met again", 0, 1, TARE_SWEEPABLE),
+};
+
+static double weight_of(const tare_value *v, double right, double total)
+{
+    const double p = total > 0 ? right / total : 0;
+    return total > 0 && (p < v[P_LOW].f || p > v[P_HIGH].f) ? v[P_OUTSIDE].f : 1;
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+{
+    if (values[P_LOW].f > values[P_HIGH].f)
+        return tare_fail(error, TARE_E_CONFIG, "low = %g is above high = %g", values[P_LOW].f, values[P_HIGH].f);
+    return new_by_pass_rate(host, values, rows, self, error);
+}
+
+static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+{
+    struct by_pass_rate *x = self;
+    (void)error;
+    passes_add(&x->passes, groups, x->v[P_RHO].f);
+    int64_t inside = 0, met = 0;
+    for (int64_t i = 0; i < x->passes.n; i++) {
+        met += x->passes.total[i] > 0;
+        inside += x->passes.total[i] > 0 && weight_of(x->v, x->passes.right[i], x->passes.total[i]) == 1;
+    }
+    x->host->metric(x->host->ctx, "in_zone", met ? (double)inside / (double)met : 0);
+    x->host->metric(x->host->ctx, "rows_met", (double)met);
+    return TARE_OK;
+}
+
+CURRICULUM("difficulty", "rows of middling pass rate (the zone of proximal development)", "arXiv 2504.03380", 0, .create = create,
+           .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)

@@ -1,0 +1,114 @@
+/* replay: a share of each step goes to rows that were solved once and are not mastered.
+ *
+ *   a row is waiting when     0 < p(x) <= most,    p(x): the pass rate of its last group
+ *   floor(share n) of n rows  are the waiting ones that were met longest ago; where fewer wait, those
+ *   the others                are of the plain order. Rows of it whose places are taken come in a later epoch
+ *
+ * A row that comes again is sampled anew with the present policy; afterwards it waits again or not, by its new pass rate. So hard rows whose
+ * first success is easily lost are seen more often than once an epoch.
+ *
+ * Replaying what was solved, not always, is from ExGRPO (Zhan et al. 2025, arXiv 2510.02245), which keeps the old rollouts and trains on them
+ * off-policy, with questions of middling pass rate first. Here only the row is kept, so that no importance weights are needed.
+ */
+#include "common/curriculum.h"
+#include "common/rows.h"
+
+enum { P_SHARE, P_MOST, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_SHARE] = PARAM_FLOAT("share", "0.25", "how much of a step is for waiting rows", 0, 1, TARE_SWEEPABLE),
+    [P_MOST] = PARAM_FLOAT("most", "0.5", "the largest pass rate with which a row waits", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+};
+
+/* met: [R] when the row was last met if it waits, a number that grows with each group; else 0. */
+struct replay {
+    const tare_host *host;
+    const tare_value *v;
+    int64_t n, *met;
+};
+
+static void destroy(void *self)
+{
+    struct replay *x = self;
+    x->host->release(x->host->ctx, x->met);
+    x->host->release(x->host->ctx, x);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+{
+    struct replay *x = host->alloc(host->ctx, sizeof *x, 0);
+    if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
+    *x = (struct replay){.host = host, .v = values, .n = rows->n};
+    x->met = host->alloc(host->ctx, (rows->n + 1) * (int64_t)sizeof *x->met, 0);
+    if (!x->met) {
+        host->release(host->ctx, x);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)rows->n);
+    }
+    *self = x;
+    return TARE_OK;
+}
+
+/* The waiting row that was met longest ago, of those that are not taken; -1: there is none. */
+static int64_t oldest(const struct replay *x, const uint8_t *taken)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < x->n; i++)
+        if (x->met[i] && !taken[i] && (best < 0 || x->met[i] < x->met[best])) best = i;
+    return best;
+}
+
+static tare_status next(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error)
+{
+    const struct replay *x = self;
+    uint8_t *taken = x->host->alloc(x->host->ctx, x->n + 1, 0);
+    (void)rollouts;
+    if (!taken) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)x->n);
+    for (int64_t k = 0; k < draw->n_drawn; k++) taken[draw->drawn[k]] = 1;
+    for (int64_t k = 0; k < draw->n; k++) taken[draw->ordered[k]] = 1;
+    const int64_t most = (int64_t)floor(x->v[P_SHARE].f * (double)draw->n);
+    int64_t count = 0;
+    for (; count < most; count++) {
+        const int64_t i = oldest(x, taken);
+        if (i < 0) break;
+        taken[i] = 1;
+        row[count] = i;
+    }
+    for (int64_t k = count; k < draw->n; k++) row[k] = draw->ordered[k - count];
+    x->host->release(x->host->ctx, taken);
+    return TARE_OK;
+}
+
+enum { GROUPS_OF_STEP = 1 << 24 }; /* more than a step has */
+
+static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+{
+    struct replay *x = self;
+    int64_t waiting = 0;
+    (void)error;
+    for (int64_t m = 0; m < groups->n_groups; m++) {
+        int64_t right, judged;
+        group_passes(groups, m, &right, &judged);
+        if (!judged) continue;
+        const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)judged;
+        x->met[groups->row[m]] = waits ? groups->step * GROUPS_OF_STEP + m + 1 : 0;
+    }
+    for (int64_t i = 0; i < x->n; i++) waiting += x->met[i] > 0;
+    x->host->metric(x->host->ctx, "rows_waiting", (double)waiting);
+    return TARE_OK;
+}
+
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct replay *x = self;
+    (void)error;
+    return counts_save(x->met, x->n, out);
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct replay *x = self;
+    return counts_load(x->host, in, x->n, "rows", x->met, error);
+}
+
+CURRICULUM("replay", "rows that were solved once and are not mastered come again", "after arXiv 2510.02245", 0, .create = create,
+           .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)

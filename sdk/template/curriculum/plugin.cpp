@@ -1,0 +1,51 @@
+/* @NAME@: the plain order, without groups from which nothing can be learnt.
+ *
+ *   a group is left out when max R - min R <= spread        and another one is sampled in its place
+ *
+ * Replace this by your rule and its paper. keep says which rollouts are learnt from. A curriculum that chooses the rows itself adds
+ *   void next(const tare_draw &draw, int64_t *row, int64_t *rollouts) const;
+ * and one that remembers things over steps adds apply(const tare_groups &), save and load (see tare/curriculum.h for the order of the
+ * phases). Every rank calls it with the same arguments and has to come to the same result: chance comes from host->random. What is thrown
+ * reaches the user as an error with this plugin's name in front.
+ */
+#include <algorithm>
+#include <tare/sdk.hpp>
+
+namespace
+{
+
+enum { P_SPREAD, P_COUNT };
+
+constexpr tare_param PARAMS[P_COUNT] = {
+    {"spread", "0", "the largest spread of rewards from which nothing is learnt", nullptr, nullptr, 0, 1e9, TARE_FLOAT, TARE_SWEEPABLE},
+};
+
+class curriculum
+{
+public:
+    curriculum(const tare_host *, const tare_value *values, const tare_rows &) : spread_(values[P_SPREAD].f)
+    {
+    }
+
+    void keep(const tare_groups &groups, uint8_t *fate, int64_t &replace) const
+    {
+        for (int64_t m = 0; m < groups.n_groups; m++) {
+            const int64_t first = groups.group_begin[m], end = groups.group_begin[m + 1];
+            if (first == end) continue;
+            const auto range = std::minmax_element(groups.reward + first, groups.reward + end);
+            if (*range.second - *range.first > spread_) continue;
+            std::fill(fate + first, fate + end, uint8_t(TARE_ROLLOUT_LEFT_OUT));
+            replace++;
+        }
+    }
+
+private:
+    double spread_;
+};
+
+constexpr tare_descriptor DESCRIPTOR = tare::curriculum<curriculum>(
+    {"@NAME@", "0.1.0", "the plain order, without groups from which nothing can be learnt", "Apache-2.0"}, PARAMS);
+
+} // namespace
+
+TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)

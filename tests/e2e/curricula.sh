@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Curricula by one changed line: shuffle is the default; each trains in its own way, is killed and resumed to the same bits, and has the same bits on two
+# ranks; what cannot work is refused before anything starts.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
+# a judge that the untaught model pleases now and then, so that there is something to choose from
+cat > judge.sh <<'SH'
+while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac; done
+SH
+sed -i 's/^plugins = exact/plugins = command/' tiny.ini
+printf '[verifier.command]\ncommand = sh %s/judge.sh\n' "$PWD" >> tiny.ini
+common="train.steps=7 train.lr=5e-3 log.progress=none log.rollouts=false data.train=builtin:arithmetic/train?rows=60"
+train() { "$TARE" train tiny.ini $common "$@" > /dev/null 2>> log.txt; }
+weights() { cksum < "$1/checkpoints/$(ls "$1/checkpoints" | tail -1)/model.safetensors"; }
+state() { cksum < "$1/checkpoints/$(ls "$1/checkpoints" | tail -1)/training.state"; }
+train run.dir=default || { bad "the run failed: $(tail -n 2 log.txt)"; done_; }
+own="$FIXTURES/good_curriculum.so" # other numbers of rollouts, left out, only counted, replaced
+points=(data:2 rollout:5 verify:6 update:4 apply:5 recorded:4 checkpoint:6 checkpoint.named:3 keep:5 cluster:6)
+number=0
+for name in $(basename -s .c "$SOURCE"/plugins/curricula/*.c) "$own"; do
+    dir=$(basename -s .so "$name")
+    case $name in gfpo | pods) more=curriculum.$name.keep=2 ;; *) more=log.level=info ;; esac
+    train run.dir="$dir" curriculum.plugin="$name" $more || { bad "$name: $(tail -n 2 log.txt)"; continue; }
+    case $name in shuffle) want=same ;; *) want=other ;; esac
+    got=$([ "$(weights "$dir")" = "$(weights default)" ] && echo same || echo other)
+    [ $got = $want ] && ok || bad "$name: $got weights as with shuffle"
+    grep -q '"kind": *"curriculum"' "$dir/manifest.json" && ok || bad "$name is not in the manifest"
+    IFS=: read -r point step <<< "${points[number++ % ${#points[@]}]}"
+    killed_at "$point" "$step" "$TARE" train tiny.ini $common run.dir="$dir-broken" curriculum.plugin="$name" $more && ok || bad "$name: not killed at $point:$step"
+    resume=$([ -d "$dir-broken/checkpoints" ] && echo --resume || rm -rf "$dir-broken")
+    train run.dir="$dir-broken" curriculum.plugin="$name" $more $resume || bad "$name: not resumed: $(tail -n 2 log.txt)"
+    [ "$(weights "$dir")" = "$(weights "$dir-broken")" ] && ok || bad "$name: weights differ after resuming"
+    [ "$(state "$dir")" = "$(state "$dir-broken")" ] && ok || bad "$name: the states differ after resuming"
+    train run.dir="$dir-ranks" curriculum.plugin="$name" $more dist.ranks=2 || { bad "$name on two ranks: $(tail -n 2 log.txt)"; continue; }
+    [ "$(weights "$dir")" = "$(weights "$dir-ranks")" ] && ok || bad "$name: weights differ on two ranks"
+done
+train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume && bad "another curriculum goes on with the run" || ok
+train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume --allow-change && bad "the state of mix is read by shuffle" || ok
+# an estimator computes a step's advantages again from its records, with what was left out and what was only counted
+"$TARE" train tiny.ini $common log.rollouts=true run.dir=recorded estimator.plugin=grpo curriculum.plugin="$own" > /dev/null 2>> log.txt || bad "recorded: $(tail -n 2 log.txt)"
+cat recorded/rollouts/*.jsonl > rollouts.jsonl
+grep -c '"fate":"left_out"' rollouts.jsonl > /dev/null && grep -c '"fate":"counted"' rollouts.jsonl > /dev/null && ok || bad "the records do not say what was left out"
+"$TARE" estimate --replay recorded --step 5 > out.txt 2> err.txt && ok || bad "replay: $(tail -n 1 err.txt)"
+# shares of several files: 70 and 30 of 100 prompts, whatever the sizes
+row() { printf '{"id":"%s-%d","question":"%d+1=","answer":"%d","subject":"%s"}\n' "$1" "$2" "$2" $(($2 + 1)) "$1"; }
+for i in $(seq 1 9); do row a "$i" >> a.jsonl; done
+for i in $(seq 10 70); do row b "$i" >> "b 1.jsonl"; done
+"$TARE" train tiny.ini train.steps=10 rollout.prompts=10 rollout.group_size=2 log.progress=none log.rollouts=true run.dir=mixed \
+    curriculum.plugin=mix "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval= > /dev/null 2>> log.txt || bad "mixed: $(tail -n 2 log.txt)"
+[ "$(cat mixed/rollouts/*.jsonl | grep -c '"id":"a-')" = 140 ] && ok || bad "$(cat mixed/rollouts/*.jsonl | grep -c '"id":"a-') of 200 rollouts are of the file with 0.7"
+[ "$(grep -c '"id":"a-' mixed/rollouts/step-000003.jsonl)" = 14 ] && ok || bad "a step's share is $(grep -c '"id":"a-' mixed/rollouts/step-000003.jsonl) of 20"
+# refused before anything starts
+refuses() { # TEXT argument ...
+    local text=$1 status=0
+    shift
+    "$TARE" config check tiny.ini "$@" > out.txt 2> err.txt || status=$?
+    [ $status = 3 ] && grep -q -- "$text" err.txt && ok || bad "$*: status $status: $(tail -n 1 err.txt)"
+}
+refuses "no curriculum named 'mixx'; did you mean mix" curriculum.plugin=mixx
+refuses "did you mean draw" curriculum.plugin=mix curriculum.mix.drow=random
+refuses "low = 0.9 is above high = 0.8" curriculum.plugin=difficulty curriculum.difficulty.low=0.9
+refuses "gives the files weights, which curriculum shuffle does not read; set curriculum.plugin = mix" "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval=
+refuses "1 of 2 files have a weight" curriculum.plugin=mix "data.train=a.jsonl:0.7, b 1.jsonl" data.eval=
+refuses "a weight is a finite number above 0" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
+refuses "data.eval has weights" data.eval=a.jsonl:1
+status=0
+"$TARE" sft sft.ini "data.train=a.jsonl:0.7 b 1.jsonl:0.3" sft.out=none > out.txt 2> err.txt || status=$?
+[ $status = 3 ] && grep -q "supervised training takes every row once an epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
+done_
