@@ -9,7 +9,7 @@
  *   s ~ w                                                    draw = random
  *
  * Inside of a file rows come epoch after epoch, in a new order each time, by its own T_s: a small file with a large weight goes through more
- * epochs than the others. Groups that are replaced in a step count. The state is T.
+ * epochs than the others. Groups that are replaced in a step count. The state is T, and w, which is fixed for a run.
  *
  * Fixed shares of several sources are what trainers' samplers do; there is no paper to follow. The rule is the largest remainder, prompt by
  * prompt.
@@ -171,14 +171,38 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct mix *x = self;
+    const int64_t S = x->rows->n_sources;
     (void)error;
-    return counts_save(x->taken, x->rows->n_sources, out);
+    const tare_status status = counts_save(x->taken, S, out);
+    return status ? status : out->write(out->ctx, x->share, S * (int64_t)sizeof *x->share);
+}
+
+/* The counts mean something beside the shares that they were made with. */
+static tare_status load_into(const struct mix *x, const tare_stream *in, int64_t *taken, double *share, tare_error *error)
+{
+    const int64_t S = x->rows->n_sources;
+    const tare_status status = counts_load(x->host, in, S, "files", taken, error);
+    if (status) return status;
+    if (in->read(in->ctx, share, S * (int64_t)sizeof *share)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    for (int64_t s = 0; s < S; s++)
+        if (share[s] != x->share[s])
+            return tare_fail(error, TARE_E_CONFIG,
+                             "file %lld of data.train had the share %g in the run, and has %g now; the weights are fixed for a run",
+                             (long long)s + 1, share[s], x->share[s]);
+    memcpy(x->taken, taken, (size_t)S * sizeof *taken);
+    return TARE_OK;
 }
 
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct mix *x = self;
-    return counts_load(x->host, in, x->rows->n_sources, "files", x->taken, error);
+    const tare_host *h = x->host;
+    int64_t *taken = h->alloc(h->ctx, (x->rows->n_sources + 1) * (int64_t)sizeof *taken, 0);
+    double *share = h->alloc(h->ctx, (x->rows->n_sources + 1) * (int64_t)sizeof *share, 0);
+    const tare_status status = taken && share ? load_into(x, in, taken, share, error) : tare_fail(error, TARE_E_NOMEM, "no memory");
+    h->release(h->ctx, taken);
+    h->release(h->ctx, share);
+    return status;
 }
 
 CURRICULUM("mix", "several files in fixed shares (data.train = a.jsonl:0.7 b.jsonl:0.3)", NULL, TARE_CURRICULUM_WEIGHTS,

@@ -78,19 +78,19 @@ static tare_status next(const void *self, const tare_draw *draw, int64_t *row, i
     return TARE_OK;
 }
 
-enum { GROUPS_OF_STEP = 1 << 24 }; /* more than a step has */
-
 static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
 {
     struct replay *x = self;
-    int64_t waiting = 0;
+    int64_t waiting = 0, last = 0;
     (void)error;
+    for (int64_t i = 0; i < x->n; i++)
+        if (x->met[i] > last) last = x->met[i];
     for (int64_t m = 0; m < groups->n_groups; m++) {
         int64_t right, judged;
         group_passes(groups, m, &right, &judged);
         if (!judged) continue;
         const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)judged;
-        x->met[groups->row[m]] = waits ? groups->step * GROUPS_OF_STEP + m + 1 : 0;
+        x->met[groups->row[m]] = waits ? ++last : 0;
     }
     for (int64_t i = 0; i < x->n; i++) waiting += x->met[i] > 0;
     x->host->metric(x->host->ctx, "rows_waiting", (double)waiting);

@@ -50,6 +50,10 @@ for i in $(seq 10 70); do row b "$i" >> "b 1.jsonl"; done
     curriculum.plugin=mix "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval= > /dev/null 2>> log.txt || bad "mixed: $(tail -n 2 log.txt)"
 [ "$(cat mixed/rollouts/*.jsonl | grep -c '"id":"a-')" = 140 ] && ok || bad "$(cat mixed/rollouts/*.jsonl | grep -c '"id":"a-') of 200 rollouts are of the file with 0.7"
 [ "$(grep -c '"id":"a-' mixed/rollouts/step-000003.jsonl)" = 14 ] && ok || bad "a step's share is $(grep -c '"id":"a-' mixed/rollouts/step-000003.jsonl) of 20"
+# the shares are fixed for a run
+status=0
+"$TARE" train mixed --resume train.steps=12 --allow-change "data.train=a.jsonl:0.6 b 1.jsonl:0.4" > out.txt 2> err.txt || status=$?
+[ $status != 0 ] && grep -q "file 1 of data.train had the share 0.7 in the run, and has 0.6 now" err.txt && ok || bad "other shares: status $status: $(tail -n 1 err.txt)"
 # refused before anything starts
 refuses() { # TEXT argument ...
     local text=$1 status=0

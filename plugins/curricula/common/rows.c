@@ -178,7 +178,7 @@ tare_status counts_load(const tare_host *host, const tare_stream *in, int64_t n,
     tare_status status = TARE_OK;
     if (in->read(in->ctx, fresh, n * (int64_t)sizeof *fresh)) status = tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     for (int64_t i = 0; i < n && !status; i++)
-        if (fresh[i] < 0 || fresh[i] > INT64_MAX / 4)
+        if (fresh[i] < 0 || fresh[i] > INT64_MAX / 8192) /* their sum is a number, too */
             status = tare_fail(error, TARE_E_CORRUPT, "number %lld of the state is %lld", (long long)i, (long long)fresh[i]);
     if (!status) memcpy(count, fresh, (size_t)n * sizeof *count);
     host->release(host->ctx, fresh);

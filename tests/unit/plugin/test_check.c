@@ -132,7 +132,7 @@ static const struct {
     {"fails_on_unjudged", "shapes", "nothing judged"},
     {"chooses_by_call", "phases", "next gives other rows the second time"},
     {"keeps_by_call", "phases", "keep decides in another way the second time"},
-    {"writes_in_next", "phases", "next or keep changed the state; only apply may"},
+    {"writes_in_next", "shapes", "next or keep changed the state; only apply may"},
     {"writes_in_keep", "phases", "next or keep changed the state; only apply may"},
     {"chooses_by_instance", "ranks", "two instances with the same calls choose"},
     {"forgets_stride", "state", "after save and load other rows are chosen"},
