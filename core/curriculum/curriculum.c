@@ -110,9 +110,10 @@ tare_status curriculum_open(const struct curriculum_options *o, struct curriculu
 
 tare_status curriculum_begin(struct curriculum *c, int64_t step, struct arena *arena, struct err *e)
 {
+    if (c->step != step) c->n_drawn = 0;
     c->step = step;
     c->arena = arena;
-    c->n_parts = c->n_drawn = c->replaces = 0;
+    c->n_parts = c->replaces = 0;
     if (step < 1) FAIL(e, TARE_E_STATE, "curriculum %s: there is no step %lld", name_of(c), (long long)step);
     return TARE_OK;
 }

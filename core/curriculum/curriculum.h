@@ -31,7 +31,7 @@ tare_status curriculum_open(const struct curriculum_options *o, struct curriculu
 void curriculum_free(struct curriculum *c); /* NULL: nothing */
 const struct plugin *curriculum_plugin(const struct curriculum *c);
 
-/* The arena lives until apply returns. */
+/* The arena lives until apply returns. A step that is begun again (after a rollback) passes over the rows that it had. */
 tare_status curriculum_begin(struct curriculum *c, int64_t step, struct arena *arena, struct err *e);
 struct curriculum_draw {
     int64_t n, cursor;
