@@ -397,6 +397,7 @@ struct op_digest {
 /* Where operations run: its memory and its queue. Transfers: after upload the host's bytes may change; after download they are there. */
 struct backend {
     int device;            /* 1: the host must not touch alloc's memory, and operations run without the host until finish */
+    int counts;            /* 1: alloc counts; the tensors that a pass needs for a moment are taken from it too */
     int64_t logits_floats; /* how many logits a chunk of head rows is to have */
     /* Waits for everything that was asked for; a failure of it is in c->fault then. NULL: operations are done when they return. */
     void (*finish)(const struct kctx *c);
@@ -457,6 +458,10 @@ struct kernels {
 /* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512|avx512bf16 (or name, when not NULL) masks the choice. An unknown name, or one this CPU
  * cannot run, is an error. */
 tare_status kernels_cpu(const char *name, const struct kernels **out, struct err *e);
+/* A table that computes nothing: what alloc gives has a size and no bytes, operations return at once, every token drawn is 0. Who asks what a run
+ * would take (core/plan) runs the run's own allocations on it and reads memory_use, which counts for the calling thread; reserve says how much memory
+ * the machine has (0: not known). like: whose sizes to take; NULL: the CUDA backend's. */
+void kernels_counting(const struct kernels *like, struct kernels *out);
 /* libtare_cuda.so (TARE_CUDA=FILE, beside the program, in ../lib/tare, or where the loader looks), opened once a process, on GPU `local` modulo
  * those there are: the process's number among those of this machine. No object, driver or GPU: an error of one line that says which. */
 tare_status kernels_cuda(int local, const struct kernels **out, struct err *e);

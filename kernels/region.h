@@ -98,7 +98,10 @@ static inline int64_t region_give(struct region *r, int64_t at)
     int64_t low = 0, high = r->n;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        *(r->pieces[middle].at <= at ? &low : &high) = middle;
+        if (r->pieces[middle].at <= at)
+            low = middle;
+        else
+            high = middle;
     }
     if (!r->n || r->pieces[low].at != at || !r->pieces[low].used) return 0;
     const int64_t size = r->pieces[low].size;

@@ -1,4 +1,4 @@
-"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices
+"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms
 
 edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
         it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
@@ -6,6 +6,7 @@ sizes   No file above 600 lines, no function above 60, none with more than 6 par
         "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
 choices No text of a setting is compared outside of core/config: not a field of struct config that is a choice, not a choice's text as a
         literal. NOT_SETTINGS names what only looks like one.
+idioms  A statement a line: none after a comma, no assignment through a conditional (*(a ? &b : &c) = d).
 
 picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
 
@@ -167,6 +168,50 @@ def check_choices(source):
     return wrong
 
 
+CONTROL = re.compile(r"(?:else )?(?:if|for|while) \(|else ")
+DECLARES = re.compile(r"(?:return|const|static|struct|case|goto)\b|\w+ \*?\w+(?: =|\[|,|;)|\(void\)|[.\"\[#/]|\*[ /]")
+UNREAD = "plugins/verifiers/math/"  # its statements after commas are being taken apart
+
+
+def parts(text, ends=""):
+    """Splits at commas outside of brackets and literals; with ends: how far the first bracket reaches."""
+    depth, begin, found = 0, 0, []
+    for at, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if ends and c in ")" and depth == 0:
+            return at + 1
+        if c == "," and depth == 0:
+            found, begin = found + [text[begin:at].strip()], at + 1
+    return found + [text[begin:].strip()]
+
+
+def statement(line):
+    """What a line does, without the if, for or while before it; empty: it does nothing, or goes on in the next."""
+    line = re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', '""', re.sub(r"/\*.*?\*/", "", line)).strip()
+    while m := CONTROL.match(line):
+        end = parts(line, ")") if m[0].endswith("(") else len(m[0])
+        if not isinstance(end, int):
+            return ""
+        line = line[end:].strip()
+    whole = line.endswith(";") and line.count("(") == line.count(")") and "}" not in line
+    return line[:-1] if whole and not DECLARES.match(line) else ""
+
+
+def check_idioms(source):
+    wrong = []
+    for top in ("core", "kernels", "plugins"):
+        for path in sorted((source / top).rglob("*.[ch]")):
+            name, open_brackets = str(path.relative_to(source)), 0
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                text = statement(line) if line.startswith(" ") and not open_brackets and not line.endswith("\\") else ""
+                open_brackets = max(0, open_brackets + line.count("(") - line.count(")"))
+                if len(parts(text)) > 1 and not name.startswith(UNREAD):
+                    wrong.append(f"{name}:{number}: a statement after a comma; give it a line of its own")
+                if re.match(r"\*\(.*\?.*:.*\) ?[-+*/|&]?=[^=]", text):
+                    wrong.append(f"{name}:{number}: an assignment through a conditional; write if and else")
+    return wrong
+
+
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
     if sys.argv[2:] == ["allow"]:  # prints what the list would be
@@ -175,6 +220,6 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["draw"]:
         print(draw(source), end="")
         sys.exit()
-    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices}[sys.argv[2]](source)
+    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms}[sys.argv[2]](source)
     print("\n".join(wrong) or "ok")
     sys.exit(bool(wrong))

@@ -119,7 +119,7 @@ static tare_status batch_of(struct bench *b, int64_t groups, int64_t size, int64
     TRY(batch_regular(out, size, prompt, 0, &b->arena, e));
     rollout_columns(out, o);
     TRY(batch_room(out, BATCH_ESTIMATE, &b->arena, e));
-    TRY(arena_new(&b->arena, int32_t, out->n_prompt_tokens, &out->prompt_ids, e));
+    TRY(arena_new(&b->arena, &out->prompt_ids, out->n_prompt_tokens, e));
     for (int64_t i = 0; i < o->n; i++) out->advantage[i] = i % 2 ? -1 : 1, out->row_weight[i] = 1;
     return TARE_OK;
 }
@@ -134,8 +134,8 @@ static tare_status train(struct bench *b, struct err *e)
     b->config.train.micro_tokens = tokens + 1;
     b->config.train.recompute = strcmp(b->recompute, "layer") ? RECOMPUTE_NONE : RECOMPUTE_LAYER;
     TRY(trainer_new(b->m, NULL, &b->config.train, &b->config.loss, 1, 1, 100, &t, e));
-    TRY(arena_new(&b->arena, int64_t, 2, &o.token_begin, e));
-    TRY(arena_new(&b->arena, int32_t, tokens, &o.ids, e));
+    TRY(arena_new(&b->arena, &o.token_begin, 2, e));
+    TRY(arena_new(&b->arena, &o.ids, tokens, e));
     o.token_begin[1] = tokens;
     for (int64_t i = 0; i < tokens; i++)
         o.ids[i] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)i, (uint64_t)b->m->shape.vocab);
@@ -164,8 +164,8 @@ static tare_status requests_of(struct bench *b, int64_t n, int64_t samples, int6
                                struct err *e)
 {
     int32_t *ids;
-    TRY(arena_new(&b->arena, struct sample_request, n, out, e));
-    TRY(arena_new(&b->arena, int32_t, n * prompt, &ids, e));
+    TRY(arena_new(&b->arena, out, n, e));
+    TRY(arena_new(&b->arena, &ids, n * prompt, e));
     for (int64_t i = 0; i < n * prompt; i++)
         ids[i] = (int32_t)rng_below(rng_key(2, RNG_DATA), (uint64_t)i, (uint64_t)b->m->shape.vocab);
     for (int64_t i = 0; i < n; i++)

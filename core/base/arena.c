@@ -133,6 +133,11 @@ tare_status arena_push_tensor(struct arena *a, int64_t n, void **out, struct err
     return TARE_OK;
 }
 
+int64_t arena_tensor_bytes(const struct arena *a)
+{
+    return a->source ? (a->tensors ? a->tensors->high_water : 0) : a->high_water;
+}
+
 static void give_blocks(struct arena *a)
 {
     for (struct arena_block *b = a->first, *next; b; b = next) {

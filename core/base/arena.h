@@ -35,14 +35,16 @@ tare_status arena_strdup(struct arena *a, const char *s, int64_t n, char **out, 
 /* n bytes of the source's memory, of the host's without one. */
 tare_status arena_push_tensor(struct arena *a, int64_t n, void **out, struct err *e);
 tare_status arena_push_tensor_raw(struct arena *a, int64_t n, void **out, struct err *e);
+/* The most that tensors ever took at once. */
+int64_t arena_tensor_bytes(const struct arena *a);
 void arena_reset(struct arena *a);
 void arena_free(struct arena *a);
 
-/* arena_new(&arena, float, n, &pointer, e) */
-#define arena_new(A, TYPE, N, OUT, E) arena_push((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
-#define arena_new_raw(A, TYPE, N, OUT, E) arena_push_raw((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
-#define tensor_new(A, TYPE, N, OUT, E) arena_push_tensor((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
-#define tensor_new_raw(A, TYPE, N, OUT, E) arena_push_tensor_raw((A), (int64_t)sizeof(TYPE) * (int64_t)(N), (void **)(OUT), (E))
+/* n of what pointer points to: arena_new(&arena, &pointer, n, e) */
+#define arena_new(A, OUT, N, E) arena_push((A), (int64_t)sizeof **(OUT) * (int64_t)(N), (void **)(OUT), (E))
+#define arena_new_raw(A, OUT, N, E) arena_push_raw((A), (int64_t)sizeof **(OUT) * (int64_t)(N), (void **)(OUT), (E))
+#define tensor_new(A, OUT, N, E) arena_push_tensor((A), (int64_t)sizeof **(OUT) * (int64_t)(N), (void **)(OUT), (E))
+#define tensor_new_raw(A, OUT, N, E) arena_push_tensor_raw((A), (int64_t)sizeof **(OUT) * (int64_t)(N), (void **)(OUT), (E))
 
 /* Plain allocation for things that live on their own: zeroed, aligned to 64; free with mem_free. */
 tare_status mem_new(int64_t n, void **out, struct err *e);

@@ -40,7 +40,10 @@ void rng_block(struct rng_key key, uint64_t counter_low, uint64_t counter_high, 
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
 }
 
 static double unit(uint32_t low, uint32_t high)

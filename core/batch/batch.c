@@ -23,12 +23,23 @@ tare_status batch_regular(struct batch *b, int64_t rollouts, int64_t prompt, int
     b->n_prompt_tokens = b->n_groups * prompt;
     b->n_rollouts = b->n_groups * rollouts;
     b->n_tokens = b->n_rollouts * completion;
-    TRY(arena_new(a, int64_t, b->n_groups + 1, &b->prompt_begin, e));
-    TRY(arena_new(a, int64_t, b->n_groups + 1, &b->group_begin, e));
-    TRY(arena_new(a, int64_t, b->n_rollouts + 1, &b->token_begin, e));
-    for (int64_t m = 0; m <= b->n_groups; m++) b->prompt_begin[m] = m * prompt, b->group_begin[m] = m * rollouts;
+    TRY(arena_new(a, &b->prompt_begin, b->n_groups + 1, e));
+    TRY(arena_new(a, &b->group_begin, b->n_groups + 1, e));
+    TRY(arena_new(a, &b->token_begin, b->n_rollouts + 1, e));
+    for (int64_t m = 0; m <= b->n_groups; m++) {
+        b->prompt_begin[m] = m * prompt;
+        b->group_begin[m] = m * rollouts;
+    }
     for (int64_t i = 0; i <= b->n_rollouts; i++) b->token_begin[i] = i * completion;
     return TARE_OK;
+}
+
+int64_t batch_bytes(const struct batch *b)
+{
+    int64_t bytes = 0;
+    for (int c = 0; c < BATCH_N_COLUMNS; c++)
+        bytes += (int64_t)BATCH_TABLE[c].size * batch_width(b, c) * count_field(b, BATCH_TABLE[c].axis);
+    return bytes;
 }
 
 void batch_adopt(struct batch *to, const struct batch *from, unsigned stages)

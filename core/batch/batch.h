@@ -91,6 +91,8 @@ struct batch {
 
 /* Every column of the stages but the optional ones, zeroed, for as many groups, rollouts, ... as the struct says. */
 tare_status batch_room(struct batch *b, unsigned stages, struct arena *a, struct err *e);
+/* Bytes of all columns, about, for as many groups, rollouts, ... as the struct says; texts are not counted. */
+int64_t batch_bytes(const struct batch *b);
 /* n_groups groups of one shape: rollouts, prompt tokens, tokens of a completion. Counts the other axes, fills BEGIN columns. */
 tare_status batch_regular(struct batch *b, int64_t rollouts, int64_t prompt, int64_t completion, struct arena *a, struct err *e);
 /* Columns of the stages, and the counts of their axes, become those of `from`. */

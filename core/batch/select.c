@@ -23,7 +23,7 @@ struct recipe {
 static tare_status new_pieces(struct recipe *r, enum batch_axis axis, int64_t most, struct err *e)
 {
     r->n[axis] = 0;
-    return arena_new_raw(r->arena, struct piece, most, &r->pieces[axis], e);
+    return arena_new_raw(r->arena, &r->pieces[axis], most, e);
 }
 
 static void add_piece(struct recipe *r, enum batch_axis axis, const struct batch *from, int64_t begin, int64_t end)
@@ -85,7 +85,8 @@ static void count_anew(const struct recipe *r, int c, struct batch *out)
     for (int64_t i = 0; i < r->n[axis]; i++) {
         const struct piece *p = &r->pieces[axis][i];
         const int64_t *begin = batch_array(p->from, c);
-        for (int64_t j = p->begin; begin && j < p->end; j++, k++) to[k + 1] = to[k] + begin[j + 1] - begin[j];
+        if (begin)
+            for (int64_t j = p->begin; j < p->end; j++, k++) to[k + 1] = to[k] + begin[j + 1] - begin[j];
     }
 }
 
@@ -161,7 +162,7 @@ tare_status batch_join(struct batch_parts parts, struct batch_indices hand, unsi
 {
     struct recipe r = {.parts = parts, .stages = stages, .arena = a};
     int64_t *next;
-    TRY(arena_new(a, int64_t, parts.n, &next, e));
+    TRY(arena_new(a, &next, parts.n, e));
     TRY(new_pieces(&r, AXIS_GROUP, hand.n, e));
     for (int64_t m = 0; m < hand.n; m++) {
         const int64_t k = hand.at[m], g = next[k]++;
@@ -180,7 +181,7 @@ tare_status batch_keep(const struct batch *b, const uint8_t *keep, struct arena 
     int64_t *begin, groups = 0, kept = 0;
     TRY(new_pieces(&r, AXIS_GROUP, b->n_groups, e));
     TRY(new_pieces(&r, AXIS_ROLLOUT, b->n_rollouts, e));
-    TRY(arena_new(a, int64_t, b->n_groups + 1, &begin, e));
+    TRY(arena_new(a, &begin, b->n_groups + 1, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
             if (!keep[i]) continue;
@@ -206,7 +207,7 @@ tare_status batch_regroup(const struct batch *b, struct batch_indices groups, st
              (long long)groups.n);
     TRY(new_pieces(&r, AXIS_GROUP, groups.n, e));
     TRY(new_pieces(&r, AXIS_ROLLOUT, rollouts.n, e));
-    TRY(arena_new(a, int64_t, groups.n + 1, &begin, e));
+    TRY(arena_new(a, &begin, groups.n + 1, e));
     for (int64_t m = 0; m < groups.n; m++) {
         add_piece(&r, AXIS_GROUP, b, groups.at[m], groups.at[m] + 1);
         begin[m + 1] = (m + 1) * (rollouts.n / groups.n);

@@ -11,8 +11,9 @@ const char *verdict_name(int32_t code)
 
 int32_t verdict_code(const char *name)
 {
-    for (int32_t code = TARE_CORRECT; name && code <= TARE_PARTIAL; code++)
-        if (!strcmp(name, verdict_name(code))) return code;
+    if (name)
+        for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++)
+            if (!strcmp(name, verdict_name(code))) return code;
     return 0;
 }
 
@@ -24,8 +25,9 @@ const char *finish_name(int32_t finish)
 
 int32_t finish_code(const char *name)
 {
-    for (int32_t finish = TARE_FINISH_STOP; name && finish <= TARE_FINISH_LENGTH; finish++)
-        if (!strcmp(name, finish_name(finish))) return finish;
+    if (name)
+        for (int32_t finish = TARE_FINISH_STOP; finish <= TARE_FINISH_LENGTH; finish++)
+            if (!strcmp(name, finish_name(finish))) return finish;
     return -1;
 }
 

@@ -95,7 +95,10 @@ static int attention_grad_setup(struct bench_case *b) /* shape rollouts, their l
         return 1;
     float *stats = b->memory[3];
     struct attn_seg *segs = b->memory[5];
-    for (int64_t i = 0; i < t * m->h; i++) stats[2 * i] = 1, stats[2 * i + 1] = 100;
+    for (int64_t i = 0; i < t * m->h; i++) {
+        stats[2 * i] = 1;
+        stats[2 * i + 1] = 100;
+    }
     segs[0] = (struct attn_seg){0, b->shape[2], 0, 0};
     for (int64_t i = 0; i < b->shape[0]; i++)
         segs[i + 1] = (struct attn_seg){b->shape[2] + i * b->shape[1], b->shape[1], 0, b->shape[2]};

@@ -72,8 +72,8 @@ static tare_status make_requests(struct stage *s, struct err *e)
     const struct rng_key key = rng_key(1, RNG_DATA);
     int32_t *ids;
     s->n_requests = n;
-    TRY(arena_new(&s->arena, struct sample_request, n, &s->requests, e));
-    TRY(arena_new(&s->arena, int32_t, n * s->prompt, &ids, e));
+    TRY(arena_new(&s->arena, &s->requests, n, e));
+    TRY(arena_new(&s->arena, &ids, n * s->prompt, e));
     for (int64_t i = 0; i < n * s->prompt; i++)
         ids[i] = (int32_t)rng_below(key, (uint64_t)i, (uint64_t)s->engine.model->shape.vocab);
     for (int64_t i = 0; i < n; i++)
@@ -105,10 +105,14 @@ static tare_status make_batch(struct stage *s, int64_t groups, int64_t size, int
     TRY(batch_regular(b, size, prompt, 0, &s->batch, e));
     rollout_columns(b, o);
     TRY(batch_room(b, BATCH_ESTIMATE, &s->batch, e));
-    TRY(arena_new(&s->batch, int32_t, b->n_prompt_tokens, &b->prompt_ids, e));
-    for (int64_t i = 0; i < o->n; i++) b->advantage[i] = i % 2 ? -1 : 1, b->row_weight[i] = 1;
-    for (int64_t g = 0; g < groups && s->requests; g++)
-        memcpy(b->prompt_ids + g * prompt, s->requests[g].prompt, (size_t)prompt * sizeof(int32_t));
+    TRY(arena_new(&s->batch, &b->prompt_ids, b->n_prompt_tokens, e));
+    for (int64_t i = 0; i < o->n; i++) {
+        b->advantage[i] = i % 2 ? -1 : 1;
+        b->row_weight[i] = 1;
+    }
+    if (s->requests)
+        for (int64_t g = 0; g < groups; g++)
+            memcpy(b->prompt_ids + g * prompt, s->requests[g].prompt, (size_t)prompt * sizeof(int32_t));
     return TARE_OK;
 }
 
@@ -127,8 +131,11 @@ static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct 
     TRY(update_run(s->engine.trainer, &b, &report, e));
     if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "the update's logprobs differ from the sampler's by %g", report.mismatch);
     const double end = bench_profile_clock();
-    r->phase[0].name = "rollout", r->phase[0].seconds = middle - start, r->phase[0].tokens = out.n_tokens;
-    r->phase[1].name = "update", r->phase[1].seconds = end - middle;
+    r->phase[0].name = "rollout";
+    r->phase[0].seconds = middle - start;
+    r->phase[0].tokens = out.n_tokens;
+    r->phase[1].name = "update";
+    r->phase[1].seconds = end - middle;
     r->phase[1].tokens = out.n_tokens;
     return TARE_OK;
 }
@@ -140,8 +147,8 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     struct batch b;
     double loss, norm, lr;
     (void)i;
-    TRY(arena_new(&s->batch, int64_t, rows + 1, &o.token_begin, e));
-    TRY(arena_new(&s->batch, int32_t, rows * length, &o.ids, e));
+    TRY(arena_new(&s->batch, &o.token_begin, rows + 1, e));
+    TRY(arena_new(&s->batch, &o.ids, rows * length, e));
     for (int64_t k = 0; k <= rows; k++) o.token_begin[k] = k * length;
     for (int64_t k = 0; k < rows * length; k++)
         o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->engine.model->shape.vocab);
@@ -149,7 +156,9 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->engine.model);
     TRY(sft_step(s->engine.trainer, &b, &loss, &norm, &lr, e));
-    r->phase[0].name = "train", r->phase[0].seconds = bench_profile_clock() - start, r->phase[0].tokens = o.n_tokens;
+    r->phase[0].name = "train";
+    r->phase[0].seconds = bench_profile_clock() - start;
+    r->phase[0].tokens = o.n_tokens;
     return TARE_OK;
 }
 
@@ -163,13 +172,19 @@ static tare_status run_generate(struct stage *s, int64_t i, struct round *r, str
     const double middle = bench_profile_clock();
     bench_profile_into(&r->phase[1].profile, s->engine.model);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
-    r->phase[0].name = "prefill", r->phase[0].seconds = middle - start, r->phase[0].tokens = s->n_requests * s->prompt;
-    r->phase[1].name = "decode", r->phase[1].seconds = bench_profile_clock() - middle - r->phase[0].seconds;
+    r->phase[0].name = "prefill";
+    r->phase[0].seconds = middle - start;
+    r->phase[0].tokens = s->n_requests * s->prompt;
+    r->phase[1].name = "decode";
+    r->phase[1].seconds = bench_profile_clock() - middle - r->phase[0].seconds;
     r->phase[1].tokens = out.n_tokens - s->n_requests;
     for (int o = 0; o < BENCH_OPS; o++) {
         struct bench_op *all = &r->phase[1].profile.op[o];
         const struct bench_op *first = &r->phase[0].profile.op[o];
-        all->calls -= first->calls, all->seconds -= first->seconds, all->flops -= first->flops, all->bytes -= first->bytes;
+        all->calls -= first->calls;
+        all->seconds -= first->seconds;
+        all->flops -= first->flops;
+        all->bytes -= first->bytes;
     }
     return TARE_OK;
 }
@@ -227,7 +242,10 @@ static void print_phase(const struct stage *s, const struct phase *p, double rou
 {
     const double flops = s->peak, read = s->read, tile = bench_profile_tile();
     double kernels = 0, work = 0;
-    for (int i = 0; i < BENCH_OPS; i++) kernels += p->profile.op[i].seconds, work += p->profile.op[i].flops;
+    for (int i = 0; i < BENCH_OPS; i++) {
+        kernels += p->profile.op[i].seconds;
+        work += p->profile.op[i].flops;
+    }
     printf("\n%-8s %9.4f s  %5.1f %% of the round  %9.1f tok/s  %7.1f GFLOP/s, %.0f %% of peak, %.0f %% of the loop  outside of "
            "kernels %.1f %%\n",
            p->name, p->seconds, 100 * p->seconds / round, (double)p->tokens / p->seconds, work / p->seconds * 1e-9,
@@ -353,9 +371,11 @@ int bench_stage(int argc, char **argv)
         log_error(&e);
         return 1;
     }
-    s->kind = argv[1], s->model = argv[2];
+    s->kind = argv[1];
+    s->model = argv[2];
     s->started = clock_seconds();
-    s->prompt = 64, s->rounds = 3;
+    s->prompt = 64;
+    s->rounds = 3;
     arena_init(&s->arena, "bench");
     arena_init(&s->batch, "bench batch");
     const tare_status status = run(s, argc, argv, &e);

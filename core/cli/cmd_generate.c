@@ -217,7 +217,7 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     struct generator *g = ctx;
     struct row *row;
     const int64_t i = g->n;
-    TRY(arena_new(&g->lines, struct row, 1, &row, e));
+    TRY(arena_new(&g->lines, &row, 1, e));
     TRY(arena_strdup(&g->lines, where, -1, (char **)&row->where, e));
     TRY(encode_line(g, object, row->where, e));
     TRY(read_id(object, where, &g->id[i], &g->uid[i], e));
@@ -275,7 +275,10 @@ static tare_status set_key(struct config *c, const char *argument, struct err *e
         if (!strcmp(given, full) || !strcmp(given, KEYS[i].key))
             return config_set(c, KEYS[i].section, KEYS[i].key, equals + 1, "command line", e);
         const int64_t distance = str_distance(given, strchr(given, '.') ? full : KEYS[i].key);
-        if (distance < nearest) nearest = distance, near = KEYS[i].key;
+        if (distance < nearest) {
+            nearest = distance;
+            near = KEYS[i].key;
+        }
     }
     FAIL(e, TARE_E_CONFIG, "tare generate has no key '%s'; the nearest is '%s', `tare generate --help` lists them", given, near);
 }

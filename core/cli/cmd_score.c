@@ -99,8 +99,8 @@ static tare_status head(struct score *s, const struct packed_batch *p, const flo
 {
     const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, piece = fit > 0 ? fit : 1;
     float *logits, *lse;
-    TRY(arena_new_raw(&s->work, float, (piece < p->n_targets ? piece : p->n_targets) * V, &logits, e));
-    TRY(arena_new_raw(&s->work, float, piece * 2, &lse, e));
+    TRY(arena_new_raw(&s->work, &logits, (piece < p->n_targets ? piece : p->n_targets) * V, e));
+    TRY(arena_new_raw(&s->work, &lse, piece * 2, e));
     for (int64_t at = 0; at < p->n_targets; at += piece) {
         const int64_t n = p->n_targets - at < piece ? p->n_targets - at : piece;
         model_logits(s->m, hidden + at * C, n, logits);
@@ -118,9 +118,9 @@ static tare_status compute(struct score *s, float **logprob, float **entropy, st
     int64_t *rest_len;
     struct packed_batch p;
     float *hidden;
-    TRY(arena_new(&s->work, struct pack_group, s->n, &groups, e));
-    TRY(arena_new(&s->work, int32_t *, s->n, &rest, e));
-    TRY(arena_new(&s->work, int64_t, s->n, &rest_len, e));
+    TRY(arena_new(&s->work, &groups, s->n, e));
+    TRY(arena_new(&s->work, &rest, s->n, e));
+    TRY(arena_new(&s->work, &rest_len, s->n, e));
     for (int64_t i = 0; i < s->n; i++) {
         rest[i] = s->ids[i] + 1;
         rest_len[i] = s->len[i] - 1;
@@ -128,8 +128,8 @@ static tare_status compute(struct score *s, float **logprob, float **entropy, st
     }
     TRY(pack_groups(groups, s->n, false, &s->work, &p, e));
     TRY(grow_cache(s, p.n_blocks, e));
-    TRY(arena_new_raw(&s->work, float, p.n_targets, logprob, e));
-    TRY(arena_new_raw(&s->work, float, p.n_targets, entropy, e));
+    TRY(arena_new_raw(&s->work, logprob, p.n_targets, e));
+    TRY(arena_new_raw(&s->work, entropy, p.n_targets, e));
     if (!p.n_targets) return TARE_OK;
     TRY(model_forward(s->m, &s->view, &p.forward, &s->work, &hidden, e));
     return head(s, &p, hidden, *logprob, *entropy, e);
@@ -175,7 +175,7 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     if (!json_is_array(ids) || !n) FAIL(e, TARE_E_INVALID, "%s: \"ids\" has to be an array of at least one token id", where);
     if (n - 1 > max) FAIL(e, TARE_E_RANGE, "%s: %lld tokens; the model's context is %lld", where, (long long)n, (long long)max);
     if (s->n && s->tokens + n > TOKENS_MAX) TRY(flush(s, e));
-    TRY(arena_new_raw(&s->lines, int32_t, n, &s->ids[s->n], e));
+    TRY(arena_new_raw(&s->lines, &s->ids[s->n], n, e));
     TRY(read_ids(s, ids, where, s->ids[s->n], e));
     s->len[s->n] = n;
     s->id[s->n] = json_incref(json_object_get(object, "id"));

@@ -92,7 +92,7 @@ static tare_status check_baseline(const struct sweep *s, const char *baseline, s
     struct sweep_table t;
     struct run_data *runs;
     arena_init(&arena, "baseline");
-    tare_status status = arena_new(&arena, struct run_data, s->plan.n_cells + 1, &runs, e);
+    tare_status status = arena_new(&arena, &runs, s->plan.n_cells + 1, e);
     if (!status) status = sweep_table_make(&s->plan, NULL, baseline, runs, &arena, &t, e);
     arena_free(&arena);
     return err_as_config(status, e);

@@ -161,9 +161,11 @@ static tare_status run(const char *plugin, const char *const *settings, int64_t 
     const tare_status last = flush_lines(&f, s ? &late : e); /* what was read before a bad line is still answered */
     if (!s) s = last;
 end:
-    for (int64_t i = 0; f.lines && i < f.capacity; i++) str_free(&f.lines[i].row);
+    if (f.lines)
+        for (int64_t i = 0; i < f.capacity; i++) str_free(&f.lines[i].row);
     str_free(&f.out);
-    mem_free(f.lines), mem_free(f.items);
+    mem_free(f.lines);
+    mem_free(f.items);
     verify_close(f.v);
     arena_free(&arena);
     return s;

@@ -74,7 +74,10 @@ int cmd_verify_run(int argc, char **argv)
     tare_status status = verify_sums(v.run, &r, &e);
     if (!status && (v.first || v.sample)) status = verify_replay(&v, &r, &e);
     struct err why = {0};
-    if ((!status || r.links) && print(&r, v.run, !status, &why) && !status) e = why, status = why.code;
+    if ((!status || r.links) && print(&r, v.run, !status, &why) && !status) {
+        e = why;
+        status = why.code;
+    }
     str_free(&r.text);
     if (status) log_error(&e);
     return status == TARE_E_CANCELLED ? err_exit_code(status) : status ? 2 : r.faults > 0;

@@ -56,7 +56,7 @@ static tare_status open_encoder(const struct config *config, const struct plugin
 
 static tare_status questions(const struct dataset *data, struct arena *a, tare_text **out, struct err *e)
 {
-    TRY(arena_new(a, tare_text, data->n, out, e));
+    TRY(arena_new(a, out, data->n, e));
     for (int64_t i = 0; i < data->n; i++) (*out)[i] = data->rows[i].question;
     return TARE_OK;
 }
@@ -176,9 +176,9 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     c->n_clusters = plugin_size(c->codebook);
     if (c->n_clusters < 1 || c->n_clusters > INT32_MAX)
         FAIL(e, TARE_E_PLUGIN, "codebook %s: has %lld clusters", c->codebook->plugin->desc.name, (long long)c->n_clusters);
-    TRY(arena_new(&c->arena, int32_t, c->data->n, &c->of_row, e));
-    TRY(arena_new(&c->arena, int64_t, c->n_clusters, &c->rows, e));
-    TRY(arena_new(&c->arena, int64_t, c->n_clusters, &c->used, e));
+    TRY(arena_new(&c->arena, &c->of_row, c->data->n, e));
+    TRY(arena_new(&c->arena, &c->rows, c->n_clusters, e));
+    TRY(arena_new(&c->arena, &c->used, c->n_clusters, e));
     TRY(mem_new(c->data->n * (int64_t)sizeof *rows, (void **)&rows, e));
     for (int64_t i = 0; i < c->data->n; i++) rows[i] = &c->data->rows[i];
     const tare_status status = assign_rows(c, rows, c->data->n, comm && comm->rank ? NULL : cache, c->of_row, e);
@@ -265,7 +265,7 @@ tare_status cluster_check(const struct config *config, const struct dataset *dat
 tare_status cluster_assign(struct cluster *c, struct batch *b, struct arena *arena, struct err *e)
 {
     b->n_clusters = c->n_clusters;
-    TRY(arena_new(arena, int32_t, b->n_groups, &b->cluster, e));
+    TRY(arena_new(arena, &b->cluster, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) b->cluster[m] = -1;
     if (!c->codebook) return TARE_OK;
     for (int64_t m = 0; m < b->n_groups; m++) {

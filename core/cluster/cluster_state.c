@@ -48,11 +48,12 @@ static tare_status set_origin(const struct cluster *c, json_t *o, struct err *e)
 static tare_status set_counts(const struct cluster *c, json_t *o, const char *key, const int64_t *counts, struct err *e)
 {
     json_t *list = json_array();
-    for (int64_t k = 0; list && k < c->n_clusters; k++)
-        if (json_array_append_new(list, json_integer((json_int_t)counts[k]))) {
-            json_decref(list);
-            list = NULL;
-        }
+    if (list)
+        for (int64_t k = 0; k < c->n_clusters; k++)
+            if (json_array_append_new(list, json_integer((json_int_t)counts[k]))) {
+                json_decref(list);
+                list = NULL;
+            }
     return set(o, key, list, e);
 }
 
@@ -102,8 +103,8 @@ tare_status cluster_resume(struct cluster *c, const char *data, int64_t n, const
     if (!status && c->codebook && json_array_size(used) != (size_t)c->n_clusters)
         status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: \"used\" does not hold one number for each of %lld clusters",
                          where, (long long)c->n_clusters);
-    for (int64_t k = 0; !status && c->codebook && k < c->n_clusters; k++)
-        c->used[k] = json_integer_value(json_array_get(used, (size_t)k));
+    if (c->codebook)
+        for (int64_t k = 0; !status && k < c->n_clusters; k++) c->used[k] = json_integer_value(json_array_get(used, (size_t)k));
     json_decref(saved);
     json_decref(now);
     return status;

@@ -26,7 +26,9 @@ tare_status add_difference(struct finder *f, const struct difference *d, struct 
     json_t *a = d->a ? d->a : json_null(), *b = d->b ? d->b : json_null(), *by = json_null();
     if (json_is_number(a) && json_is_number(b)) by = json_real(json_number_value(b) - json_number_value(a));
     if (found(f, d->what)) {
-        json_decref(a), json_decref(b), json_decref(by);
+        json_decref(a);
+        json_decref(b);
+        json_decref(by);
         return TARE_OK;
     }
     json_t *o = json_pack("{s:s, s:I, s:s, s:o, s:o, s:o, s:I}", "what", d->what, "step", (json_int_t)d->step, "where", d->where,
@@ -173,7 +175,8 @@ static tare_status compare_metrics(struct finder *f, struct err *e)
             TRY(count_compared(f, "steps", e));
             if (!found(f, "metric")) TRY(compare_rows(f, a->at[i].row, b->at[j].row, step, e));
         }
-        i++, j++;
+        i++;
+        j++;
     }
     return TARE_OK;
 }

@@ -77,11 +77,13 @@ static tare_status add_token(struct finder *f, struct difference *d, const json_
         int64_t at = 0;
         while (at < x.n && at < y.n && x.data[at] == y.data[at]) at++;
         snprintf(token, sizeof token, "byte %lld of the completion", (long long)at + 1);
-        str_clear(&text[0]), str_clear(&text[1]);
+        str_clear(&text[0]);
+        str_clear(&text[1]);
         tare_status status = str_add(&text[0], x.data, x.n, e);
         if (!status) status = str_add(&text[1], y.data, y.n, e);
         if (status) {
-            str_free(&text[0]), str_free(&text[1]);
+            str_free(&text[0]);
+            str_free(&text[1]);
             return status;
         }
     }
@@ -90,7 +92,8 @@ static tare_status add_token(struct finder *f, struct difference *d, const json_
     d->a = json_stringn(text[0].size ? text[0].data : "", (size_t)text[0].size);
     d->b = json_stringn(text[1].size ? text[1].data : "", (size_t)text[1].size);
     const tare_status status = add_difference(f, d, e);
-    str_free(&text[0]), str_free(&text[1]);
+    str_free(&text[0]);
+    str_free(&text[1]);
     return status;
 }
 
@@ -163,10 +166,13 @@ static tare_status compare_lines(struct finder *f, int64_t step, const char (*pa
                                          .b = json_string(row[1] ? "more" : "fewer")};
             if (row[0] || row[1])
                 status = add_difference(f, &d, e);
-            else
-                json_decref(d.a), json_decref(d.b);
+            else {
+                json_decref(d.a);
+                json_decref(d.b);
+            }
         }
-        json_decref(row[0]), json_decref(row[1]);
+        json_decref(row[0]);
+        json_decref(row[1]);
     }
     return status;
 }

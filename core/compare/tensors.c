@@ -22,7 +22,11 @@ static struct floats compare_floats(const float *a, const float *b, int64_t n)
     struct floats r = {.first = -1};
     for (int64_t i = 0; i < n; i++) {
         if (!memcmp(&a[i], &b[i], sizeof *a)) continue;
-        if (!r.count++) r.first = i, r.a = (double)a[i], r.b = (double)b[i];
+        if (!r.count++) {
+            r.first = i;
+            r.a = (double)a[i];
+            r.b = (double)b[i];
+        }
         r.largest = fmax(r.largest, fabs((double)b[i] - (double)a[i]));
     }
     return r;
@@ -69,7 +73,7 @@ static tare_status add_tensor(struct finder *f, struct difference d, const struc
     arena_init(&room, "tensors");
     tare_status status = TARE_OK;
     for (int k = 0; k < 2 && !status; k++) {
-        status = arena_new_raw(&room, float, st_count(t[k]), &x[k], e);
+        status = arena_new_raw(&room, &x[k], st_count(t[k]), e);
         if (!status) status = st_read_f32(&s[k], t[k], x[k], e);
     }
     if (!status) status = add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], st_count(t[0])), e);
@@ -84,7 +88,10 @@ static tare_status compare_tensors(struct finder *f, int64_t step, const struct 
     for (int64_t i = 0; i < s[0].n_tensors; i++) {
         const struct st_tensor *a = &s[0].tensors[i], *b = safetensors_find(&s[1], a->name);
         if (b && same_shape(a, b) && (!a->bytes || !memcmp(a->data, b->data, (size_t)a->bytes))) continue;
-        if (!d.count++) first[0] = a, first[1] = b;
+        if (!d.count++) {
+            first[0] = a;
+            first[1] = b;
+        }
     }
     return d.count ? add_tensor(f, d, s, first, e) : TARE_OK;
 }

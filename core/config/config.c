@@ -90,7 +90,7 @@ static tare_status set_param(struct config *c, const char *section, const char *
     struct config_param **at = &c->params;
     while (*at && (strcmp((*at)->section, section) || strcmp((*at)->key, key))) at = &(*at)->next;
     if (!*at) {
-        TRY(arena_new(&c->arena, struct config_param, 1, at, e));
+        TRY(arena_new(&c->arena, at, 1, e));
         TRY(arena_strdup(&c->arena, section, -1, (char **)(uintptr_t) & (*at)->section, e));
         TRY(arena_strdup(&c->arena, key, -1, (char **)(uintptr_t) & (*at)->key, e));
     }
@@ -268,7 +268,7 @@ static tare_status load_override(struct config *c, const char *text, struct err 
 
 static tare_status set_defaults(struct config *c, struct err *e)
 {
-    TRY(arena_new(&c->arena, struct config_source, config_n_keys(), &c->sources, e));
+    TRY(arena_new(&c->arena, &c->sources, config_n_keys(), e));
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) TRY(value_set(c, k, k->fallback, "default", e));
     return TARE_OK;
 }

@@ -137,6 +137,7 @@ struct dist_config {
     int64_t gradient_shards;
 };
 
+enum { EVAL_ROWS_AT_ONCE = 256 }; /* questions that an evaluation inside training samples together */
 struct eval_config {
     int64_t every, samples, rows, max_new_tokens; /* every 0: only by `tare eval` */
     double temperature, top_p, min_p;

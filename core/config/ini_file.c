@@ -128,7 +128,7 @@ static tare_status remember(struct ini_reader *r, const char *section, const cha
         if (!strcmp(s->name, name))
             return refuse(r, "%s is in this file twice, first in line %lld; remove one", key, (long long)s->line);
     struct seen *s;
-    TRY(arena_new(&r->arena, struct seen, 1, &s, r->e));
+    TRY(arena_new(&r->arena, &s, 1, r->e));
     TRY(arena_strdup(&r->arena, name, -1, (char **)(uintptr_t)&s->name, r->e));
     s->line = r->line;
     s->next = r->seen;

@@ -48,10 +48,10 @@ static tare_status show_rows(struct curriculum *c, const struct curriculum_optio
     uint64_t *uid;
     int32_t *source;
     double *level, *weight;
-    TRY(arena_new(&c->own, uint64_t, d->n, &uid, e));
-    TRY(arena_new(&c->own, int32_t, d->n, &source, e));
-    TRY(arena_new(&c->own, double, d->n, &level, e));
-    TRY(arena_new(&c->own, double, d->n_sources, &weight, e));
+    TRY(arena_new(&c->own, &uid, d->n, e));
+    TRY(arena_new(&c->own, &source, d->n, e));
+    TRY(arena_new(&c->own, &level, d->n, e));
+    TRY(arena_new(&c->own, &weight, d->n_sources, e));
     for (int64_t i = 0; i < d->n; i++) {
         uid[i] = d->rows[i].uid;
         source[i] = d->rows[i].source;
@@ -167,8 +167,8 @@ tare_status curriculum_next(struct curriculum *c, const struct curriculum_draw *
 static tare_status show_groups(struct curriculum *c, const struct batch *b, tare_groups *out, struct err *e)
 {
     int64_t *row, *length;
-    TRY(arena_new(c->arena, int64_t, b->n_groups + 1, &row, e));
-    TRY(arena_new(c->arena, int64_t, b->n_rollouts + 1, &length, e));
+    TRY(arena_new(c->arena, &row, b->n_groups + 1, e));
+    TRY(arena_new(c->arena, &length, b->n_rollouts + 1, e));
     for (int64_t m = 0; m < b->n_groups; m++) row[m] = b->row[m] - c->data->rows;
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         length[i] = b->token_begin[i + 1] - b->token_begin[i];
@@ -208,7 +208,7 @@ tare_status curriculum_keep(struct curriculum *c, struct batch *b, struct err *e
     uint8_t *fate;
     c->replaces = 0;
     TRY(show_groups(c, b, &groups, e));
-    TRY(arena_new(c->arena, uint8_t, b->n_rollouts + 1, &fate, e));
+    TRY(arena_new(c->arena, &fate, b->n_rollouts + 1, e));
     if (c->call->keep) {
         plugin_enter(&call);
         TRY(plugin_leave(&call, c->instance, "keep", c->step,
@@ -243,13 +243,13 @@ static tare_status join(const struct curriculum *c, tare_groups *out, struct err
         out->n_groups += c->part[k].n_groups;
         out->n_rollouts += c->part[k].n_rollouts;
     }
-    TRY(arena_new(c->arena, int64_t, out->n_groups + 1, &row, e));
-    TRY(arena_new(c->arena, int64_t, out->n_groups + 1, &begin, e));
-    TRY(arena_new(c->arena, double, out->n_rollouts + 1, &reward, e));
-    TRY(arena_new(c->arena, int32_t, out->n_rollouts + 1, &verdict, e));
-    TRY(arena_new(c->arena, int64_t, out->n_rollouts + 1, &length, e));
-    TRY(arena_new(c->arena, uint8_t, out->n_rollouts + 1, &finish, e));
-    TRY(arena_new(c->arena, uint8_t, out->n_rollouts + 1, &fate, e));
+    TRY(arena_new(c->arena, &row, out->n_groups + 1, e));
+    TRY(arena_new(c->arena, &begin, out->n_groups + 1, e));
+    TRY(arena_new(c->arena, &reward, out->n_rollouts + 1, e));
+    TRY(arena_new(c->arena, &verdict, out->n_rollouts + 1, e));
+    TRY(arena_new(c->arena, &length, out->n_rollouts + 1, e));
+    TRY(arena_new(c->arena, &finish, out->n_rollouts + 1, e));
+    TRY(arena_new(c->arena, &fate, out->n_rollouts + 1, e));
     for (int64_t k = 0; k < c->n_parts; k++) {
         const tare_groups *g = &c->part[k];
         for (int64_t i = 0; i < g->n_groups; i++) {

@@ -171,7 +171,10 @@ static uint64_t read_word(const unsigned char *p, int64_t n)
 static struct bpe_cached *cache_slot(struct bpe_scratch *s, const unsigned char *piece, int64_t n)
 {
     uint64_t h = (uint64_t)n * 0xA0761D6478BD642Fu;
-    for (; n >= 8; piece += 8, n -= 8) h = (h ^ read_word(piece, 8)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    for (; n >= 8; piece += 8, n -= 8) {
+        h = (h ^ read_word(piece, 8)) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
     h = (h ^ read_word(piece, n)) * 0xE7037ED1A0B428DBu;
     return &s->cache[(h >> 40) & (CACHE_SLOTS - 1)];
 }

@@ -345,7 +345,7 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
     TRY(read_options(options ? options + 1 : "", &m.capacity, &m.seed, e));
     if (which == HELDOUT) m.capacity *= KINDS;
     m.draws.key = rng_derive(rng_key((uint64_t)m.seed, RNG_DATA), (uint64_t)which);
-    TRY(arena_new(&out->arena, struct row, m.capacity, &out->rows, e));
+    TRY(arena_new(&out->arena, &out->rows, m.capacity, e));
     tare_status status;
     if (which == TRAIN)
         status = make_train(&m, e);

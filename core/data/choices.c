@@ -62,7 +62,7 @@ static tare_status permute_row(struct row *row, struct rng_key key, struct arena
              (char)('A' + n - 1));
     for (int64_t i = 0; i < n; i++) order[i] = i;
     rng_shuffle(rng_derive(key, row->uid), order, n);
-    TRY(arena_new(a, tare_text, n, &choices, e));
+    TRY(arena_new(a, &choices, n, e));
     TRY(arena_strdup(a, "?", 1, &answer, e));
     for (int64_t i = 0; i < n; i++) {
         choices[i] = row->choices[order[i]];

@@ -135,7 +135,7 @@ static tare_status read_choices(const struct reader *r, struct row *out, struct 
         FAIL(e, TARE_E_INVALID, "%s: \"choices\" is not a list of at least one string", r->where);
     tare_text *choices;
     const size_t n = json_array_size(list);
-    TRY(arena_new(r->arena, tare_text, n, &choices, e));
+    TRY(arena_new(r->arena, &choices, n, e));
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(list, i);
         if (!json_is_string(v)) FAIL(e, TARE_E_INVALID, "%s: \"choices\"[%zu] is not a string", r->where, i);
@@ -343,7 +343,7 @@ static tare_status load_all(struct loading *l, int64_t limit, struct err *e)
         TRY(count_rows(f->path[i], &l->text[i], &l->most, e));
     }
     if (limit > 0 && l->most > limit) l->most = limit;
-    TRY(arena_new(&l->d->arena, struct row, l->most, &l->d->rows, e));
+    TRY(arena_new(&l->d->arena, &l->d->rows, l->most, e));
     for (int64_t i = 0; i < f->n; i++) TRY(parse_rows(l, i, e));
     return TARE_OK;
 }

@@ -83,9 +83,9 @@ tare_status files_of(const char *list, struct arena *a, struct files *out, struc
     char *rest, *name;
     double *weight;
     *out = (struct files){0};
-    TRY(arena_new(a, const char *, FILES_MOST, &out->path, e));
-    TRY(arena_new(a, int32_t, FILES_MOST, &out->source, e));
-    TRY(arena_new(a, double, FILES_MOST, &weight, e));
+    TRY(arena_new(a, &out->path, FILES_MOST, e));
+    TRY(arena_new(a, &out->source, FILES_MOST, e));
+    TRY(arena_new(a, &weight, FILES_MOST, e));
     if (fs_exists(list)) {
         TRY(add_path(out, list, a, e));
         out->n_sources = 1;

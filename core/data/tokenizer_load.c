@@ -86,22 +86,24 @@ static tare_status read_pre_tokenizer(struct tokenizer *t, const json_t *root, c
 {
     const json_t *pre = member(root, "pre_tokenizer"), *p;
     bool byte_level = false;
-    for (size_t i = 0; pre && (p = part(pre, "pretokenizers", i)); i++) {
-        char place[600];
-        snprintf(place, sizeof place, "%.500s: pre_tokenizer[%zu]", where, i);
-        if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s comes after ByteLevel, which has to be the last", place);
-        if (t->n_splits == MAX_SPLITS) FAIL(e, TARE_E_UNSUPPORTED, "%s: more than %d steps are not supported", place, MAX_SPLITS);
-        const char *type = type_of(p);
-        if (!strcmp(type, "Split"))
-            TRY(read_split(&t->splits[t->n_splits++], p, place, e));
-        else if (!strcmp(type, "Digits"))
-            TRY(read_digits(&t->splits[t->n_splits++], p, place, e));
-        else if (!strcmp(type, "ByteLevel"))
-            TRY(read_byte_level(t, p, place, e));
-        else
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: type \"%.60s\" is not supported; Split, Digits and ByteLevel are", place, type);
-        byte_level = !strcmp(type, "ByteLevel");
-    }
+    if (pre)
+        for (size_t i = 0; (p = part(pre, "pretokenizers", i)); i++) {
+            char place[600];
+            snprintf(place, sizeof place, "%.500s: pre_tokenizer[%zu]", where, i);
+            if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s comes after ByteLevel, which has to be the last", place);
+            if (t->n_splits == MAX_SPLITS)
+                FAIL(e, TARE_E_UNSUPPORTED, "%s: more than %d steps are not supported", place, MAX_SPLITS);
+            const char *type = type_of(p);
+            if (!strcmp(type, "Split"))
+                TRY(read_split(&t->splits[t->n_splits++], p, place, e));
+            else if (!strcmp(type, "Digits"))
+                TRY(read_digits(&t->splits[t->n_splits++], p, place, e));
+            else if (!strcmp(type, "ByteLevel"))
+                TRY(read_byte_level(t, p, place, e));
+            else
+                FAIL(e, TARE_E_UNSUPPORTED, "%s: type \"%.60s\" is not supported; Split, Digits and ByteLevel are", place, type);
+            byte_level = !strcmp(type, "ByteLevel");
+        }
     if (!byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s: pre_tokenizer has no ByteLevel; only byte-level BPE is supported", where);
     return TARE_OK;
 }
@@ -142,13 +144,15 @@ static tare_status read_template(struct tokenizer *t, const json_t *p, const cha
 static tare_status read_post_processor(struct tokenizer *t, const json_t *root, const char *where, struct err *e)
 {
     const json_t *post = member(root, "post_processor"), *p;
-    for (size_t i = 0; post && (p = part(post, "processors", i)); i++) {
-        if (!strcmp(type_of(p), "TemplateProcessing"))
-            TRY(read_template(t, p, where, e));
-        else if (strcmp(type_of(p), "ByteLevel")) /* ByteLevel changes offsets only */
-            FAIL(e, TARE_E_UNSUPPORTED,
-                 "%s: post_processor of type \"%.60s\" is not supported; ByteLevel and TemplateProcessing are", where, type_of(p));
-    }
+    if (post)
+        for (size_t i = 0; (p = part(post, "processors", i)); i++) {
+            if (!strcmp(type_of(p), "TemplateProcessing"))
+                TRY(read_template(t, p, where, e));
+            else if (strcmp(type_of(p), "ByteLevel")) /* ByteLevel changes offsets only */
+                FAIL(e, TARE_E_UNSUPPORTED,
+                     "%s: post_processor of type \"%.60s\" is not supported; ByteLevel and TemplateProcessing are", where,
+                     type_of(p));
+        }
     return TARE_OK;
 }
 
@@ -279,10 +283,11 @@ static tare_status read_added_token(struct tokenizer *t, const json_t *a, const 
         TRY(vocab_add(&t->vocab, id, content.data, content.size, where, e));
     t->vocab.tokens[id].special = json_bool_or(a, "special", 0);
     const bool normalized = json_bool_or(a, "normalized", !t->vocab.tokens[id].special);
-    for (int64_t i = 0; t->nfc && normalized && i < content.size; i++) /* HF would look for its normal form */
-        if (content.data[i] & 0x80)
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: \"normalized\" is set for a token that is not plain ASCII, which is not supported",
-                 where);
+    if (t->nfc)
+        for (int64_t i = 0; normalized && i < content.size; i++) /* HF would look for its normal form */
+            if (content.data[i] & 0x80)
+                FAIL(e, TARE_E_UNSUPPORTED, "%s: \"normalized\" is set for a token that is not plain ASCII, which is not supported",
+                     where);
     struct added *set = normalized ? &t->normalized : &t->raw;
     return added_insert(set, content.data, content.size, (int32_t)id, e);
 }

@@ -17,8 +17,8 @@ tare_status deal(const int64_t *cost, int64_t n, int64_t hands, int64_t *to, str
 {
     struct item *items;
     int64_t *load;
-    TRY(arena_new(arena, struct item, n, &items, e));
-    TRY(arena_new(arena, int64_t, hands, &load, e));
+    TRY(arena_new(arena, &items, n, e));
+    TRY(arena_new(arena, &load, hands, e));
     for (int64_t i = 0; i < n; i++) items[i] = (struct item){cost[i], i};
     qsort(items, (size_t)n, sizeof *items, dearest_first);
     for (int64_t i = 0; i < n; i++) {

@@ -273,7 +273,8 @@ static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
     tare_status status = TARE_OK;
     if (c->rank == 0) status = watch_listen(c->size, address, &p->watch, e);
     const int tag = next_tag(p);
-    for (int q = 1; q < c->size && c->rank == 0; q++) TRY(post(c, SLOT_CALL, true, q, tag, address, sizeof address, e));
+    if (c->rank == 0)
+        for (int q = 1; q < c->size; q++) TRY(post(c, SLOT_CALL, true, q, tag, address, sizeof address, e));
     if (c->rank) TRY(post(c, SLOT_CALL, false, 0, tag, address, sizeof address, e));
     TRY(wait_slot(c, SLOT_CALL, "start", e));
     TRY(status);

@@ -71,7 +71,10 @@ static tare_status meet(struct comm *c, const struct call *call, struct err *e)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)c->timeout_s;
     until.tv_nsec += (long)((c->timeout_s - (double)(time_t)c->timeout_s) * 1e9);
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
 
     pthread_mutex_lock(&j->lock);
     if (call) j->calls[c->rank] = *call;
@@ -144,10 +147,11 @@ static tare_status thread_all_gather(struct comm *c, const void *in, int64_t byt
 {
     struct job *j = ((struct member *)c->self)->job;
     TRY(enter(c, "all_gather", in, bytes, 0, true, e));
-    for (int r = 0; r < j->size && bytes; r++) {
-        char *to = (char *)out + r * bytes;
-        if (j->calls[r].in != to) memcpy(to, j->calls[r].in, (size_t)bytes);
-    }
+    if (bytes)
+        for (int r = 0; r < j->size; r++) {
+            char *to = (char *)out + r * bytes;
+            if (j->calls[r].in != to) memcpy(to, j->calls[r].in, (size_t)bytes);
+        }
     return meet(c, NULL, e);
 }
 
@@ -155,8 +159,9 @@ static tare_status thread_all_to_all(struct comm *c, const void *in, int64_t byt
 {
     struct job *j = ((struct member *)c->self)->job;
     TRY(enter(c, "all_to_all", in, bytes, 0, true, e));
-    for (int r = 0; r < j->size && bytes; r++)
-        memcpy((char *)out + r * bytes, (const char *)j->calls[r].in + c->rank * bytes, (size_t)bytes);
+    if (bytes)
+        for (int r = 0; r < j->size; r++)
+            memcpy((char *)out + r * bytes, (const char *)j->calls[r].in + c->rank * bytes, (size_t)bytes);
     return meet(c, NULL, e);
 }
 

@@ -222,7 +222,10 @@ static void check_timeouts(struct watch *w)
         const double since = p->since + clock_seconds() - w->peers[r].heard;
         if (since < shortest) shortest = since;
         if (p->inside && since > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
-        if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) late = p, who = r;
+        if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) {
+            late = p;
+            who = r;
+        }
     }
     if (!waits || !late->stage[0]) return; /* before the first stage a rank may be busy alone: a warm start, a codebook */
     if (late->calls == waits->calls && shortest < w->timeout_s) return; /* the last one has just come */
@@ -313,7 +316,10 @@ static void hear_peer(struct watch *w, int r)
     if (w->rank) end_without_hub(w, "its process is gone (killed, crashed, or out of memory)");
     if (!p->state.asked) end_with_lost(w, r);
     /* mpirun asks all to end, then kills them, when one has died: that one is to be named */
-    if (!w->lost) w->lost = r, w->lost_at = clock_seconds();
+    if (!w->lost) {
+        w->lost = r;
+        w->lost_at = clock_seconds();
+    }
 }
 
 /* ---- the watching thread */
@@ -566,8 +572,9 @@ void watch_free(struct watch *w)
         pthread_join(w->thread, NULL);
     }
     watched = NULL;
-    for (int r = 0; w->peers && r < (w->rank ? 1 : w->size); r++)
-        if (w->peers[r].connection.fd >= 0) close(w->peers[r].connection.fd);
+    if (w->peers)
+        for (int r = 0; r < (w->rank ? 1 : w->size); r++)
+            if (w->peers[r].connection.fd >= 0) close(w->peers[r].connection.fd);
     if (w->listener >= 0) close(w->listener);
     for (int i = 0; i < 2; i++)
         if (w->wake[i] >= 0) close(w->wake[i]);

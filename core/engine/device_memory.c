@@ -33,6 +33,7 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
     k->backend->reserve(&ctx, 0);
     struct plan_input in = {
         .config = c,
+        .kernels = k,
         .ranks = comm->size,
         .hosts = 1,
         .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,

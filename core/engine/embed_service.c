@@ -38,11 +38,11 @@ static tare_status plan(struct embed_service *s, const int64_t *begin, int64_t n
     int32_t *pos, *blocks;
     int64_t *row, *slot, n_blocks = 0;
     struct attn_seq *seqs;
-    TRY(arena_new(a, int32_t, rows, &pos, e));
-    TRY(arena_new(a, int64_t, rows, &row, e));
-    TRY(arena_new(a, int64_t, rows, &slot, e));
-    TRY(arena_new(a, struct attn_seq, n, &seqs, e));
-    TRY(arena_new(a, int32_t, rows / KV_BLOCK + n + 1, &blocks, e));
+    TRY(arena_new(a, &pos, rows, e));
+    TRY(arena_new(a, &row, rows, e));
+    TRY(arena_new(a, &slot, rows, e));
+    TRY(arena_new(a, &seqs, n, e));
+    TRY(arena_new(a, &blocks, rows / KV_BLOCK + n + 1, e));
     for (int64_t i = 0; i < n; i++) {
         const int64_t len = begin[i + 1] - begin[i];
         seqs[i] = (struct attn_seq){.q_begin = begin[i], .q_len = len, .pos = 0, .blocks = blocks + n_blocks};
@@ -80,7 +80,7 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
     float *there, *room;
     TRY(plan(s, begin, n, &b, e));
     TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
-    TRY(arena_new_raw(&s->arena, float, kernels_room(s->m->k, b.n_out * width), &room, e));
+    TRY(arena_new_raw(&s->arena, &room, kernels_room(s->m->k, b.n_out * width), e));
     const float *hidden = from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));
     TRY(model_finish(s->m, e));
     for (int64_t i = 0; i < n; i++)
@@ -99,7 +99,7 @@ static tare_status embed_all(struct embed_service *s, const tare_text *texts, in
         int64_t *begin, k = 0;
         arena_reset(&s->arena);
         s->ids.n = 0;
-        TRY(arena_new(&s->arena, int64_t, n - done + 1, &begin, e));
+        TRY(arena_new(&s->arena, &begin, n - done + 1, e));
         while (done + k < n && (!k || s->ids.n < ROWS_MOST)) {
             TRY(tokenizer_encode(s->tokenizer, texts[done + k].data, texts[done + k].size, &s->ids, e));
             if (s->ids.n - begin[k] > most) s->ids.n = begin[k] + most;

@@ -20,9 +20,10 @@ static tare_status load_rows(const struct engine *g, const char *key, bool answe
 {
     const struct data_config *c = &g->config->data;
     TRY(dataset_of(g->config, key, d, e));
-    for (int64_t i = 0; answers && i < d->n; i++)
-        if (!d->rows[i].answer.data)
-            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row needs one to be judged by", d->rows[i].where);
+    if (answers)
+        for (int64_t i = 0; i < d->n; i++)
+            if (!d->rows[i].answer.data)
+                FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row needs one to be judged by", d->rows[i].where);
     return answers && c->permute_choices ? choices_permute(d, (uint64_t)c->permute_seed, e) : TARE_OK;
 }
 

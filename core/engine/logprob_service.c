@@ -36,7 +36,7 @@ tare_status logprob_service_fill(struct logprob_service *s, struct trainer *t, s
                                  struct arena *a, struct err *e)
 {
     if (!s->wanted) return TARE_OK;
-    TRY(arena_new(a, float, b->n_tokens + 1, &s->logprob, e));
+    TRY(arena_new(a, &s->logprob, b->n_tokens + 1, e));
     TRY(update_logprobs(t, m, b, s->logprob, NULL, e));
     s->b = b;
     return TARE_OK;

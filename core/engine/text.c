@@ -6,11 +6,11 @@ tare_status stage_prompts(const struct prompts *p, const struct dataset *d, cons
                           int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e)
 {
     b->n_groups = n;
-    TRY(arena_new(a, const struct row *, n, &b->row, e));
-    TRY(arena_new(a, tare_text, n, &b->row_json, e));
-    TRY(arena_new(a, uint64_t, n, &b->prompt_uid, e));
-    TRY(arena_new(a, int64_t, n, &b->occurrence, e));
-    TRY(arena_new(a, int64_t, n + 1, &b->prompt_begin, e));
+    TRY(arena_new(a, &b->row, n, e));
+    TRY(arena_new(a, &b->row_json, n, e));
+    TRY(arena_new(a, &b->prompt_uid, n, e));
+    TRY(arena_new(a, &b->occurrence, n, e));
+    TRY(arena_new(a, &b->prompt_begin, n + 1, e));
     ids->n = 0;
     for (int64_t m = 0; m < n; m++) {
         b->row[m] = &d->rows[rows[m]];
@@ -21,7 +21,7 @@ tare_status stage_prompts(const struct prompts *p, const struct dataset *d, cons
         b->prompt_begin[m + 1] = ids->n;
         if (b->prompt_begin[m + 1] == b->prompt_begin[m]) FAIL(e, TARE_E_INVALID, "%s: the prompt has no token", b->row[m]->where);
     }
-    TRY(arena_new_raw(a, int32_t, ids->n, &b->prompt_ids, e));
+    TRY(arena_new_raw(a, &b->prompt_ids, ids->n, e));
     b->n_prompt_tokens = ids->n;
     memcpy(b->prompt_ids, ids->data, (size_t)ids->n * sizeof *ids->data);
     return TARE_OK;
@@ -37,7 +37,7 @@ static bool is_stop(const struct model *m, int32_t id)
 tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e)
 {
     struct str text = {0};
-    tare_status status = arena_new(a, tare_text, b->n_rollouts, &b->completion, e);
+    tare_status status = arena_new(a, &b->completion, b->n_rollouts, e);
     for (int64_t i = 0; !status && i < b->n_rollouts; i++) {
         int64_t n = b->token_begin[i + 1] - b->token_begin[i];
         const int32_t *ids = b->ids + b->token_begin[i];

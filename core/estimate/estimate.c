@@ -285,8 +285,9 @@ static void group_signal(const struct batch *b, int64_t m, double out[SIGNAL])
     double largest = 0;
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
         largest = fmax(largest, fabs(b->advantage[i]));
-        for (int64_t t = b->token_begin[i]; b->token_advantage && t < b->token_begin[i + 1]; t++)
-            largest = fmax(largest, fabs((double)b->token_advantage[t]));
+        if (b->token_advantage)
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
+                largest = fmax(largest, fabs((double)b->token_advantage[t]));
     }
     const double nonzero = largest > 1e-6;
     out[0] = isnan(b->scale[m]) ? nonzero : b->scale[m] > 1e-6;

@@ -17,8 +17,9 @@ static bool is_shown(const struct batch *b, int64_t i)
 {
     if (b->fate && b->fate[i] == TARE_ROLLOUT_LEFT_OUT) return false;
     if (b->verdict && unjudged(b->verdict[i])) return false;
-    for (int64_t c = 0; b->component_verdict && c < b->n_components; c++)
-        if (unjudged(b->component_verdict[i * b->n_components + c])) return false;
+    if (b->component_verdict)
+        for (int64_t c = 0; c < b->n_components; c++)
+            if (unjudged(b->component_verdict[i * b->n_components + c])) return false;
     return true;
 }
 
@@ -26,8 +27,8 @@ static bool is_shown(const struct batch *b, int64_t i)
 static tare_status remember(const struct batch *whole, const uint8_t *keep, struct arena *a, struct judged *j, struct err *e)
 {
     int64_t *rollout, *group, n = 0, m = 0;
-    TRY(arena_new(a, int64_t, whole->n_rollouts + 1, &rollout, e));
-    TRY(arena_new(a, int64_t, whole->n_groups + 1, &group, e));
+    TRY(arena_new(a, &rollout, whole->n_rollouts + 1, e));
+    TRY(arena_new(a, &group, whole->n_groups + 1, e));
     for (int64_t g = 0; g < whole->n_groups; g++) {
         const int64_t before = n;
         for (int64_t i = whole->group_begin[g]; i < whole->group_begin[g + 1]; i++)
@@ -46,7 +47,7 @@ tare_status judged_of(const struct batch *whole, struct arena *a, struct judged 
     *out = (struct judged){.batch = *whole};
     if (all) return TARE_OK;
     uint8_t *keep;
-    TRY(arena_new(a, uint8_t, whole->n_rollouts, &keep, e));
+    TRY(arena_new(a, &keep, whole->n_rollouts, e));
     for (int64_t i = 0; i < whole->n_rollouts; i++) keep[i] = is_shown(whole, i);
     TRY(batch_keep(whole, keep, a, &out->batch, e));
     return remember(whole, keep, a, out, e);
@@ -76,7 +77,7 @@ static tare_status spread(const struct judged *j, struct batch *whole, struct ar
     place(b->confidence, j->group, b->n_groups, whole->confidence);
     whole->token_advantage = NULL;
     if (!b->token_advantage) return TARE_OK;
-    TRY(arena_new(a, float, whole->n_tokens, &whole->token_advantage, e));
+    TRY(arena_new(a, &whole->token_advantage, whole->n_tokens, e));
     for (int64_t i = 0; i < b->n_rollouts; i++)
         memcpy(whole->token_advantage + whole->token_begin[j->rollout[i]], b->token_advantage + b->token_begin[i],
                (size_t)(b->token_begin[i + 1] - b->token_begin[i]) * sizeof(float));

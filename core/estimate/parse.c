@@ -34,7 +34,10 @@ static tare_status check_keys(const json_t *group, const char *where, size_t m, 
         if (i < sizeof KEYS / sizeof *KEYS) continue;
         for (i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
             const int64_t d = str_distance(key, KEYS[i]);
-            if (d <= least) least = d - 1, near = KEYS[i];
+            if (d <= least) {
+                least = d - 1;
+                near = KEYS[i];
+            }
         }
         if (near) FAIL(e, TARE_E_INVALID, "%s: group %zu: unknown key \"%s\"; did you mean \"%s\"?", where, m, key, near);
     }
@@ -149,16 +152,16 @@ tare_status estimate_parse(const json_t *object, const char *where, struct arena
         FAIL(e, TARE_E_INVALID, "%s: \"groups\" is missing: {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}", where);
     TRY(count(groups, where, &c, e));
     *b = (struct batch){.n_groups = c.groups, .n_rollouts = c.rollouts, .n_tokens = c.tokens, .n_components = c.components};
-    TRY(arena_new(a, int64_t, c.groups + 1, &b->group_begin, e));
-    TRY(arena_new(a, uint64_t, c.groups, &b->prompt_uid, e));
-    TRY(arena_new(a, int32_t, c.groups, &b->cluster, e));
-    TRY(arena_new(a, int64_t, c.rollouts + 1, &b->token_begin, e));
-    TRY(arena_new(a, double, c.rollouts, &b->reward, e));
-    TRY(arena_new(a, int32_t, c.rollouts, &b->verdict, e));
-    if (c.components) TRY(arena_new(a, double, c.rollouts *c.components, &b->component, e));
-    TRY(arena_new(a, float, c.tokens, &b->entropy, e));
-    TRY(arena_new(a, float, c.tokens, &b->logprob, e));
-    TRY(arena_new(a, float, c.tokens, &b->ref_logprob, e));
+    TRY(arena_new(a, &b->group_begin, c.groups + 1, e));
+    TRY(arena_new(a, &b->prompt_uid, c.groups, e));
+    TRY(arena_new(a, &b->cluster, c.groups, e));
+    TRY(arena_new(a, &b->token_begin, c.rollouts + 1, e));
+    TRY(arena_new(a, &b->reward, c.rollouts, e));
+    TRY(arena_new(a, &b->verdict, c.rollouts, e));
+    if (c.components) TRY(arena_new(a, &b->component, c.rollouts * c.components, e));
+    TRY(arena_new(a, &b->entropy, c.tokens, e));
+    TRY(arena_new(a, &b->logprob, c.tokens, e));
+    TRY(arena_new(a, &b->ref_logprob, c.tokens, e));
     bool given[3] = {false, false, false};
     for (size_t m = 0; m < (size_t)c.groups; m++) TRY(fill_group(json_array_get(groups, m), where, m, b, given, e));
     if (!given[0]) b->entropy = NULL;

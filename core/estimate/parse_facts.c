@@ -118,7 +118,7 @@ static tare_status of_rollouts(const struct fact *f, const json_t *group, const 
 static tare_status rows(const json_t *groups, const char *where, struct arena *a, struct batch *b, struct err *e)
 {
     if (!anywhere(groups, "row")) return TARE_OK;
-    TRY(arena_new(a, tare_text, b->n_groups, &b->row_json, e));
+    TRY(arena_new(a, &b->row_json, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
         const json_t *row = json_object_get(json_array_get(groups, (size_t)m), "row");
         struct str text = {0};
@@ -136,11 +136,12 @@ static tare_status rows(const json_t *groups, const char *where, struct arena *a
 /* The texts in JSON end with the line; the batch's live as long as the arena. */
 static tare_status keep_completions(struct arena *a, struct batch *b, struct err *e)
 {
-    for (int64_t i = 0; b->completion && i < b->n_rollouts; i++) {
-        char *copy;
-        TRY(arena_strdup(a, b->completion[i].data, b->completion[i].size, &copy, e));
-        b->completion[i].data = copy;
-    }
+    if (b->completion)
+        for (int64_t i = 0; i < b->n_rollouts; i++) {
+            char *copy;
+            TRY(arena_strdup(a, b->completion[i].data, b->completion[i].size, &copy, e));
+            b->completion[i].data = copy;
+        }
     return TARE_OK;
 }
 

@@ -63,7 +63,7 @@ tare_status estimate_view(const struct plugin *p, const struct batch *b, struct 
     if (needs & TARE_WANTS_LOGPROB) out->token_logprob = b->logprob;
     if (!(needs & TARE_NEED_OFF_POLICY)) return TARE_OK;
     uint8_t *none = b->off_policy; /* a batch without that column has samples only */
-    if (!none) TRY(arena_new(a, uint8_t, b->n_rollouts + 1, &none, e));
+    if (!none) TRY(arena_new(a, &none, b->n_rollouts + 1, e));
     out->off_policy = none;
     return TARE_OK;
 }

@@ -195,7 +195,10 @@ static tare_status take_row(struct steps_run *s, int run, int64_t step, const js
     const char *label = json_text_or(row, "label", ""), *subset = "";
     char *copy;
     for (int i = 0; i < 2; i++)
-        if (!strncmp(label, SUBSETS[i], strlen(SUBSETS[i]))) subset = i ? "complex" : "standard", label += strlen(SUBSETS[i]);
+        if (!strncmp(label, SUBSETS[i], strlen(SUBSETS[i]))) {
+            subset = i ? "complex" : "standard";
+            label += strlen(SUBSETS[i]);
+        }
     TRY(arena_strdup(&s->arena, label, -1, &copy, e));
     if (s->n_points == s->capacity)
         TRY(mem_grow((void **)&s->points, &s->capacity, s->n_points + 1, (int64_t)sizeof *s->points, e));

@@ -20,9 +20,10 @@ static tare_status field_text(const json_t *row, const char *field, struct arena
     *out = NULL;
     if (json_is_string(v) && json_string_length(v))
         text = json_string_value(v);
-    else if (json_is_number(v) && fabs(json_number_value(v)) < 1e15 && json_number_value(v) == floor(json_number_value(v)))
-        snprintf(number, sizeof number, "%.0f", json_number_value(v)), text = number; /* 5 and 5.0 are one level */
-    else if (json_is_number(v))
+    else if (json_is_number(v) && fabs(json_number_value(v)) < 1e15 && json_number_value(v) == floor(json_number_value(v))) {
+        snprintf(number, sizeof number, "%.0f", json_number_value(v)); /* 5 and 5.0 are one level */
+        text = number;
+    } else if (json_is_number(v))
         text = str_from_double(number, json_number_value(v));
     else if (json_is_boolean(v))
         text = json_is_true(v) ? "true" : "false";
@@ -43,8 +44,8 @@ static tare_status group_by_field(const struct dataset *d, const char *field, st
 {
     *g = (struct eval_grouping){.name = field};
     *any = false;
-    TRY(arena_new(a, const char *, d->n, &g->label, e));
-    TRY(arena_new(a, int32_t, d->n, &g->rank, e));
+    TRY(arena_new(a, &g->label, d->n, e));
+    TRY(arena_new(a, &g->rank, d->n, e));
     for (int64_t i = 0; i < d->n; i++) {
         json_t *row = NULL;
         TRY(row_json(&d->rows[i], &row, e));
@@ -318,10 +319,10 @@ static tare_status group_by_difficulty(const struct config *c, const struct data
     bool *complex_row = NULL;
     struct estimates estimates = {0};
     *g = (struct eval_grouping){.name = "difficulty"};
-    TRY(arena_new(a, const char *, d->n, &g->label, e));
-    TRY(arena_new(a, int32_t, d->n, &g->rank, e));
+    TRY(arena_new(a, &g->label, d->n, e));
+    TRY(arena_new(a, &g->rank, d->n, e));
     if (*c->eval.complex_field || *c->eval.complex_rules) {
-        TRY(arena_new(a, bool, d->n, &complex_row, e));
+        TRY(arena_new(a, &complex_row, d->n, e));
         TRY(read_complex(c, d, complex_row, e));
     }
     tare_status s = read_estimates(c->eval.difficulty, &estimates, e);

@@ -177,8 +177,8 @@ static tare_status table_json(const struct eval_report *r, const struct eval_gro
     struct place *places;
     double *x;
     int64_t n = 0;
-    TRY(arena_new(a, struct place, r->data->n, &places, e));
-    TRY(arena_new(a, double, r->data->n, &x, e));
+    TRY(arena_new(a, &places, r->data->n, e));
+    TRY(arena_new(a, &x, r->data->n, e));
     for (int64_t q = 0; q < r->data->n; q++)
         if (g->label[q]) places[n++] = (struct place){g->rank[q], g->label[q], q};
     qsort(places, (size_t)n, sizeof *places, by_label);
@@ -217,7 +217,10 @@ tare_status eval_results(const struct eval_report *r, json_t **out, struct err *
     if (r->identity) put(o, &bad, "settings", json_deep_copy(r->identity));
     if (!s && bad) s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "the results cannot be written as JSON");
     arena_free(&a);
-    if (s) json_decref(o), *out = NULL;
+    if (s) {
+        json_decref(o);
+        *out = NULL;
+    }
     return s;
 }
 

@@ -179,7 +179,7 @@ static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *
     struct str text = {0};
     int64_t *rows;
     arena_reset(a);
-    TRY(arena_new(a, int64_t, n, &rows, e));
+    TRY(arena_new(a, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
     TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->ids, &b, a, e));
     const struct rollout_config shape = evaluation_rollout(c);

@@ -101,7 +101,10 @@ tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t
             s = read_line(begin, end - begin, where, &d->rows[line / k], line % k, &out[line], e);
         line++;
         at = end + 1 - text.data;
-        if (line % k == 0) *done = line / k, *bytes = at;
+        if (line % k == 0) {
+            *done = line / k;
+            *bytes = at;
+        }
     }
     str_free(&text);
     return s;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_AT_ONCE = 256, PARTS = sizeof((struct evaluation){0}.parts) / sizeof(struct evaluation_part) };
+enum { PARTS = sizeof((struct evaluation){0}.parts) / sizeof(struct evaluation_part) };
 
 static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 {
@@ -24,7 +24,7 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     struct arena *a = &r->eval_arena;
     struct batch b = {.step = r->step};
     struct share share;
-    int64_t rows[ROWS_AT_ONCE];
+    int64_t rows[EVAL_ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
     arena_reset(a);
     TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
@@ -43,7 +43,10 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
             v->reward += b.reward[i];
             v->length += (double)(b.token_begin[i + 1] - b.token_begin[i]);
             v->samples++;
-            if (part) part->reward += b.reward[i], part->n++;
+            if (part) {
+                part->reward += b.reward[i];
+                part->n++;
+            }
         }
     }
     v->rows += n;
@@ -54,8 +57,8 @@ tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
 {
     *v = (struct evaluation){0};
     const int64_t all = r->engine.eval.n;
-    for (int64_t at = 0; at < all; at += ROWS_AT_ONCE) {
-        const tare_status status = evaluate_rows(r, at, all - at < ROWS_AT_ONCE ? all - at : ROWS_AT_ONCE, v, e);
+    for (int64_t at = 0; at < all; at += EVAL_ROWS_AT_ONCE) {
+        const tare_status status = evaluate_rows(r, at, all - at < EVAL_ROWS_AT_ONCE ? all - at : EVAL_ROWS_AT_ONCE, v, e);
         if (status) {
             err_prefix(e, "evaluation");
             return status;

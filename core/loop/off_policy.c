@@ -30,7 +30,7 @@ static tare_status trace_batch(const struct run *r, const int64_t *end, int64_t 
 {
     *out = (struct batch){.n_groups = n, .n_rollouts = n, .n_tokens = r->trace_ids.n};
     TRY(batch_room(out, BATCH_ROLLOUT, a, e));
-    TRY(arena_new(a, uint8_t, n, &out->off_policy, e));
+    TRY(arena_new(a, &out->off_policy, n, e));
     for (int64_t k = 0; k < n; k++) {
         out->group_begin[k + 1] = k + 1;
         out->token_begin[k + 1] = end[k];
@@ -48,8 +48,8 @@ tare_status stage_off_policy(struct run *r, struct err *e)
     int64_t *last, *end, n = 0; /* of the rollouts that go; of their traces' tokens */
     if (!r->config->rollout.off_policy || !b->n_groups) return TARE_OK;
     r->trace_ids.n = 0;
-    TRY(arena_new(&r->arena, int64_t, b->n_groups, &last, e));
-    TRY(arena_new(&r->arena, int64_t, b->n_groups, &end, e));
+    TRY(arena_new(&r->arena, &last, b->n_groups, e));
+    TRY(arena_new(&r->arena, &end, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
         if (!b->row[m]->completion.data) continue;
         TRY(encode_trace(r, m, e));

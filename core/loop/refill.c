@@ -18,7 +18,7 @@ static tare_status merge(const struct batch *a, struct batch *b, struct arena *a
 {
     int64_t *kept, n = 0;
     struct batch parts[2] = {*a, *b};
-    TRY(arena_new_raw(arena, int64_t, a->n_groups, &kept, e));
+    TRY(arena_new_raw(arena, &kept, a->n_groups, e));
     for (int64_t m = 0; m < a->n_groups; m++)
         if (!dropped(a, m)) kept[n++] = m;
     TRY(batch_select(a, (struct batch_indices){kept, n}, KEPT, arena, &parts[0], e));

@@ -54,7 +54,7 @@ static tare_status same_states(struct run *r, struct err *e)
     const uint64_t mine = status ? 0 : fs_hash(text.data, text.size, 0);
     str_free(&text);
     TRY(comm_agree(&r->comm, status, e));
-    TRY(arena_new(&r->arena, int64_t, r->comm.size, &hash, e));
+    TRY(arena_new(&r->arena, &hash, r->comm.size, e));
     TRY(comm_gather_sizes(&r->comm, (int64_t)mine, hash, e));
     for (int k = 1; k < r->comm.size; k++)
         if (hash[k] != hash[0])

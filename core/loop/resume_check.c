@@ -61,7 +61,9 @@ tare_status resume_check(const struct config *c, bool allow_change, struct err *
                     c->run.dir, changes.fixed.data);
     else if (!status && changes.told.size)
         log_info("%s continues with another configuration: %.1500s", c->run.dir, changes.told.data);
-    str_free(&changes.refused), str_free(&changes.fixed), str_free(&changes.told);
+    str_free(&changes.refused);
+    str_free(&changes.fixed);
+    str_free(&changes.told);
     config_free(&before);
     return status;
 }

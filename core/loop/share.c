@@ -13,8 +13,8 @@ tare_status share_deal(const struct batch *all, const struct rollout_config *c, 
     int64_t *cost;
     *out = (struct share){.own = *all};
     if (comm->size == 1) return TARE_OK;
-    TRY(arena_new(a, int64_t, all->n_groups, &cost, e));
-    TRY(arena_new(a, int64_t, all->n_groups, &out->rank, e));
+    TRY(arena_new(a, &cost, all->n_groups, e));
+    TRY(arena_new(a, &out->rank, all->n_groups, e));
     for (int64_t m = 0; m < all->n_groups; m++) {
         const int64_t rollouts = all->samples && all->samples[m] ? all->samples[m] : c->group_size;
         cost[m] = all->prompt_begin[m + 1] - all->prompt_begin[m] + rollouts * c->max_new_tokens;
@@ -38,8 +38,8 @@ static tare_status gather_parts(const struct str *mine, struct comm *comm, struc
 {
     int64_t *sizes, total = 0;
     char *bytes;
-    TRY(arena_new(a, int64_t, comm->size, &sizes, e));
-    TRY(arena_new(a, struct batch, comm->size, parts, e));
+    TRY(arena_new(a, &sizes, comm->size, e));
+    TRY(arena_new(a, parts, comm->size, e));
     TRY(comm_gather_sizes(comm, mine->size, sizes, e));
     for (int r = 0; r < comm->size; r++) total += sizes[r];
     TRY(arena_push_raw(a, total, (void **)&bytes, e));

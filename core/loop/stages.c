@@ -12,7 +12,7 @@ static tare_status count_occurrences(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     struct batch *b = &r->batch;
-    if (!r->n_met) TRY(arena_new(&r->arena, uint64_t, c->prompts * (c->refill_rounds + 1), &r->met, e));
+    if (!r->n_met) TRY(arena_new(&r->arena, &r->met, c->prompts * (c->refill_rounds + 1), e));
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t k = 0; k < r->n_met; k++) b->occurrence[m] += r->met[k] == b->prompt_uid[m];
     memcpy(r->met + r->n_met, b->prompt_uid, (size_t)b->n_groups * sizeof *r->met);
@@ -25,7 +25,7 @@ static tare_status keep_texts(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
     struct str text = {0};
-    tare_status status = arena_new(&r->arena, tare_text, b->n_groups, &b->prompt_text, e);
+    tare_status status = arena_new(&r->arena, &b->prompt_text, b->n_groups, e);
     for (int64_t m = 0; !status && m < b->n_groups; m++) {
         char *copy = NULL;
         str_clear(&text);
@@ -41,7 +41,7 @@ static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t 
 {
     const int64_t cursor = r->cursor;
     int64_t *ordered;
-    TRY(arena_new(&r->arena, int64_t, n, &ordered, e));
+    TRY(arena_new(&r->arena, &ordered, n, e));
     TRY(order_next(&r->engine.order, &r->cursor, n, ordered, NULL, e));
     return curriculum_next(r->curriculum, &(struct curriculum_draw){n, cursor, ordered}, rows, samples, e);
 }
@@ -49,9 +49,9 @@ static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t 
 tare_status stage_data(struct run *r, int64_t n, struct err *e)
 {
     int64_t *rows, *occurrence, *samples;
-    TRY(arena_new(&r->arena, int64_t, n, &rows, e));
-    TRY(arena_new(&r->arena, int64_t, n, &occurrence, e));
-    TRY(arena_new(&r->arena, int64_t, n, &samples, e));
+    TRY(arena_new(&r->arena, &rows, n, e));
+    TRY(arena_new(&r->arena, &occurrence, n, e));
+    TRY(arena_new(&r->arena, &samples, n, e));
     TRY(choose_rows(r, n, rows, samples, e));
     order_occurrences(rows, n, occurrence);
     TRY(stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e));
@@ -68,7 +68,7 @@ static tare_status sample_own(struct run *r, struct err *e)
     if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
     TRY(fault_point(r->comm.rank, "sample", r->step + 1, e));
     TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, own, signals_flag(), &r->arena, e));
-    TRY(arena_new_raw(&r->arena, int64_t, own->n_rollouts, &own->policy_version, e));
+    TRY(arena_new_raw(&r->arena, &own->policy_version, own->n_rollouts, e));
     for (int64_t i = 0; i < own->n_rollouts; i++) own->policy_version[i] = own->step - 1;
     return stage_texts(r->engine.tokenizer, r->engine.model, own, &r->arena, e);
 }
@@ -100,7 +100,7 @@ tare_status stage_reference(struct run *r, struct err *e)
     const bool wanted =
         (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) || (objective_needs(r->engine.objective) & TARE_OBJECTIVE_REFERENCE);
     if (!estimated && !wanted) return TARE_OK;
-    TRY(arena_new(&r->arena, float, b->n_tokens, &b->ref_logprob, e));
+    TRY(arena_new(&r->arena, &b->ref_logprob, b->n_tokens, e));
     return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
 }
 

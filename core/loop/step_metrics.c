@@ -25,13 +25,14 @@ static void reward_metrics(struct run *r)
     mean_std(b->reward, b->n_rollouts, &mean, &std);
     observe_set(r->observe, "reward/mean", mean);
     observe_set(r->observe, "reward/std", std);
-    for (int64_t c = 0; b->n_components > 1 && c < b->n_components; c++) {
-        char name[128];
-        double sum = 0;
-        for (int64_t i = 0; i < b->n_rollouts; i++) sum += b->component[i * b->n_components + c];
-        snprintf(name, sizeof name, "reward/%s", verify_component_name(r->engine.verify, c));
-        observe_set(r->observe, name, sum / (double)b->n_rollouts);
-    }
+    if (b->n_components > 1)
+        for (int64_t c = 0; c < b->n_components; c++) {
+            char name[128];
+            double sum = 0;
+            for (int64_t i = 0; i < b->n_rollouts; i++) sum += b->component[i * b->n_components + c];
+            snprintf(name, sizeof name, "reward/%s", verify_component_name(r->engine.verify, c));
+            observe_set(r->observe, name, sum / (double)b->n_rollouts);
+        }
     int64_t counts[TARE_PARTIAL + 1];
     verify_count(b->verdict, b->n_rollouts, counts);
     for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
@@ -112,8 +113,8 @@ static tare_status settle_figures(struct run *r, struct err *e)
     const int64_t n = r->n_figures;
     double mine[FIGURES], *all;
     int64_t *sizes;
-    TRY(arena_new(&r->arena, double, n * r->comm.size, &all, e));
-    TRY(arena_new(&r->arena, int64_t, r->comm.size, &sizes, e));
+    TRY(arena_new(&r->arena, &all, n * r->comm.size, e));
+    TRY(arena_new(&r->arena, &sizes, r->comm.size, e));
     for (int64_t i = 0; i < n; i++) mine[i] = r->figures[i].value;
     for (int k = 0; k < r->comm.size; k++) sizes[k] = n * (int64_t)sizeof *mine;
     TRY(r->comm.gather(&r->comm, mine, sizes[0], all, sizes, e));

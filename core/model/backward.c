@@ -21,14 +21,14 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
                             struct train_pass **out, struct err *e)
 {
     const int64_t L = m->shape.layers, C = m->shape.hidden;
-    TRY(arena_new(a, struct train_pass, 1, out, e));
+    TRY(arena_new(a, out, 1, e));
     struct train_pass *p = *out;
     p->batch = *b;
     p->recompute = recompute;
     p->arena = a;
-    TRY(arena_new(a, float *, L + 1, &p->x, e));
-    TRY(arena_new(a, struct layer_acts, L, &p->acts, e));
-    for (int64_t l = 0; l <= L; l++) TRY(tensor_new_raw(a, float, b->t *C, &p->x[l], e));
+    TRY(arena_new(a, &p->x, L + 1, e));
+    TRY(arena_new(a, &p->acts, L, e));
+    for (int64_t l = 0; l <= L; l++) TRY(tensor_new_raw(a, &p->x[l], b->t * C, e));
     for (int64_t l = 0; l < L; l++) {
         if (l && recompute)
             p->acts[l] = p->acts[0];
@@ -39,8 +39,8 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
         else
             TRY(lora_rows_new(m, b->t, a, &p->acts[0].lora, e));
     }
-    TRY(tensor_new_raw(a, float, b->n_out *C, &p->last, e));
-    return tensor_new_raw(a, float, b->n_out, &p->last_rms, e);
+    TRY(tensor_new_raw(a, &p->last, b->n_out * C, e));
+    return tensor_new_raw(a, &p->last_rms, b->n_out, e);
 }
 
 tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
@@ -51,11 +51,12 @@ tare_status model_train_forward(struct model *m, struct kv_cache *cache, const s
     TRY(batch_check(m, cache, 1, b, e));
     TRY(pass_new(m, b, recompute, acts, pass, e));
     struct train_pass *p = *pass;
-    p->segs = segs, p->n_segs = n_segs;
+    p->segs = segs;
+    p->n_segs = n_segs;
     p->cache = cache;
     TRY(batch_to_backend(m, b, acts, &p->batch, e));
     b = &p->batch;
-    TRY(tensor_new_raw(acts, float, b->n_out *C, hidden, e));
+    TRY(tensor_new_raw(acts, hidden, b->n_out * C, e));
     KERNEL(m->k, &m->ctx, embed, .x = p->x[0], .table = m->table, .ids = b->ids, .t = b->t, .width = C);
     for (int64_t l = 0; l < L; l++) layer_forward(m, l, p->x[l], p->x[l + 1], &p->acts[l], cache->layers[0], b);
     kernels_at(&m->ctx, "forward pass", -1);
@@ -79,10 +80,10 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
 {
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, q = s->heads * s->head_dim;
-    TRY(tensor_new(a, float, t * s->hidden, &g->dx, e));
-    TRY(tensor_new_raw(a, float, t * s->hidden, &g->norm, e));
-    TRY(tensor_new_raw(a, float, t *larger(2 * s->intermediate, stride), &g->wide, e));
-    return tensor_new_raw(a, float, t *larger(s->intermediate, s->qk_norm ? stride : q), &g->narrow, e);
+    TRY(tensor_new(a, &g->dx, t * s->hidden, e));
+    TRY(tensor_new_raw(a, &g->norm, t * s->hidden, e));
+    TRY(tensor_new_raw(a, &g->wide, t * larger(2 * s->intermediate, stride), e));
+    return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm ? stride : q), e);
 }
 
 /* Whether dx comes from the compute copy: on a device, which then needs no fp32 weights gathered, and where there are none (lora.h). */
@@ -94,7 +95,9 @@ static bool from_copy(const struct model *m)
 /* dx[T,K] = dy[T,N] W[N,K] for packed product i. w: its fp32 weights, unless the compute copy is taken. */
 static void product_dx(const struct model *m, int64_t i, const float *w, struct op_matmul_dx o)
 {
-    o.packed = m->packed[i], o.w = w, o.dtype = m->dtype;
+    o.packed = m->packed[i];
+    o.w = w;
+    o.dtype = m->dtype;
     (from_copy(m) ? m->k->matmul_dx_packed : m->k->matmul_dx)(&m->ctx, &o);
 }
 
@@ -230,7 +233,7 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
     const struct forward_batch *b = &p->batch;
     const int64_t C = m->shape.hidden, u = m->shape.layers + 1;
     float *dlast, *dw = m->lora ? NULL : m->shape.tied ? grads_begin(g, u).vector : grads_head(g);
-    TRY(tensor_new_raw(p->arena, float, b->n_out *C, &dlast, e));
+    TRY(tensor_new_raw(p->arena, &dlast, b->n_out * C, e));
     if (dw) dw += m->final_norm - m->unit_begin[u];
     KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dlast, .ld = C, .dw = dw, .dy = dhidden, .x = p->last, .w = m->final_norm_vector,
            .rms = p->last_rms, .t = b->n_out, .heads = 1, .width = C, .accumulate = 0);

@@ -86,8 +86,9 @@ tare_status compute_copy_new(struct model *m, struct err *e)
 
 void compute_copy_free(struct model *m)
 {
-    for (int64_t i = 0; m->packed && i < 4 * m->shape.layers + 1; i++)
-        if (m->packed[i]) m->k->backend->release(&m->ctx, m->packed[i]);
+    if (m->packed)
+        for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++)
+            if (m->packed[i]) m->k->backend->release(&m->ctx, m->packed[i]);
     if (m->vector_copy) m->k->backend->release(&m->ctx, m->vector_copy);
     mem_free(m->packed);
     mem_free(m->vectors);

@@ -102,7 +102,9 @@ void layout_free(struct model *m)
     mem_free(m->unit_size);
     mem_free(m->unit_block);
     mem_free(m->layers);
-    m->tensors = NULL, m->unit_begin = m->unit_size = m->unit_block = NULL, m->layers = NULL;
+    m->tensors = NULL;
+    m->unit_begin = m->unit_size = m->unit_block = NULL;
+    m->layers = NULL;
 }
 
 struct product product_of(const struct model *m, int64_t i)

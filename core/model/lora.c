@@ -64,11 +64,12 @@ void lora_free(struct model *m)
 {
     struct lora *a = m->lora;
     if (!a) return;
-    for (int64_t i = 0; a->groups && i < 4 * m->shape.layers; i++) {
-        if (a->groups[i].packed) m->k->backend->release(&m->ctx, a->groups[i].packed);
-        for (int j = 0; j < a->groups[i].n; j++)
-            if (a->groups[i].part[j].packed) m->k->backend->release(&m->ctx, a->groups[i].part[j].packed);
-    }
+    if (a->groups)
+        for (int64_t i = 0; i < 4 * m->shape.layers; i++) {
+            if (a->groups[i].packed) m->k->backend->release(&m->ctx, a->groups[i].packed);
+            for (int j = 0; j < a->groups[i].n; j++)
+                if (a->groups[i].part[j].packed) m->k->backend->release(&m->ctx, a->groups[i].part[j].packed);
+        }
     if (a->table) m->k->backend->release(&m->ctx, a->table);
     mem_free(a->groups);
     mem_free(a);
@@ -141,18 +142,13 @@ static int64_t widest(const struct model_shape *s)
     return s->intermediate > most ? s->intermediate : most;
 }
 
-int64_t lora_row_floats(const struct model_shape *s, int64_t rank)
-{
-    return (LORA_PARTS + 1) * rank + widest(s);
-}
-
 tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e)
 {
     *out = (struct lora_rows){0};
     if (!m->lora) return TARE_OK;
-    TRY(tensor_new_raw(a, float, t *LORA_PARTS * m->lora->spec.rank, &out->all, e));
-    TRY(tensor_new_raw(a, float, t * m->lora->spec.rank, &out->part, e));
-    return tensor_new_raw(a, float, t *widest(&m->shape), &out->wide, e);
+    TRY(tensor_new_raw(a, &out->all, t * LORA_PARTS * m->lora->spec.rank, e));
+    TRY(tensor_new_raw(a, &out->part, t * m->lora->spec.rank, e));
+    return tensor_new_raw(a, &out->wide, t * widest(&m->shape), e);
 }
 
 /* r->all = x A^T */

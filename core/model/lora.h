@@ -77,8 +77,6 @@ struct refresh_proof;
 /* The compute copy of the adapters of unit u. */
 void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole);
 
-/* Floats of a row of lora_rows. */
-int64_t lora_row_floats(const struct model_shape *s, int64_t rank);
 /* Room for t rows; none without adapters. */
 tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e);
 /* y[t, columns] of product i (model.h, packed) gets what its adapters add. */

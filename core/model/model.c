@@ -49,7 +49,7 @@ void model_set_deterministic(struct model *m, enum deterministic deterministic)
 
 void model_arena_init(const struct model *m, struct arena *a, const char *name)
 {
-    arena_init_from(a, name, kernels_room(m->k, 1) ? &m->source : NULL);
+    arena_init_from(a, name, m->k->backend->device || m->k->backend->counts ? &m->source : NULL);
 }
 
 const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes)
@@ -112,12 +112,29 @@ static tare_status weights_new(struct model *m, struct err *e)
 }
 
 /* After the shape and the ranks are known: layout, weights (zero), windows, compute copy. */
-static tare_status make_buffers(struct model *m, struct err *e)
+static tare_status whole_buffers(struct model *m, struct err *e)
 {
     TRY(layout_make(m, e));
     TRY(weights_new(m, e));
     TRY(positions_new(m, e));
     return compute_copy_new(m, e);
+}
+
+static tare_status base_buffers(struct model *m, const struct lora_spec *spec, struct err *e)
+{
+    TRY(lora_new(m, spec, e));
+    TRY(layout_make(m, e));
+    TRY(positions_new(m, e));
+    return compute_copy_new(m, e);
+}
+
+/* After the base is read: the adapters take the place of its layout. */
+static tare_status adapter_buffers(struct model *m, struct err *e)
+{
+    layout_free(m);
+    TRY(layout_make_adapters(m, e));
+    TRY(weights_new(m, e));
+    return lora_copy_new(m, e);
 }
 
 void model_free(struct model *m)
@@ -176,14 +193,20 @@ done:
 
 static void set_ranks(struct model *m, const struct model_source *s)
 {
-    if (s->comm) m->comm = s->comm, m->ranks = s->comm->size, m->rank = s->comm->rank, m->shard = s->shard;
+    if (s->comm) {
+        m->comm = s->comm;
+        m->ranks = s->comm->size;
+        m->rank = s->comm->rank;
+        m->shard = s->shard;
+    }
 }
 
 static tare_status open_whole(struct model *m, const struct model_source *s, struct err *e)
 {
     set_ranks(m, s);
     TRY(hf_config_load(m, s->folder, s->config, e));
-    TRY(make_buffers(m, e));
+    TRY(whole_buffers(m, e));
+    TRY(positions_fill(m, e));
     return model_read_weights(m, s->folder, e);
 }
 
@@ -192,17 +215,12 @@ static tare_status open_base(struct model *m, const struct model_source *s, cons
                              struct err *e)
 {
     TRY(hf_config_load(m, base, s->config, e));
-    TRY(lora_new(m, spec, e));
+    TRY(base_buffers(m, spec, e));
     TRY(fs_join(m->lora->base, base, "", e));
-    TRY(layout_make(m, e));
-    TRY(positions_new(m, e));
-    TRY(compute_copy_new(m, e));
+    TRY(positions_fill(m, e));
     TRY(frozen_read(m, base, e));
-    layout_free(m);
     set_ranks(m, s);
-    TRY(layout_make_adapters(m, e));
-    TRY(weights_new(m, e));
-    return lora_copy_new(m, e);
+    return adapter_buffers(m, e);
 }
 
 static tare_status open_adapter(struct model *m, const struct model_source *s, struct err *e)
@@ -243,17 +261,30 @@ tare_status model_open(const struct model_source *s, struct model **out, struct 
     return status;
 }
 
-tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
-                               struct comm *comm, enum shard shard, struct model **out, struct err *e)
+static tare_status counted_buffers(struct model *m, const struct model_source *s, struct err *e)
 {
-    return model_open(
-        &(struct model_source){.folder = folder, .config = c, .kernels = k, .pool = pool, .comm = comm, .shard = shard}, out, e);
+    if (!s->lora || !s->lora->rank) {
+        set_ranks(m, s);
+        return whole_buffers(m, e);
+    }
+    TRY(base_buffers(m, s->lora, e));
+    set_ranks(m, s);
+    return adapter_buffers(m, e);
 }
 
-tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
-                       struct model **out, struct err *e)
+tare_status model_counted(const struct model_source *s, const struct model_shape *shape, struct model **out, struct err *e)
 {
-    return model_open(&(struct model_source){.folder = folder, .config = c, .kernels = k, .pool = pool}, out, e);
+    *out = NULL;
+    struct model *m;
+    TRY(model_alloc(s->kernels, s->pool, &m, e));
+    set_dtype(m, s->config);
+    m->shape = *shape;
+    const tare_status status = counted_buffers(m, s, e);
+    if (status)
+        model_free(m);
+    else
+        *out = m;
+    return status;
 }
 
 tare_status model_base_view(const struct model *m, struct model **out, struct err *e)
@@ -292,7 +323,8 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
     m->n_eos = n_eos;
     set_dtype(m, c);
     TRY_TO(status, done, hf_config_new(m, c, vocab, e));
-    TRY_TO(status, done, make_buffers(m, e));
+    TRY_TO(status, done, whole_buffers(m, e));
+    TRY_TO(status, done, positions_fill(m, e));
     TRY_TO(status, done, mem_new(m->n_params * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++)
         init_tensor(m, i, c->init_std > 0 ? c->init_std : 0.02, seed, staging + m->tensors[i].offset);

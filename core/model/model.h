@@ -4,7 +4,7 @@
  * run the same layer code on the same attention operation, so a logprob recorded while sampling and the one the update computes for the
  * same weights have the same bits.
  *
- *   model_load("runs/base", &config, kernels, pool, &m, e);
+ *   model_open(&(struct model_source){.folder = "runs/base", .config = &config, .kernels = kernels}, &m, e);
  *   model_forward(m, cache, &batch, scratch, &hidden, e);          hidden: [n_out, C] after the final norm
  *   model_logits(m, hidden, n, logits);                             logits: [n, V]
  *
@@ -123,12 +123,8 @@ struct model_source {
 };
 /* Collective on several ranks. */
 tare_status model_open(const struct model_source *source, struct model **out, struct err *e);
-/* Reads config.json and the weights. Overrides of c (rope_theta, max_position_embeddings, dtype) apply. The caller keeps pool. */
-tare_status model_load(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
-                       struct model **out, struct err *e);
-/* The same on the ranks of comm, which must outlive the model; each reads what it holds. Collective. */
-tare_status model_load_sharded(const char *folder, const struct model_config *c, const struct kernels *k, struct pool *pool,
-                               struct comm *comm, enum shard shard, struct model **out, struct err *e);
+/* Every buffer that model_open would make of such a source and shape, on a backend that counts (kernels_counting); no file is read. */
+tare_status model_counted(const struct model_source *source, const struct model_shape *shape, struct model **out, struct err *e);
 /* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
 tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
                       const struct kernels *k, struct pool *pool, struct model **out, struct err *e);

@@ -125,15 +125,15 @@ static void pack_repeated(struct packer *p, const struct pack_group *g)
 
 static tare_status take(struct packer *p, const struct sizes *s, struct arena *arena, struct err *e)
 {
-    TRY(arena_new_raw(arena, int32_t, s->rows, &p->ids, e));
-    TRY(arena_new_raw(arena, int32_t, s->rows, &p->pos, e));
-    TRY(arena_new_raw(arena, int32_t, s->block_lists, &p->blocks, e));
-    TRY(arena_new_raw(arena, int32_t, s->targets, &p->target, e));
-    TRY(arena_new_raw(arena, int64_t, s->writes, &p->write_row, e));
-    TRY(arena_new_raw(arena, int64_t, s->writes, &p->write_slot, e));
-    TRY(arena_new_raw(arena, int64_t, s->targets, &p->out_rows, e));
-    TRY(arena_new_raw(arena, struct attn_seq, s->seqs, &p->seqs, e));
-    return arena_new_raw(arena, struct attn_seg, s->seqs, &p->segs, e);
+    TRY(arena_new_raw(arena, &p->ids, s->rows, e));
+    TRY(arena_new_raw(arena, &p->pos, s->rows, e));
+    TRY(arena_new_raw(arena, &p->blocks, s->block_lists, e));
+    TRY(arena_new_raw(arena, &p->target, s->targets, e));
+    TRY(arena_new_raw(arena, &p->write_row, s->writes, e));
+    TRY(arena_new_raw(arena, &p->write_slot, s->writes, e));
+    TRY(arena_new_raw(arena, &p->out_rows, s->targets, e));
+    TRY(arena_new_raw(arena, &p->seqs, s->seqs, e));
+    return arena_new_raw(arena, &p->segs, s->seqs, e);
 }
 
 tare_status pack_groups(const struct pack_group *groups, int64_t n, bool share, struct arena *arena, struct packed_batch *out,
@@ -164,8 +164,11 @@ tare_status pack_groups(const struct pack_group *groups, int64_t n, bool share, 
                                           .n_seqs = p.n_seqs,
                                           .out_rows = p.out_rows,
                                           .n_out = p.targets};
-    out->segs = p.segs, out->n_segs = p.n_seqs;
-    out->n_blocks = p.n_blocks, out->max_len = max_len;
-    out->n_targets = p.targets, out->target = p.target;
+    out->segs = p.segs;
+    out->n_segs = p.n_seqs;
+    out->n_blocks = p.n_blocks;
+    out->max_len = max_len;
+    out->n_targets = p.targets;
+    out->target = p.target;
     return TARE_OK;
 }

@@ -38,14 +38,9 @@ static void fill_rows(void *arg, int64_t task, int thread)
         }
 }
 
-int64_t positions_bytes(const struct model_shape *s)
+tare_status positions_new(struct model *m, struct err *e)
 {
-    return s->max_position * s->head_dim * (int64_t)sizeof(float);
-}
-
-static tare_status take_table(struct model *m, struct err *e)
-{
-    const int64_t bytes = positions_bytes(&m->shape);
+    const int64_t bytes = m->shape.max_position * m->shape.head_dim * (int64_t)sizeof(float);
     char what[120];
     m->rope = m->k->backend->alloc(&m->ctx, bytes);
     m->memory.sampler += m->rope ? bytes : 0;
@@ -54,13 +49,12 @@ static tare_status take_table(struct model *m, struct err *e)
     return kernels_no_memory(m->k, &m->ctx, what, bytes, e);
 }
 
-tare_status positions_new(struct model *m, struct err *e)
+tare_status positions_fill(struct model *m, struct err *e)
 {
     const int64_t n = m->shape.max_position, D = m->shape.head_dim, most = n < PIECE ? n : PIECE;
     double *frequency = NULL;
     float *host = NULL;
     tare_status status = TARE_OK;
-    if (!m->rope) TRY(take_table(m, e));
     TRY_TO(status, done, mem_new(D / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
     TRY_TO(status, done, mem_new(most * D * (int64_t)sizeof *host, (void **)&host, e));
     for (int64_t i = 0; i < D / 2; i++) frequency[i] = rope_frequency(&m->shape, i);

@@ -4,9 +4,9 @@
 
 #include "model/model.h"
 
-int64_t positions_bytes(const struct model_shape *s);
-/* Fills m->rope, [max_position, D] cos | sin, from m->shape; takes the memory where there is none yet. */
+/* The memory of m->rope; its values, [max_position, D] cos | sin, from m->shape. */
 tare_status positions_new(struct model *m, struct err *e);
+tare_status positions_fill(struct model *m, struct err *e);
 void positions_free(struct model *m);
 
 #endif

@@ -116,7 +116,7 @@ static tare_status add_header(struct safetensors *s, const json_t *header, const
     if (!json_is_object(header)) FAIL(e, TARE_E_CORRUPT, "%s: the header is not a JSON object", path);
     struct st_tensor *all;
     const int64_t old = s->n_tensors;
-    TRY(arena_new(&s->arena, struct st_tensor, old + (int64_t)json_object_size(header), &all, e));
+    TRY(arena_new(&s->arena, &all, old + (int64_t)json_object_size(header), e));
     if (old) memcpy(all, s->tensors, sizeof *all * (size_t)old);
     s->tensors = all;
     const char *name;
@@ -161,7 +161,7 @@ static tare_status add_file(struct safetensors *s, const char *path, struct err 
 {
     struct st_file *files;
     char *copy;
-    TRY(arena_new(&s->arena, struct st_file, s->n_files + 1, &files, e));
+    TRY(arena_new(&s->arena, &files, s->n_files + 1, e));
     TRY(arena_strdup(&s->arena, path, -1, &copy, e));
     if (s->n_files) memcpy(files, s->files, sizeof *files * (size_t)s->n_files);
     s->files = files;
@@ -183,7 +183,7 @@ tare_status safetensors_parse(const unsigned char *data, int64_t size, const cha
     arena_init(&out->arena, "safetensors header");
     tare_status status = TARE_OK;
     TRY_TO(status, failed, arena_strdup(&out->arena, name, -1, &copy, e));
-    TRY_TO(status, failed, arena_new(&out->arena, struct st_file, 1, &out->files, e));
+    TRY_TO(status, failed, arena_new(&out->arena, &out->files, 1, e));
     out->files[out->n_files++].path = copy;
     TRY_TO(status, failed, add_bytes(out, data, size, name, 0, e));
     sort_names(out);

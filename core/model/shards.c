@@ -68,7 +68,10 @@ tare_status shards_new(struct model *m, struct err *e)
         if (!bytes) continue;
         m->window[i].data = m->k->backend->alloc(&m->ctx, bytes);
         if (!m->window[i].data) return kernels_no_memory(m->k, &m->ctx, "a gathered unit of the weights", bytes, e);
-        *(i == 3 ? &m->memory.sampler : &m->memory.windows) += bytes;
+        if (i == 3)
+            m->memory.sampler += bytes;
+        else
+            m->memory.windows += bytes;
     }
     return TARE_OK;
 }

@@ -31,10 +31,11 @@ tare_status kv_cache_new(const struct model *m, int64_t n_layers, int64_t n_bloc
 
 void kv_cache_free(const struct model *m, struct kv_cache *c)
 {
-    for (int64_t l = 0; c->layers && l < c->n_layers; l++) {
-        if (c->layers[l].k) m->k->backend->release(&m->ctx, c->layers[l].k);
-        if (c->layers[l].v) m->k->backend->release(&m->ctx, c->layers[l].v);
-    }
+    if (c->layers)
+        for (int64_t l = 0; l < c->n_layers; l++) {
+            if (c->layers[l].k) m->k->backend->release(&m->ctx, c->layers[l].k);
+            if (c->layers[l].v) m->k->backend->release(&m->ctx, c->layers[l].v);
+        }
     mem_free(c->layers);
     *c = (struct kv_cache){0};
 }
@@ -55,24 +56,24 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, F = s->intermediate, stride = model_attn_shape(m).stride;
     *out = (struct layer_acts){0};
-    TRY(tensor_new_raw(a, float, t *C, &out->norm1, e));
-    TRY(tensor_new_raw(a, float, t *stride, &out->qkv, e));
-    TRY(tensor_new_raw(a, float, t * s->heads * s->head_dim, &out->att, e));
-    TRY(tensor_new_raw(a, float, t *C, &out->mid, e));
-    TRY(tensor_new_raw(a, float, t * 2 * F, &out->gate_up, e));
-    TRY(tensor_new_raw(a, float, t *F, &out->act, e));
+    TRY(tensor_new_raw(a, &out->norm1, t * C, e));
+    TRY(tensor_new_raw(a, &out->qkv, t * stride, e));
+    TRY(tensor_new_raw(a, &out->att, t * s->heads * s->head_dim, e));
+    TRY(tensor_new_raw(a, &out->mid, t * C, e));
+    TRY(tensor_new_raw(a, &out->gate_up, t * 2 * F, e));
+    TRY(tensor_new_raw(a, &out->act, t * F, e));
     if (!training) {
         out->norm2 = out->norm1;
         return TARE_OK;
     }
-    TRY(tensor_new_raw(a, float, t *C, &out->norm2, e));
-    TRY(tensor_new_raw(a, float, t, &out->rms1, e));
-    TRY(tensor_new_raw(a, float, t, &out->rms2, e));
-    TRY(tensor_new_raw(a, float, t * s->heads * 2, &out->stats, e));
+    TRY(tensor_new_raw(a, &out->norm2, t * C, e));
+    TRY(tensor_new_raw(a, &out->rms1, t, e));
+    TRY(tensor_new_raw(a, &out->rms2, t, e));
+    TRY(tensor_new_raw(a, &out->stats, t * s->heads * 2, e));
     if (!s->qk_norm) return TARE_OK;
-    TRY(tensor_new_raw(a, float, t *stride, &out->raw, e));
-    TRY(tensor_new_raw(a, float, t * s->heads, &out->rms_q, e));
-    return tensor_new_raw(a, float, t * s->kv_heads, &out->rms_k, e);
+    TRY(tensor_new_raw(a, &out->raw, t * stride, e));
+    TRY(tensor_new_raw(a, &out->rms_q, t * s->heads, e));
+    return tensor_new_raw(a, &out->rms_k, t * s->kv_heads, e);
 }
 
 static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
@@ -187,7 +188,11 @@ tare_status batch_to_backend(const struct model *m, const struct forward_batch *
     TRY(array_to_backend(m, b->write_slot, b->n_writes * (int64_t)sizeof *b->write_slot, a, &slot, e));
     TRY(array_to_backend(m, b->out_rows, b->n_out * (int64_t)sizeof *b->out_rows, a, &rows, e));
     *out = *b;
-    out->ids = ids, out->pos = pos, out->write_row = row, out->write_slot = slot, out->out_rows = rows;
+    out->ids = ids;
+    out->pos = pos;
+    out->write_row = row;
+    out->write_slot = slot;
+    out->out_rows = rows;
     return TARE_OK;
 }
 
@@ -213,8 +218,8 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     TRY(batch_check(m, cache, m->shape.layers, b, e));
     TRY(batch_to_backend(m, b, scratch, &there, e));
     b = &there;
-    TRY(tensor_new_raw(scratch, float, b->n_out *C, hidden, e));
-    TRY(tensor_new_raw(scratch, float, b->t *C, &x, e));
+    TRY(tensor_new_raw(scratch, hidden, b->n_out * C, e));
+    TRY(tensor_new_raw(scratch, &x, b->t * C, e));
     TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
     TRY(lora_rows_new(m, b->t, scratch, &acts.lora, e));
     forward_rows(m, cache, b, &acts, x, *hidden);

@@ -48,8 +48,9 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
     const time_t now = time(NULL);
     struct tm t;
     tare_status status = fs_read_all(path, &old, e);
-    for (char *rest = old.data, *line; !status && old.size && (line = strtok_r(rest, "\n", &rest));)
-        if (!strncmp(line, HISTORY, strlen(HISTORY))) status = str_addf(out, e, "%s\n", line);
+    if (old.size)
+        for (char *rest = old.data, *line; !status && (line = strtok_r(rest, "\n", &rest));)
+            if (!strncmp(line, HISTORY, strlen(HISTORY))) status = str_addf(out, e, "%s\n", line);
     str_free(&old);
     TRY(status);
     gmtime_r(&now, &t);

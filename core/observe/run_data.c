@@ -51,7 +51,7 @@ static tare_status grow(struct reading *r)
     struct series *larger;
     const int64_t capacity = r->capacity ? 2 * r->capacity : 64;
     if (capacity > TABLE / 2) FAIL(r->e, TARE_E_RANGE, "%s: more than %d metrics", r->out->dir, TABLE / 2);
-    TRY(arena_new(r->a, struct series, capacity, &larger, r->e));
+    TRY(arena_new(r->a, &larger, capacity, r->e));
     for (int64_t i = 0; i < r->out->n_series; i++) larger[i] = r->out->series[i];
     r->out->series = larger;
     r->capacity = capacity;
@@ -71,8 +71,8 @@ static tare_status series_of(struct reading *r, const char *name, struct series 
     *out = &d->series[d->n_series++];
     r->slot[at] = (int32_t)d->n_series;
     TRY(arena_strdup(r->a, name, -1, (char **)(uintptr_t) & (*out)->name, r->e));
-    TRY(arena_new_raw(r->a, double, r->lines, &(*out)->step, r->e));
-    return arena_new_raw(r->a, double, r->lines, &(*out)->value, r->e);
+    TRY(arena_new_raw(r->a, &(*out)->step, r->lines, r->e));
+    return arena_new_raw(r->a, &(*out)->value, r->lines, r->e);
 }
 
 static tare_status take_line(struct reading *r, const json_t *row, const char *where)
@@ -176,8 +176,9 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
     const double *x = s->value;
     const int64_t tail = (s->n + 4) / 5;
     *out = how == 1 ? x[0] : how == 2 ? mean_of(x, s->n) : how == 5 ? mean_of(x + s->n - tail, tail) : x[s->n - 1];
-    for (int64_t i = 0; i < s->n && (how == 3 || how == 4); i++)
-        if (!i || (how == 3 ? x[i] > *out : x[i] < *out)) *out = x[i];
+    if (how == 3 || how == 4)
+        for (int64_t i = 0; i < s->n; i++)
+            if (!i || (how == 3 ? x[i] > *out : x[i] < *out)) *out = x[i];
     return TARE_OK;
 }
 

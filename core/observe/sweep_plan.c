@@ -16,7 +16,7 @@ static tare_status read_axes(const json_t *list, const char *where, struct arena
     size_t i, j;
     const json_t *axis, *value;
     p->n_axes = (int64_t)json_array_size(list);
-    TRY(arena_new(a, struct sweep_axis, p->n_axes + 1, &p->axes, e));
+    TRY(arena_new(a, &p->axes, p->n_axes + 1, e));
     json_array_foreach(list, i, axis)
     {
         const json_t *values = json_object_get(axis, "values");
@@ -25,7 +25,7 @@ static tare_status read_axes(const json_t *list, const char *where, struct arena
         if (!key || !json_is_array(values)) FAIL(e, TARE_E_CORRUPT, "%s: axis %zu has no \"key\" and \"values\"", where, i);
         TRY(keep(a, key, &x->key, e));
         x->n = (int64_t)json_array_size(values);
-        TRY(arena_new(a, const char *, x->n + 1, &x->values, e));
+        TRY(arena_new(a, &x->values, x->n + 1, e));
         json_array_foreach(values, j, value)
         {
             if (!json_is_string(value)) FAIL(e, TARE_E_CORRUPT, "%s: axis %s: values must be strings", where, key);
@@ -40,7 +40,7 @@ static tare_status read_cells(const json_t *list, const char *where, struct aren
     size_t i, j;
     const json_t *cell, *value;
     p->n_cells = (int64_t)json_array_size(list);
-    TRY(arena_new(a, struct sweep_cell, p->n_cells + 1, &p->cells, e));
+    TRY(arena_new(a, &p->cells, p->n_cells + 1, e));
     json_array_foreach(list, i, cell)
     {
         const json_t *values = json_object_get(cell, "values");
@@ -48,7 +48,7 @@ static tare_status read_cells(const json_t *list, const char *where, struct aren
         if (!name || (int64_t)json_array_size(values) != p->n_axes)
             FAIL(e, TARE_E_CORRUPT, "%s: cell %zu does not have a \"name\" and %lld \"values\"", where, i, (long long)p->n_axes);
         TRY(keep(a, name, &p->cells[i].name, e));
-        TRY(arena_new(a, const char *, p->n_axes + 1, &p->cells[i].value, e));
+        TRY(arena_new(a, &p->cells[i].value, p->n_axes + 1, e));
         json_array_foreach(values, j, value) if (json_is_string(value))
             TRY(keep(a, json_string_value(value), &p->cells[i].value[j], e));
     }

@@ -164,7 +164,8 @@ static tare_status find_ranks(const struct change *x, struct plan *out, struct e
     for (int64_t ranks = x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2)
         for (int64_t t = x->plan.new_tokens / 2; t >= TOKENS_LEAST; t /= 2) {
             TRY(try_ranks(x, ranks, t, &next, e));
-            out->ranks_needed = ranks, out->tokens_needed = t;
+            out->ranks_needed = ranks;
+            out->tokens_needed = t;
             if (next.fits) return TARE_OK;
         }
     out->ranks_needed = out->tokens_needed = 0;

@@ -1,6 +1,6 @@
 /* `tare plan`: what a configuration needs, before anything is allocated: bytes by class and rank, capacity of the key/value cache, bytes on
- * the wire and seconds by stage. Pure arithmetic over the model's shape, the configuration and a machine's peaks; docs/plan.md has the formulas with
- * their shapes, and tests hold them against what the engine allocates.
+ * the wire and seconds by stage. Memory is not computed here: model, trainer and sampler make their own buffers on a backend that only counts
+ * (counted.c), so a new buffer is in the plan by itself. Times are arithmetic over the model's shape, the configuration and a machine's peaks.
  *
  *   TRY(plan_shape(&config, vocab, &shape, e));                only config.json is read
  *   TRY(plan_make(&(struct plan_input){...}, &plan, e));
@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "rollout/rollout.h"
 
 /* Classes of memory, in the order of the table. */
 enum plan_class {
@@ -25,8 +26,8 @@ enum plan_class {
     PLAN_REFERENCE,   /* the frozen reference policy, where the loss wants one */
     PLAN_KV,          /* key/value cache of sampling */
     PLAN_ACTIVATIONS, /* of one micro-batch, forward and backward, with its one-layer key/value cache */
-    PLAN_LOGITS,      /* a chunk of head rows */
-    PLAN_PREFILL,     /* the sampler's forward pass */
+    PLAN_LOGITS,      /* a chunk of the update's head rows */
+    PLAN_PREFILL,     /* the sampler's passes, with their logits */
     PLAN_WORKING,     /* a GPU's products: rounded copies, workspace */
     PLAN_MARGIN, /* what a GPU's region has beyond all the above: fragments, and room to grow a buffer while the old one is still there */
     PLAN_STAGING, /* host memory: a tensor of the checkpoint, the step's tokens */
@@ -56,6 +57,8 @@ struct plan_input {
     int64_t prompt_tokens, response_tokens; /* of a typical row, for the times; 0: the longest allowed */
     uint32_t objective_needs;               /* TARE_OBJECTIVE_..., of the objective's plugin */
     struct plan_machine machine;
+    const struct kernels
+        *kernels; /* whose sizes the buffers have; NULL: a GPU's where machine.gpu, else those of this machine's CPU */
 };
 
 struct plan_rank {
@@ -81,13 +84,14 @@ struct plan {
     struct plan_input in;
     int64_t params, trained;           /* N; those that are trained: all, or the adapters' */
     int64_t flat, piece, layer_floats; /* floats of the flat layout of what is trained, of a rank's pieces of it, of its layers */
-    int64_t packed_bytes;              /* of the compute copy's products */
+    int64_t packed_bytes;              /* of the compute copy without its tables */
     int64_t prompt_tokens, new_tokens, longest; /* P and T that memory is planned for; P + T - 1 */
     struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
     int64_t kv_tokens, kv_wanted, kv_sequences,
         kv_token_bytes;                /* capacity; for all sequences at once; full-length ones that fit; bytes */
     bool kv_for_eval;                  /* evaluation inside training is what makes the cache this large */
     int64_t kv_room;                   /* tokens it could have in the memory that is left */
+    int64_t decode_batch;              /* completions that a rank decodes together */
     int64_t micro_rows, micro_targets; /* of the largest micro-batch */
     double budget, need;               /* of a device, or of a host with all its ranks */
     int fits;                          /* 1, 0, or -1: the memory is not known */
@@ -106,10 +110,21 @@ tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape
 tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e);
 
 /* ---- memory.c */
-/* Bytes of the activations of `rows` rows and `targets` targets, all of the forward and the backward pass. */
-int64_t plan_activation_bytes(const struct model_shape *s, int64_t rows, int64_t targets, bool recompute);
 /* Fills params, ranks' memory, cache and micro-batch of out from out->in. */
 tare_status plan_memory(struct plan *out, struct err *e);
+
+/* ---- counted.c */
+struct plan_counted {
+    int64_t params, trained, flat, piece, layers; /* params, trained: without padding; layers: floats of the layers' units */
+    int64_t copy;                       /* bytes of the compute copy without its tables, of positions and of the embedding */
+    int64_t staging;                    /* host memory while the model is read */
+    int64_t kv_token, kv_blocks, drawn; /* bytes of a token in the cache; its blocks; bytes of a drawn token on the host */
+    struct sampler_need train, eval;    /* eval: blocks 0 where there is none, or where training's cache is enough */
+    int64_t rows, targets;              /* of the largest micro-batch */
+    int64_t bytes[PLAN_CLASSES];
+};
+/* Makes the buffers of the rank with `groups` prompts, and gives them back. */
+tare_status plan_count(const struct plan *p, int64_t groups, struct plan_counted *out, struct err *e);
 
 /* ---- time.c: fills the stages; memory comes before. */
 void plan_time(struct plan *out);

@@ -80,8 +80,7 @@ static void rollout(const struct plan *p, const struct work *w, const struct rat
 {
     const struct config *c = p->in.config;
     const double group_size = (double)c->rollout.group_size;
-    double batch = c->rollout.batch ? (double)c->rollout.batch : 256;
-    batch = least(least(batch, w->rollouts), fmax(1, (double)p->kv_sequences));
+    const double batch = least(least((double)p->decode_batch, w->rollouts), fmax(1, (double)p->kv_sequences));
     const double waves = batch > 0 ? ceil(w->rollouts / batch) : 0, steps = waves * w->t;
     const double running = waves > 0 ? w->rollouts / waves : 0;
     const double layers = w->layers_mac + w->adapter_mac;

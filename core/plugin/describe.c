@@ -16,7 +16,8 @@ static tare_status allowed(const tare_param *p, struct str *out, struct err *e)
     char range[160];
     str_clear(out);
     TRY(str_add(out, param_range(p, range, sizeof range), -1, e));
-    for (int64_t i = 0; p->type == TARE_CHOICE && p->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", p->choices[i]));
+    if (p->type == TARE_CHOICE)
+        for (int64_t i = 0; p->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", p->choices[i]));
     if (p->type == TARE_BOOL) TRY(str_add(out, "true, false", -1, e));
     return TARE_OK;
 }

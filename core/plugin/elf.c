@@ -140,23 +140,24 @@ tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const 
     tare_status status = check_header(&m, &h, path, e);
     const bool sections = !status && h.e_shnum && h.e_shentsize == sizeof(Elf64_Shdr) &&
                           inside(&m, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr));
-    for (unsigned i = 0; sections && i < h.e_shnum && !status; i++) {
-        Elf64_Shdr symbols, strings;
-        memcpy(&symbols, m.data + h.e_shoff + i * sizeof symbols, sizeof symbols);
-        if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= h.e_shnum) continue;
-        memcpy(&strings, m.data + h.e_shoff + symbols.sh_link * sizeof strings, sizeof strings);
-        if (!inside(&m, symbols.sh_offset, symbols.sh_size) || !inside(&m, strings.sh_offset, strings.sh_size)) continue;
-        for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size && !status; at += sizeof(Elf64_Sym)) {
-            Elf64_Sym s;
-            memcpy(&s, m.data + symbols.sh_offset + at, sizeof s);
-            const char *name = (const char *)m.data + strings.sh_offset + s.st_name;
-            const bool visible = ELF64_ST_VISIBILITY(s.st_other) == STV_DEFAULT && ELF64_ST_BIND(s.st_info) != STB_LOCAL;
-            if (s.st_shndx == SHN_UNDEF || !visible || s.st_name >= strings.sh_size ||
-                !memchr(name, 0, strings.sh_size - s.st_name))
-                continue;
-            status = visit(ctx, name, ELF64_ST_BIND(s.st_info) == STB_GNU_UNIQUE, e);
+    if (sections)
+        for (unsigned i = 0; i < h.e_shnum && !status; i++) {
+            Elf64_Shdr symbols, strings;
+            memcpy(&symbols, m.data + h.e_shoff + i * sizeof symbols, sizeof symbols);
+            if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= h.e_shnum) continue;
+            memcpy(&strings, m.data + h.e_shoff + symbols.sh_link * sizeof strings, sizeof strings);
+            if (!inside(&m, symbols.sh_offset, symbols.sh_size) || !inside(&m, strings.sh_offset, strings.sh_size)) continue;
+            for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size && !status; at += sizeof(Elf64_Sym)) {
+                Elf64_Sym s;
+                memcpy(&s, m.data + symbols.sh_offset + at, sizeof s);
+                const char *name = (const char *)m.data + strings.sh_offset + s.st_name;
+                const bool visible = ELF64_ST_VISIBILITY(s.st_other) == STV_DEFAULT && ELF64_ST_BIND(s.st_info) != STB_LOCAL;
+                if (s.st_shndx == SHN_UNDEF || !visible || s.st_name >= strings.sh_size ||
+                    !memchr(name, 0, strings.sh_size - s.st_name))
+                    continue;
+                status = visit(ctx, name, ELF64_ST_BIND(s.st_info) == STB_GNU_UNIQUE, e);
+            }
         }
-    }
     fs_unmap(&m);
     return status;
 }

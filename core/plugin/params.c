@@ -100,7 +100,10 @@ static tare_status unknown_key(const struct plugin *p, const struct config_param
     int64_t best = INT64_MAX;
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const int64_t distance = str_distance(p->params[i].key, s->key);
-        if (distance < best) best = distance, near = p->params[i].key;
+        if (distance < best) {
+            best = distance;
+            near = p->params[i].key;
+        }
     }
     if (near && best <= 2 + (int64_t)strlen(s->key) / 4)
         FAIL(e, TARE_E_CONFIG, "%s: [%s] %s: unknown key; did you mean %s?", s->where, s->section, s->key, near);
@@ -132,8 +135,8 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
     tare_value *values;
     char section[128], what[600];
     section_name(p, name, section);
-    TRY(arena_new(a, tare_value, n, &values, e));
-    TRY(arena_new(a, const struct config_param *, n, &given, e));
+    TRY(arena_new(a, &values, n, e));
+    TRY(arena_new(a, &given, n, e));
     for (const struct config_param *s = settings; s; s = s->next) {
         if (strcmp(s->section, section)) continue;
         const int64_t i = find_param(p, s->key);
@@ -180,7 +183,7 @@ tare_status plugin_settings(const struct plugin *p, const char *const *assignmen
         if (!equals || equals == assignments[i]) FAIL(e, TARE_E_CONFIG, "command line: '%s': expected key=value", assignments[i]);
         struct config_param *s;
         char *key;
-        TRY(arena_new(a, struct config_param, 1, &s, e));
+        TRY(arena_new(a, &s, 1, e));
         TRY(arena_strdup(a, assignments[i], equals - assignments[i], &key, e));
         char *value;
         TRY(arena_strdup(a, equals + 1, -1, &value, e));

@@ -303,7 +303,8 @@ tare_status plugin_validate(const char *path, const tare_plugin *raw, struct plu
 {
     struct subject s = {.path = path};
     struct plugin *all;
-    *out = NULL, *n = 0;
+    *out = NULL;
+    *n = 0;
     TRY(check_plugin(path, raw, e));
     TRY(mem_new((int64_t)raw->n_descriptors * (int64_t)sizeof *all, (void **)&all, e));
     tare_status status = TARE_OK;

@@ -254,7 +254,9 @@ static tare_status write_origin(const struct fork *f, const char *part, struct e
     if (!status) status = fs_write_atomic(path, text.data, text.size, e);
     free(all);
     str_free(&text);
-    json_decref(root), json_decref(keys), json_decref(anew);
+    json_decref(root);
+    json_decref(keys);
+    json_decref(anew);
     return status;
 }
 

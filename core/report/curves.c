@@ -23,10 +23,10 @@ static int by_x(const void *a, const void *b)
 static tare_status aggregate(struct page *p, struct point *points, int64_t n, bool band, struct svg_line *out, struct err *e)
 {
     double *x, *y, *low, *high;
-    TRY(arena_new(&p->arena, double, n, &x, e));
-    TRY(arena_new(&p->arena, double, n, &y, e));
-    TRY(arena_new(&p->arena, double, n, &low, e));
-    TRY(arena_new(&p->arena, double, n, &high, e));
+    TRY(arena_new(&p->arena, &x, n, e));
+    TRY(arena_new(&p->arena, &y, n, e));
+    TRY(arena_new(&p->arena, &low, n, e));
+    TRY(arena_new(&p->arena, &high, n, e));
     int64_t m = 0;
     for (int64_t begin = 0, end; begin < n; begin = end, m++) {
         double sum = 0, squares = 0;
@@ -58,11 +58,12 @@ tare_status curves_line(struct page *p, const struct curves *g, const char *metr
         runs += s && s->n;
     }
     if (!n) return TARE_OK;
-    TRY(arena_new_raw(&p->arena, struct point, n, &points, e));
+    TRY(arena_new_raw(&p->arena, &points, n, e));
     n = 0;
     for (int64_t r = 0; r < g->n; r++) {
         const struct series *s = run_data_find(g->runs[r], metric);
-        for (int64_t i = 0; s && i < s->n; i++) points[n++] = (struct point){s->step[i], s->value[i]};
+        if (s)
+            for (int64_t i = 0; i < s->n; i++) points[n++] = (struct point){s->step[i], s->value[i]};
     }
     qsort(points, (size_t)n, sizeof *points, by_x);
     return aggregate(p, points, n, runs > 1, out, e);
@@ -149,7 +150,7 @@ static tare_status parts_table(struct page *p, const char *title, const char *co
 {
     const char *rows[GROUPS_MOST];
     double *value;
-    TRY(arena_new(&p->arena, double, p->n_groups *n + 1, &value, e));
+    TRY(arena_new(&p->arena, &value, p->n_groups * n + 1, e));
     for (int64_t g = 0; g < p->n_groups; g++) {
         rows[g] = p->groups[g].label;
         for (int64_t k = 0; k < n; k++) {
@@ -173,7 +174,7 @@ static tare_status parts_chart(struct page *p, const struct curves *g, const cha
                                struct str *out, struct err *e)
 {
     struct svg_line *lines;
-    TRY(arena_new(&p->arena, struct svg_line, n + 1, &lines, e));
+    TRY(arena_new(&p->arena, &lines, n + 1, e));
     for (int64_t k = 0; k < n; k++) {
         TRY(curves_line(p, g, metric[k], &lines[k], e));
         lines[k].label = label[k];
@@ -232,7 +233,8 @@ static int64_t drop_zero(const struct curves *g, const char **metric, const char
         bool zero = true;
         for (int64_t r = 0; r < g->n; r++) {
             const struct series *s = run_data_find(g->runs[r], metric[k]);
-            for (int64_t i = 0; s && i < s->n; i++) zero &= s->value[i] == 0;
+            if (s)
+                for (int64_t i = 0; i < s->n; i++) zero &= s->value[i] == 0;
         }
         if (zero) continue;
         metric[m] = metric[k];
@@ -295,7 +297,7 @@ static tare_status sigma_chart(struct page *p, const struct curves *g, const cha
         snprintf(name, sizeof name, "cluster/%s/m2", label[k]);
         TRY(curves_line(p, g, name, &m2, e));
         lines[k] = (struct svg_line){.label = label[k], .colour = (int)k, .x = m1.x, .n = m1.n == m2.n ? m1.n : 0};
-        TRY(arena_new(&p->arena, double, m1.n + 1, &y, e));
+        TRY(arena_new(&p->arena, &y, m1.n + 1, e));
         for (int64_t i = 0; i < lines[k].n; i++) y[i] = sqrt(fmax(0, m2.y[i] - m1.y[i] * m1.y[i]));
         lines[k].y = y;
     }

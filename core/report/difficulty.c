@@ -48,8 +48,8 @@ static tare_status make_lines(struct figure *f, const char *subset, bool length,
         if (!status) status = arena_strdup(&f->arena, label.data, label.size, &text, e);
         str_free(&label);
         TRY(status);
-        TRY(arena_new(&f->arena, double, end - i, &x, e));
-        TRY(arena_new(&f->arena, double, end - i, &y, e));
+        TRY(arena_new(&f->arena, &x, end - i, e));
+        TRY(arena_new(&f->arena, &y, end - i, e));
         struct svg_line *l = &lines[(*n)++];
         *l = (struct svg_line){.label = text,
                                .x = x,

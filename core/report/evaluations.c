@@ -115,8 +115,8 @@ static tare_status add_buckets(struct page *p, const struct results *r, const ch
             while (b < n && strcmp(lines[b].label, label)) b++;
             if (b == BUCKETS || !isfinite(value)) continue;
             if (b == n) {
-                TRY(arena_new(&p->arena, double, RESULTS, &x[b], e));
-                TRY(arena_new(&p->arena, double, RESULTS, &y[b], e));
+                TRY(arena_new(&p->arena, &x[b], RESULTS, e));
+                TRY(arena_new(&p->arena, &y[b], RESULTS, e));
                 lines[n++] = (struct svg_line){.label = label, .x = x[b], .y = y[b], .colour = (int)b};
             }
             x[b][lines[b].n] = (double)r->list[i].step;

@@ -152,7 +152,8 @@ tare_status report_figures(const char *page, const char *dir, struct err *e)
         status = print_figure(&f, &one, e);
         if (!status) status = write_as(dir, name, "svg", &names, &one, e);
     }
-    str_free(&one), str_free(&names);
+    str_free(&one);
+    str_free(&names);
     return status;
 }
 
@@ -183,6 +184,7 @@ tare_status report_latex(const char *const *paths, int64_t n, const char *dir, s
         if (!status) status = write_as(dir, name, "tex", &names, &one, e);
     }
     page_close(p);
-    str_free(&one), str_free(&names);
+    str_free(&one);
+    str_free(&names);
     return status;
 }

@@ -42,8 +42,8 @@ static tare_status add_run(struct page *p, const char *dir, struct err *e)
         p->left_out++;
         return TARE_OK;
     }
-    TRY(arena_new(&p->arena, struct run_data, 1, &run, e));
-    TRY(arena_new(&p->arena, const struct run_data *, 1, &list, e));
+    TRY(arena_new(&p->arena, &run, 1, e));
+    TRY(arena_new(&p->arena, &list, 1, e));
     TRY(run_data_read(dir, &p->arena, run, e));
     list[0] = run;
     p->groups[p->n_groups++] = (struct curves){run->name, list, 1};
@@ -62,7 +62,7 @@ static tare_status add_sweep(struct page *p, const char *dir, bool alone, struct
         const struct run_data **list;
         int64_t n = 0;
         char label[400];
-        TRY(arena_new(&p->arena, const struct run_data *, r->n_cells + 1, &list, e));
+        TRY(arena_new(&p->arena, &list, r->n_cells + 1, e));
         for (int64_t c = 0; c < r->n_cells; c++)
             if (t->runs[r->cells[c]].n_series) list[n++] = &t->runs[r->cells[c]];
         if (!n) continue;
@@ -114,7 +114,8 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
     TRY(add_tile(out, "steps", text, e));
     const struct series *time = run_data_find(r, "time/step");
     double seconds = 0;
-    for (int64_t i = 0; time && i < time->n; i++) seconds += time->value[i];
+    if (time)
+        for (int64_t i = 0; i < time->n; i++) seconds += time->value[i];
     if (seconds >= 3600)
         snprintf(text, sizeof text, "%.0f h %02.0f min", floor(seconds / 3600), floor(fmod(seconds, 3600) / 60));
     else
@@ -209,7 +210,8 @@ tare_status page_print(struct page *p, struct str *out, struct err *e)
     if (single) TRY(add_tiles(single, out, e));
     if (!p->n_groups) TRY(str_add(out, "<p>No step has been recorded yet.</p>\n", -1, e));
     TRY(add_sections(p, out, e));
-    for (int64_t g = 0; g < p->n_groups && !p->n_plans; g++) TRY(evals_section(p, p->groups[g].runs[0], out, e));
+    if (!p->n_plans)
+        for (int64_t g = 0; g < p->n_groups; g++) TRY(evals_section(p, p->groups[g].runs[0], out, e));
     if (single) TRY(rollouts_section(p, single->dir, out, e));
     if (single) TRY(add_file(single->dir, "config.ini", "config.ini", out, e));
     if (single) TRY(add_file(single->dir, "manifest.json", "manifest.json", out, e));

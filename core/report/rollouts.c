@@ -48,7 +48,7 @@ static tare_status new_group(struct dumps *d, const json_t *row, struct err *e)
     if (d->n == d->capacity) {
         struct group *larger;
         const int64_t capacity = d->capacity ? 2 * d->capacity : 256;
-        TRY(arena_new(d->a, struct group, capacity, &larger, e));
+        TRY(arena_new(d->a, &larger, capacity, e));
         if (d->n) memcpy(larger, d->groups, (size_t)d->n * sizeof *larger);
         d->groups = larger;
         d->capacity = capacity;
@@ -106,7 +106,7 @@ static tare_status list_dumps(const char *run_dir, struct arena *a, int64_t **st
     struct numbers all = {0};
     TRY(fs_join(path, run_dir, "rollouts", e));
     tare_status status = fs_each(path, take_dump, &all, e);
-    if (!status) status = arena_new(a, int64_t, all.n + 1, steps, e);
+    if (!status) status = arena_new(a, steps, all.n + 1, e);
     if (!status && all.n) {
         qsort(all.list, (size_t)all.n, sizeof *all.list, by_number);
         memcpy(*steps, all.list, (size_t)all.n * sizeof *all.list);
@@ -163,7 +163,8 @@ static int64_t find_pairs(const struct dumps *d, bool by_cluster, struct pair *p
     for (int64_t i = 0; i < d->n; i++) {
         const struct group *early = &d->groups[i];
         bool seen = early->late;
-        for (int64_t k = 0; !seen && by_cluster && k < n; k++) seen = pairs[k].early->cluster == early->cluster;
+        if (by_cluster)
+            for (int64_t k = 0; !seen && k < n; k++) seen = pairs[k].early->cluster == early->cluster;
         for (int64_t j = d->n - 1; !seen && j >= 0 && n < most; j--) {
             const struct group *late = &d->groups[j];
             if (!late->late || (by_cluster ? late->cluster != early->cluster : strcmp(late->id, early->id) != 0)) continue;
@@ -201,7 +202,7 @@ static tare_status add_side(const struct group *g, bool with_prompt, struct str 
 static tare_status add_samples(struct page *p, const struct dumps *d, struct str *out, struct err *e)
 {
     struct pair *pairs;
-    TRY(arena_new(&p->arena, struct pair, d->n + 1, &pairs, e));
+    TRY(arena_new(&p->arena, &pairs, d->n + 1, e));
     int64_t n = find_pairs(d, false, pairs, d->n);
     const bool by_cluster = n == 0;
     if (by_cluster) n = find_pairs(d, true, pairs, d->n);
@@ -239,8 +240,8 @@ static tare_status add_scatter(struct page *p, const struct dumps *d, bool scale
     double *x[2], *y[2];
     int64_t n[2] = {0};
     for (int k = 0; k < 2; k++) {
-        TRY(arena_new(&p->arena, double, d->n + 1, &x[k], e));
-        TRY(arena_new(&p->arena, double, d->n + 1, &y[k], e));
+        TRY(arena_new(&p->arena, &x[k], d->n + 1, e));
+        TRY(arena_new(&p->arena, &y[k], d->n + 1, e));
     }
     for (int64_t i = 0; i < d->n; i++) {
         const struct group *g = &d->groups[i];

@@ -68,7 +68,7 @@ static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t
     const struct sweep_axis *x = &t->plan->axes[a], *y = &t->plan->axes[b];
     double *value;
     int64_t rows = 0;
-    TRY(arena_new(&p->arena, double, x->n * y->n + 1, &value, e));
+    TRY(arena_new(&p->arena, &value, x->n * y->n + 1, e));
     for (int64_t i = 0; i < x->n; i++) {
         int64_t there = 0;
         for (int64_t k = 0; k < y->n; k++) {

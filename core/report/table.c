@@ -32,16 +32,16 @@ static tare_status new_row(struct sweep_table *t, int64_t seed, const struct swe
     const struct sweep_plan *p = t->plan;
     struct sweep_row *r = &t->rows[t->n_rows++];
     r->baseline = -1;
-    TRY(arena_new(a, const char *, p->n_axes + 1, &r->value, e));
+    TRY(arena_new(a, &r->value, p->n_axes + 1, e));
     for (int64_t i = 0; i < p->n_axes; i++) r->value[i] = i == seed ? NULL : c->value[i];
-    TRY(arena_new(a, int64_t, p->n_cells, &r->cells, e));
-    return arena_new(a, double, p->n_cells, &r->x, e);
+    TRY(arena_new(a, &r->cells, p->n_cells, e));
+    return arena_new(a, &r->x, p->n_cells, e);
 }
 
 static tare_status make_rows(struct sweep_table *t, int64_t seed, struct arena *a, struct err *e)
 {
     const struct sweep_plan *p = t->plan;
-    TRY(arena_new(a, struct sweep_row, p->n_cells + 1, &t->rows, e));
+    TRY(arena_new(a, &t->rows, p->n_cells + 1, e));
     for (int64_t c = 0; c < p->n_cells; c++) {
         int64_t i = 0;
         while (i < t->n_rows && !same_row(p, seed, t->rows[i].value, p->cells[c].value)) i++;
@@ -175,7 +175,7 @@ static tare_status make_differences(struct sweep_table *t, int64_t seed, struct 
     int64_t found = 0;
     if (!t->baseline[0]) return TARE_OK;
     TRY(parse_baseline(t, &b, a, e));
-    TRY(arena_new(a, double, t->n_rows, &p, e));
+    TRY(arena_new(a, &p, t->n_rows, e));
     for (int64_t i = 0; i < t->n_rows; i++) found += satisfies(&t->rows[i], &b);
     if (!found) FAIL(e, TARE_E_INVALID, "baseline '%s': no row of the sweep has these values", t->baseline);
     for (int64_t i = 0; i < t->n_rows; i++) {
@@ -226,7 +226,7 @@ static tare_status check_metric(const struct sweep_table *t, struct err *e)
 static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err *e)
 {
     const struct sweep_plan *p = t->plan;
-    TRY(arena_new(a, struct run_data, p->n_cells + 1, &t->runs, e));
+    TRY(arena_new(a, &t->runs, p->n_cells + 1, e));
     for (int64_t c = 0; c < p->n_cells; c++) {
         char dir[FS_PATH];
         TRY(fs_join(dir, p->dir, p->cells[c].name, e));
@@ -245,7 +245,7 @@ tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, con
     TRY(check_metric(out, e));
     TRY(make_rows(out, seed, a, e));
     double *x;
-    TRY(arena_new(a, double, p->n_cells + 1, &x, e));
+    TRY(arena_new(a, &x, p->n_cells + 1, e));
     for (int64_t i = 0; i < out->n_rows; i++) {
         struct sweep_row *r = &out->rows[i];
         int64_t n = 0;

@@ -81,7 +81,8 @@ static tare_status header(struct screen *w, const struct run_data *r)
     const struct series *time = run_data_find(r, "time/step");
     double seconds = 0;
     char text[400];
-    for (int64_t i = 0; time && i < time->n; i++) seconds += time->value[i];
+    if (time)
+        for (int64_t i = 0; i < time->n; i++) seconds += time->value[i];
     if (time && time->n)
         snprintf(text, sizeof text, "%s  step %lld  %.0f min %02.0f s in the steps, %.2f s the last", r->name,
                  (long long)r->last_step, floor(seconds / 60), floor(fmod(seconds, 60)), time->value[time->n - 1]);

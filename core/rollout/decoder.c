@@ -46,6 +46,11 @@ void decoder_free(struct decoder *d)
     mem_free(d);
 }
 
+int64_t decoder_bytes(const struct decoder *d)
+{
+    return d ? arena_tensor_bytes(&d->tensors) : 0;
+}
+
 /* Tensors for `rows` rows. A session that knew the old ones goes with them. */
 static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
 {
@@ -56,13 +61,13 @@ static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
     arena_reset(&d->host);
     TRY(layer_acts_new(m, padded, false, &d->tensors, &d->acts, e));
     TRY(lora_rows_new(m, padded, &d->tensors, &d->acts.lora, e));
-    TRY(tensor_new(&d->tensors, float, padded * m->shape.hidden, &d->x, e));
-    TRY(tensor_new(&d->tensors, float, padded * m->shape.hidden, &d->hidden, e));
-    TRY(tensor_new(&d->tensors, float, padded * m->shape.vocab, &d->logits, e));
-    TRY(arena_new(&d->host, struct decode_row, rows, &d->rows, e));
-    TRY(arena_new(&d->host, int32_t, rows * DECODER_TOKENS, &d->token, e));
-    TRY(arena_new(&d->host, float, rows *DECODER_TOKENS, &d->logprob, e));
-    TRY(arena_new(&d->host, float, rows *DECODER_TOKENS, &d->entropy, e));
+    TRY(tensor_new(&d->tensors, &d->x, padded * m->shape.hidden, e));
+    TRY(tensor_new(&d->tensors, &d->hidden, padded * m->shape.hidden, e));
+    TRY(tensor_new(&d->tensors, &d->logits, padded * m->shape.vocab, e));
+    TRY(arena_new(&d->host, &d->rows, rows, e));
+    TRY(arena_new(&d->host, &d->token, rows * DECODER_TOKENS, e));
+    TRY(arena_new(&d->host, &d->logprob, rows * DECODER_TOKENS, e));
+    TRY(arena_new(&d->host, &d->entropy, rows * DECODER_TOKENS, e));
     d->session = m->k->decode_open(&m->ctx);
     if (!d->session) FAIL(e, TARE_E_NOMEM, "no memory for a decode session");
     d->most = rows;
@@ -121,11 +126,12 @@ tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decode
                                      .addresses = addresses(d, cache)};
     kernels_at(&m->ctx, "decoding", -1);
     k->decode_load(&m->ctx, d->session, &load, &places);
-    for (int64_t i = 0; i < b->tokens && places.rows; i++) {
-        if (!k->decode_begin(&m->ctx, d->session)) continue;
-        issue(d, cache, &places);
-        k->decode_end(&m->ctx, d->session);
-    }
+    if (places.rows)
+        for (int64_t i = 0; i < b->tokens; i++) {
+            if (!k->decode_begin(&m->ctx, d->session)) continue;
+            issue(d, cache, &places);
+            k->decode_end(&m->ctx, d->session);
+        }
     k->decode_read(&m->ctx, d->session, b->token, b->logprob, b->entropy);
     return model_finish(m, e);
 }

@@ -21,6 +21,7 @@ struct decoder_batch {
 /* *out NULL: this backend has no such sessions. The model outlives the decoder. */
 tare_status decoder_new(struct model *m, struct decoder **out, struct err *e);
 void decoder_free(struct decoder *d);
+int64_t decoder_bytes(const struct decoder *d); /* the most that its tensors took; NULL: nothing */
 /* Room for a batch of n: rows and results in b. */
 tare_status decoder_begin(struct decoder *d, int64_t n, struct decoder_batch *b, struct err *e);
 tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decoder_batch *b, struct err *e);

@@ -14,7 +14,7 @@ tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, co
                                   .top_k = c->top_k,
                                   .max_new_tokens = c->max_new_tokens,
                                   .ignore_eos = c->ignore_eos};
-    TRY(arena_new(arena, int32_t, strlen(text) / 2 + 1, &stop, e));
+    TRY(arena_new(arena, &stop, strlen(text) / 2 + 1, e));
     out->stop = stop;
     for (const char *at = text + strspn(text, ", "); *at;) {
         char *end;
@@ -45,7 +45,7 @@ tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const
 {
     struct sample_request *requests;
     struct sample_output out;
-    TRY(arena_new(arena, struct sample_request, b->n_groups, &requests, e));
+    TRY(arena_new(arena, &requests, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++)
         requests[m] = (struct sample_request){.prompt = b->prompt_ids + b->prompt_begin[m],
                                               .prompt_len = b->prompt_begin[m + 1] - b->prompt_begin[m],
@@ -54,7 +54,7 @@ tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const
                                               .occurrence = b->occurrence[m],
                                               .where = b->row && b->row[m] ? b->row[m]->where : NULL};
     TRY(sampler_run(s, p, key, requests, b->n_groups, cancelled, arena, &out, e));
-    TRY(arena_new_raw(arena, int64_t, b->n_groups + 1, &b->group_begin, e));
+    TRY(arena_new_raw(arena, &b->group_begin, b->n_groups + 1, e));
     b->group_begin[0] = 0;
     for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = b->group_begin[m] + requests[m].n_samples;
     rollout_columns(b, &out);

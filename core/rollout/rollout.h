@@ -59,6 +59,19 @@ void sampler_prefill_rows(struct sampler *s, int64_t rows);
 tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests,
                         int64_t n, const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e);
 struct sampler_stats sampler_stats(const struct sampler *s);
+
+struct sampler_need {
+    int64_t batch, blocks,
+        alone; /* sequences that run together; blocks of the cache for them at full length; for one of the first request */
+};
+/* Makes the cache as large as a run on these requests (at least one) would; their prompts are not read. */
+tare_status sampler_reserve(struct sampler *s, const struct sample_request *requests, int64_t n, int64_t max_new,
+                            struct sampler_need *out, struct err *e);
+struct sampler_memory { /* bytes of the backend's memory; forward: what passes have taken at most, logits included */
+    int64_t cache_blocks, cache, forward;
+    int64_t token; /* of a drawn token, in the host's */
+};
+struct sampler_memory sampler_memory(const struct sampler *s);
 void sampler_free(struct sampler *s);
 
 /* Samples become columns of b: token_begin, ids, logprob, entropy, finish, and how many. */

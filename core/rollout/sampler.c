@@ -10,6 +10,7 @@
  * the longest that was allowed. */
 #include "model/layer.h"
 #include "rollout/decoder.h"
+#include "rollout/rows.h"
 #include "rollout/scheduler.h"
 
 #include <math.h>
@@ -181,10 +182,11 @@ static bool is_stop(const struct sampler *s, int32_t id)
 static tare_status stop_ids(struct sampler *s, struct err *e)
 {
     const struct sample_params *p = s->params;
-    TRY(arena_new(&s->run, int32_t, p->n_stop + s->model->n_eos, &s->stop, e));
+    TRY(arena_new(&s->run, &s->stop, p->n_stop + s->model->n_eos, e));
     s->n_stop = 0;
     for (int64_t i = 0; i < p->n_stop; i++) s->stop[s->n_stop++] = p->stop[i];
-    for (int64_t i = 0; i < s->model->n_eos && !p->ignore_eos; i++) s->stop[s->n_stop++] = s->model->eos[i];
+    if (!p->ignore_eos)
+        for (int64_t i = 0; i < s->model->n_eos; i++) s->stop[s->n_stop++] = s->model->eos[i];
     return TARE_OK;
 }
 
@@ -240,56 +242,16 @@ static tare_status draw(struct sampler *s, const int64_t *seqs, int64_t n, const
 
 /* ---- the forward pass */
 
-struct rows { /* a forward_batch that is being filled; arrays in scratch */
-    int32_t *ids, *pos;
-    int64_t *write_row, *write_slot, *out_rows;
-    struct attn_seq *seqs;
-    int64_t t, n_seqs, n_out;
-};
-
-static tare_status rows_new(struct sampler *s, int64_t t, int64_t n_seqs, struct rows *r, struct err *e)
-{
-    *r = (struct rows){0};
-    arena_reset(&s->scratch);
-    TRY(arena_new_raw(&s->scratch, int32_t, t, &r->ids, e));
-    TRY(arena_new_raw(&s->scratch, int32_t, t, &r->pos, e));
-    TRY(arena_new_raw(&s->scratch, int64_t, t, &r->write_row, e));
-    TRY(arena_new_raw(&s->scratch, int64_t, t, &r->write_slot, e));
-    TRY(arena_new_raw(&s->scratch, struct attn_seq, n_seqs, &r->seqs, e));
-    return arena_new_raw(&s->scratch, int64_t, n_seqs, &r->out_rows, e);
-}
-
-static void rows_add(struct rows *r, const int32_t *ids, int64_t n, int64_t pos, const int32_t *blocks, bool wanted)
-{
-    r->seqs[r->n_seqs++] = (struct attn_seq){.q_begin = r->t, .q_len = n, .pos = pos, .blocks = blocks};
-    for (int64_t i = 0; i < n; i++, r->t++) {
-        r->ids[r->t] = ids[i];
-        r->pos[r->t] = (int32_t)(pos + i);
-        r->write_row[r->t] = r->t;
-        r->write_slot[r->t] = (int64_t)blocks[(pos + i) / KV_BLOCK] * KV_BLOCK + (pos + i) % KV_BLOCK;
-    }
-    if (wanted) r->out_rows[r->n_out++] = r->t - 1;
-}
-
 static tare_status rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e)
 {
-    const struct forward_batch b = {.t = r->t,
-                                    .ids = r->ids,
-                                    .pos = r->pos,
-                                    .write_row = r->write_row,
-                                    .write_slot = r->write_slot,
-                                    .n_writes = r->t,
-                                    .seqs = r->seqs,
-                                    .n_seqs = r->n_seqs,
-                                    .out_rows = r->out_rows,
-                                    .n_out = r->n_out};
+    const struct forward_batch b = rows_batch(r);
     return model_forward(s->model, &s->cache, &b, &s->scratch, hidden, e);
 }
 
 static tare_status logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e)
 {
     const int64_t n = rows < LOGIT_ROWS ? rows : LOGIT_ROWS;
-    return tensor_new_raw(&s->scratch, float, n * s->model->shape.vocab, logits, e);
+    return tensor_new_raw(&s->scratch, logits, n * s->model->shape.vocab, e);
 }
 
 /* ---- prefill */
@@ -341,7 +303,7 @@ static tare_status run_stretches(struct sampler *s, const struct stretch *list, 
         if (cancelled && *cancelled) FAIL(e, TARE_E_CANCELLED, "sampling was interrupted");
         struct rows r;
         int64_t n_ended = 0;
-        TRY(rows_new(s, s->prefill_rows, n - at < s->prefill_rows ? n - at : s->prefill_rows, &r, e));
+        TRY(rows_new(&s->scratch, s->prefill_rows, n - at < s->prefill_rows ? n - at : s->prefill_rows, &r, e));
         while (at < n && r.t < s->prefill_rows) {
             const struct stretch *x = &list[at];
             const int64_t room = s->prefill_rows - r.t, rows = x->n - done < room ? x->n - done : room;
@@ -389,7 +351,7 @@ static tare_status refill_stretches(struct sampler *s, struct stretch *list, int
         s->grown_elsewhere++;
     }
     arena_reset(&s->scratch);
-    TRY(arena_new_raw(&s->scratch, int64_t, d->n_seqs, &fill, e));
+    TRY(arena_new_raw(&s->scratch, &fill, d->n_seqs, e));
     for (int64_t i = 0; i < d->n_seqs; i++) fill[i] = -1;
     total = 0;
     for (int64_t i = d->admitted; i < d->n_running; i++) {
@@ -413,7 +375,10 @@ static tare_status prefill(struct sampler *s, struct stretch *list, int64_t *end
         const struct group *g = &d->groups[d->fresh[i]];
         list[i] = (struct stretch){
             .ids = g->request->prompt, .blocks = g->blocks, .n = g->request->prompt_len, .group = g->drawn ? -1 : d->fresh[i]};
-        *(g->drawn ? &s->stats.refilled_tokens : &s->stats.prompt_tokens) += g->request->prompt_len;
+        if (g->drawn)
+            s->stats.refilled_tokens += g->request->prompt_len;
+        else
+            s->stats.prompt_tokens += g->request->prompt_len;
     }
     TRY(run_stretches(s, list, d->n_fresh, cancelled, ended, e));
     TRY(copy_templates(s, e));
@@ -431,7 +396,7 @@ static tare_status decode(struct sampler *s, struct err *e)
     struct scheduler *d = &s->sched;
     const int64_t n = d->n_running, vocab = s->model->shape.vocab;
     struct rows r;
-    TRY(rows_new(s, n, n, &r, e));
+    TRY(rows_new(&s->scratch, n, n, &r, e));
     for (int64_t i = 0; i < n; i++) {
         struct sequence *q = &d->seqs[d->running[i]];
         rows_add(&r, &q->last, 1, q->cached++, q->blocks, true);
@@ -456,7 +421,9 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
     const int64_t n = d->n_running;
     struct decoder_batch b;
     TRY(decoder_begin(s->decoder, n, &b, e));
-    b.tokens = tokens, b.stop = s->stop, b.n_stop = s->n_stop;
+    b.tokens = tokens;
+    b.stop = s->stop;
+    b.n_stop = s->n_stop;
     for (int64_t i = 0; i < n; i++) {
         const struct sequence *q = &d->seqs[d->running[i]];
         b.rows[i] = (struct decode_row){.token = q->last,
@@ -515,6 +482,12 @@ static tare_status check_ids(const struct sampler *s, const struct sample_reques
     return TARE_OK;
 }
 
+static int64_t batch_of(const struct sampler *s)
+{
+    const int64_t batch = s->max_batch ? s->max_batch : AUTO_BATCH;
+    return batch < s->sched.n_seqs ? batch : s->sched.n_seqs;
+}
+
 static tare_status start(struct sampler *s, struct rng_key key, const struct sample_request *requests, int64_t n, struct err *e)
 {
     int64_t longest = 1;
@@ -529,10 +502,27 @@ static tare_status start(struct sampler *s, struct rng_key key, const struct sam
         if (len > longest) longest = len;
     }
     TRY(model_positions(s->model, longest, e));
-    int64_t batch = s->max_batch ? s->max_batch : AUTO_BATCH;
-    if (batch > s->sched.n_seqs) batch = s->sched.n_seqs;
+    const int64_t batch = batch_of(s);
     TRY(fit_cache(s, batch, e));
     return scheduler_start(&s->sched, batch, &s->run, e);
+}
+
+tare_status sampler_reserve(struct sampler *s, const struct sample_request *requests, int64_t n, int64_t max_new,
+                            struct sampler_need *out, struct err *e)
+{
+    arena_reset(&s->run);
+    TRY(scheduler_plan(&s->sched, requests, n, max_new, s->model->shape.max_position, rng_key(0, RNG_TRAIN), &s->run, e));
+    *out = (struct sampler_need){.batch = batch_of(s), .alone = scheduler_group_need(&s->sched.groups[0])};
+    out->blocks = scheduler_batch_need(&s->sched, out->batch);
+    return fit_cache(s, out->batch, e);
+}
+
+struct sampler_memory sampler_memory(const struct sampler *s)
+{
+    return (struct sampler_memory){.cache_blocks = s->cache.n_blocks,
+                                   .cache = s->cache.n_blocks * block_bytes(s->model),
+                                   .forward = arena_tensor_bytes(&s->scratch) + decoder_bytes(s->decoder),
+                                   .token = (int64_t)sizeof *s->log};
 }
 
 /* The log, sorted by sequence: a sequence's tokens stand in it in their order. */
@@ -540,11 +530,11 @@ static tare_status collect(const struct sampler *s, struct arena *arena, struct 
 {
     const struct scheduler *d = &s->sched;
     *out = (struct sample_output){.n = d->n_seqs, .n_tokens = s->n_log};
-    TRY(arena_new_raw(arena, int64_t, d->n_seqs + 1, &out->token_begin, e));
-    TRY(arena_new_raw(arena, int32_t, s->n_log, &out->ids, e));
-    TRY(arena_new_raw(arena, float, s->n_log, &out->logprob, e));
-    TRY(arena_new_raw(arena, float, s->n_log, &out->entropy, e));
-    TRY(arena_new_raw(arena, uint8_t, d->n_seqs, &out->finish, e));
+    TRY(arena_new_raw(arena, &out->token_begin, d->n_seqs + 1, e));
+    TRY(arena_new_raw(arena, &out->ids, s->n_log, e));
+    TRY(arena_new_raw(arena, &out->logprob, s->n_log, e));
+    TRY(arena_new_raw(arena, &out->entropy, s->n_log, e));
+    TRY(arena_new_raw(arena, &out->finish, d->n_seqs, e));
     out->token_begin[0] = 0;
     for (int64_t i = 0; i < d->n_seqs; i++) {
         out->token_begin[i + 1] = out->token_begin[i] + d->seqs[i].n;
@@ -569,8 +559,8 @@ tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct
     *out = (struct sample_output){0};
     s->params = p;
     TRY(start(s, key, requests, n, e));
-    TRY(arena_new_raw(&s->run, struct stretch, d->max_batch, &list, e));
-    TRY(arena_new_raw(&s->run, int64_t, d->max_batch, &ended, e));
+    TRY(arena_new_raw(&s->run, &list, d->max_batch, e));
+    TRY(arena_new_raw(&s->run, &ended, d->max_batch, e));
     while (d->left) {
         if (cancelled && *cancelled) FAIL(e, TARE_E_CANCELLED, "sampling was interrupted");
         scheduler_admit(d);

@@ -27,7 +27,7 @@ static tare_status plan_group(struct group *g, const struct sample_request *r, i
     g->request = r;
     g->left = r->n_samples;
     g->limit = max_new < context - r->prompt_len ? max_new : context - r->prompt_len;
-    return arena_new_raw(arena, int32_t, kv_blocks_for(r->prompt_len), &g->blocks, e);
+    return arena_new_raw(arena, &g->blocks, kv_blocks_for(r->prompt_len), e);
 }
 
 tare_status scheduler_plan(struct scheduler *s, const struct sample_request *requests, int64_t n, int64_t max_new, int64_t context,
@@ -35,7 +35,7 @@ tare_status scheduler_plan(struct scheduler *s, const struct sample_request *req
 {
     s->n_groups = n;
     s->n_seqs = 0;
-    TRY(arena_new(arena, struct group, n, &s->groups, e));
+    TRY(arena_new(arena, &s->groups, n, e));
     for (int64_t i = 0; i < n; i++) {
         struct group *g = &s->groups[i];
         TRY(plan_group(g, &requests[i], i, max_new, context, arena, e));
@@ -43,7 +43,7 @@ tare_status scheduler_plan(struct scheduler *s, const struct sample_request *req
         s->n_seqs += requests[i].n_samples;
     }
     s->left = s->n_seqs;
-    TRY(arena_new(arena, struct sequence, s->n_seqs, &s->seqs, e));
+    TRY(arena_new(arena, &s->seqs, s->n_seqs, e));
     for (int64_t i = 0; i < n; i++) {
         const struct rng_key of_prompt = rng_derive(rng_derive(key, requests[i].prompt_uid), (uint64_t)requests[i].occurrence);
         for (int64_t k = 0; k < requests[i].n_samples; k++)
@@ -93,12 +93,12 @@ tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena
         if (need > width) width = need;
     }
     int32_t *rows;
-    TRY(arena_new_raw(arena, int32_t, max_batch * width, &rows, e));
-    TRY(arena_new_raw(arena, int32_t *, max_batch, &s->tables, e));
-    TRY(arena_new_raw(arena, int64_t, max_batch, &s->running, e));
-    TRY(arena_new_raw(arena, int64_t, max_batch, &s->fresh, e));
-    TRY(arena_new_raw(arena, int32_t, max_batch, &s->copy_to, e));
-    TRY(arena_new_raw(arena, int32_t, max_batch, &s->copy_from, e));
+    TRY(arena_new_raw(arena, &rows, max_batch * width, e));
+    TRY(arena_new_raw(arena, &s->tables, max_batch, e));
+    TRY(arena_new_raw(arena, &s->running, max_batch, e));
+    TRY(arena_new_raw(arena, &s->fresh, max_batch, e));
+    TRY(arena_new_raw(arena, &s->copy_to, max_batch, e));
+    TRY(arena_new_raw(arena, &s->copy_from, max_batch, e));
     for (int64_t i = 0; i < max_batch; i++) s->tables[i] = rows + i * width;
     s->max_batch = s->n_tables = max_batch;
     s->next = s->n_running = s->admitted = s->n_fresh = s->n_copies = 0;

@@ -44,11 +44,11 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     struct arena *a = &s->arena;
     arena_reset(a);
     s->ids.n = 0;
-    TRY(arena_new(a, int64_t, n, &rows, e));
+    TRY(arena_new(a, &rows, n, e));
     TRY(order_next(&s->engine.order, &s->cursor, n, rows, NULL, e));
     TRY(stage_prompts(s->engine.prompts, &s->engine.train, rows, NULL, n, &s->prompt_ids, b, a, e));
-    TRY(arena_new(a, int64_t, n + 1, &b->group_begin, e));
-    TRY(arena_new(a, int64_t, n + 1, &b->token_begin, e));
+    TRY(arena_new(a, &b->group_begin, n + 1, e));
+    TRY(arena_new(a, &b->token_begin, n + 1, e));
     for (int64_t m = 0; m < n; m++) {
         b->group_begin[m + 1] = m + 1;
         TRY(add_row(s, b, m, e));

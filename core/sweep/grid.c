@@ -42,7 +42,7 @@ static tare_status check_option(struct grid *g, const struct config_param *p)
 static tare_status read_axes(struct grid *g)
 {
     struct sweep_plan *plan = g->plan;
-    TRY(arena_new(g->a, struct sweep_axis, AXES_MOST, &plan->axes, g->e));
+    TRY(arena_new(g->a, &plan->axes, AXES_MOST, g->e));
     for (int pass = 0; pass < 2; pass++) /* the seed first: it advances slowest */
         for (const struct config_param *p = g->c->params; p; p = p->next) {
             if (strcmp(p->section, "sweep") || (!strcmp(p->key, "run.seed")) != (pass == 0)) continue;
@@ -149,8 +149,8 @@ static tare_status add_cell(struct grid *g, const int64_t *at)
 {
     struct sweep_plan *p = g->plan;
     const char **all, **value;
-    TRY(arena_new(g->a, const char *, p->n_axes + 1, &all, g->e));
-    TRY(arena_new(g->a, const char *, p->n_axes + 1, &value, g->e));
+    TRY(arena_new(g->a, &all, p->n_axes + 1, g->e));
+    TRY(arena_new(g->a, &value, p->n_axes + 1, g->e));
     for (int64_t i = 0; i < p->n_axes; i++) all[i] = p->axes[i].values[at[g->dial[i]]];
     for (int64_t i = 0; i < p->n_axes; i++) value[i] = uses(g, all, p->axes[i].key) ? all[i] : NULL;
     for (int64_t c = 0; c < p->n_cells; c++)
@@ -175,7 +175,7 @@ static tare_status make_cells(struct grid *g)
         total *= g->sizes[i];
         if (total > CELLS_MOST) FAIL(g->e, TARE_E_CONFIG, "[sweep]: more than %d cells; shorten the lists", CELLS_MOST);
     }
-    TRY(arena_new(g->a, struct sweep_cell, total, &g->plan->cells, g->e));
+    TRY(arena_new(g->a, &g->plan->cells, total, g->e));
     for (int64_t k = 0; k < total; k++) {
         TRY(add_cell(g, at));
         for (int i = g->n_dials - 1; i >= 0 && ++at[i] == g->sizes[i]; i--) at[i] = 0;

@@ -86,7 +86,7 @@ static tare_status make_arguments(struct sweep *s, const struct sweep_cell *cell
     char threads[32];
     int64_t n = 0;
     snprintf(threads, sizeof threads, "%lld", (long long)s->threads);
-    TRY(arena_new(&s->arena, const char *, s->n_overrides + s->plan.n_axes + 10, &job->argv, e));
+    TRY(arena_new(&s->arena, &job->argv, s->n_overrides + s->plan.n_axes + 10, e));
     TRY(add_argument(s, job, &n, e, "tare", "", ""));
     TRY(add_argument(s, job, &n, e, "train", "", ""));
     TRY(add_argument(s, job, &n, e, "1", s->file, ""));
@@ -190,14 +190,15 @@ tare_status sweep_open(struct sweep *s, const char *file, const char *const *ove
         if (!status) status = read_options(s, &c, e);
         config_free(&c);
     }
-    if (!status) status = arena_new(&s->arena, struct sweep_job, s->plan.n_cells + 1, &s->jobs, e);
+    if (!status) status = arena_new(&s->arena, &s->jobs, s->plan.n_cells + 1, e);
     for (int64_t i = 0; !status && i < s->plan.n_cells; i++) status = make_job(s, i, e);
     return status;
 }
 
 void sweep_close(struct sweep *s)
 {
-    for (int64_t i = 0; s->jobs && i < s->plan.n_cells; i++) sweep_unlock_shared(&s->jobs[i], true);
+    if (s->jobs)
+        for (int64_t i = 0; i < s->plan.n_cells; i++) sweep_unlock_shared(&s->jobs[i], true);
     sweep_db_close(s->db);
     arena_free(&s->arena);
     *s = (struct sweep){0};

@@ -20,7 +20,7 @@ static tare_status add(struct list *l, const char *text, int64_t size)
     if (l->n == l->capacity) {
         const char **larger;
         const int64_t capacity = l->capacity ? 2 * l->capacity : 16;
-        TRY(arena_new(l->a, const char *, capacity, &larger, l->e));
+        TRY(arena_new(l->a, &larger, capacity, l->e));
         for (int64_t i = 0; i < l->n; i++) larger[i] = l->values[i];
         l->values = larger;
         l->capacity = capacity;

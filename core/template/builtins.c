@@ -24,8 +24,9 @@ static tare_status do_namespace(struct call *c, struct value *out)
     const struct value *from = c->arg[0];
     if (from && (from->type != V_DICT || from->dict->namespace))
         return render_fail(c->r, c->line, "namespace takes keywords or a dict");
-    for (int64_t i = 0; from && i < from->dict->n; i++)
-        TRY(dict_put(c->r, c->line, out->dict, from->dict->entries[i].key, from->dict->entries[i].value));
+    if (from)
+        for (int64_t i = 0; i < from->dict->n; i++)
+            TRY(dict_put(c->r, c->line, out->dict, from->dict->entries[i].key, from->dict->entries[i].value));
     for (int64_t i = 0; i < c->named->n; i++)
         TRY(dict_put(c->r, c->line, out->dict, c->named->entries[i].key, c->named->entries[i].value));
     return TARE_OK;
@@ -46,7 +47,10 @@ static tare_status do_range(struct call *c, struct value *out)
         if (c->arg[k]->type != V_INT) return render_fail(c->r, c->line, "range takes whole numbers, not %s", type_name(*c->arg[k]));
         bound[k] = c->arg[k]->i;
     }
-    if (!c->arg[1]) bound[1] = bound[0], bound[0] = 0;
+    if (!c->arg[1]) {
+        bound[1] = bound[0];
+        bound[0] = 0;
+    }
     const int64_t limit = 1 << 30, by = bound[2];
     for (int k = 0; k < 3; k++)
         if (bound[k] > limit || bound[k] < -limit) return render_fail(c->r, c->line, "range reaches too far");

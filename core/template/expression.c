@@ -276,15 +276,16 @@ static tare_status parse_unary(struct parser *p, bool filters, struct node **out
         TRY(parse_primary(p, out));
     }
     TRY(parse_postfix(p, out));
-    for (int n = 0; filters && n <= MAX_NESTING; n++) {
-        if (is_op(p, "|"))
-            TRY(parse_filter(p, out));
-        else if (is_name(p, "is"))
-            TRY(parse_test(p, out));
-        else
-            break;
-        if (n == MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "a chain of more than %d filters", MAX_NESTING);
-    }
+    if (filters)
+        for (int n = 0; n <= MAX_NESTING; n++) {
+            if (is_op(p, "|"))
+                TRY(parse_filter(p, out));
+            else if (is_name(p, "is"))
+                TRY(parse_test(p, out));
+            else
+                break;
+            if (n == MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "a chain of more than %d filters", MAX_NESTING);
+        }
     p->depth--;
     return TARE_OK;
 }

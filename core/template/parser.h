@@ -68,7 +68,7 @@ static inline tare_status expect_name(struct parser *p, tare_text *out)
 
 static inline tare_status new_node(struct parser *p, enum node_kind kind, struct node **out)
 {
-    TRY(arena_new(p->arena, struct node, 1, out, p->e));
+    TRY(arena_new(p->arena, out, 1, p->e));
     (*out)->kind = kind;
     (*out)->line = p->at->line;
     return TARE_OK;

@@ -392,7 +392,8 @@ tare_status template_render(const struct template *t, const json_t *variables, s
         r.scope.names[0] = *names.dict;
         status = run(&r, t->body);
     }
-    if (status) out->size = begin, out->data ? out->data[begin] = 0 : 0;
+    if (status) out->size = begin;
+    if (status && out->data) out->data[begin] = 0;
     arena_free(&r.arena);
     return status;
 }

@@ -310,7 +310,8 @@ static tare_status repeat(struct render *r, int line, tare_text t, int64_t times
     char *text;
     if (__builtin_mul_overflow(t.size, times, &size)) return render_fail(r, line, "a repeated string is too long");
     TRY(take(r, line, size + 1, (void **)&text));
-    for (int64_t i = 0; t.size && i < times; i++) memcpy(text + i * t.size, t.data, (size_t)t.size);
+    if (t.size)
+        for (int64_t i = 0; i < times; i++) memcpy(text + i * t.size, t.data, (size_t)t.size);
     *out = string_value(text, size);
     return TARE_OK;
 }

@@ -210,16 +210,16 @@ static tare_status work_new(struct trainer *t, const struct batch *b, struct wor
     struct arena *a = &t->work;
     *w = (struct work){0};
     if (objective_needs(t->objective) & TARE_OBJECTIVE_PASS) {
-        TRY(arena_new(a, float, b->n_tokens, &w->now, e));
-        TRY(arena_new(a, float, b->n_tokens, &w->now_entropy, e));
+        TRY(arena_new(a, &w->now, b->n_tokens, e));
+        TRY(arena_new(a, &w->now_entropy, b->n_tokens, e));
     }
-    TRY(arena_new(a, double, objective_sums(t->objective) + 1, &w->sums, e));
-    TRY(arena_new(a, double, b->n_tokens, &w->ratio, e));
-    TRY(arena_new(a, double, b->n_tokens, &w->weight, e));
-    TRY(arena_new(a, int64_t, b->n_tokens, &w->owner, e));
-    TRY(arena_new(a, int64_t, b->n_groups, &w->order, e));
-    TRY(arena_new(a, int64_t, b->n_groups, &w->end, e));
-    TRY(arena_new(a, float, b->n_tokens, &w->old, e));
+    TRY(arena_new(a, &w->sums, objective_sums(t->objective) + 1, e));
+    TRY(arena_new(a, &w->ratio, b->n_tokens, e));
+    TRY(arena_new(a, &w->weight, b->n_tokens, e));
+    TRY(arena_new(a, &w->owner, b->n_tokens, e));
+    TRY(arena_new(a, &w->order, b->n_groups, e));
+    TRY(arena_new(a, &w->end, b->n_groups, e));
+    TRY(arena_new(a, &w->old, b->n_tokens, e));
     for (int64_t i = 0; i < b->n_rollouts; i++)
         for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++) w->owner[k] = i;
     return TARE_OK;
@@ -318,9 +318,9 @@ static tare_status reward_kl(struct trainer *t, const float *old, const struct b
     if (c->kl_place != KL_IN_REWARD || !(c->kl_coef > 0)) return TARE_OK;
     if (!from->ref_logprob)
         FAIL(e, TARE_E_SHAPE, "loss.kl_place = reward needs the reference policy's logprobs, and the batch has none");
-    TRY(arena_new(&t->work, struct batch, 1, &to, e));
+    TRY(arena_new(&t->work, &to, 1, e));
     *to = *from;
-    TRY(arena_new(&t->work, float, from->n_tokens, &to->token_advantage, e));
+    TRY(arena_new(&t->work, &to->token_advantage, from->n_tokens, e));
     for (int64_t i = 0; i < from->n_rollouts; i++) {
         double sum = 0;
         for (int64_t k = from->token_begin[i + 1] - 1; k >= from->token_begin[i]; k--) {

@@ -56,7 +56,7 @@ static tare_status deal_groups(struct trainer *t, const struct microbatch_job *j
 {
     const struct batch *b = j->b;
     int64_t *cost;
-    TRY(arena_new(&t->work, int64_t, j->n_groups, &cost, e));
+    TRY(arena_new(&t->work, &cost, j->n_groups, e));
     for (int64_t k = 0; k < j->n_groups; k++) {
         const int64_t g = j->groups[k];
         for (int64_t i = b->group_begin[g]; i < b->group_begin[g + 1]; i++)
@@ -75,21 +75,22 @@ static void cut_shard(const struct trainer *t, const struct microbatch_job *j, c
     for (int64_t k = 0; k < j->n_groups; k++) {
         const int64_t g = j->groups[k];
         bool open = false; /* the group's prompt is in m */
-        for (int64_t i = b->group_begin[g]; shard_of[k] == shard && i < b->group_begin[g + 1]; i++) {
-            if (!takes_part(j, i)) continue;
-            int64_t cost = rows_of(b, i) + (open && t->train->prompt_sharing ? 0 : prompt_of(b, g));
-            if (!m || rows + cost > t->train->micro_tokens) {
-                m = &c->micro[c->n++];
-                *m = (struct micro){.begin = *taken, .round = round++};
-                cost = rows_of(b, i) + prompt_of(b, g);
-                rows = 0;
+        if (shard_of[k] == shard)
+            for (int64_t i = b->group_begin[g]; i < b->group_begin[g + 1]; i++) {
+                if (!takes_part(j, i)) continue;
+                int64_t cost = rows_of(b, i) + (open && t->train->prompt_sharing ? 0 : prompt_of(b, g));
+                if (!m || rows + cost > t->train->micro_tokens) {
+                    m = &c->micro[c->n++];
+                    *m = (struct micro){.begin = *taken, .round = round++};
+                    cost = rows_of(b, i) + prompt_of(b, g);
+                    rows = 0;
+                }
+                rows += cost;
+                open = true;
+                c->rollout[*taken] = i;
+                c->group[*taken] = g;
+                m->end = ++*taken;
             }
-            rows += cost;
-            open = true;
-            c->rollout[*taken] = i;
-            c->group[*taken] = g;
-            m->end = ++*taken;
-        }
     }
 }
 
@@ -99,11 +100,11 @@ static tare_status cut_job(struct trainer *t, const struct microbatch_job *j, in
     struct cut c = {0};
     int64_t *shard_of, taken = 0, rounds = 0;
     *out = (struct cut){0};
-    TRY(arena_new(&t->work, int64_t, j->n_groups, &shard_of, e));
-    TRY(arena_new(&t->work, int64_t, most, &c.rollout, e));
-    TRY(arena_new(&t->work, int64_t, most, &c.group, e));
-    TRY(arena_new(&t->work, struct micro, most, &c.micro, e));
-    TRY(arena_new(&t->work, struct micro, most, &out->micro, e));
+    TRY(arena_new(&t->work, &shard_of, j->n_groups, e));
+    TRY(arena_new(&t->work, &c.rollout, most, e));
+    TRY(arena_new(&t->work, &c.group, most, e));
+    TRY(arena_new(&t->work, &c.micro, most, e));
+    TRY(arena_new(&t->work, &out->micro, most, e));
     TRY(deal_groups(t, j, shards, shard_of, e));
     for (int64_t s = 0; s < shards; s++) cut_shard(t, j, shard_of, s, &c, &taken);
     for (int64_t i = 0; i < c.n; i++)
@@ -111,7 +112,8 @@ static tare_status cut_job(struct trainer *t, const struct microbatch_job *j, in
     for (int64_t r = 0; r < rounds; r++)
         for (int64_t i = 0; i < c.n; i++)
             if (c.micro[i].round == r) out->micro[out->n++] = c.micro[i];
-    out->rollout = c.rollout, out->group = c.group;
+    out->rollout = c.rollout;
+    out->group = c.group;
     return TARE_OK;
 }
 
@@ -126,9 +128,9 @@ static tare_status plan_micro(struct trainer *t, const struct microbatch_job *j,
     struct pack_group *piece = NULL;
     arena_reset(a);
     *p = (struct plan){0};
-    TRY(arena_new(a, struct pack_group, n, &p->pieces, e));
-    TRY(arena_new(a, const int32_t *, n, &completion, e));
-    TRY(arena_new(a, int64_t, n, &length, e));
+    TRY(arena_new(a, &p->pieces, n, e));
+    TRY(arena_new(a, &completion, n, e));
+    TRY(arena_new(a, &length, n, e));
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = c->rollout[m->begin + k], g = c->group[m->begin + k];
         if (!k || g != c->group[m->begin + k - 1]) {
@@ -143,7 +145,7 @@ static tare_status plan_micro(struct trainer *t, const struct microbatch_job *j,
         length[k] = b->token_begin[i + 1] - b->token_begin[i];
         tokens += length[k];
     }
-    TRY(arena_new_raw(a, int64_t, tokens, &p->token, e));
+    TRY(arena_new_raw(a, &p->token, tokens, e));
     for (int64_t k = m->begin; k < m->end; k++)
         for (int64_t i = b->token_begin[c->rollout[k]]; i < b->token_begin[c->rollout[k] + 1]; i++) p->token[p->n_tokens++] = i;
     return TARE_OK;
@@ -174,15 +176,15 @@ static tare_status chunk_new(const struct model *m, struct arena *a, bool refere
     const int64_t vocab = m->shape.vocab, rows = m->k->backend->logits_floats / vocab;
     c->rows = rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows;
     arena_reset(a);
-    TRY(tensor_new_raw(a, float, c->rows *vocab, &c->logits, e));
-    TRY(tensor_new_raw(a, float, c->rows * 5, &c->logprob, e));
-    TRY(arena_new_raw(a, float, c->rows * 3, &c->host, e));
+    TRY(tensor_new_raw(a, &c->logits, c->rows * vocab, e));
+    TRY(tensor_new_raw(a, &c->logprob, c->rows * 5, e));
+    TRY(arena_new_raw(a, &c->host, c->rows * 3, e));
     TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->far, &c->far, e));
     TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->target, &c->target, e));
-    TRY(arena_new_raw(a, struct head_grad_row, c->rows, &c->coef, e));
+    TRY(arena_new_raw(a, &c->coef, c->rows, e));
     if (!reference) return TARE_OK;
-    TRY(tensor_new_raw(a, float, c->rows *vocab, &c->ref_logits, e));
-    TRY(tensor_new_raw(a, float, c->rows * 4, &c->ref_logprob, e));
+    TRY(tensor_new_raw(a, &c->ref_logits, c->rows * vocab, e));
+    TRY(tensor_new_raw(a, &c->ref_logprob, c->rows * 4, e));
     c->ref_lse = c->ref_logprob + c->rows;
     return TARE_OK;
 }
@@ -266,11 +268,21 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
     TRY(reserve_cache(m, &t->cache, 1, p->packed.n_blocks, e));
     TRY(model_train_forward(m, &t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs,
                             t->train->recompute == RECOMPUTE_LAYER, &t->acts, &pass, &hidden, e));
-    TRY(tensor_new_raw(&t->acts, float, p->n_tokens * m->shape.hidden, &dhidden, e));
+    TRY(tensor_new_raw(&t->acts, &dhidden, p->n_tokens * m->shape.hidden, e));
     TRY(model_backward_begin(m, &t->grads, e));
     TRY(run_head(t, j, p, hidden, ref_hidden, dhidden, tally, e));
     TRY(model_backward(m, pass, dhidden, &t->grads, e));
     return model_finish(m, e);
+}
+
+tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *j, struct pack_group *pieces, int64_t n, struct err *e)
+{
+    struct plan p = {.pieces = pieces, .n_pieces = n};
+    struct tally tally = {0};
+    for (int64_t g = 0; g < n; g++)
+        for (int64_t i = 0; i < pieces[g].n; i++) p.n_tokens += pieces[g].completion_len[i];
+    TRY(arena_new(&t->work, &p.token, p.n_tokens, e));
+    return run_plan(t, j, &p, &tally, e);
 }
 
 /* ---------------------------------------------------------------- all of them, on all ranks */
@@ -301,7 +313,7 @@ static tare_status gather_micros(struct trainer *t, const struct cut *c, const i
 {
     const struct model *m = t->m;
     int64_t *sizes;
-    TRY(arena_new(&t->work, int64_t, m->ranks, &sizes, e));
+    TRY(arena_new(&t->work, &sizes, m->ranks, e));
     sizes_of(c, m->ranks, bytes, sizes);
     return m->comm->gather(m->comm, in, sizes[m->rank], out, sizes, e);
 }
@@ -314,8 +326,8 @@ static tare_status gather_items(struct trainer *t, const struct cut *c, const vo
     int64_t *bytes;
     *all = mine;
     if (t->m->ranks == 1 || !item) return TARE_OK;
-    TRY(arena_new(&t->work, char, c->n *item, &gathered, e));
-    TRY(arena_new(&t->work, int64_t, c->n, &bytes, e));
+    TRY(arena_new(&t->work, &gathered, c->n * item, e));
+    TRY(arena_new(&t->work, &bytes, c->n, e));
     for (int64_t i = 0; i < c->n; i++) bytes[i] = item;
     *all = gathered;
     return gather_micros(t, c, bytes, mine, gathered, e);
@@ -355,9 +367,9 @@ static tare_status gather_tokens(struct trainer *t, const struct batch *b, const
     float *mine, *all, *at;
     int64_t *bytes;
     if (!x || m->ranks == 1) return TARE_OK;
-    TRY(arena_new(&t->work, float, b->n_tokens, &mine, e));
-    TRY(arena_new(&t->work, float, b->n_tokens, &all, e));
-    TRY(arena_new(&t->work, int64_t, c->n, &bytes, e));
+    TRY(arena_new(&t->work, &mine, b->n_tokens, e));
+    TRY(arena_new(&t->work, &all, b->n_tokens, e));
+    TRY(arena_new(&t->work, &bytes, c->n, e));
     at = mine;
     for (int64_t i = m->rank; i < c->n; i += m->ranks) at = copy_tokens(b, c, i, x, at, false);
     for (int64_t i = 0; i < c->n; i++)
@@ -393,8 +405,8 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
     TRY(reserve_positions(t, j, e));
     TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c,
                 e)); /* a forward pass gives the same numbers however the batch is cut */
-    TRY(arena_new(&t->work, struct tally, c.n / ranks + 1, &tally, e));
-    TRY(arena_new(&t->work, double, (c.n / ranks + 1) * j->n_sums, &sums, e));
+    TRY(arena_new(&t->work, &tally, c.n / ranks + 1, e));
+    TRY(arena_new(&t->work, &sums, (c.n / ranks + 1) * j->n_sums, e));
     for (int64_t i = 0; i <= c.n / ranks; i++) tally[i].sums = sums + i * j->n_sums;
     for (int64_t first = 0; first < c.n; first += ranks) {
         const int64_t left = c.n - first;
@@ -416,7 +428,7 @@ tare_status update_logprobs(struct trainer *t, struct model *m, const struct bat
                             struct err *e)
 {
     int64_t *groups;
-    TRY(arena_new(&t->work, int64_t, b->n_groups, &groups, e));
+    TRY(arena_new(&t->work, &groups, b->n_groups, e));
     for (int64_t g = 0; g < b->n_groups; g++) groups[g] = g;
     return microbatch_run(
         t,
@@ -442,7 +454,7 @@ tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, dou
 {
     int64_t *groups;
     arena_reset(&t->work);
-    TRY(arena_new(&t->work, int64_t, b->n_groups, &groups, e));
+    TRY(arena_new(&t->work, &groups, b->n_groups, e));
     for (int64_t g = 0; g < b->n_groups; g++) groups[g] = g;
     double weight = 1 / (double)b->n_tokens;
     struct tally sum = {0};

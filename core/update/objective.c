@@ -146,10 +146,11 @@ tare_status objective_begin(struct objective *o, const struct batch *b, const st
     o->b = b;
     o->columns = *columns;
     o->any_trace = false;
-    for (int64_t i = 0; b->off_policy && i < b->n_rollouts; i++) o->any_trace = o->any_trace || b->off_policy[i];
+    if (b->off_policy)
+        for (int64_t i = 0; i < b->n_rollouts; i++) o->any_trace = o->any_trace || b->off_policy[i];
     if ((o->needs & TARE_OBJECTIVE_REFERENCE) && !b->ref_logprob)
         FAIL(e, TARE_E_SHAPE, "objective %s needs the reference policy's logprobs, and the batch has none", name_of(o));
-    return arena_new(&o->step, double, b->n_tokens * o->prepare_size + 1, &o->prepared, e);
+    return arena_new(&o->step, &o->prepared, b->n_tokens * o->prepare_size + 1, e);
 }
 
 static bool is_trace(const struct objective *o, int64_t token)
@@ -168,16 +169,16 @@ static tare_status buffers_new(struct objective *o, int64_t n, struct buffers *x
     struct arena *a = &o->block;
     arena_reset(a);
     *x = (struct buffers){0};
-    TRY(arena_new_raw(a, float, n, &x->logprob, e));
-    TRY(arena_new_raw(a, float, n, &x->entropy, e));
-    TRY(arena_new_raw(a, float, n, &x->old, e));
-    if (o->needs & TARE_OBJECTIVE_SAMPLER) TRY(arena_new_raw(a, float, n, &x->sampled, e));
-    if (o->needs & TARE_OBJECTIVE_REFERENCE) TRY(arena_new_raw(a, float, n, &x->ref, e));
-    if (o->needs & TARE_OBJECTIVE_KL) TRY(arena_new_raw(a, float, n, &x->kl, e));
-    if (o->any_trace && (o->needs & TARE_OBJECTIVE_TRACES)) TRY(arena_new_raw(a, uint8_t, n, &x->off_policy, e));
-    TRY(arena_new_raw(a, double, n, &x->advantage, e));
-    TRY(arena_new_raw(a, double, n, &x->weight, e));
-    return arena_new_raw(a, int64_t, n, &x->at, e);
+    TRY(arena_new_raw(a, &x->logprob, n, e));
+    TRY(arena_new_raw(a, &x->entropy, n, e));
+    TRY(arena_new_raw(a, &x->old, n, e));
+    if (o->needs & TARE_OBJECTIVE_SAMPLER) TRY(arena_new_raw(a, &x->sampled, n, e));
+    if (o->needs & TARE_OBJECTIVE_REFERENCE) TRY(arena_new_raw(a, &x->ref, n, e));
+    if (o->needs & TARE_OBJECTIVE_KL) TRY(arena_new_raw(a, &x->kl, n, e));
+    if (o->any_trace && (o->needs & TARE_OBJECTIVE_TRACES)) TRY(arena_new_raw(a, &x->off_policy, n, e));
+    TRY(arena_new_raw(a, &x->advantage, n, e));
+    TRY(arena_new_raw(a, &x->weight, n, e));
+    return arena_new_raw(a, &x->at, n, e);
 }
 
 /* Column entry i: token t of the batch. */
@@ -239,11 +240,11 @@ tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_
     double *out;
     if (!o->call->prepare) return TARE_OK;
     TRY(buffers_new(o, most, &x, e));
-    TRY(arena_new(&o->block, int64_t, o->b->n_rollouts + 1, &x.sequence_begin, e));
-    TRY(arena_new(&o->block, int64_t, n + 1, &x.group_begin, e));
+    TRY(arena_new(&o->block, &x.sequence_begin, o->b->n_rollouts + 1, e));
+    TRY(arena_new(&o->block, &x.group_begin, n + 1, e));
     const int64_t tokens = take_groups(o, groups, n, &x, &counts);
     if (!tokens) return TARE_OK;
-    TRY(arena_new(&o->block, double, tokens *k, &out, e));
+    TRY(arena_new(&o->block, &out, tokens * k, e));
     for (int64_t i = 0; i < tokens; i++) {
         put_token(o, &x, i, x.at[i]);
         if (logprob) x.logprob[i] = logprob[x.at[i]];
@@ -253,8 +254,10 @@ tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_
     if (!logprob) x.logprob = NULL;
     if (!entropy) x.entropy = NULL;
     tare_tokens v = view(o, &x, tokens);
-    v.n_sequences = counts.n_sequences, v.n_groups = counts.n_groups;
-    v.sequence_begin = x.sequence_begin, v.group_begin = x.group_begin;
+    v.n_sequences = counts.n_sequences;
+    v.n_groups = counts.n_groups;
+    v.sequence_begin = x.sequence_begin;
+    v.group_begin = x.group_begin;
     plugin_enter(&c);
     TRY(plugin_leave(&c, o->instance, "prepare", o->b->step, o->call->prepare(o->instance->self, &v, out, &c.error), e));
     for (int64_t i = 0; i < tokens * k; i++)
@@ -270,11 +273,11 @@ tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_
 static tare_status outputs_new(struct objective *o, int64_t n, struct buffers *x, tare_token_loss *out, struct err *e)
 {
     struct arena *a = &o->block;
-    TRY(arena_new_raw(a, double, n, &x->value, e));
-    TRY(arena_new_raw(a, double, n, &x->dlogprob, e));
-    TRY(arena_new(a, double, n, &x->dentropy, e));
-    if (o->needs & TARE_OBJECTIVE_KL) TRY(arena_new(a, double, n, &x->dkl, e));
-    TRY(arena_new(a, uint8_t, n, &x->clipped, e));
+    TRY(arena_new_raw(a, &x->value, n, e));
+    TRY(arena_new_raw(a, &x->dlogprob, n, e));
+    TRY(arena_new(a, &x->dentropy, n, e));
+    if (o->needs & TARE_OBJECTIVE_KL) TRY(arena_new(a, &x->dkl, n, e));
+    TRY(arena_new(a, &x->clipped, n, e));
     for (int64_t i = 0; i < n; i++) x->value[i] = x->dlogprob[i] = (double)NAN;
     *out = (tare_token_loss){.struct_size = sizeof *out,
                              .value = x->value,
@@ -340,7 +343,7 @@ tare_status objective_compute(struct objective *o, const struct token_block *blo
     struct plugin_call c;
     tare_token_loss loss;
     TRY(buffers_new(o, n, &x, e));
-    if (o->call->prepare) TRY(arena_new_raw(&o->block, double, n * o->prepare_size, &x.prepared, e));
+    if (o->call->prepare) TRY(arena_new_raw(&o->block, &x.prepared, n * o->prepare_size, e));
     TRY(outputs_new(o, n, &x, &loss, e));
     const int64_t count = fill_block(o, block, &x);
     const tare_tokens v = view(o, &x, count);

@@ -38,10 +38,10 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
     double *squares, *host, *all, sum = 0;
     int64_t *sizes;
     arena_reset(&t->head); /* the micro-batches are done */
-    TRY(tensor_new(&t->head, double, n, &squares, e));
-    TRY(arena_new(&t->work, double, n, &host, e));
-    TRY(arena_new(&t->work, double, n * m->ranks, &all, e));
-    TRY(arena_new(&t->work, int64_t, m->ranks, &sizes, e));
+    TRY(tensor_new(&t->head, &squares, n, e));
+    TRY(arena_new(&t->work, &host, n, e));
+    TRY(arena_new(&t->work, &all, n * m->ranks, e));
+    TRY(arena_new(&t->work, &sizes, m->ranks, e));
     kernels_at(&m->ctx, "the gradient's norm", -1);
     own_squares(t, squares);
     const double *mine = from_backend(m, host, squares, n * (int64_t)sizeof *mine);

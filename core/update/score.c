@@ -22,7 +22,7 @@ tare_status update_score(struct trainer *t, const struct batch *b, int64_t group
     struct tally tally = {0};
     double *only;
     arena_reset(&t->work);
-    TRY(arena_new(&t->work, double, b->n_rollouts, &only, e));
+    TRY(arena_new(&t->work, &only, b->n_rollouts, e));
     only[rollout] = 1;
     m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
     return microbatch_run(t,

@@ -95,6 +95,23 @@ struct microbatch_job {
     float *logprob, *entropy; /* [T] outputs, may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);
+/* One micro-batch of these pieces in place of a batch's: b and the outputs by token of the job are not used. */
+struct pack_group;
+tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *job, struct pack_group *pieces, int64_t n,
+                             struct err *e);
+
+/* ---- largest.c: on a backend that counts, the largest micro-batches that groups of these lengths can give, whatever the lengths up to these are */
+struct update_largest {
+    int64_t groups, rollouts; /* in one shard of a minibatch; of a group */
+    int64_t prompt, completion;
+    bool exact_kl, forward; /* with the reference's logits; a pass without a loss too */
+};
+struct update_memory {     /* bytes of the backend's memory */
+    int64_t rows, targets; /* of the largest micro-batch */
+    int64_t activations, head,
+        reference; /* with the caches of keys and values; chunks of logits; what the forward passes' cache takes */
+};
+tare_status update_count(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e);
 
 /* ---- optimizer.c: clips by global norm, AdamW on every parameter, makes the compute copy again, zeroes the gradients. A norm that is not
  * finite, or whose square is not in single precision, is TARE_E_NOT_FINITE with t->overflow, or skipped (train.on_nonfinite). */

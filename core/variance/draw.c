@@ -79,7 +79,7 @@ static tare_status open_pool(struct drawing *d, struct err *e)
 static tare_status choose_rows(struct drawing *d, struct err *e)
 {
     const int64_t n = d->engine.train.n;
-    TRY(arena_new(&d->arena, int64_t, n, &d->rows, e));
+    TRY(arena_new(&d->arena, &d->rows, n, e));
     for (int64_t i = 0; i < n; i++) d->rows[i] = i;
     rng_shuffle(rng_derive(rng_key((uint64_t)d->config->run.seed, RNG_VARIANCE), 4), d->rows, n);
     return TARE_OK;
@@ -98,7 +98,7 @@ static tare_status sample(struct drawing *d, int64_t first, int64_t n, struct ba
     *b = (struct batch){.step = d->pool->step + 1};
     TRY(stage_prompts(g->prompts, &g->train, d->rows + first, NULL, n, &d->ids, b, a, e));
     TRY(rollout_run(g->sampler, &shape, &g->sampling, key, b, signals_flag(), a, e));
-    TRY(arena_new_raw(a, int64_t, b->n_rollouts, &b->policy_version, e));
+    TRY(arena_new_raw(a, &b->policy_version, b->n_rollouts, e));
     for (int64_t i = 0; i < b->n_rollouts; i++) b->policy_version[i] = d->pool->step;
     TRY(stage_texts(g->tokenizer, g->model, b, a, e));
     TRY(verify_run(g->verify, b, a, e));
@@ -175,7 +175,7 @@ static tare_status name_clusters(struct drawing *d, struct err *e)
 {
     const int64_t n = d->cluster.n_clusters < VARIANCE_CLUSTERS ? d->cluster.n_clusters : VARIANCE_CLUSTERS;
     const char **names;
-    TRY(arena_new(&d->pool->arena, const char *, n, &names, e));
+    TRY(arena_new(&d->pool->arena, &names, n, e));
     for (int64_t k = 0; k < n; k++) {
         const tare_text text = cluster_name(&d->cluster, k);
         char number[32], *copy;
@@ -207,7 +207,7 @@ static tare_status draw_into(struct drawing *d, struct err *e)
     TRY(open_parts(d, e));
     TRY(open_pool(d, e));
     TRY(choose_rows(d, e));
-    TRY(arena_new(&d->arena, struct batch, d->options->prompts, &parts, e));
+    TRY(arena_new(&d->arena, &parts, d->options->prompts, e));
     TRY(draw_all(d, parts, &n, e));
     TRY(batch_concat((struct batch_parts){parts, n}, BATCH_ALL, &d->pool->arena, &d->pool->batch, e));
     TRY(keep_rows(d->pool, e));

@@ -43,8 +43,8 @@ static tare_status line_of(const struct charting *c, const struct result *like, 
     double *x, *y;
     char *label;
     struct str name = {0};
-    TRY(arena_new(c->arena, double, most, &x, e));
-    TRY(arena_new(c->arena, double, most, &y, e));
+    TRY(arena_new(c->arena, &x, most, e));
+    TRY(arena_new(c->arena, &y, most, e));
     tare_status status = str_addf(&name, e, "%s%s%s", like->method->label, like->state == STATE_NONE ? "" : ", ",
                                   like->state == STATE_NONE ? "" : STATE_NAMES[like->state]);
     if (!status) status = arena_strdup(c->arena, name.data, -1, &label, e);

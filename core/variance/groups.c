@@ -8,9 +8,9 @@
 tare_status picks_new(const struct variance_case *c, struct arena *a, struct picks *out, struct err *e)
 {
     const int64_t prompts = c->pool->batch.n_groups, most = c->pool->batch.n_rollouts;
-    TRY(arena_new(a, int64_t, c->batch, &out->prompt, e));
-    TRY(arena_new(a, int64_t, c->batch * c->size, &out->rollout, e));
-    return arena_new(a, int64_t, prompts > most ? prompts : most, &out->room, e);
+    TRY(arena_new(a, &out->prompt, c->batch, e));
+    TRY(arena_new(a, &out->rollout, c->batch * c->size, e));
+    return arena_new(a, &out->room, prompts > most ? prompts : most, e);
 }
 
 /* A deck of all prompts is dealt out over P / M batches. */

@@ -24,8 +24,8 @@ static tare_status oracle_advantages(struct measuring *x, int half, struct err *
     struct batch *b = &x->batch;
     const struct variance_pool *p = x->c->pool;
     const double *baseline = x->c->method->oracle == ORACLE_MEAN ? p->baseline[1 - half] : p->best[1 - half];
-    TRY(arena_new(&x->arena, double, b->n_rollouts, &b->advantage, e));
-    TRY(arena_new(&x->arena, double, b->n_rollouts, &b->row_weight, e));
+    TRY(arena_new(&x->arena, &b->advantage, b->n_rollouts, e));
+    TRY(arena_new(&x->arena, &b->row_weight, b->n_rollouts, e));
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         b->advantage[i] = b->reward[i] - baseline[x->picks.prompt[i / x->c->size]];
         b->row_weight[i] = 1;
@@ -135,12 +135,12 @@ static tare_status room(struct measuring *x, struct arena *a, struct sums *s, st
     const struct variance_case *c = x->c;
     const int64_t prompts = c->pool->batch.n_groups, width = c->pool->width;
     *s = (struct sums){0};
-    for (int h = 0; h < 2; h++) TRY(arena_new(a, double, prompts *width, &s->mean[h], e));
-    TRY(arena_new(a, double, prompts, &s->square, e));
+    for (int h = 0; h < 2; h++) TRY(arena_new(a, &s->mean[h], prompts *width, e));
+    TRY(arena_new(a, &s->square, prompts, e));
     TRY(picks_new(c, a, &x->picks, e));
-    TRY(arena_new(a, double, c->batch * c->size, &x->weight, e));
-    TRY(arena_new(a, double, width, &x->v, e));
-    return arena_new(a, double, width, &x->sum, e);
+    TRY(arena_new(a, &x->weight, c->batch * c->size, e));
+    TRY(arena_new(a, &x->v, width, e));
+    return arena_new(a, &x->sum, width, e);
 }
 
 static tare_status warm_up(struct measuring *x, struct err *e)

@@ -90,15 +90,15 @@ static void scale_vectors(struct variance_pool *p)
 static tare_status room(struct variance_pool *p, struct err *e)
 {
     const int64_t prompts = p->batch.n_groups;
-    TRY(arena_new(&p->arena, double, prompts, &p->pass, e));
-    TRY(arena_new(&p->arena, double, prompts *prompts, &p->gram, e));
+    TRY(arena_new(&p->arena, &p->pass, prompts, e));
+    TRY(arena_new(&p->arena, &p->gram, prompts *prompts, e));
     for (int h = 0; h < 2; h++) {
-        TRY(arena_new(&p->arena, int64_t, p->batch.n_rollouts, &p->half[h], e));
-        TRY(arena_new(&p->arena, int64_t, prompts + 1, &p->half_begin[h], e));
-        TRY(arena_new(&p->arena, double, prompts, &p->baseline[h], e));
-        TRY(arena_new(&p->arena, double, prompts, &p->best[h], e));
-        TRY(arena_new(&p->arena, double, prompts * p->width, &p->target[h], e));
-        TRY(arena_new(&p->arena, double, p->width, &p->mean_target[h], e));
+        TRY(arena_new(&p->arena, &p->half[h], p->batch.n_rollouts, e));
+        TRY(arena_new(&p->arena, &p->half_begin[h], prompts + 1, e));
+        TRY(arena_new(&p->arena, &p->baseline[h], prompts, e));
+        TRY(arena_new(&p->arena, &p->best[h], prompts, e));
+        TRY(arena_new(&p->arena, &p->target[h], prompts * p->width, e));
+        TRY(arena_new(&p->arena, &p->mean_target[h], p->width, e));
     }
     return TARE_OK;
 }
@@ -109,7 +109,7 @@ tare_status pool_finish(struct variance_pool *p, uint64_t seed, struct err *e)
     const int64_t prompts = p->batch.n_groups;
     int64_t *order;
     TRY(room(p, e));
-    TRY(arena_new(&p->arena, int64_t, p->batch.n_rollouts, &order, e));
+    TRY(arena_new(&p->arena, &order, p->batch.n_rollouts, e));
     scale_vectors(p);
     p->smallest = p->batch.n_rollouts;
     for (int64_t m = 0; m < prompts; m++) TRY(deal_prompt(p, m, key, order, e));

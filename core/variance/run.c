@@ -128,8 +128,8 @@ static bool has_state(const struct variance *v, const struct checkpoint_run *r, 
 static tare_status plan_jobs(struct variance *v, struct checkpoint_run *r, struct err *e)
 {
     const int64_t most = v->o.n_sizes * v->methods.n * STATES;
-    TRY(arena_new(&v->arena, struct result, most, &r->result, e));
-    TRY(arena_new(&v->arena, struct job, most, &r->job, e));
+    TRY(arena_new(&v->arena, &r->result, most, e));
+    TRY(arena_new(&v->arena, &r->job, most, e));
     for (int64_t k = 0; k < v->o.n_sizes; k++)
         for (int64_t i = 0; i < v->methods.n; i++)
             for (int s = 0; s < STATES; s++) {
@@ -137,7 +137,7 @@ static tare_status plan_jobs(struct variance *v, struct checkpoint_run *r, struc
                 struct result *x = &r->result[r->n];
                 if (!has_state(v, r, m, (enum state)s)) continue;
                 *x = (struct result){.method = m, .state = (enum state)s, .size = v->o.sizes[k]};
-                TRY(arena_new(&v->arena, double, v->resamples.n, &x->star, e));
+                TRY(arena_new(&v->arena, &x->star, v->resamples.n, e));
                 r->job[r->n++] = (struct job){.c = {.pool = &r->pool,
                                                     .method = m,
                                                     .place = &r->place,

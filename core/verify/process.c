@@ -59,10 +59,11 @@ static void end(struct process *p, bool at_once)
 
 void processes_free(struct process *p, int n)
 {
-    for (int i = 0; p && i < n; i++) {
-        end(&p[i], true);
-        str_free(&p[i].message);
-    }
+    if (p)
+        for (int i = 0; i < n; i++) {
+            end(&p[i], true);
+            str_free(&p[i].message);
+        }
     mem_free(p);
 }
 

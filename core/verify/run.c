@@ -123,7 +123,10 @@ static tare_status judge_together(struct job *j, int64_t c, struct err *e)
     else if (s)
         err_prefix(e, "row %s, sample %lld", name_of(j->items), (long long)j->items->sample);
 end:
-    mem_free(verdict), mem_free(room.answer), mem_free((void *)room.answers), mem_free(room.verdicts);
+    mem_free(verdict);
+    mem_free(room.answer);
+    mem_free((void *)room.answers);
+    mem_free(room.verdicts);
     return s;
 }
 
@@ -133,7 +136,10 @@ static void task(void *arg, int64_t i, int thread)
     if (i > atomic_load(&j->failed)) return; /* the first failure decides, whatever comes after it */
     struct err e = {0};
     if (!judge(j, i, thread, &e)) return;
-    if (i < j->error_at[thread]) j->error_at[thread] = i, j->errors[thread] = e;
+    if (i < j->error_at[thread]) {
+        j->error_at[thread] = i;
+        j->errors[thread] = e;
+    }
     int64_t seen = atomic_load(&j->failed);
     while (i < seen && !atomic_compare_exchange_weak(&j->failed, &seen, i)) continue;
 }
@@ -219,7 +225,9 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
                 (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
     s = add_up(v, items, n, j.part, parts.component, e);
 end:
-    mem_free(j.part), mem_free(j.errors), mem_free(j.error_at);
+    mem_free(j.part);
+    mem_free(j.errors);
+    mem_free(j.error_at);
     return s;
 }
 
@@ -254,7 +262,7 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
     struct verify_item *items = NULL;
     char *text = NULL;
     b->n_components = verify_n_components(v);
-    TRY(arena_new(a, struct verify_item, N, &items, e));
+    TRY(arena_new(a, &items, N, e));
     TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
     TRY(batch_room(b, BATCH_VERIFY, a, e));
     fill_items(b, items, text);

@@ -67,7 +67,8 @@ static enum wire_result send_all(int fd, const char *p, int64_t n)
         const ssize_t k = send(fd, p, (size_t)n, MSG_NOSIGNAL);
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0) return WIRE_CLOSED;
-        p += k, n -= k;
+        p += k;
+        n -= k;
     }
     return WIRE_OK;
 }
@@ -91,7 +92,8 @@ static enum wire_result receive_all(int fd, char *p, int64_t n, int64_t deadline
         const ssize_t k = recv(fd, p, (size_t)n, 0);
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0) return WIRE_CLOSED;
-        p += k, n -= k;
+        p += k;
+        n -= k;
     }
     return WIRE_OK;
 }

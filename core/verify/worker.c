@@ -51,7 +51,7 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
         const int64_t k = wire_int(in);
         if (k < 0 || k > in->size || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
-        TRY(arena_new(&w->arena, const char *, k + 1, &settings, e));
+        TRY(arena_new(&w->arena, &settings, k + 1, e));
         for (int64_t i = 0; i < k; i++) TRY(text_copy(&w->arena, wire_text(in), &settings[i], e));
         const struct plugin *p = NULL;
         const struct config_param *params = NULL;
@@ -72,10 +72,10 @@ static tare_status make_room(struct worker_state *w, int64_t n, struct err *e)
     char *extracted;
     arena_reset(&w->step);
     *j = (struct judging){.n = n};
-    TRY(arena_new(&w->step, tare_answer, n, &j->answer, e));
-    TRY(arena_new(&w->step, tare_verdict, n, &j->verdict, e));
-    TRY(arena_new(&w->step, const tare_answer *, n, &j->answers, e));
-    TRY(arena_new(&w->step, tare_verdict *, n, &j->verdicts, e));
+    TRY(arena_new(&w->step, &j->answer, n, e));
+    TRY(arena_new(&w->step, &j->verdict, n, e));
+    TRY(arena_new(&w->step, &j->answers, n, e));
+    TRY(arena_new(&w->step, &j->verdicts, n, e));
     TRY(arena_push_raw(&w->step, n * VERIFY_EXTRACT, (void **)&extracted, e));
     for (int64_t i = 0; i < n; i++) {
         j->verdict[i] = (tare_verdict){
@@ -96,9 +96,16 @@ static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
     for (int64_t i = 0; i < n; i++) {
         tare_answer *a = &w->judging.answer[i];
         a->struct_size = sizeof *a;
-        a->prompt = wire_text(in), a->completion = wire_text(in), a->answer = wire_text(in), a->row = wire_text(in);
-        a->prompt_uid = (uint64_t)wire_int(in), a->group = wire_int(in), a->sample = wire_int(in), a->n_tokens = wire_int(in);
-        a->finish = (int32_t)wire_int(in), a->off_policy = (int32_t)wire_int(in);
+        a->prompt = wire_text(in);
+        a->completion = wire_text(in);
+        a->answer = wire_text(in);
+        a->row = wire_text(in);
+        a->prompt_uid = (uint64_t)wire_int(in);
+        a->group = wire_int(in);
+        a->sample = wire_int(in);
+        a->n_tokens = wire_int(in);
+        a->finish = (int32_t)wire_int(in);
+        a->off_policy = (int32_t)wire_int(in);
         a->deadline_ns = deadline;
     }
     if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
@@ -133,20 +140,26 @@ int verify_worker(int fd)
      * when that was killed. */
     const int requests = fcntl(fd, F_DUPFD_CLOEXEC, 64), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (requests < 0 || nothing < 0) return 1;
-    dup2(nothing, fd), close(nothing);
+    dup2(nothing, fd);
+    close(nothing);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (wire_receive(requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
         struct err why = {0};
-        str_clear(&w.metrics), w.n_metrics = 0, w.judging.n = 0;
+        str_clear(&w.metrics);
+        w.n_metrics = 0;
+        w.judging.n = 0;
         const bool opening = wire_int(&m) == WIRE_OPEN;
         const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &why);
         if (reply(&w, s, &why, &e) || wire_send(requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
-    str_free(&in), str_free(&w.out), str_free(&w.metrics);
-    arena_free(&w.arena), arena_free(&w.step);
+    str_free(&in);
+    str_free(&w.out);
+    str_free(&w.metrics);
+    arena_free(&w.arena);
+    arena_free(&w.step);
     close(requests);
     return 0;
 }

@@ -39,7 +39,8 @@ static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int6
 {
     const int64_t dim = s->s.head_dim;
     int32_t last = -1;
-    t->rows = rows, t->runs = 0;
+    t->rows = rows;
+    t->runs = 0;
     for (int r = 0; r < rows; r++) {
         const int32_t *query = s->query + (row + r) / s->group * 2;
         const struct attn_seq *seq = &s->seqs[query[0]];
@@ -120,7 +121,10 @@ static void attn_scores(const struct attn_tile *t, const struct attn_args *s, in
             continue;
         }
         p.n = KV_BLOCK;
-        if (NRV > 1 && b + 1 < end) p.n = NR, p.b_next = keys + blocks[++b] * s->s.kv_heads * size - p.b;
+        if (NRV > 1 && b + 1 < end) {
+            p.n = NR;
+            p.b_next = keys + blocks[++b] * s->s.kv_heads * size - p.b;
+        }
         small_rows(&p, 0, to - from);
     }
 }
@@ -252,7 +256,10 @@ static void attn_tile_end(const struct attn_tile *t, const struct attn_args *s)
     for (int r = 0; r < t->rows; r++) {
         for (int64_t d = 0; d < dim; d += LANES)
             gemm_store(s->out + t->at[r] * dim + d, v_div(gemm_load(t->o + r * dim + d, dim - d), v_set(t->l[r])), dim - d);
-        if (s->stats) s->stats[t->at[r] * 2] = t->m[r], s->stats[t->at[r] * 2 + 1] = t->l[r];
+        if (s->stats) {
+            s->stats[t->at[r] * 2] = t->m[r];
+            s->stats[t->at[r] * 2 + 1] = t->l[r];
+        }
     }
 }
 
@@ -269,7 +276,9 @@ static void attn_task(void *arg, int64_t task, int thread)
         const int64_t row = (chunk * ATTN_TILES + n) * ATTN_ROWS;
         if (row >= rows) break;
         struct attn_tile *t = &tiles[n];
-        t->score = own, t->q = t->score + ATTN_ROWS * s->keys, t->o = t->q + ATTN_ROWS * s->s.head_dim;
+        t->score = own;
+        t->q = t->score + ATTN_ROWS * s->keys;
+        t->o = t->q + ATTN_ROWS * s->s.head_dim;
         own = t->o + ATTN_ROWS * s->s.head_dim;
         attn_tile_begin(t, s, head, row, (int)(rows - row < ATTN_ROWS ? rows - row : ATTN_ROWS));
         for (int i = 0; i < t->runs; i++) blocks = t->run_blocks[i] > blocks ? t->run_blocks[i] : blocks;
@@ -302,7 +311,10 @@ static void attention(const struct kctx *c, const struct op_attention *o)
     int32_t *query = scratch(c, 2 * a.queries), *at = query;
     if (!query) return;
     for (int64_t i = 0; i < o->n_seqs; i++)
-        for (int64_t j = 0; j < o->seqs[i].q_len; j++) *at++ = (int32_t)i, *at++ = (int32_t)j;
+        for (int64_t j = 0; j < o->seqs[i].q_len; j++) {
+            *at++ = (int32_t)i;
+            *at++ = (int32_t)j;
+        }
     a.query = query;
     a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
     a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * o->shape.head_dim) + LANES;

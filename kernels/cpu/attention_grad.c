@@ -58,8 +58,10 @@ static void grad_tile_begin(struct grad_tile *t, const struct grad_args *s, cons
         const int64_t token = seg->q_begin + (row + r) / group, head = kv_head * group + (row + r) % group,
                       at = token * s->s.heads + head;
         const float *o = s->out + at * dim;
-        t->token[r] = token, t->head[r] = head;
-        t->m[r] = s->stats[at * 2], t->inverse[r] = 1.0f / s->stats[at * 2 + 1];
+        t->token[r] = token;
+        t->head[r] = head;
+        t->m[r] = s->stats[at * 2];
+        t->inverse[r] = 1.0f / s->stats[at * 2 + 1];
         memcpy(t->q + r * dim, s->qkv + token * s->s.stride + head * dim, (size_t)dim * sizeof(float));
         memcpy(t->dout + r * dim, s->dout + at * dim, (size_t)dim * sizeof(float));
         vf sum = v_zero();
@@ -83,7 +85,10 @@ static void grad_weights(const struct grad_tile *t, int own, int64_t begin, int6
             const int64_t left = n - j;
             vf w = v_mul(v_exp(v_sub(v_mul(v_load(p), sv), m)), inverse);
             vf g = v_mul(v_mul(w, v_sub(v_load(ds), delta)), sv);
-            if (left < LANES) w = v_first_n(w, left > 0 ? left : 0), g = v_first_n(g, left > 0 ? left : 0);
+            if (left < LANES) {
+                w = v_first_n(w, left > 0 ? left : 0);
+                g = v_first_n(g, left > 0 ? left : 0);
+            }
             v_store(p, w);
             v_store(ds, g);
         }
@@ -102,9 +107,13 @@ static void grad_block(const struct grad_tile *t, const struct grad_args *s, int
                       .b_row = LANES,
                       .b_next = LANES * dim,
                       .c_row = GRAD_KEYS};
-    p.a = t->q, p.b = t->kt + at * dim, p.c = t->p;
+    p.a = t->q;
+    p.b = t->kt + at * dim;
+    p.c = t->p;
     small_product(&p);
-    p.a = t->dout, p.b = t->vt + at * dim, p.c = t->ds;
+    p.a = t->dout;
+    p.b = t->vt + at * dim;
+    p.c = t->ds;
     small_product(&p);
     grad_weights(t, own, begin, keys, s->s.scale);
     const float *key = s->qkv + begin * stride + t->keys_at;
@@ -137,9 +146,13 @@ static void grad_task(void *arg, int64_t task, int thread)
     const struct grad_group *g = &s->groups[task / s->s.kv_heads];
     const int64_t kv_head = task % s->s.kv_heads, dim = s->s.head_dim, stride = s->s.stride;
     struct grad_tile t = {.keys_at = (s->s.heads + kv_head) * dim, .values_at = (s->s.heads + s->s.kv_heads + kv_head) * dim};
-    t.kt = s->scratch + thread * s->scratch_size, t.vt = t.kt + s->rows * dim;
-    t.q = t.vt + s->rows * dim, t.dout = t.q + GRAD_ROWS * dim, t.dq = t.dout + GRAD_ROWS * dim;
-    t.p = t.dq + GRAD_ROWS * dim, t.ds = t.p + GRAD_ROWS * GRAD_KEYS;
+    t.kt = s->scratch + thread * s->scratch_size;
+    t.vt = t.kt + s->rows * dim;
+    t.q = t.vt + s->rows * dim;
+    t.dout = t.q + GRAD_ROWS * dim;
+    t.dq = t.dout + GRAD_ROWS * dim;
+    t.p = t.dq + GRAD_ROWS * dim;
+    t.ds = t.p + GRAD_ROWS * GRAD_KEYS;
     const struct attn_seg *before = NULL;
     for (int64_t i = g->first; i < g->last; i++) {
         const struct attn_seg *seg = &s->segs[i];

@@ -49,7 +49,8 @@ int CPU_DOT_CHECK(void)
         uint32_t x[LANES], y[LANES];
         float sum[LANES], out[LANES];
         for (int i = 0; i < LANES; i++) {
-            x[i] = dot_word(&state), y[i] = dot_word(&state);
+            x[i] = dot_word(&state);
+            y[i] = dot_word(&state);
             sum[i] = f32_from_bits(dot_bits(&state));
         }
         v_store(out, v_dot(v_load((const float *)(const void *)x), v_load((const float *)(const void *)y), v_load(sum)));

@@ -169,7 +169,8 @@ static void gemm_split(float *to, const float *from, int64_t steps)
             v_store(to + i * NR + v * LANES, v_odd(v_load(from + v * LANES)));
             v_store(to + (i + 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
         }
-    for (int v = 0; steps % 2 && v < NRV; v++) v_store(to + (steps - 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
+    if (steps % 2)
+        for (int v = 0; v < NRV; v++) v_store(to + (steps - 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
 }
 
 static void gemm_block_task(void *arg, int64_t task, int thread)
@@ -184,7 +185,9 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
                            .panel = group * panels / s->groups,
                            .panel_end = (group + 1) * panels / s->groups,
                            .a = s->own + thread * s->own_size};
-    o.row = gemm_tile_row(s, o.tile), o.sums = o.a + s->kept * s->a_chunk, o.wide = o.a + s->own_size - s->most.steps * NR;
+    o.row = gemm_tile_row(s, o.tile);
+    o.sums = o.a + s->kept * s->a_chunk;
+    o.wide = o.a + s->own_size - s->most.steps * NR;
     for (int64_t c = 0; c < s->chunks; c++) {
         const int64_t word = c * s->words / s->chunks, words = (c + 1) * s->words / s->chunks - word,
                       steps = gemm_steps(g, s->word + word, words);

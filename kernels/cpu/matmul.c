@@ -57,7 +57,10 @@ static void gemm_take_row(const struct gemm *g, float *to, const float *a, int64
         return;
     }
     for (; i + LANES <= n; i += LANES) v_store(to + i, v_round_bf16(v_swap(v_load(a + i))));
-    for (; i + 1 < n; i += 2) to[i] = bf16_round(a[i + 1]), to[i + 1] = bf16_round(a[i]);
+    for (; i + 1 < n; i += 2) {
+        to[i] = bf16_round(a[i + 1]);
+        to[i + 1] = bf16_round(a[i]);
+    }
     if (n % 2) to[n - 1] = bf16_round(a[n - 1]);
 }
 
@@ -73,7 +76,8 @@ static int matmul_few_rows(const struct kctx *c, struct gemm *g)
         else
             for (int64_t j = 0; j < row; j++) rounded[i * row + j] = bf16_round(g->a[i * g->a_row + j]);
     }
-    g->a = rounded, g->a_row = row;
+    g->a = rounded;
+    g->a_row = row;
     return 1;
 }
 

@@ -453,7 +453,10 @@ INLINE vf v_words(vf first, vf second)
 INLINE void transpose_8(__m256 x[8])
 {
     __m256 t[8];
-    for (int i = 0; i < 8; i += 2) t[i] = _mm256_unpacklo_ps(x[i], x[i + 1]), t[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    }
     for (int i = 0; i < 8; i += 4)
         for (int j = 0; j < 2; j++) {
             x[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0x44);
@@ -468,7 +471,12 @@ INLINE void transpose_8(__m256 x[8])
 INLINE void v_transpose(vf x[LANES])
 {
     __m256 t[4][8];
-    for (int i = 0; i < 8; i++) t[0][i] = x[i].a, t[1][i] = x[i + 8].a, t[2][i] = x[i].b, t[3][i] = x[i + 8].b;
+    for (int i = 0; i < 8; i++) {
+        t[0][i] = x[i].a;
+        t[1][i] = x[i + 8].a;
+        t[2][i] = x[i].b;
+        t[3][i] = x[i + 8].b;
+    }
     for (int i = 0; i < 4; i++) transpose_8(t[i]);
     for (int i = 0; i < 8; i++) x[i] = (vf){t[0][i], t[1][i]}, x[i + 8] = (vf){t[2][i], t[3][i]};
 }

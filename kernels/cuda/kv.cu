@@ -5,6 +5,7 @@
  *
  * Slots of one call are distinct, so no two threads write one place; a slot below 0 is none (an empty row of a decode batch). */
 #include "cuda.h"
+#include "sizes.h"
 
 enum { KV_THREADS = 256 };
 
@@ -47,7 +48,7 @@ static __global__ void kv_copy_kernel(uint32_t *k, uint32_t *v, int64_t words, c
 
 int64_t cuda_kv_bytes(struct attn_shape s, int64_t n_blocks)
 {
-    return n_blocks * s.kv_heads * KV_BLOCK * s.head_dim * (s.dtype == DTYPE_BF16 ? 2 : 4);
+    return gpu_kv_bytes(s, n_blocks);
 }
 
 void cuda_kv_write(const struct kctx *c, const struct op_kv_write *o)

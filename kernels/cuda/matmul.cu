@@ -3,11 +3,11 @@
 #include "matmul.h"
 
 #include "convert.h"
+#include "sizes.h"
 
 int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
-    if (dtype != DTYPE_F32 && dtype != DTYPE_BF16) return 0;
-    return n * k * (dtype == DTYPE_BF16 ? 2 : 4);
+    return gpu_packed_bytes(n, k, dtype);
 }
 
 void cuda_pack(const struct kctx *c, const struct op_pack *o)

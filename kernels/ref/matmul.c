@@ -95,8 +95,9 @@ static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
-    for (int64_t i = 0; o->dbias && i < o->t; i++)
-        for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
+    if (o->dbias)
+        for (int64_t i = 0; i < o->t; i++)
+            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
     for (int64_t p = 0; p < o->t; p++) {
         const int64_t i = matmul_place(p, o->t, o->dtype);
         for (int64_t j = 0; j < o->n; j++) {
@@ -110,8 +111,9 @@ static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
-    for (int64_t i = 0; o->dbias && i < o->t; i++)
-        for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
+    if (o->dbias)
+        for (int64_t i = 0; i < o->t; i++)
+            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
     for (int64_t j = 0; j < o->n; j++)
         for (int64_t q = 0; q < o->k; q++) {
             float sum = 0;

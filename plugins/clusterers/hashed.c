@@ -11,6 +11,7 @@
  * (Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning"). A text without n-grams gives the zero vector.
  * Sums run in double in the order in which the text shows its features, so an embedding depends on nothing but its text.
  */
+#include "../common/built_in.h"
 #include "common/fail.h"
 
 #include <math.h>
@@ -300,26 +301,5 @@ static const tare_encoder FUNCTIONS = {
     .load = load,
 };
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ENCODER,
-    .name = "hashed",
-    .version = "1.0.0",
-    .license = "Apache-2.0",
-    .summary = "hashed character n-grams with TF-IDF; needs no model file",
-    .source = "Weinberger et al. 2009, arXiv 0902.2206",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {
-        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("hashed", .kind = TARE_ENCODER, .summary = "hashed character n-grams with TF-IDF; needs no model file",
+         .source = "Weinberger et al. 2009, arXiv 0902.2206", .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)

@@ -1,5 +1,6 @@
 /* policy: mean-pooled last hidden states of the frozen initial policy, from the host's service tare.embed/1. No second model to install.
  * With normalize, E = e / ||e||_2. */
+#include "../common/built_in.h"
 #include "common/fail.h"
 
 #include <math.h>
@@ -82,25 +83,5 @@ static const tare_encoder FUNCTIONS = {
     .identity = identity,
 };
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ENCODER,
-    .name = "policy",
-    .version = "1.0.0",
-    .license = "Apache-2.0",
-    .summary = "mean-pooled last hidden states of the frozen initial policy",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_SINGLE_THREAD,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {
-        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("policy", .kind = TARE_ENCODER, .summary = "mean-pooled last hidden states of the frozen initial policy", .params = PARAMS,
+         .n_params = N_PARAMS, .threading = TARE_SINGLE_THREAD)

@@ -3,6 +3,7 @@
  * A row is known by a 128-bit hash of its JSON text. Clusters are numbered in the order in which fit meets rows for the first time; equal
  * rows share one. A row that fit has not met is in no cluster (-1).
  */
+#include "../common/built_in.h"
 #include "common/fail.h"
 
 #include <stdlib.h>
@@ -157,23 +158,4 @@ static const tare_codebook FUNCTIONS = {
     .load = load,
 };
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_CODEBOOK,
-    .name = "prompt",
-    .version = "1.0.0",
-    .license = "Apache-2.0",
-    .summary = "every prompt is a cluster of its own",
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {
-        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("prompt", .kind = TARE_CODEBOOK, .summary = "every prompt is a cluster of its own", .threading = TARE_REENTRANT)

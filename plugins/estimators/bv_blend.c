@@ -64,10 +64,5 @@ static tare_status create(const tare_host *host, const tare_value *v, int64_t n_
     return blend_create(host, &settings, n_clusters, self, error);
 }
 
-static const tare_estimator FUNCTIONS = BLEND_FUNCTIONS(create);
-
-static const tare_descriptor DESCRIPTOR =
-    BLEND_DESCRIPTOR("bv_blend", "prompt-local statistics blended with the moving moments of the prompt's cluster",
-                     "BV-Blend, arXiv 2606.28707, equations 6 to 11");
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+BLEND_END("bv_blend", "prompt-local statistics blended with the moving moments of the prompt's cluster",
+          "BV-Blend, arXiv 2606.28707, equations 6 to 11")

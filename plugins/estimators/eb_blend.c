@@ -229,31 +229,7 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return status ? status : tare_print(out, "}");
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .save = save,
-                                         .load = load,
-                                         .collect_size = collect_size,
-                                         .compute = compute,
-                                         .collect = collect,
-                                         .apply = apply,
-                                         .describe = describe};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "eb_blend",
-    .version = "1.0.0",
-    .summary = "a prompt's mean shrunk towards its cluster's history by empirical Bayes",
-    .license = "Apache-2.0",
-    .source = "docs/mathematics.md, empirical Bayes",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_NEED_CLUSTER,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATEFUL("eb_blend", "a prompt's mean shrunk towards its cluster's history by empirical Bayes",
+              "docs/mathematics.md, empirical Bayes", TARE_NEED_CLUSTER, .create = create, .destroy = destroy, .save = save,
+              .load = load, .collect_size = collect_size, .compute = compute, .collect = collect, .apply = apply,
+              .describe = describe)

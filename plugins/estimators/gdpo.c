@@ -144,27 +144,6 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .prepare_size = prepare_size,
-                                         .prepare = prepare,
-                                         .compute = compute};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "gdpo",
-    .version = "1.0.0",
-    .summary = "components of the reward standardised by themselves, their sum whitened",
-    .license = "Apache-2.0",
-    .source = "arXiv 2601.05242",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_NEED_COMPONENTS,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATEFUL("gdpo", "components of the reward standardised by themselves, their sum whitened", "arXiv 2601.05242",
+              TARE_NEED_COMPONENTS, .create = create, .destroy = destroy, .prepare_size = prepare_size, .prepare = prepare,
+              .compute = compute)

@@ -78,11 +78,12 @@ static int64_t prepare_size(const void *self)
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
     (void)error;
-    for (int64_t i = batch->group_begin[group]; prepare_size(self) && i < batch->group_begin[group + 1]; i++) {
-        sum[WHITEN_N] += 1;
-        sum[WHITEN_S1] += batch->reward[i];
-        sum[WHITEN_S2] += batch->reward[i] * batch->reward[i];
-    }
+    if (prepare_size(self))
+        for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+            sum[WHITEN_N] += 1;
+            sum[WHITEN_S1] += batch->reward[i];
+            sum[WHITEN_S2] += batch->reward[i] * batch->reward[i];
+        }
     return TARE_OK;
 }
 

@@ -175,30 +175,6 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return status ? status : tare_print(out, "}");
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .save = save,
-                                         .load = load,
-                                         .collect_size = collect_size,
-                                         .compute = compute,
-                                         .collect = collect,
-                                         .apply = apply,
-                                         .describe = describe};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "krpo",
-    .version = "1.0.0",
-    .summary = "a Kalman filter's mean as the baseline and its uncertainty as the scale",
-    .license = "Apache-2.0",
-    .source = "arXiv 2505.07527",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATEFUL("krpo", "a Kalman filter's mean as the baseline and its uncertainty as the scale", "arXiv 2505.07527", 0,
+              .create = create, .destroy = destroy, .save = save, .load = load, .collect_size = collect_size, .compute = compute,
+              .collect = collect, .apply = apply, .describe = describe)

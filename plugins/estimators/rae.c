@@ -155,32 +155,6 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return status ? status : tare_print(out, "}");
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .save = save,
-                                         .load = load,
-                                         .prepare_size = sums_size,
-                                         .collect_size = sums_size,
-                                         .prepare = add,
-                                         .compute = compute,
-                                         .collect = add,
-                                         .apply = apply,
-                                         .describe = describe};
-
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "rae",
-    .version = "1.0.0",
-    .summary = "rewards minus a moving mean of their role's rewards",
-    .license = "Apache-2.0",
-    .source = "arXiv 2506.24119, equation 2",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_STATEFUL("rae", "rewards minus a moving mean of their role's rewards", "arXiv 2506.24119, equation 2", 0, .create = create,
+              .destroy = destroy, .save = save, .load = load, .prepare_size = sums_size, .collect_size = sums_size, .prepare = add,
+              .compute = compute, .collect = add, .apply = apply, .describe = describe)

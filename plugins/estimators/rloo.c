@@ -46,12 +46,13 @@ static tare_status prepare(const void *self, const tare_batch *batch, int64_t gr
     const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
     const double *R = batch->reward + first, mu = group_mean(R, n);
     (void)error;
-    for (int64_t i = 0; prepare_size(self) && i < n; i++) {
-        const double A = leave_one_out(self, R, n, i, mu);
-        sum[WHITEN_N] += 1;
-        sum[WHITEN_S1] += A;
-        sum[WHITEN_S2] += A * A;
-    }
+    if (prepare_size(self))
+        for (int64_t i = 0; i < n; i++) {
+            const double A = leave_one_out(self, R, n, i, mu);
+            sum[WHITEN_N] += 1;
+            sum[WHITEN_S1] += A;
+            sum[WHITEN_S2] += A * A;
+        }
     return TARE_OK;
 }
 

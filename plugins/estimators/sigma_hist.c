@@ -35,9 +35,4 @@ static tare_status create(const tare_host *host, const tare_value *v, int64_t n_
     return blend_create(host, &settings, n_clusters, self, error);
 }
 
-static const tare_estimator FUNCTIONS = BLEND_FUNCTIONS(create);
-
-static const tare_descriptor DESCRIPTOR =
-    BLEND_DESCRIPTOR("sigma_hist", "BV-Blend with a confidence from the historical deviation alone", "BV-Blend, table 2");
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+BLEND_END("sigma_hist", "BV-Blend with a confidence from the historical deviation alone", "BV-Blend, table 2")

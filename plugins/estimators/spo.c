@@ -20,6 +20,7 @@
  * A prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values before the run from 8 samples with
  * mass 1 / (1 - rho_min), or start at 0.5 with mass 1. Which prompts are sampled more often is the data's business, not an estimator's.
  */
+#include "../common/built_in.h"
 #include "common/state.h"
 #include "common/stateless.h"
 
@@ -348,20 +349,7 @@ static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                          .record = record,
                                          .apply_records = apply_records};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
-    .name = "spo",
-    .version = "1.0.0",
-    .summary = "a forgetting Beta posterior of every prompt as its baseline; advantages normalised over the batch",
-    .license = "Apache-2.0",
-    .source = "arXiv 2509.13232",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .needs = TARE_WANTS_LOGPROB,
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1)
+BUILT_IN_SINCE(1, "spo", .kind = TARE_ESTIMATOR,
+               .summary = "a forgetting Beta posterior of every prompt as its baseline; advantages normalised over the batch",
+               .source = "arXiv 2509.13232", .params = PARAMS, .n_params = P_COUNT, .needs = TARE_WANTS_LOGPROB,
+               .threading = TARE_REENTRANT)

@@ -5,6 +5,7 @@
  * norm: cut blanks at both ends (strip), ASCII letters to lower case (ignore_case), runs of blanks inside to one (collapse).
  * Verdicts: correct; wrong; no_answer when nothing but blanks was written (and the answer is not empty itself).
  */
+#include "../common/built_in.h"
 #include "common/text.h"
 
 #include <stdlib.h>
@@ -76,24 +77,5 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
-    .name = "exact",
-    .version = "1.0.0",
-    .summary = "the completion equals the answer, as text",
-    .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("exact", .kind = TARE_VERIFIER, .summary = "the completion equals the answer, as text", .params = PARAMS,
+         .n_params = N_PARAMS, .threading = TARE_REENTRANT)

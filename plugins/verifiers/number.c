@@ -11,6 +11,7 @@
  * The answer is the text after its last "####" where it has one (GSM8K), and has to be one number.
  * Verdicts: correct; wrong; no_answer (no digits at all); unparsable (the completion's or the answer's number cannot be read).
  */
+#include "../common/built_in.h"
 #include "common/text.h"
 
 #include <stdlib.h>
@@ -77,10 +78,13 @@ static bool negative_before(tare_text t, int64_t i, int64_t *begin)
         i -= 2;
     int64_t sign = i;
     bool minus = false;
-    if (i > 0 && (t.data[i - 1] == '-' || t.data[i - 1] == '+'))
-        sign = i - 1, minus = t.data[i - 1] == '-';
-    else if (i > 2 && !memcmp(t.data + i - 3, "\xE2\x88\x92", 3))
-        sign = i - 3, minus = true;
+    if (i > 0 && (t.data[i - 1] == '-' || t.data[i - 1] == '+')) {
+        sign = i - 1;
+        minus = t.data[i - 1] == '-';
+    } else if (i > 2 && !memcmp(t.data + i - 3, "\xE2\x88\x92", 3)) {
+        sign = i - 3;
+        minus = true;
+    }
     if (sign == i) return false;
     if (sign > 0) { /* after an operand it is an operator or a dash */
         const char c = t.data[sign - 1];
@@ -178,10 +182,13 @@ static bool last_number(tare_text t, const struct options *o, struct written *la
             w.negative = last->negative;
             begin = last->all.data - t.data;
         }
-        if (end < t.size && t.data[end] == '%')
-            w.percent = true, end++;
-        else if (text_starts(t, end, "\\%", false))
-            w.percent = true, end += 2;
+        if (end < t.size && t.data[end] == '%') {
+            w.percent = true;
+            end++;
+        } else if (text_starts(t, end, "\\%", false)) {
+            w.percent = true;
+            end += 2;
+        }
         w.all = text_slice(t, begin, end);
         *last = w;
         found = true;
@@ -205,7 +212,10 @@ struct rational {
 
 static void digits_tidy(struct digits *x)
 {
-    while (x->n && x->d[x->n - 1] == '0') x->n--, x->exponent++;
+    while (x->n && x->d[x->n - 1] == '0') {
+        x->n--;
+        x->exponent++;
+    }
     int64_t zeros = 0;
     while (zeros < x->n && x->d[zeros] == '0') zeros++;
     if (zeros) memmove(x->d, x->d + zeros, (size_t)(x->n - zeros));
@@ -246,10 +256,11 @@ static uint32_t *limbs_of(const struct digits *x, int64_t *n)
 {
     *n = x->n / LIMB + 1;
     uint32_t *limb = calloc((size_t)*n, sizeof *limb);
-    for (int64_t i = 0; limb && i < x->n; i++) { /* digit i has the weight 10^(n-1-i) */
-        uint32_t *l = &limb[(x->n - 1 - i) / LIMB];
-        *l = *l * 10 + (uint32_t)(x->d[i] - '0');
-    }
+    if (limb)
+        for (int64_t i = 0; i < x->n; i++) { /* digit i has the weight 10^(n-1-i) */
+            uint32_t *l = &limb[(x->n - 1 - i) / LIMB];
+            *l = *l * 10 + (uint32_t)(x->d[i] - '0');
+        }
     return limb;
 }
 
@@ -269,17 +280,20 @@ static bool digits_mul(const struct digits *a, const struct digits *b, struct di
 {
     int64_t na, nb;
     uint32_t *x = limbs_of(a, &na), *y = limbs_of(b, &nb), *z = x && y ? calloc((size_t)(na + nb), sizeof *z) : NULL;
-    for (int64_t i = 0; z && i < na; i++) {
-        uint64_t carry = 0;
-        for (int64_t j = 0; j < nb; j++) {
-            const uint64_t v = z[i + j] + (uint64_t)x[i] * y[j] + carry;
-            z[i + j] = (uint32_t)(v % BASE);
-            carry = v / BASE;
+    if (z)
+        for (int64_t i = 0; i < na; i++) {
+            uint64_t carry = 0;
+            for (int64_t j = 0; j < nb; j++) {
+                const uint64_t v = z[i + j] + (uint64_t)x[i] * y[j] + carry;
+                z[i + j] = (uint32_t)(v % BASE);
+                carry = v / BASE;
+            }
+            z[i + nb] = (uint32_t)carry;
         }
-        z[i + nb] = (uint32_t)carry;
-    }
     const bool ok = z && digits_from_limbs(z, na + nb, a->exponent + b->exponent, out);
-    free(x), free(y), free(z);
+    free(x);
+    free(y);
+    free(z);
     return ok;
 }
 
@@ -300,24 +314,29 @@ static bool digits_add(struct digits *a, const struct digits *b)
     const int64_t size = (n[0] > n[1] ? n[0] : n[1]) + 1;
     uint32_t *z = limb[0] && limb[1] ? calloc((size_t)size, sizeof *z) : NULL;
     uint32_t carry = 0;
-    for (int64_t i = 0; z && i < size; i++) {
-        const uint32_t v = (i < n[0] ? limb[0][i] : 0) + (i < n[1] ? limb[1][i] : 0) + carry;
-        z[i] = v % BASE;
-        carry = v / BASE;
-    }
+    if (z)
+        for (int64_t i = 0; i < size; i++) {
+            const uint32_t v = (i < n[0] ? limb[0][i] : 0) + (i < n[1] ? limb[1][i] : 0) + carry;
+            z[i] = v % BASE;
+            carry = v / BASE;
+        }
     const bool ok = z && digits_from_limbs(z, size, 0, &sum);
     if (ok) {
         free(a->d);
         *a = sum;
     }
-    for (int k = 0; k < 2; k++) free(full[k].d), free(limb[k]);
+    for (int k = 0; k < 2; k++) {
+        free(full[k].d);
+        free(limb[k]);
+    }
     free(z);
     return ok;
 }
 
 static void rational_free(struct rational *r)
 {
-    free(r->num.d), free(r->den.d);
+    free(r->num.d);
+    free(r->den.d);
 }
 
 /* 1: read; 0: not a number (division by zero, too long, "2 .5/2"); -1: no memory */
@@ -336,7 +355,8 @@ static int rational_read(const struct written *w, const struct options *o, struc
                         r->num.exponent > MAX_FRACTION_DIGITS || r->den.exponent > MAX_FRACTION_DIGITS))
             got = 0;
         if (got > 0 && !(digits_mul(&whole, &r->den, &product) && digits_add(&r->num, &product))) got = -1;
-        free(whole.d), free(product.d);
+        free(whole.d);
+        free(product.d);
     }
     if (got > 0 && w->percent && o->hundredth && r->num.n) r->num.exponent -= 2;
     return got;
@@ -355,7 +375,8 @@ static int rational_equal(const struct rational *a, const struct rational *b)
     if (digits_equal(&a->den, &b->den)) return digits_equal(&a->num, &b->num);
     struct digits ad = {0}, cb = {0};
     const int equal = digits_mul(&a->num, &b->den, &ad) && digits_mul(&b->num, &a->den, &cb) ? digits_equal(&ad, &cb) : -1;
-    free(ad.d), free(cb.d);
+    free(ad.d);
+    free(cb.d);
     return equal;
 }
 
@@ -389,7 +410,8 @@ static tare_status judge(const struct options *o, const tare_answer *a, tare_ver
             verdict_set(v, TARE_WRONG, 0, said.all, "different numbers");
         got = equal;
     }
-    rational_free(&x), rational_free(&y);
+    rational_free(&x);
+    rational_free(&y);
     return got < 0 ? text_fail(error, TARE_E_NOMEM, "no memory to compare two numbers") : TARE_OK;
 }
 
@@ -420,24 +442,6 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
-    .name = "number",
-    .version = "1.0.0",
-    .summary = "the last number of the completion equals the answer, in exact rational arithmetic",
-    .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("number", .kind = TARE_VERIFIER,
+         .summary = "the last number of the completion equals the answer, in exact rational arithmetic", .params = PARAMS,
+         .n_params = N_PARAMS, .threading = TARE_REENTRANT)

@@ -24,8 +24,8 @@ static tare_status encodes(struct check *c, struct err *e)
     TRY_TO(status, done, check_instance(c, &i, e));
     const int64_t D = plugin_dim(i);
     if (D < 1 || D > 1 << 20) FAIL_TO(status, done, e, TARE_E_PLUGIN, "its embeddings have %lld numbers", (long long)D);
-    TRY_TO(status, done, arena_new(&c->arena, float, N *D, &whole, e));
-    TRY_TO(status, done, arena_new(&c->arena, float, D, &alone, e));
+    TRY_TO(status, done, arena_new(&c->arena, &whole, N * D, e));
+    TRY_TO(status, done, arena_new(&c->arena, &alone, D, e));
     TRY_TO(status, done, plugin_encode(i, TEXTS, N, whole, e));
     TRY_TO(status, done, plugin_encode(i, TEXTS, 0, alone, e));
     if (memcmp(whole, whole + 5 * D, (size_t)D * sizeof(float)))
@@ -54,7 +54,7 @@ static tare_status answers(struct check *c, struct plugin_instance *i, struct st
     int32_t cluster[N];
     float *numbers, distance[N];
     const int64_t D = plugin_dim(i);
-    TRY(arena_new(&c->arena, float, N *D + 1, &numbers, e));
+    TRY(arena_new(&c->arena, &numbers, N * D + 1, e));
     if (i->plugin->desc.kind == TARE_ENCODER) {
         TRY(plugin_encode(i, TEXTS, N, numbers, e));
         return str_add(out, (const char *)numbers, N * D * (int64_t)sizeof *numbers, e);
@@ -96,8 +96,9 @@ static tare_status fitted(struct check *c, struct err *e)
         TRY_TO(status, done, check_instance(c, &b, e));
         str_clear(&again);
         TRY_TO(status, done, str_add(&again, saved.data, n, e));
-        for (int64_t k = 0; round % 2 && k < n; k++)
-            if (!check_below(c, 4)) again.data[k] = (char)check_below(c, 256);
+        if (round % 2)
+            for (int64_t k = 0; k < n; k++)
+                if (!check_below(c, 4)) again.data[k] = (char)check_below(c, 256);
         const tare_status got = plugin_load_raw(b, again.data ? again.data : "", n, "damaged state", &why);
         if (round % 2 == 0 && !got)
             FAIL_TO(status, done, e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n,
@@ -177,7 +178,10 @@ static tare_status threads(struct check *c, struct err *e)
     for (int k = 0; k < started; k++) pthread_join(handles[k], NULL);
     check_watch(c, true);
     for (int k = 0; k < started && !status; k++)
-        if (w[k].status) *e = w[k].e, status = w[k].status;
+        if (w[k].status) {
+            *e = w[k].e;
+            status = w[k].status;
+        }
     for (int k = 0; k < started; k++) arena_free(&w[k].check.arena);
 done:
     plugin_destroy(i);
@@ -197,7 +201,7 @@ static tare_status assigns(struct check *c, struct err *e)
     TRY_TO(status, done, check_instance(c, &i, e));
     TRY_TO(status, done, plugin_fit(i, rows, N, e));
     const int64_t D = plugin_dim(i);
-    TRY_TO(status, done, arena_new(&c->arena, float, N *D + 1, &embedding, e));
+    TRY_TO(status, done, arena_new(&c->arena, &embedding, N * D + 1, e));
     for (int64_t k = 0; k < N * D; k++) embedding[k] = (float)check_uniform(c);
     TRY_TO(status, done, plugin_assign(i, D ? embedding : NULL, rows, N, cluster, distance, e));
     for (int n = 0; n < N; n++) {

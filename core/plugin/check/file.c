@@ -113,7 +113,7 @@ tare_status check_values(struct check *c, check_values_function each, struct err
 {
     const struct plugin *p = c->plugin;
     tare_value *v;
-    TRY(arena_new(&c->arena, tare_value, p->desc.n_params + 1, &v, e));
+    TRY(arena_new(&c->arena, &v, p->desc.n_params + 1, e));
     for (uint32_t j = 0; j < p->desc.n_params; j++) {
         memcpy(v, c->values, p->desc.n_params * sizeof *v);
         for (int64_t k = 0; value_of(c, &p->params[j], k, &v[j]); k++) {

@@ -31,7 +31,7 @@ static const double H = 1.0 / 8192;
 static tare_status moved(struct check *c, const float *column, int64_t n, double step, const float **out, struct err *e)
 {
     float *x;
-    TRY(arena_new(&c->arena, float, n, &x, e));
+    TRY(arena_new(&c->arena, &x, n, e));
     for (int64_t i = 0; i < n; i++) x[i] = (float)((double)column[i] + step);
     *out = x;
     return TARE_OK;
@@ -172,7 +172,7 @@ static tare_status adds(struct check *c, struct err *e)
     TRY_TO(status, done, tokens_instance(c, &i, e));
     TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &x, e));
     TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
-    TRY_TO(status, done, arena_new(&c->arena, double, x.collect_size + 1, &one, e));
+    TRY_TO(status, done, arena_new(&c->arena, &one, x.collect_size + 1, e));
     for (int64_t k = 0; k < x.collect_size; k++) one[k] = 1;
     tare_tokens t = x.t;
     t.prepared = x.prepared;
@@ -233,29 +233,8 @@ static tare_status go_on(struct check *c, struct plugin_instance *a, struct plug
 
 static tare_status state(struct check *c, struct err *e)
 {
-    struct plugin_instance *a = NULL, *b = NULL;
-    struct str saved = {0}, one = {0}, two = {0}, raw = {0};
-    tare_status status;
     if (!c->plugin->objective->save) return check_skip(c, e, "it has no state");
-    TRY_TO(status, done, tokens_instance(c, &a, e));
-    TRY_TO(status, done, check_instance(c, &b, e));
-    TRY_TO(status, done, plugin_save(a, &saved, e));
-    TRY_TO(status, done, plugin_load(b, saved.data, saved.size, NULL, "saved state", e));
-    TRY_TO(status, done, go_on(c, a, b, e));
-    TRY_TO(status, done, plugin_save(a, &one, e));
-    TRY_TO(status, done, plugin_save(b, &two, e));
-    if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
-    TRY_TO(status, done, plugin_save_raw(a, &raw, e));
-    for (int round = 0; round < 200; round++) TRY_TO(status, done, check_damaged(c, &raw, round, e));
-done:
-    plugin_destroy(a);
-    plugin_destroy(b);
-    str_free(&saved);
-    str_free(&one);
-    str_free(&two);
-    str_free(&raw);
-    return status;
+    return check_state(c, tokens_instance, go_on, e);
 }
 
 static tare_status cost(struct check *c, struct err *e)

@@ -90,7 +90,7 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
 }
 
 /* What it is then is still a whole instance. */
-tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
+static tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
 {
     struct plugin_instance *x;
     struct err why = {0};
@@ -98,13 +98,40 @@ tare_status check_damaged(struct check *c, const struct str *raw, int round, str
     TRY(check_instance(c, &x, e));
     const int64_t n = (int64_t)check_below(c, (uint64_t)(raw->size + round % 2));
     tare_status status = str_add(&bytes, raw->data, n, e);
-    for (int64_t k = 0; !status && round % 2 && k < n; k++)
-        if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
+    if (round % 2)
+        for (int64_t k = 0; !status && k < n; k++)
+            if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
     const tare_status got = status ? status : plugin_load_raw(x, bytes.data, n, "damaged state", &why);
     str_free(&bytes);
     plugin_destroy(x);
     if (!status && round % 2 == 0 && !got)
         FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
+    return status;
+}
+
+tare_status check_state(struct check *c, check_instance_function used, check_pair_function go_on, struct err *e)
+{
+    struct plugin_instance *a = NULL, *b = NULL;
+    struct str saved = {0}, one = {0}, two = {0}, raw = {0};
+    tare_status status;
+    TRY_TO(status, done, used(c, &a, e));
+    TRY_TO(status, done, check_instance(c, &b, e));
+    TRY_TO(status, done, plugin_save(a, &saved, e));
+    TRY_TO(status, done, plugin_load(b, saved.data, saved.size, NULL, "saved state", e));
+    TRY_TO(status, done, go_on(c, a, b, e));
+    TRY_TO(status, done, plugin_save(a, &one, e));
+    TRY_TO(status, done, plugin_save(b, &two, e));
+    if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
+        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
+    TRY_TO(status, done, plugin_save_raw(a, &raw, e));
+    for (int round = 0; round < 200; round++) TRY_TO(status, done, check_damaged(c, &raw, round, e));
+done:
+    plugin_destroy(a);
+    plugin_destroy(b);
+    str_free(&saved);
+    str_free(&one);
+    str_free(&two);
+    str_free(&raw);
     return status;
 }
 
@@ -236,7 +263,8 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
     fflush(NULL);
     const pid_t child = fork();
     if (child < 0) {
-        close(ends[0]), close(ends[1]);
+        close(ends[0]);
+        close(ends[1]);
         FAIL(e, TARE_E_GENERIC, "no child process: %s", strerror(errno));
     }
     if (!child) {

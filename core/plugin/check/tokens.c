@@ -20,12 +20,12 @@ struct columns {
 static tare_status new_columns(struct check *c, struct columns *x, struct err *e)
 {
     float **const narrow[] = {&x->logprob, &x->old, &x->sampled, &x->ref, &x->kl, &x->entropy};
-    for (int k = 0; k < 6; k++) TRY(arena_new(&c->arena, float, MOST, narrow[k], e));
-    TRY(arena_new(&c->arena, double, MOST, &x->advantage, e));
-    TRY(arena_new(&c->arena, double, MOST, &x->weight, e));
-    TRY(arena_new(&c->arena, uint8_t, MOST, &x->off_policy, e));
-    TRY(arena_new(&c->arena, int64_t, GROUPS * SIZE + 1, &x->sequence_begin, e));
-    return arena_new(&c->arena, int64_t, GROUPS + 1, &x->group_begin, e);
+    for (int k = 0; k < 6; k++) TRY(arena_new(&c->arena, narrow[k], MOST, e));
+    TRY(arena_new(&c->arena, &x->advantage, MOST, e));
+    TRY(arena_new(&c->arena, &x->weight, MOST, e));
+    TRY(arena_new(&c->arena, &x->off_policy, MOST, e));
+    TRY(arena_new(&c->arena, &x->sequence_begin, GROUPS * SIZE + 1, e));
+    return arena_new(&c->arena, &x->group_begin, GROUPS + 1, e);
 }
 
 /* A multiple of 1/1024 between the two, which a float and its sum with a small power of two hold exactly. */
@@ -101,7 +101,7 @@ tare_status tokens_batch(struct check *c, enum tokens_shape shape, struct tokens
 static tare_status new_numbers(struct check *c, int64_t n, double fill, double **out, struct err *e)
 {
     double *p;
-    TRY(arena_new(&c->arena, double, n + 2 * GUARD, &p, e));
+    TRY(arena_new(&c->arena, &p, n + 2 * GUARD, e));
     for (int64_t i = 0; i < n + 2 * GUARD; i++) p[i] = i >= GUARD && i < n + GUARD ? fill : (double)NAN;
     *out = p + GUARD;
     return TARE_OK;
@@ -109,8 +109,9 @@ static tare_status new_numbers(struct check *c, int64_t n, double fill, double *
 
 static bool guarded(const double *p, int64_t n)
 {
-    for (int64_t i = 1; p && i <= GUARD; i++)
-        if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
+    if (p)
+        for (int64_t i = 1; i <= GUARD; i++)
+            if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
     return true;
 }
 
@@ -121,7 +122,7 @@ static tare_status new_out(struct check *c, int64_t n, tare_token_loss *out, str
     TRY(new_numbers(c, n, (double)NAN, &out->dlogprob, e));
     TRY(new_numbers(c, n, 0, &out->dentropy, e));
     if (c->plugin->desc.needs & TARE_OBJECTIVE_KL) TRY(new_numbers(c, n, 0, &out->dkl, e));
-    TRY(arena_new(&c->arena, uint8_t, n + 2 * GUARD, &out->clipped, e));
+    TRY(arena_new(&c->arena, &out->clipped, n + 2 * GUARD, e));
     memset(out->clipped, 0xee, GUARD);
     memset(out->clipped + GUARD + n, 0xee, GUARD);
     out->clipped += GUARD;
@@ -181,12 +182,16 @@ static tare_tokens block_of(const struct tokens_trial *x, int64_t first, int64_t
 {
     tare_tokens t = x->t;
     t.n = n;
-    t.logprob += first, t.detached += first, t.old_logprob += first, t.entropy += first;
+    t.logprob += first;
+    t.detached += first;
+    t.old_logprob += first;
+    t.entropy += first;
     if (t.sampler_logprob) t.sampler_logprob += first;
     if (t.ref_logprob) t.ref_logprob += first;
     if (t.kl) t.kl += first;
     if (t.off_policy) t.off_policy += first;
-    t.advantage += first, t.weight += first;
+    t.advantage += first;
+    t.weight += first;
     t.prepared = x->prepared ? x->prepared + first * x->prepare_size : NULL;
     t.n_sequences = t.n_groups = 0;
     t.sequence_begin = t.group_begin = NULL;
@@ -231,7 +236,7 @@ static tare_status one_block(struct check *c, const struct plugin_instance *i, s
 tare_status tokens_compute(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, int64_t block, struct err *e)
 {
     TRY(new_out(c, x->t.n, &x->out, e));
-    TRY(arena_new(&c->arena, double, x->collect_size + 1, &x->collected, e));
+    TRY(arena_new(&c->arena, &x->collected, x->collect_size + 1, e));
     if (!block) block = x->t.n;
     for (int64_t first = 0; first < x->t.n; first += block)
         TRY(one_block(c, i, x, first, x->t.n - first < block ? x->t.n - first : block, e));

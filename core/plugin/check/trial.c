@@ -26,27 +26,27 @@ struct columns {
 static tare_status new_columns(struct check *c, int64_t groups, int64_t rollouts, struct columns *x, struct err *e)
 {
     struct arena *a = &c->arena;
-    TRY(arena_new(a, int64_t, groups + 1, &x->group_begin, e));
-    TRY(arena_new(a, int64_t, rollouts + 1, &x->token_begin, e));
-    TRY(arena_new(a, uint64_t, groups + 1, &x->uid, e));
-    TRY(arena_new(a, int32_t, groups + 1, &x->cluster, e));
-    TRY(arena_new(a, int32_t, rollouts + 1, &x->verdict, e));
-    TRY(arena_new(a, double, rollouts + 1, &x->reward, e));
-    TRY(arena_new(a, uint8_t, rollouts + 1, &x->finish, e));
-    TRY(arena_new(a, uint8_t, rollouts + 1, &x->off_policy, e));
-    TRY(arena_new(a, tare_text, groups + 1, &x->row, e));
-    TRY(arena_new(a, tare_text, rollouts + 1, &x->completion, e));
-    TRY(arena_new(a, int64_t, rollouts + 1, &x->policy_version, e));
-    TRY(arena_new(a, int32_t, rollouts * COMPONENTS + 1, &x->component_verdict, e));
-    return arena_new(a, double, rollouts *COMPONENTS + 1, &x->component, e);
+    TRY(arena_new(a, &x->group_begin, groups + 1, e));
+    TRY(arena_new(a, &x->token_begin, rollouts + 1, e));
+    TRY(arena_new(a, &x->uid, groups + 1, e));
+    TRY(arena_new(a, &x->cluster, groups + 1, e));
+    TRY(arena_new(a, &x->verdict, rollouts + 1, e));
+    TRY(arena_new(a, &x->reward, rollouts + 1, e));
+    TRY(arena_new(a, &x->finish, rollouts + 1, e));
+    TRY(arena_new(a, &x->off_policy, rollouts + 1, e));
+    TRY(arena_new(a, &x->row, groups + 1, e));
+    TRY(arena_new(a, &x->completion, rollouts + 1, e));
+    TRY(arena_new(a, &x->policy_version, rollouts + 1, e));
+    TRY(arena_new(a, &x->component_verdict, rollouts * COMPONENTS + 1, e));
+    return arena_new(a, &x->component, rollouts * COMPONENTS + 1, e);
 }
 
 static tare_status new_tokens(struct check *c, int64_t tokens, struct columns *x, struct err *e)
 {
-    TRY(arena_new(&c->arena, int32_t, tokens + 1, &x->token_id, e));
-    TRY(arena_new(&c->arena, float, tokens + 1, &x->entropy, e));
-    TRY(arena_new(&c->arena, float, tokens + 1, &x->logprob, e));
-    return arena_new(&c->arena, float, tokens + 1, &x->ref_logprob, e);
+    TRY(arena_new(&c->arena, &x->token_id, tokens + 1, e));
+    TRY(arena_new(&c->arena, &x->entropy, tokens + 1, e));
+    TRY(arena_new(&c->arena, &x->logprob, tokens + 1, e));
+    return arena_new(&c->arena, &x->ref_logprob, tokens + 1, e);
 }
 
 /* What the engine shows of the columns (core/estimate): those that the plugin declares. */
@@ -152,9 +152,11 @@ static void copy_facts(const tare_batch *from, int64_t i, struct columns *x, int
     if (from->off_policy) x->off_policy[at] = from->off_policy[i];
     if (from->policy_version) x->policy_version[at] = from->policy_version[i];
     if (from->completion) x->completion[at] = from->completion[i];
-    for (int64_t t = 0; from->token_id && t < tokens; t++) x->token_id[x->token_begin[at] + t] = from->token_id[first + t];
-    for (int64_t k = 0; from->component_verdict && k < COMPONENTS; k++)
-        x->component_verdict[at * COMPONENTS + k] = from->component_verdict[i * COMPONENTS + k];
+    if (from->token_id)
+        for (int64_t t = 0; t < tokens; t++) x->token_id[x->token_begin[at] + t] = from->token_id[first + t];
+    if (from->component_verdict)
+        for (int64_t k = 0; k < COMPONENTS; k++)
+            x->component_verdict[at * COMPONENTS + k] = from->component_verdict[i * COMPONENTS + k];
 }
 
 tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t *groups, int64_t n, tare_batch *out, struct err *e)
@@ -172,8 +174,8 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
             const int64_t first = from->token_begin[i], tokens = from->token_begin[i + 1] - first;
             x.reward[at] = from->reward[i];
             x.verdict[at] = from->verdict[i];
-            for (int64_t k = 0; from->component && k < COMPONENTS; k++)
-                x.component[at * COMPONENTS + k] = from->component[i * COMPONENTS + k];
+            if (from->component)
+                for (int64_t k = 0; k < COMPONENTS; k++) x.component[at * COMPONENTS + k] = from->component[i * COMPONENTS + k];
             copy_tokens(x.entropy + x.token_begin[at], from->token_entropy, first, tokens);
             copy_tokens(x.logprob + x.token_begin[at], from->token_logprob, first, tokens);
             copy_tokens(x.ref_logprob + x.token_begin[at], from->token_ref_logprob, first, tokens);
@@ -196,13 +198,14 @@ static tare_status new_out(struct check *c, const tare_batch *b, tare_advantages
     for (int k = 0; k < 5; k++) {
         const int64_t n = k < 2 ? b->n_rollouts : b->n_groups;
         double *p;
-        TRY(arena_new(&c->arena, double, n + 2 * GUARD, &p, e));
+        TRY(arena_new(&c->arena, &p, n + 2 * GUARD, e));
         for (int64_t i = 0; i < n + 2 * GUARD; i++) p[i] = (double)NAN;
-        for (int64_t i = 0; k == 1 && i < n; i++) p[GUARD + i] = 1;
+        if (k == 1)
+            for (int64_t i = 0; i < n; i++) p[GUARD + i] = 1;
         *wide[k] = p + GUARD;
     }
     if (!(c->plugin->desc.needs & TARE_GIVES_TOKENS)) return TARE_OK;
-    TRY(arena_new(&c->arena, float, b->n_tokens + 2 * GUARD, &out->token_advantage, e));
+    TRY(arena_new(&c->arena, &out->token_advantage, b->n_tokens + 2 * GUARD, e));
     for (int64_t i = 0; i < b->n_tokens + 2 * GUARD; i++) out->token_advantage[i] = NAN;
     out->token_advantage += GUARD;
     return TARE_OK;
@@ -217,8 +220,9 @@ static bool guarded(const double *p, int64_t n)
 
 static bool guarded_tokens(const float *p, int64_t n)
 {
-    for (int i = 1; p && i <= GUARD; i++)
-        if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
+    if (p)
+        for (int i = 1; i <= GUARD; i++)
+            if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
     return true;
 }
 
@@ -231,9 +235,10 @@ static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o,
         if (!(o->row_weight[i] >= 0) || isinf(o->row_weight[i]))
             FAIL(e, TARE_E_PLUGIN, "the weight of rollout %lld is %g", (long long)i, o->row_weight[i]);
     }
-    for (int64_t t = 0; o->token_advantage && t < b->n_tokens; t++)
-        if (!isfinite(o->token_advantage[t]))
-            FAIL(e, TARE_E_PLUGIN, "the advantage of token %lld is %g", (long long)t, (double)o->token_advantage[t]);
+    if (o->token_advantage)
+        for (int64_t t = 0; t < b->n_tokens; t++)
+            if (!isfinite(o->token_advantage[t]))
+                FAIL(e, TARE_E_PLUGIN, "the advantage of token %lld is %g", (long long)t, (double)o->token_advantage[t]);
     return TARE_OK;
 }
 
@@ -265,9 +270,9 @@ static tare_status sizes(const struct plugin_instance *i, struct trial *t, struc
     if (t->prepare_size < 0 || t->collect_size < 0 || t->prepare_size > 1 << 26 || t->collect_size > 1 << 26)
         FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size makes no sense");
     if (t->record_size < 0 || t->record_size > 1 << 20) FAIL(e, TARE_E_PLUGIN, "record_size makes no sense");
-    TRY(arena_new(&c->arena, double, t->b.n_groups * t->record_size + 1, &t->records, e));
-    if (!t->prepared) TRY(arena_new(&c->arena, double, t->prepare_size + 1, &t->prepared, e));
-    return arena_new(&c->arena, double, t->collect_size + 1, &t->collected, e);
+    TRY(arena_new(&c->arena, &t->records, t->b.n_groups * t->record_size + 1, e));
+    if (!t->prepared) TRY(arena_new(&c->arena, &t->prepared, t->prepare_size + 1, e));
+    return arena_new(&c->arena, &t->collected, t->collect_size + 1, e);
 }
 
 /* One group's vector or record, between guards, from zeros. */
@@ -292,7 +297,7 @@ tare_status trial_add(struct check *c, const struct plugin_instance *i, const st
     double *one;
     if (!phase.call) return TARE_OK;
     c->batch = &t->b;
-    TRY(arena_new(&c->arena, double, phase.size + 2 * GUARD, &one, e));
+    TRY(arena_new(&c->arena, &one, phase.size + 2 * GUARD, e));
     for (int64_t m = 0; m < t->b.n_groups; m++) {
         TRY(of_group(i, t, phase, m, one, e));
         for (int64_t k = 0; k < phase.size; k++) sum[k] += one[GUARD + k];
@@ -306,7 +311,7 @@ static tare_status take_records(struct check *c, const struct plugin_instance *i
     double *one;
     if (!phase.call) return TARE_OK;
     c->batch = &t->b;
-    TRY(arena_new(&c->arena, double, phase.size + 2 * GUARD, &one, e));
+    TRY(arena_new(&c->arena, &one, phase.size + 2 * GUARD, e));
     for (int64_t m = 0; m < t->b.n_groups; m++) {
         TRY(of_group(i, t, phase, m, one, e));
         memcpy(t->records + m * phase.size, one + GUARD, (size_t)phase.size * sizeof *one);
@@ -427,12 +432,13 @@ tare_status trial_same_outputs(const struct trial *a, const struct trial *b, boo
             if (to_the_bit ? memcmp(&was, &is, sizeof was) && !(isnan(was) && isnan(is)) : !close_to(was, is))
                 FAIL(e, TARE_E_PLUGIN, "%s: %s: number %lld is %.17g, and was %.17g", what, columns[k].name, (long long)i, is, was);
         }
-    for (int64_t t = 0; b->out.token_advantage && t < b->b.n_tokens; t++) {
-        const float was = a->out.token_advantage[t], is = b->out.token_advantage[t];
-        if (to_the_bit ? memcmp(&was, &is, sizeof was) != 0 : fabsf(was - is) > 1e-5f * (1 + fabsf(was)))
-            FAIL(e, TARE_E_PLUGIN, "%s: token advantages: number %lld is %.9g, and was %.9g", what, (long long)t, (double)is,
-                 (double)was);
-    }
+    if (b->out.token_advantage)
+        for (int64_t t = 0; t < b->b.n_tokens; t++) {
+            const float was = a->out.token_advantage[t], is = b->out.token_advantage[t];
+            if (to_the_bit ? memcmp(&was, &is, sizeof was) != 0 : fabsf(was - is) > 1e-5f * (1 + fabsf(was)))
+                FAIL(e, TARE_E_PLUGIN, "%s: token advantages: number %lld is %.9g, and was %.9g", what, (long long)t, (double)is,
+                     (double)was);
+        }
     return TARE_OK;
 }
 

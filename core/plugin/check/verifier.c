@@ -41,7 +41,8 @@ static tare_status judge_all(struct plugin_instance *i, const tare_answer *answe
     memset(room, GUARD_BYTE, sizeof room);
     for (int64_t k = 0; k < n; k++) {
         verdict[k] = (tare_verdict){.struct_size = sizeof *verdict, .extracted = room[k] + GUARD, .capacity = capacity};
-        a[k] = &answers[k], v[k] = &verdict[k];
+        a[k] = &answers[k];
+        v[k] = &verdict[k];
     }
     TRY(plugin_verify(i, a, v, n, e));
     for (int64_t k = 0; k < n; k++) {
@@ -313,7 +314,10 @@ static tare_status threads(struct check *c, struct err *e)
     for (int k = 0; k < started; k++) pthread_join(handles[k], NULL);
     check_watch(c, true);
     for (int k = 0; k < started && !status; k++)
-        if (w[k].status) *e = w[k].e, status = w[k].status;
+        if (w[k].status) {
+            *e = w[k].e;
+            status = w[k].status;
+        }
     for (int k = 0; k < THREADS; k++)
         if (!k || !shared) plugin_destroy(w[k].instance);
     str_free(&room);

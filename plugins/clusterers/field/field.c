@@ -4,6 +4,7 @@
  * A string counts as it is; whole numbers, other numbers and booleans as JSON writes them. A row without the field, or with a value that is
  * none of these, is in no cluster (-1).
  */
+#include "../../common/built_in.h"
 #include "common/fail.h"
 
 #include <jansson.h>
@@ -321,25 +322,5 @@ static const tare_codebook FUNCTIONS = {
     .cluster_name = cluster_name,
 };
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_CODEBOOK,
-    .name = "field",
-    .version = "1.0.0",
-    .license = "Apache-2.0",
-    .summary = "the value of a field of the row is the cluster",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {
-        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("field", .kind = TARE_CODEBOOK, .summary = "the value of a field of the row is the cluster", .params = PARAMS,
+         .n_params = N_PARAMS, .threading = TARE_REENTRANT)

@@ -8,6 +8,7 @@
  * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt from the corpus; absent: nothing), and
  * in __metadata__ "format" = "tare.codebook/1", "encoder" (identity of the encoder whose embeddings it takes) and how it was made.
  */
+#include "../../common/built_in.h"
 #include "common/fail.h"
 #include "safetensors.h"
 
@@ -172,26 +173,6 @@ static const tare_codebook FUNCTIONS = {
     .encoder_state = encoder_state,
 };
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_CODEBOOK,
-    .name = "kmeans",
-    .version = "1.0.0",
-    .license = "Apache-2.0",
-    .summary = "the nearest of K centroids, from a file of `tare codebook`",
-    .source = "BV-Blend, prompt clustering: k = argmin_j ||E(q) - c_j||^2",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {
-        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("kmeans", .kind = TARE_CODEBOOK, .summary = "the nearest of K centroids, from a file of `tare codebook`",
+         .source = "BV-Blend, prompt clustering: k = argmin_j ||E(q) - c_j||^2", .params = PARAMS, .n_params = N_PARAMS,
+         .threading = TARE_REENTRANT)

@@ -213,7 +213,8 @@ static void read_embeddings(struct loader *l)
     if (types && (types->rank != 2 || types->shape[0] < 1 || types->shape[1] != c))
         l->status = fail(l->error, TARE_E_SHAPE, "%s: tensor %s does not have rows of %lld", b->path, name, (long long)c);
     if (types && !l->status) read_floats(l, types->shape[0], c, "embeddings.token_type_embeddings.weight", l->room);
-    for (int64_t i = 0; types && !l->status && i < b->positions * c; i++) b->position[i] += l->room[i % c];
+    if (types)
+        for (int64_t i = 0; !l->status && i < b->positions * c; i++) b->position[i] += l->room[i % c];
     b->gain = vector(l, c, "embeddings.LayerNorm.weight");
     b->bias = vector(l, c, "embeddings.LayerNorm.bias");
 }

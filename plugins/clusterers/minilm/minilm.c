@@ -1,5 +1,6 @@
 /* minilm: sentence embeddings by a BERT encoder from a Hugging Face folder (all-MiniLM-L6-v2 and models of the same form): WordPiece, mean
  * pooling over all tokens (or [CLS], as the folder says), L2 norm. Texts are packed, not padded; texts longer than max_length tokens are cut. */
+#include "../../common/built_in.h"
 #include "../common/fail.h"
 #include "bert.h"
 #include "wordpiece.h"
@@ -143,26 +144,6 @@ static const tare_encoder FUNCTIONS = {
     .identity = identity,
 };
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ENCODER,
-    .name = "minilm",
-    .version = "1.0.0",
-    .license = "Apache-2.0",
-    .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and its like) from a Hugging Face folder",
-    .source = "arXiv 1908.10084",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {
-        .struct_size = sizeof plugin, .abi_minor_built = TARE_ABI_MINOR, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("minilm", .kind = TARE_ENCODER,
+         .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and its like) from a Hugging Face folder",
+         .source = "arXiv 1908.10084", .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)

@@ -3,7 +3,7 @@
 #ifndef TARE_ESTIMATORS_BLEND_H
 #define TARE_ESTIMATORS_BLEND_H
 
-#include <tare/sdk.h>
+#include "stateful.h"
 
 enum blend_weighting { BLEND_SEM, BLEND_N_EFF, BLEND_SIGMA_HIST, BLEND_FIXED };
 enum blend_mapping { BLEND_EXP, BLEND_RECIPROCAL, BLEND_LINEAR };
@@ -41,21 +41,11 @@ tare_status blend_collect(const void *self, const tare_batch *batch, int64_t gro
 tare_status blend_apply(void *self, int64_t step, const double *collected, tare_error *error);
 tare_status blend_describe(const void *self, const tare_stream *out, tare_error *error);
 
-/* The function table of a plugin whose create calls blend_create. */
-#define BLEND_FUNCTIONS(CREATE)                                                                                                    \
-    {                                                                                                                              \
-        .struct_size = sizeof(tare_estimator), .create = CREATE, .destroy = blend_destroy, .save = blend_save, .load = blend_load, \
-        .collect_size = blend_collect_size, .compute = blend_compute, .collect = blend_collect, .apply = blend_apply,              \
-        .describe = blend_describe                                                                                                 \
-    }
-
-/* The descriptor of a plugin with the tables PARAMS and FUNCTIONS. */
-#define BLEND_DESCRIPTOR(NAME, SUMMARY, SOURCE)                                                                                    \
-    {                                                                                                                              \
-        .struct_size = sizeof(tare_descriptor), .kind = TARE_ESTIMATOR, .name = NAME, .version = "1.0.0", .summary = SUMMARY,      \
-        .license = "Apache-2.0", .source = SOURCE, .params = PARAMS, .n_params = P_COUNT, .param_size = sizeof(tare_param),        \
-        .needs = TARE_NEED_CLUSTER, .threading = TARE_REENTRANT, .functions = &FUNCTIONS                                           \
-    }
+/* The end of a file whose create calls blend_create. */
+#define BLEND_END(NAME, SUMMARY, SOURCE)                                                                                           \
+    TARE_STATEFUL(NAME, SUMMARY, SOURCE, TARE_NEED_CLUSTER, .create = create, .destroy = blend_destroy, .save = blend_save,        \
+                  .load = blend_load, .collect_size = blend_collect_size, .compute = blend_compute, .collect = blend_collect,      \
+                  .apply = blend_apply, .describe = blend_describe)
 
 /* What all of them have: the first rows of PARAMS, its last ones, and the settings that these are, from values v. */
 #define BLEND_FIRST_PARAMS                                                                                                         \

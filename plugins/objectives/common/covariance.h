@@ -13,7 +13,8 @@ static inline void covariances(const tare_tokens *t, double *cov)
         advantage += t->advantage[i];
         logp += (double)t->detached[i];
     }
-    advantage /= (double)t->n, logp /= (double)t->n;
+    advantage /= (double)t->n;
+    logp /= (double)t->n;
     for (int64_t i = 0; i < t->n; i++) cov[i] = (t->advantage[i] - advantage) * ((double)t->detached[i] - logp);
 }
 

@@ -2,6 +2,7 @@
 #ifndef OBJECTIVE_STATELESS_H
 #define OBJECTIVE_STATELESS_H
 
+#include "../../common/built_in.h"
 #include "../../common/params.h"
 
 #include <math.h>
@@ -51,20 +52,8 @@ static inline double detached_log_ratio(const tare_tokens *t, int64_t i)
         s->host->release(s->host->ctx, s);                                                                                         \
     }                                                                                                                              \
     static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, __VA_ARGS__};  \
-    static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,                                                   \
-                                               .kind = TARE_OBJECTIVE,                                                             \
-                                               .name = NAME,                                                                       \
-                                               .version = "1.0.0",                                                                 \
-                                               .summary = SUMMARY,                                                                 \
-                                               .license = "Apache-2.0",                                                            \
-                                               .source = SOURCE,                                                                   \
-                                               .params = PARAMS,                                                                   \
-                                               .n_params = P_COUNT,                                                                \
-                                               .param_size = sizeof(tare_param),                                                   \
-                                               .needs = NEEDS,                                                                     \
-                                               .threading = TARE_REENTRANT,                                                        \
-                                               .functions = &FUNCTIONS};                                                           \
-    TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+    BUILT_IN_SINCE(2, NAME, .kind = TARE_OBJECTIVE, .summary = SUMMARY, .source = SOURCE, .params = PARAMS, .n_params = P_COUNT,   \
+                   .needs = NEEDS, .threading = TARE_REENTRANT)
 
 /* For objectives whose parameters go together in every case. */
 static inline tare_status any_values(const struct settings *s, tare_error *error)

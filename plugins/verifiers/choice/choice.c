@@ -15,6 +15,7 @@
  * option's text. Verdicts: correct; wrong; no_answer; unparsable (the gold answer names no option).
  */
 #include "choice.h"
+#include "../../common/built_in.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,10 @@ static int read_choices(tare_text array, tare_text *choices)
         int64_t end = i + 1;
         bool escaped = false;
         for (; end < array.size && array.data[end] != '"'; end++)
-            if (array.data[end] == '\\') escaped = true, end++;
+            if (array.data[end] == '\\') {
+                escaped = true;
+                end++;
+            }
         choices[n++] = escaped || end >= array.size ? (tare_text){0} : text_trim(text_slice(array, i + 1, end));
         i = end + 1;
     }
@@ -120,24 +124,5 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
-    .name = "choice",
-    .version = "1.0.0",
-    .summary = "the completion chooses the right option of a multiple-choice question",
-    .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
-    .functions = &FUNCTIONS,
-};
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+BUILT_IN("choice", .kind = TARE_VERIFIER, .summary = "the completion chooses the right option of a multiple-choice question",
+         .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)

@@ -58,8 +58,10 @@ static tare_text skip_words(tare_text t, bool *bracket)
         t = undress(t, bracket);
         for (const char *const *w = words; *w && !more; w++) {
             const int64_t n = (int64_t)strlen(*w);
-            if (t.size && text_lower(t.data[0]) == **w && text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n]))
-                t = text_slice(t, n, t.size), more = true;
+            if (t.size && text_lower(t.data[0]) == **w && text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n])) {
+                t = text_slice(t, n, t.size);
+                more = true;
+            }
         }
     }
     return undress(t, bracket);
@@ -74,15 +76,18 @@ static bool names_second(const struct options *o, tare_text rest)
             rest = text_slice(rest, 1, rest.size);
         if (text_starts(rest, 0, "text", false) || text_starts(rest, 0, "quad", false))
             rest = text_slice(rest, 4, rest.size);
-        else if (rest.size && (rest.data[0] == ',' || rest.data[0] == '/' || rest.data[0] == '&'))
-            joint = true, rest = text_slice(rest, 1, rest.size);
-        else if (rest.size && rest.data[0] == '{')
+        else if (rest.size && (rest.data[0] == ',' || rest.data[0] == '/' || rest.data[0] == '&')) {
+            joint = true;
             rest = text_slice(rest, 1, rest.size);
-        else if (text_starts(rest, 0, "or ", true))
-            joint = true, rest = text_slice(rest, 3, rest.size);
-        else if (text_starts(rest, 0, "and ", true))
-            joint = true, rest = text_slice(rest, 4, rest.size);
-        else
+        } else if (rest.size && rest.data[0] == '{')
+            rest = text_slice(rest, 1, rest.size);
+        else if (text_starts(rest, 0, "or ", true)) {
+            joint = true;
+            rest = text_slice(rest, 3, rest.size);
+        } else if (text_starts(rest, 0, "and ", true)) {
+            joint = true;
+            rest = text_slice(rest, 4, rest.size);
+        } else
             break;
     }
     if (!joint) return false;
@@ -132,11 +137,12 @@ static char option_text(const struct options *o, tare_text t)
 {
     char found = 0;
     const tare_text want = plain(t);
-    for (int i = 0; i < o->n_choices && i < o->n && want.size; i++) {
-        if (!text_equal(plain(o->choices[i]), want, true)) continue;
-        if (found) return 0;
-        found = o->letters[i];
-    }
+    if (want.size)
+        for (int i = 0; i < o->n_choices && i < o->n; i++) {
+            if (!text_equal(plain(o->choices[i]), want, true)) continue;
+            if (found) return 0;
+            found = o->letters[i];
+        }
     return found;
 }
 
@@ -157,7 +163,8 @@ static tare_text last_box(tare_text t, tare_text *cut)
         if (c == '\\') {
             const int64_t name = text_starts(t, i, "\\boxed{", false) ? 7 : text_starts(t, i, "\\fbox{", false) ? 6 : 0;
             if (!name) continue;
-            open[n % STACK].inner = i + name, open[n % STACK].depth = depth++;
+            open[n % STACK].inner = i + name;
+            open[n % STACK].depth = depth++;
             n++;
             i += name - 1;
         } else if (c == '{') {
@@ -195,16 +202,21 @@ static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
     const int64_t start = i, far = i + MAX_BLANKS;
     while (i < t.size && i < far && strchr(" *_", t.data[i])) i++;
     bool link = false;
-    if (word_at(t, i, "is"))
-        i += 2, link = true;
-    else if (word_at(t, i, "should be") || word_at(t, i, "must be") || word_at(t, i, "would be"))
-        i += word_at(t, i, "must be") ? 7 : 9, link = true;
-    else if (i < t.size && (t.data[i] == ':' || (t.data[i] == '-' && i > start)))
-        i++, link = true;
-    else if (answer && i < t.size && t.data[i] == '\n')
+    if (word_at(t, i, "is")) {
+        i += 2;
+        link = true;
+    } else if (word_at(t, i, "should be") || word_at(t, i, "must be") || word_at(t, i, "would be")) {
+        i += word_at(t, i, "must be") ? 7 : 9;
+        link = true;
+    } else if (i < t.size && (t.data[i] == ':' || (t.data[i] == '-' && i > start))) {
+        i++;
+        link = true;
+    } else if (answer && i < t.size && t.data[i] == '\n')
         link = true; /* a heading */
-    else if (i + 2 < t.size && !memcmp(t.data + i, "\xEF\xBC\x9A", 3))
-        i += 3, link = true;
+    else if (i + 2 < t.size && !memcmp(t.data + i, "\xEF\xBC\x9A", 3)) {
+        i += 3;
+        link = true;
+    }
     if (!link) return -1;
     while (i < t.size && i < far + MAX_BLANKS && (text_is_space(t.data[i]) || t.data[i] == ':' || t.data[i] == '*')) i++;
     *denied = word_at(t, i, "not") || word_at(t, i, "neither") || word_at(t, i, "none");

@@ -8,6 +8,7 @@
  * is overruled by on_death. What it writes to standard error is shown as it is.
  */
 #define _GNU_SOURCE
+#include "../../common/built_in.h"
 #include "common/program/program.h"
 #include "common/text.h"
 
@@ -80,7 +81,9 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
     const size_t n = strlen(values[P_COMMAND].s) + 8;
     c->values = values;
-    c->argv[0] = SH, c->argv[1] = FLAG, c->argv[2] = malloc(n);
+    c->argv[0] = SH;
+    c->argv[1] = FLAG;
+    c->argv[2] = malloc(n);
     tare_status s = c->argv[2] ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) snprintf(c->argv[2], n, "%s", values[P_COMMAND].s);
     if (!s && !c->argv[2][strspn(c->argv[2], " \t")]) s = text_fail(error, TARE_E_CONFIG, "command is empty; give a program");
@@ -176,18 +179,5 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
-    .name = "command",
-    .version = "1.0.0",
-    .summary = "a program of the user's judges, a JSON line for a JSON line",
-    .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_INSTANCE_PER_THREAD,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+BUILT_IN("command", .kind = TARE_VERIFIER, .summary = "a program of the user's judges, a JSON line for a JSON line",
+         .params = PARAMS, .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)

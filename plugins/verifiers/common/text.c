@@ -37,7 +37,10 @@ tare_text text_slice(tare_text t, int64_t begin, int64_t end)
 
 tare_text text_trim(tare_text t)
 {
-    while (t.size && text_is_space(t.data[0])) t.data++, t.size--;
+    while (t.size && text_is_space(t.data[0])) {
+        t.data++;
+        t.size--;
+    }
     while (t.size && text_is_space(t.data[t.size - 1])) t.size--;
     return t;
 }

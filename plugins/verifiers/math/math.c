@@ -9,6 +9,7 @@
  * Row fields that override the parameters for one row: gold_is_latex, extract, boxed_priority, float_rounding, strict,
  * allow_set_relation_comp (the names of Math-Verify's configuration). The limits are in math.h.
  */
+#include "../../common/built_in.h"
 #include "prose.h"
 
 #include <stdio.h>
@@ -393,19 +394,8 @@ static tare_status explain(void *self, const tare_answer *answer, const tare_str
 static const tare_verifier FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
-    .name = "math",
-    .version = "1.0.0",
-    .summary = "the mathematical answer equals the gold answer, in exact arithmetic",
-    .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = N_PARAMS,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_INSTANCE_PER_THREAD,
-    .functions = &FUNCTIONS,
-};
+BUILT_IN_DESCRIPTOR("math", .kind = TARE_VERIFIER, .summary = "the mathematical answer equals the gold answer, in exact arithmetic",
+                    .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_INSTANCE_PER_THREAD)
 
 const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
 {

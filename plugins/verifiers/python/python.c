@@ -42,6 +42,7 @@ static const tare_param PARAMS[P_COUNT] = {
 };
 
 static const char DRIVER[] =
+#include "../../common/built_in.h"
 #include "driver.inc"
     ;
 
@@ -97,7 +98,8 @@ static json_t *text_json(tare_text t)
     json_t *j = json_stringn(t.size ? t.data : "", (size_t)t.size);
     if (j) return j;
     char *clean = malloc((size_t)t.size + 1);
-    for (int64_t i = 0; clean && i < t.size; i++) clean[i] = (unsigned char)t.data[i] < 0x80 ? t.data[i] : '?';
+    if (clean)
+        for (int64_t i = 0; i < t.size; i++) clean[i] = (unsigned char)t.data[i] < 0x80 ? t.data[i] : '?';
     j = clean ? json_stringn(clean, (size_t)t.size) : NULL;
     free(clean);
     return j;
@@ -168,18 +170,6 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 static const tare_verifier FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS, .flags = TARE_JUDGES_TOGETHER, .create = create, .destroy = destroy, .verify = verify};
 
-static const tare_descriptor DESCRIPTOR = {
-    .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
-    .name = "python",
-    .version = "1.0.0",
-    .summary = "a Python function with the signature of TRL's reward functions; one call has all completions of a step",
-    .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_INSTANCE_PER_THREAD,
-    .functions = &FUNCTIONS,
-};
-
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+BUILT_IN("python", .kind = TARE_VERIFIER,
+         .summary = "a Python function with the signature of TRL's reward functions; one call has all completions of a step",
+         .params = PARAMS, .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)

@@ -300,26 +300,26 @@ static void arenas_of_two_memories(void **state)
     char *near, *first, *second, *again;
     arena_init_from(&a, "two", &source);
     assert_ok(arena_push(&a, 100, (void **)&near, &e), &e);
-    assert_ok(tensor_new(&a, char, 100, &first, &e), &e);
-    assert_ok(tensor_new_raw(&a, char, 5 << 20, &second, &e), &e);
+    assert_ok(tensor_new(&a, &first, 100, &e), &e);
+    assert_ok(tensor_new_raw(&a, &second, 5 << 20, &e), &e);
     near[99] = 1;
     assert_true(far_zeroed == 100 && far_bytes == 6 << 20 && a.grown == 3);
     assert_true((uintptr_t)first >= 0x10000000 && (uintptr_t)second >= 0x10000000 && (uintptr_t)second % 64 == 0);
     arena_reset(&a);
     assert_true(far_given == 2 && far_bytes == (6 << 20) + (5 << 20) + 128 && a.grown == 4); /* one block for both pieces */
-    assert_ok(tensor_new(&a, char, 100, &first, &e), &e);
-    assert_ok(tensor_new_raw(&a, char, 5 << 20, &second, &e), &e);
+    assert_ok(tensor_new(&a, &first, 100, &e), &e);
+    assert_ok(tensor_new_raw(&a, &second, 5 << 20, &e), &e);
     assert_ptr_equal(second, first + 128);
     arena_reset(&a);
-    assert_ok(tensor_new(&a, char, 70, &again, &e), &e);
+    assert_ok(tensor_new(&a, &again, 70, &e), &e);
     assert_ptr_equal(again, first);
     assert_true(far_given == 2 && a.grown == 4);
-    assert_int_equal(tensor_new(&a, char, 20 << 20, &again, &e), TARE_E_NOMEM);
+    assert_int_equal(tensor_new(&a, &again, 20 << 20, &e), TARE_E_NOMEM);
     assert_string_equal(e.message, "two: 20971520 far bytes");
     arena_free(&a);
     assert_int_equal(far_given, 3);
     arena_init_from(&a, "one", NULL);
-    assert_ok(tensor_new(&a, char, 8, &again, &e), &e);
+    assert_ok(tensor_new(&a, &again, 8, &e), &e);
     assert_int_equal(again[7], 0);
     arena_free(&a);
 }

@@ -118,8 +118,8 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     struct batch b = batch_of(o);
     assert_ok(trainer_new(m, reference, &train, &LOSS, 0.9, 5, 10, &t, &e), &e);
     set_objective(t, "ppo", NULL);
-    assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->logprob, &e), &e);
-    assert_ok(arena_new(&o->arena, float, b.n_tokens, &o->entropy, &e), &e);
+    assert_ok(arena_new(&o->arena, &o->logprob, b.n_tokens, &e), &e);
+    assert_ok(arena_new(&o->arena, &o->entropy, b.n_tokens, &e), &e);
     assert_ok(update_logprobs(t, m, &b, o->logprob, o->entropy, &e), &e);
     assert_ok(update_run(t, &b, &o->report, &e), &e);
     o->after = hash_of(m);
@@ -270,10 +270,10 @@ static void test_exhausted(void **state)
     says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB asked; "
              "the region of 64.0 MiB that was planned has 6");
     model_arena_init(m, &a, "activations");
-    assert_int_equal(tensor_new(&a, char, INT64_C(5) << 30, &p, &e), TARE_E_NOMEM);
+    assert_int_equal(tensor_new(&a, &p, INT64_C(5) << 30, &e), TARE_E_NOMEM);
     says(&e, "no memory for activations: 5120.0 MiB asked; the region of 64.0 MiB");
     says(&e, "the device beside it 4032.0 MiB");
-    assert_ok(tensor_new(&a, char, 1 << 20, &p, &e), &e);
+    assert_ok(tensor_new(&a, &p, 1 << 20, &e), &e);
     arena_free(&a);
     assert_true(use(k).beyond == 0);
     model_free(m);

@@ -45,7 +45,7 @@ static tare_status fill(struct batch *b, struct arena *a, struct err *e)
     for (int64_t m = 0; m < b->n_groups; m++) n += ROLLOUTS[b->prompt_uid[m] - 10];
     b->n_rollouts = n, b->n_components = C, b->n_tokens = 6 * n;
     TRY(batch_room(b, BATCH_ROLLOUT | BATCH_VERIFY, a, e));
-    TRY(arena_new(a, uint8_t, n, &b->off_policy, e));
+    TRY(arena_new(a, &b->off_policy, n, e));
     for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = b->group_begin[m] + ROLLOUTS[b->prompt_uid[m] - 10];
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m], k = 0; i < b->group_begin[m + 1]; i++, k++) {

@@ -50,7 +50,7 @@ static double loss(struct problem *q, struct grads *grads)
     arena_reset(&q->acts);
     assert_ok(model_train_forward(m, &q->cache, &q->p.forward, q->p.segs, q->p.n_segs, grads != NULL, &q->acts, &pass, &hidden, &e),
               &e);
-    assert_ok(arena_new(&q->acts, float, n *VOCAB, &logits, &e), &e);
+    assert_ok(arena_new(&q->acts, &logits, n * VOCAB, &e), &e);
     model_logits(m, hidden, n, logits);
     KERNEL(m->k, &m->ctx, head_stats, .logprob = logprob, .entropy = entropy, .lse = lse, .logits = logits, .target = q->p.target,
            .temperature = 0.8f, .r = n, .v = VOCAB);
@@ -61,7 +61,7 @@ static double loss(struct problem *q, struct grads *grads)
     if (!grads) return sum;
     KERNEL(m->k, &m->ctx, head_grad, .logits = logits, .target = q->p.target, .lse = lse, .entropy = entropy, .coef = coef,
            .temperature = 0.8f, .r = n, .v = VOCAB);
-    assert_ok(arena_new(&q->acts, float, n * m->shape.hidden, &dhidden, &e), &e);
+    assert_ok(arena_new(&q->acts, &dhidden, n * m->shape.hidden, &e), &e);
     assert_ok(model_backward_begin(m, grads, &e), &e);
     assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, grads, &e), &e);
     assert_ok(model_backward(m, pass, dhidden, grads, &e), &e);

@@ -1,5 +1,6 @@
 /* config.json in its spellings, what is refused in it, and a folder written and read back. */
 #include "folder.h"
+#include "load.h"
 #include "small.h"
 
 #include "base/fs.h"
@@ -288,7 +289,7 @@ static void positions(void **state)
     struct model *m = small_model("llama", true, NULL);
     m->shape.scaling = (struct rope_scaling){8, 1, 4, 64};
     assert_true(m->shape.max_position >= 128);
-    assert_ok(positions_new(m, &e), &e);
+    assert_ok(positions_fill(m, &e), &e);
     const int64_t D = 12;
     for (int64_t i = 0; i < D / 2; i++) {
         const long double f = powl(10000.0L, -2.0L * (long double)i / (long double)D), wavelength = 2 * acosl(-1.0L) / f;

@@ -90,7 +90,7 @@ static int64_t advance(struct model *m, struct kv_cache *cache, const struct tex
     if (!T) return 0;
     arena_reset(a);
     assert_ok(model_forward(m, cache, &b, a, &hidden, &e), &e);
-    assert_ok(arena_new(a, float, T *VOCAB, &logits, &e), &e);
+    assert_ok(arena_new(a, &logits, T * VOCAB, &e), &e);
     model_logits(m, hidden, T, logits);
     for (int64_t i = 0; i < T; i++) memcpy(out[owner[i]][r.pos[i]], logits + i * VOCAB, VOCAB * 4);
     return T;
@@ -182,7 +182,7 @@ static void training_has_the_same_bits(void **state)
             assert_int_equal(p.forward.t, rows);
             assert_ok(kv_cache_new(m, 1, p.n_blocks, &cache, &e), &e);
             assert_ok(model_train_forward(m, &cache, &p.forward, p.segs, p.n_segs, how & 2, &a, &pass, &hidden, &e), &e);
-            assert_ok(arena_new(&a, float, p.n_targets *VOCAB, &logits, &e), &e);
+            assert_ok(arena_new(&a, &logits, p.n_targets * VOCAB, &e), &e);
             model_logits(m, hidden, p.n_targets, logits);
             int64_t at = 0;
             for (int64_t q = 0; q < SEQS; q++)

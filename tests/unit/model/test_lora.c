@@ -81,7 +81,7 @@ static void pass_open(struct pass *x, struct model *m, const int32_t ids[SEQS][L
     assert_ok(
         model_train_forward(m, &x->cache, &x->p.forward, x->p.segs, x->p.n_segs, recompute, &x->acts, &x->pass, &x->hidden, &e),
         &e);
-    assert_ok(arena_new(&x->acts, float, TARGETS * m->shape.vocab, &x->logits, &e), &e);
+    assert_ok(arena_new(&x->acts, &x->logits, TARGETS * m->shape.vocab, &e), &e);
     model_logits(m, x->hidden, TARGETS, x->logits);
 }
 
@@ -104,7 +104,7 @@ static void pass_backward(struct pass *x, struct model *m, struct grads *g)
            .target = x->p.target, .temperature = 1, .r = TARGETS, .v = V);
     KERNEL(m->k, &m->ctx, head_grad, .logits = x->logits, .target = x->p.target, .lse = lse, .entropy = entropy, .coef = coef,
            .temperature = 1, .r = TARGETS, .v = V);
-    assert_ok(arena_new(&x->acts, float, TARGETS * m->shape.hidden, &dhidden, &e), &e);
+    assert_ok(arena_new(&x->acts, &dhidden, TARGETS * m->shape.hidden, &e), &e);
     assert_ok(grads_new(m, g, &e), &e);
     assert_ok(model_backward_begin(m, g, &e), &e);
     assert_ok(model_logits_grad(m, x->logits, x->hidden, TARGETS, dhidden, g, &e), &e);
@@ -209,7 +209,7 @@ static void sampling_and_update_have_the_same_bits(void **state)
             const struct forward_batch b = {1, &ids[0][at], &pos, &row, &slot, 1, &seq, 1, &row, 1};
             float *hidden, *logits;
             assert_ok(model_forward(m, &cache, &b, &a, &hidden, &e), &e);
-            assert_ok(arena_new(&a, float, V, &logits, &e), &e);
+            assert_ok(arena_new(&a, &logits, V, &e), &e);
             model_logits(m, hidden, 1, logits);
             assert_memory_equal(logits, x.logits + at * V, (size_t)V * sizeof *logits);
         }

@@ -1,6 +1,7 @@
 /* The model against the reference values of every folder in TARE_GOLDENS: logprobs, entropies, losses, gradients, AdamW, greedy texts.
  * Prints the worst difference for each model, and "N passed, N failed". */
 #include "goldens.h"
+#include "load.h"
 
 #include "model/grads.h"
 
@@ -34,7 +35,7 @@ static void forward_all(struct model *m, const struct goldens *g, int64_t b, str
     const struct forward_batch batch = {n, g->rows[b], pos, rows, rows, n, &seq, 1, rows, n};
     assert_ok(kv_cache_new(m, m->shape.layers, 256, &cache, &e), &e);
     assert_ok(model_forward(m, &cache, &batch, a, &hidden, &e), &e);
-    assert_ok(arena_new(a, float, n * m->shape.vocab, logits, &e), &e);
+    assert_ok(arena_new(a, logits, n * m->shape.vocab, &e), &e);
     model_logits(m, hidden, n, *logits);
     kv_cache_free(m, &cache);
 }
@@ -51,9 +52,9 @@ static void check_logprobs(struct model *m, const struct goldens *g)
         float *logits, *logprob, *entropy, *lse;
         const int64_t n = g->len[b] - 1, V = m->shape.vocab;
         forward_all(m, g, b, &a, &logits);
-        assert_ok(arena_new(&a, float, n, &logprob, &e), &e);
-        assert_ok(arena_new(&a, float, n, &entropy, &e), &e);
-        assert_ok(arena_new(&a, float, 2 * n, &lse, &e), &e);
+        assert_ok(arena_new(&a, &logprob, n, &e), &e);
+        assert_ok(arena_new(&a, &entropy, n, &e), &e);
+        assert_ok(arena_new(&a, &lse, 2 * n, &e), &e);
         for (int64_t i = 0; z && b < z->shape[0] && i < n * V; i++)
             worst[3] = worse(worst[3], fabs((double)logits[i] - (double)st_f32(z, b * g->T * V + i)));
         KERNEL(m->k, &m->ctx, head_stats, .logprob = logprob, .entropy = entropy, .lse = lse, .logits = logits,
@@ -84,15 +85,15 @@ struct head { /* of one packed batch */
 static void head_new(struct arena *a, int64_t n, int64_t v, struct head *h)
 {
     struct err e = {0};
-    assert_ok(arena_new(a, float, n *v, &h->logits, &e), &e);
-    assert_ok(arena_new(a, float, n *v, &h->ref_logits, &e), &e);
-    assert_ok(arena_new(a, float, n, &h->logprob, &e), &e);
-    assert_ok(arena_new(a, float, n, &h->ref_logprob, &e), &e);
-    assert_ok(arena_new(a, float, n, &h->entropy, &e), &e);
-    assert_ok(arena_new(a, float, 2 * n, &h->lse, &e), &e);
-    assert_ok(arena_new(a, float, 2 * n, &h->ref_lse, &e), &e);
-    assert_ok(arena_new(a, float, n, &h->kl, &e), &e);
-    assert_ok(arena_new(a, struct head_grad_row, n, &h->coef, &e), &e);
+    assert_ok(arena_new(a, &h->logits, n * v, &e), &e);
+    assert_ok(arena_new(a, &h->ref_logits, n * v, &e), &e);
+    assert_ok(arena_new(a, &h->logprob, n, &e), &e);
+    assert_ok(arena_new(a, &h->ref_logprob, n, &e), &e);
+    assert_ok(arena_new(a, &h->entropy, n, &e), &e);
+    assert_ok(arena_new(a, &h->lse, 2 * n, &e), &e);
+    assert_ok(arena_new(a, &h->ref_lse, 2 * n, &e), &e);
+    assert_ok(arena_new(a, &h->kl, n, &e), &e);
+    assert_ok(arena_new(a, &h->coef, n, &e), &e);
 }
 
 /* Loss and the coefficients of its gradient. The targets of a packed batch are the completion tokens, sequence by sequence. */
@@ -184,7 +185,7 @@ static double run_loss(struct run *r, char which, float *grads)
     KERNEL(m->k, &m->ctx, head_grad, .logits = h.logits, .target = p->target, .lse = h.lse, .entropy = h.entropy,
            .ref_logits = kl ? h.ref_logits : NULL, .ref_lse = kl ? h.ref_lse : NULL, .kl = kl ? h.kl : NULL, .coef = h.coef,
            .temperature = 1, .r = n, .v = V);
-    assert_ok(arena_new(&r->acts, float, n * m->shape.hidden, &dhidden, &e), &e);
+    assert_ok(arena_new(&r->acts, &dhidden, n * m->shape.hidden, &e), &e);
     struct grads sums;
     assert_ok(grads_new(m, &sums, &e), &e);
     assert_ok(model_backward_begin(m, &sums, &e), &e);
@@ -359,7 +360,7 @@ static bool greedy_matches(struct model *m, const json_t *prompt, const json_t *
         const struct attn_seq seq = {0, t, at, blocks};
         const struct forward_batch b = {t, ids, pos, rows, slots, t, &seq, 1, &last, 1};
         assert_ok(model_forward(m, &cache, &b, &a, &hidden, &e), &e);
-        assert_ok(arena_new(&a, float, m->shape.vocab, &logits, &e), &e);
+        assert_ok(arena_new(&a, &logits, m->shape.vocab, &e), &e);
         model_logits(m, hidden, 1, logits);
         for (int64_t v = 1; v < m->shape.vocab; v++)
             if (logits[v] > logits[best]) best = v;

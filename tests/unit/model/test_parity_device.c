@@ -1,5 +1,6 @@
 /* The engine on a device against the engine on the CPU (which test_parity holds against the goldens): logprobs, entropies and every tensor's gradient of
  * small models of each architecture, in fp32 and bf16, prompts shared. The CUDA kernels as fibers on the host, and on a GPU where there is one. */
+#include "devices.h"
 #include "engine.h"
 #include "folder.h"
 
@@ -11,13 +12,6 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifdef TARE_CUDA_SHIM
-extern int64_t shim_found;
-extern char shim_first[400];
-void shim_forget(void);
-const struct kernels *kernels_shim(void);
-#endif
 
 enum { VOCAB = 96, TARGETS = 64 };
 
@@ -209,31 +203,4 @@ static void on_backend(const struct kernels *k)
     check_case(adapters_of, k, "qwen2", "bf16", 64);
 }
 
-static void test_shim(void **state)
-{
-    (void)state;
-#ifdef TARE_CUDA_SHIM
-    shim_forget();
-    on_backend(kernels_shim());
-    if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
-#else
-    SKIP("the kernels were not built for the host (no C++ compiler, or the thread sanitizer)");
-#endif
-}
-
-static void test_cuda(void **state)
-{
-    const struct kernels *k;
-    struct err e;
-    (void)state;
-    if (kernels_cuda(0, &k, &e)) {
-        SKIP("%s", e.message);
-    }
-    on_backend(k);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shim), cmocka_unit_test(test_cuda)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ON_DEVICES(on_backend)

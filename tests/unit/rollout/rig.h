@@ -3,6 +3,7 @@
 #define TARE_TESTS_RIG_H
 
 #include "engine.h"
+#include "load.h"
 
 #include "model/pack.h"
 #include "rollout/rollout.h"
@@ -87,9 +88,9 @@ static inline void rig_score(struct rig *r, const struct sample_request *q, int6
     struct kv_cache cache;
     float *hidden, *logits, *lse;
     const int64_t V = r->m->shape.vocab;
-    assert_ok(arena_new(&r->arena, struct pack_group, n, &groups, &e), &e);
-    assert_ok(arena_new(&r->arena, int32_t *, o->n, &ids, &e), &e);
-    assert_ok(arena_new(&r->arena, int64_t, o->n, &lens, &e), &e);
+    assert_ok(arena_new(&r->arena, &groups, n, &e), &e);
+    assert_ok(arena_new(&r->arena, &ids, o->n, &e), &e);
+    assert_ok(arena_new(&r->arena, &lens, o->n, &e), &e);
     for (int64_t i = 0, k = 0; i < n; i++) {
         groups[i] = (struct pack_group){q[i].prompt, q[i].prompt_len, q[i].n_samples, ids + k, lens + k};
         for (int64_t j = 0; j < q[i].n_samples; j++, k++) {
@@ -101,10 +102,10 @@ static inline void rig_score(struct rig *r, const struct sample_request *q, int6
     assert_int_equal(p.n_targets, o->n_tokens);
     assert_ok(kv_cache_new(r->m, r->m->shape.layers, p.n_blocks, &cache, &e), &e);
     assert_ok(model_forward(r->m, &cache, &p.forward, &r->arena, &hidden, &e), &e);
-    assert_ok(arena_new(&r->arena, float, p.n_targets *V, &logits, &e), &e);
-    assert_ok(arena_new(&r->arena, float, p.n_targets, logprob, &e), &e);
-    assert_ok(arena_new(&r->arena, float, p.n_targets, entropy, &e), &e);
-    assert_ok(arena_new(&r->arena, float, p.n_targets * 2, &lse, &e), &e);
+    assert_ok(arena_new(&r->arena, &logits, p.n_targets * V, &e), &e);
+    assert_ok(arena_new(&r->arena, logprob, p.n_targets, &e), &e);
+    assert_ok(arena_new(&r->arena, entropy, p.n_targets, &e), &e);
+    assert_ok(arena_new(&r->arena, &lse, p.n_targets * 2, &e), &e);
     model_logits(r->m, hidden, p.n_targets, logits);
     KERNEL(r->m->k, &r->m->ctx, head_stats, .logprob = *logprob, .entropy = *entropy, .lse = lse, .logits = logits,
            .target = p.target, .temperature = temperature, .r = p.n_targets, .v = V);

@@ -1,13 +1,7 @@
 /* Sampling on a device whose decode sessions run many tokens without the host: the CUDA kernels as fibers on the host, and on a GPU where there is
  * one. fp32: the CPU's tokens. batch_invariant: a sample's bits do not depend on the batch, and the update's pass over the same tokens has them too. */
+#include "devices.h"
 #include "rig.h"
-
-#ifdef TARE_CUDA_SHIM
-extern int64_t shim_found;
-extern char shim_first[400];
-void shim_forget(void);
-const struct kernels *kernels_shim(void);
-#endif
 
 enum { CONTEXT = 600 };
 
@@ -124,31 +118,4 @@ static void on_backend(const struct kernels *k)
     check_invariant(k, "bf16", 64);
 }
 
-static void test_shim(void **state)
-{
-    (void)state;
-#ifdef TARE_CUDA_SHIM
-    shim_forget();
-    on_backend(kernels_shim());
-    if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
-#else
-    SKIP("the kernels were not built for the host (no C++ compiler, or the thread sanitizer)");
-#endif
-}
-
-static void test_cuda(void **state)
-{
-    const struct kernels *k;
-    struct err e;
-    (void)state;
-    if (kernels_cuda(0, &k, &e)) {
-        SKIP("%s", e.message);
-    }
-    on_backend(k);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shim), cmocka_unit_test(test_cuda)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ON_DEVICES(on_backend)

@@ -41,7 +41,7 @@ static void rig_new(struct rig *r, enum on_nonfinite what)
     for (int i = 0; i < GROUPS * PROMPT; i++) r->b.prompt_ids[i] = i % VOCAB;
     for (int i = 0; i < ROLLOUTS * NEW; i++) r->b.ids[i] = (i * 7 + 1) % VOCAB;
     assert_ok(update_logprobs(r->t, r->m, &r->b, r->b.logprob, NULL, &e), &e);
-    assert_ok(arena_new_raw(&r->arena, float, r->m->n_params, &r->weights, &e), &e);
+    assert_ok(arena_new_raw(&r->arena, &r->weights, r->m->n_params, &e), &e);
     memcpy(r->weights, r->m->weights, (size_t)r->m->n_params * sizeof(float));
 }
 

@@ -27,14 +27,14 @@ static void room(struct material *m, int64_t sequences, int64_t tokens)
     *b = (struct batch){.step = 3, .n_groups = 1, .n_rollouts = sequences, .n_tokens = tokens};
     arena_init(&m->arena, "material");
     assert_ok(batch_room(b, BATCH_ROLLOUT | BATCH_ESTIMATE, &m->arena, &e), &e);
-    assert_ok(arena_new(&m->arena, uint8_t, sequences, &b->off_policy, &e), &e);
-    assert_ok(arena_new(&m->arena, float, tokens, &b->token_advantage, &e), &e);
-    assert_ok(arena_new(&m->arena, float, tokens, &m->now, &e), &e);
-    assert_ok(arena_new(&m->arena, float, tokens, &m->old, &e), &e);
-    assert_ok(arena_new(&m->arena, float, tokens, &m->entropy, &e), &e);
-    assert_ok(arena_new(&m->arena, double, tokens, &m->weight, &e), &e);
-    assert_ok(arena_new(&m->arena, double, tokens, &m->grad, &e), &e);
-    assert_ok(arena_new(&m->arena, int64_t, tokens, &m->owner, &e), &e);
+    assert_ok(arena_new(&m->arena, &b->off_policy, sequences, &e), &e);
+    assert_ok(arena_new(&m->arena, &b->token_advantage, tokens, &e), &e);
+    assert_ok(arena_new(&m->arena, &m->now, tokens, &e), &e);
+    assert_ok(arena_new(&m->arena, &m->old, tokens, &e), &e);
+    assert_ok(arena_new(&m->arena, &m->entropy, tokens, &e), &e);
+    assert_ok(arena_new(&m->arena, &m->weight, tokens, &e), &e);
+    assert_ok(arena_new(&m->arena, &m->grad, tokens, &e), &e);
+    assert_ok(arena_new(&m->arena, &m->owner, tokens, &e), &e);
     b->group_begin[1] = sequences;
 }
 

@@ -49,7 +49,7 @@ static void read_batch(const json_t *groups, struct arena *a, struct batch *b)
 {
     *b = (struct batch){.n_groups = (int64_t)json_array_size(groups), .n_rollouts = 64, .n_prompt_tokens = 256, .n_tokens = 1024};
     assert_ok(batch_room(b, BATCH_DATA | BATCH_ROLLOUT | BATCH_VERIFY | BATCH_ESTIMATE, a, &e), &e);
-    assert_ok(arena_new(a, float, b->n_tokens, &b->ref_logprob, &e), &e);
+    assert_ok(arena_new(a, &b->ref_logprob, b->n_tokens, &e), &e);
     int64_t rollouts = 0, prompts = 0;
     for (int64_t m = 0; m < b->n_groups; m++) {
         const json_t *group = json_array_get(groups, (size_t)m), *prompt = json_object_get(group, "prompt");

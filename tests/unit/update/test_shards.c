@@ -124,6 +124,12 @@ struct job {
     } result[8]; /* of each rank */
 };
 
+static tare_status open_sharded(const struct job *j, struct comm *c, enum shard shard, struct model **out, struct err *e)
+{
+    return model_open(&(struct model_source){.folder = j->folder, .config = &MODEL, .kernels = j->k, .comm = c, .shard = shard},
+                      out, e);
+}
+
 /* The first moment without the padding, hashed unit by unit: with pieces gathered on every rank. */
 static tare_status hash_moments(const struct trainer *t, uint64_t *out, struct err *e)
 {
@@ -160,7 +166,7 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
     struct trainer *t = NULL;
     struct str state = {0};
     tare_status status;
-    TRY_TO(status, done, model_load_sharded(j->folder, &MODEL, j->k, NULL, c, j->shard, &m, e));
+    TRY_TO(status, done, open_sharded(j, c, j->shard, &m, e));
     TRY_TO(status, done, trainer_new(m, NULL, &train, &LOSS, 0.9, 1, 10, &t, e));
     TRY_TO(status, done,
            objective_open(&(struct objective_options){.plugin = j->objective ? j->objective : "ppo", .loss = &LOSS}, &t->objective,
@@ -335,7 +341,7 @@ static tare_status damaged_rank(struct comm *c, void *ctx, struct err *e)
     const struct job *j = ctx;
     struct model *m = NULL;
     struct err why = {0};
-    TRY(model_load_sharded(j->folder, &MODEL, j->k, NULL, c, SHARD_ZERO3, &m, e));
+    TRY(open_sharded(j, c, SHARD_ZERO3, &m, e));
     assert_ok(proof(m, 0, 0, &why), &why);
     assert_int_equal(proof(m, 1e-6f, 0, &why), c->rank == 1 ? TARE_E_CORRUPT : TARE_OK);
     if (c->rank == 1) assert_non_null(strstr(why.message, "unit 2"));

@@ -1,6 +1,7 @@
 /* The update against the goldens of the tiny models: losses A, B, C, gradient norms, three AdamW steps; prompt sharing and micro-batches change
  * rounding only; the schedule; weights of tokens. TARE_GOLDENS (default: models/tiny of the shared data): a folder of such folders. */
 #include "engine.h"
+#include "load.h"
 #include "objective.h"
 
 #include "base/fs.h"
@@ -48,13 +49,13 @@ static void golden_batch(struct golden *g)
     float **fields[] = {&g->ids, &g->mask, &g->attention, &g->old, &g->ref};
     const char *names[] = {"input_ids", "completion_mask", "attention_mask", "old_logprobs", "ref_logprobs"};
     for (int k = 0; k < 5; k++) {
-        assert_ok(arena_new(a, float, n *t, fields[k], &e), &e);
+        assert_ok(arena_new(a, fields[k], n * t, &e), &e);
         read_floats(g, names[k], n * t, *fields[k]);
     }
-    assert_ok(arena_new(a, float, n, &g->advantages, &e), &e);
+    assert_ok(arena_new(a, &g->advantages, n, &e), &e);
     read_floats(g, "advantages", n, g->advantages);
     *b = update_batch(a, n / per, n, n * t, n * t);
-    assert_ok(arena_new(a, float, n *t, &b->ref_logprob, &e), &e);
+    assert_ok(arena_new(a, &b->ref_logprob, n * t, &e), &e);
     int64_t prompts = 0, tokens = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *ids = g->ids + i * t, *mask = g->mask + i * t, *attention = g->attention + i * t;

@@ -134,7 +134,7 @@ static void against_updates(enum aggregation aggregation, const char *name)
     assert_ok(picks_new(&c, &r.a, &picks, &e), &e);
     assert_ok(method_open(&method, &place, STATE_NONE, &est, &e), &e);
     for (int h = 0; h < 2; h++) {
-        assert_ok(arena_new(&r.a, double, r.m->n_params, &mean, &e), &e);
+        assert_ok(arena_new(&r.a, &mean, r.m->n_params, &e), &e);
         for (int64_t k = 0; k < ROUNDS; k++) {
             struct batch b;
             groups_pick(&c, h, false, k, &picks);

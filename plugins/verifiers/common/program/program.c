@@ -85,7 +85,8 @@ static int spawn(struct program *p, int fd)
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, pipe;
-    sigemptyset(&none), sigemptyset(&pipe);
+    sigemptyset(&none);
+    sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE); /* the host ignores it; a program expects it */
     int got = posix_spawn_file_actions_init(&actions);
     if (got) return got;

@@ -1,0 +1,245 @@
+/* What a run takes, from the run's own allocations: the model, the trainer and the sampler are made on a backend that only counts (kernels_counting),
+ * the trainer meets its largest micro-batches, the sampler the longest prompts. What is said here is whose bytes belong to which class. */
+#include "dist/comm.h"
+#include "kernels.h"
+#include "model/layout.h"
+#include "model/lora.h"
+#include "plan/plan.h"
+#include "rollout/scheduler.h"
+#include "update/update.h"
+
+#include <tare/objective.h>
+
+struct counted {
+    const struct plan *plan;
+    const struct plan_input *in;
+    struct kernels kernels;
+    struct kctx ctx; /* for the backend's figures */
+    struct comm comm;
+    struct lora_spec lora;
+    struct model *model, *reference;
+    struct trainer *trainer;
+    struct sampler *sampler;
+    struct arena arena; /* requests */
+    struct plan_counted *out;
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t held(const struct counted *x)
+{
+    struct kernel_memory m;
+    x->kernels.backend->memory_use(&x->ctx, &m);
+    return m.held;
+}
+
+/* ---- a communicator that moves nothing */
+
+static tare_status no_collective(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
+{
+    (void)c, (void)in, (void)bytes, (void)out, (void)e;
+    return TARE_OK;
+}
+
+static tare_status no_wait(struct comm *c, struct err *e)
+{
+    (void)c, (void)e;
+    return TARE_OK;
+}
+
+static struct comm quiet_comm(const struct plan_input *in)
+{
+    return (struct comm){.size = (int)in->ranks,
+                         .kind = "none",
+                         .all_gather = no_collective,
+                         .gather_begin = no_collective,
+                         .gather_wait = no_wait,
+                         .exchange_begin = no_collective,
+                         .exchange_wait = no_wait,
+                         .overlaps = in->machine.gpu && in->config->dist.communicator != COMMUNICATOR_MPI};
+}
+
+/* ---- the model */
+
+static int64_t tensors_of(const struct model *m, int64_t *largest)
+{
+    int64_t all = 0;
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const int64_t n = m->tensors[i].rows * m->tensors[i].cols;
+        all += n;
+        *largest = larger(*largest, n);
+    }
+    return all;
+}
+
+/* Parameters of the base, and what the host holds of it while it is read: a tensor, of a base with adapters a unit. */
+static tare_status measure_base(const struct counted *x, struct err *e)
+{
+    struct model m = {.shape = x->in->shape, .ranks = 1};
+    int64_t tensor = 0, unit = 0;
+    const tare_status status = layout_make(&m, e);
+    if (!status) {
+        x->out->params = tensors_of(&m, &tensor);
+        for (int64_t u = 0; u < m.shape.layers + 2; u++) unit = larger(unit, m.unit_size[u]);
+        x->out->staging = (x->lora.rank ? unit : tensor) * (int64_t)sizeof(float);
+    }
+    layout_free(&m);
+    return status;
+}
+
+static tare_status make_model(struct counted *x, bool trained, struct model **out, struct err *e)
+{
+    const struct model_source source = {.config = &x->in->config->model,
+                                        .kernels = &x->kernels,
+                                        .comm = x->in->ranks > 1 ? &x->comm : NULL,
+                                        .shard = x->in->shard,
+                                        .lora = trained ? &x->lora : NULL};
+    return model_counted(&source, &x->in->shape, out, e);
+}
+
+static tare_status count_model(struct counted *x, struct err *e)
+{
+    struct plan_counted *out = x->out;
+    TRY(measure_base(x, e));
+    TRY(make_model(x, true, &x->model, e));
+    const struct model *m = x->model;
+    const int64_t L = m->shape.layers;
+    int64_t largest = 0;
+    out->trained = tensors_of(m, &largest);
+    out->flat = m->n_params;
+    out->piece = m->n_own;
+    out->layers = m->unit_begin[L + 1] - m->unit_begin[1];
+    out->bytes[PLAN_WEIGHTS] = m->memory.parameters;
+    out->bytes[PLAN_GATHERED] = m->memory.windows;
+    out->bytes[PLAN_SAMPLER] = held(x) - m->memory.parameters - m->memory.windows;
+    const int64_t beside =
+        m->shape.max_position * m->shape.head_dim + (m->table == m->weights + m->embed ? 0 : m->shape.vocab * m->shape.hidden);
+    out->copy = out->bytes[PLAN_SAMPLER] - beside * (int64_t)sizeof(float);
+    out->kv_token = L * 2 * kv_cache_bytes(m, 1) / KV_BLOCK;
+    return TARE_OK;
+}
+
+/* ---- the update */
+
+static bool exact_kl(const struct plan_input *in)
+{
+    const struct loss_config *l = &in->config->loss;
+    return (l->kl_coef > 0 && l->kl == KL_EXACT) || (in->objective_needs & TARE_OBJECTIVE_KL);
+}
+
+/* The base with its adapters off is the reference, unless another one is named. */
+static tare_status count_reference(struct counted *x, bool wanted, struct err *e)
+{
+    const struct config *c = x->in->config;
+    const int64_t before = held(x);
+    if (!wanted) return TARE_OK;
+    TRY(x->lora.rank && !*c->model.reference ? model_base_view(x->model, &x->reference, e)
+                                             : make_model(x, false, &x->reference, e));
+    x->out->bytes[PLAN_REFERENCE] = held(x) - before;
+    return TARE_OK;
+}
+
+static tare_status count_update(struct counted *x, struct err *e)
+{
+    const struct config *c = x->in->config;
+    const uint32_t needs = x->in->objective_needs;
+    const bool reference = c->loss.kl_coef > 0 || (needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+    const int64_t groups = c->train.minibatch / c->rollout.group_size,
+                  shards = x->in->gradient_shards > 0 ? x->in->gradient_shards : 1;
+    const struct update_largest largest = {
+        .groups = larger((groups + shards - 1) / shards, 1),
+        .rollouts = c->rollout.group_size,
+        .prompt = x->plan->prompt_tokens,
+        .completion = x->plan->new_tokens,
+        .exact_kl = exact_kl(x->in),
+        .forward = reference || c->loss.old_logprobs == OLD_RECOMPUTE || (needs & TARE_OBJECTIVE_PASS),
+    };
+    struct plan_counted *out = x->out;
+    struct update_memory m;
+    TRY(count_reference(x, reference, e));
+    const int64_t before = held(x);
+    TRY(trainer_new(x->model, x->reference, &c->train, &c->loss, 1, 0, 1, &x->trainer, e));
+    const struct trainer *t = x->trainer;
+    out->bytes[PLAN_GRADIENTS] = t->grads.sum_bytes;
+    out->bytes[PLAN_MOMENTS] = t->moment_bytes;
+    out->bytes[PLAN_GATHERED] += held(x) - before - t->grads.sum_bytes - t->moment_bytes;
+    TRY(update_count(x->trainer, &largest, &m, e));
+    out->rows = m.rows;
+    out->targets = m.targets;
+    out->bytes[PLAN_ACTIVATIONS] = m.activations;
+    out->bytes[PLAN_LOGITS] = m.head;
+    out->bytes[PLAN_REFERENCE] += m.reference;
+    return TARE_OK;
+}
+
+/* ---- sampling */
+
+static tare_status requests_new(struct counted *x, int64_t n, int64_t samples, struct sample_request **out, struct err *e)
+{
+    int32_t *prompt;
+    TRY(arena_new(&x->arena, &prompt, x->plan->prompt_tokens, e));
+    TRY(arena_new(&x->arena, out, n, e));
+    for (int64_t i = 0; i < n; i++)
+        (*out)[i] = (struct sample_request){.prompt = prompt, .prompt_len = x->plan->prompt_tokens, .n_samples = samples};
+    return TARE_OK;
+}
+
+/* The cache at full length; then two tokens of everybody, whose passes are as large as any later one. Evaluation inside training may want a larger
+ * cache than the step. */
+static tare_status count_sampling(struct counted *x, int64_t groups, struct err *e)
+{
+    const struct config *c = x->in->config;
+    const struct sample_params two = {.temperature = 1, .top_p = 1, .max_new_tokens = x->plan->new_tokens < 2 ? 1 : 2};
+    struct plan_counted *out = x->out;
+    struct sample_request *requests;
+    struct sample_output sampled;
+    TRY(sampler_new(x->model, c->rollout.batch, c->rollout.kv_tokens, &x->sampler, e));
+    TRY(requests_new(x, larger(groups, 1), c->rollout.group_size, &requests, e));
+    TRY(sampler_reserve(x->sampler, requests, larger(groups, 1), x->plan->new_tokens, &out->train, e));
+    const int64_t blocks = sampler_memory(x->sampler).cache_blocks;
+    if (groups) TRY(sampler_run(x->sampler, &two, rng_key(0, RNG_TRAIN), requests, groups, NULL, &x->arena, &sampled, e));
+    if (c->eval.every || c->eval.before || c->eval.after) {
+        const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
+        const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
+        const int64_t own = (rows + x->in->ranks - 1) / x->in->ranks;
+        TRY(requests_new(x, own, c->eval.samples, &requests, e));
+        TRY(sampler_reserve(x->sampler, requests, own, longest, &out->eval, e));
+    }
+    const struct sampler_memory m = sampler_memory(x->sampler);
+    if (m.cache_blocks == blocks) out->eval.blocks = 0;
+    out->kv_blocks = m.cache_blocks;
+    out->drawn = m.token;
+    out->bytes[PLAN_KV] = m.cache;
+    out->bytes[PLAN_PREFILL] = m.forward;
+    return TARE_OK;
+}
+
+static tare_status count_all(struct counted *x, int64_t groups, struct err *e)
+{
+    const struct kernels *like = x->in->kernels;
+    if (!like && !x->in->machine.gpu) TRY(kernels_cpu(config_kernels(x->in->config), &like, e));
+    kernels_counting(like, &x->kernels);
+    const struct plan_machine *m = &x->in->machine;
+    x->kernels.backend->reserve(&x->ctx, (int64_t)(m->gpu ? m->memory - m->reserve : m->memory));
+    TRY(lora_spec_of(x->in->config, &x->lora, e));
+    TRY(count_model(x, e));
+    TRY(count_update(x, e));
+    return count_sampling(x, groups, e);
+}
+
+tare_status plan_count(const struct plan *p, int64_t groups, struct plan_counted *out, struct err *e)
+{
+    struct counted x = {.plan = p, .in = &p->in, .comm = quiet_comm(&p->in), .out = out};
+    *out = (struct plan_counted){0};
+    arena_init(&x.arena, "plan");
+    const tare_status status = count_all(&x, groups, e);
+    sampler_free(x.sampler);
+    trainer_free(x.trainer);
+    model_free(x.reference);
+    model_free(x.model);
+    arena_free(&x.arena);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* A forward pass that is being filled, row by row. */
+#ifndef TARE_CORE_ROWS_H
+#define TARE_CORE_ROWS_H
+
+#include "model/model.h"
+
+struct rows {
+    int32_t *ids, *pos;
+    int64_t *write_row, *write_slot, *out_rows;
+    struct attn_seq *seqs;
+    int64_t t, n_seqs, n_out;
+};
+
+/* Room for t rows of n_seqs sequences in the arena, which is reset. */
+tare_status rows_new(struct arena *a, int64_t t, int64_t n_seqs, struct rows *r, struct err *e);
+/* n tokens of a sequence from position pos on, with its cache blocks. wanted: the last one's output is. */
+void rows_add(struct rows *r, const int32_t *ids, int64_t n, int64_t pos, const int32_t *blocks, bool wanted);
+struct forward_batch rows_batch(const struct rows *r);
+
+#endif

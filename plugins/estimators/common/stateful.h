@@ -1,0 +1,12 @@
+/* The rest of an estimator's file. PARAMS and P_COUNT are the file's; what follows NEEDS are members of tare_estimator. */
+#ifndef STATEFUL_H
+#define STATEFUL_H
+
+#include "../../common/built_in.h"
+
+#define TARE_STATEFUL(NAME, SUMMARY, SOURCE, NEEDS, ...)                                                                           \
+    static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, __VA_ARGS__};                                        \
+    BUILT_IN(NAME, .kind = TARE_ESTIMATOR, .summary = SUMMARY, .source = SOURCE, .params = PARAMS, .n_params = P_COUNT,            \
+             .needs = NEEDS, .threading = TARE_REENTRANT)
+
+#endif
