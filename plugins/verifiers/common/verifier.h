@@ -2,7 +2,7 @@
 #ifndef TARE_VERIFIERS_VERIFIER_H
 #define TARE_VERIFIERS_VERIFIER_H
 
-#include <tare/sdk.h>
+#include "../../common/built_in.h"
 
 /* JUDGE(self, answer, verdict, error) is called for one answer after the other, from any thread. */
 #define VERIFIER(NAME, SUMMARY, JUDGE)                                                                                             \
@@ -19,19 +19,6 @@
 #define VERIFIER_OF(NAME, SUMMARY, FLAGS)                                                                                          \
     static const tare_verifier FUNCTIONS = {                                                                                       \
         .struct_size = sizeof FUNCTIONS, .flags = FLAGS, .create = create, .destroy = destroy, .verify = verify};                  \
-    static const tare_descriptor DESCRIPTOR = {                                                                                    \
-        .struct_size = sizeof DESCRIPTOR,                                                                                          \
-        .kind = TARE_VERIFIER,                                                                                                     \
-        .name = NAME,                                                                                                              \
-        .version = "1.0.0",                                                                                                        \
-        .summary = SUMMARY,                                                                                                        \
-        .license = "Apache-2.0",                                                                                                   \
-        .params = PARAMS,                                                                                                          \
-        .n_params = N_PARAMS,                                                                                                      \
-        .param_size = sizeof(tare_param),                                                                                          \
-        .threading = TARE_REENTRANT,                                                                                               \
-        .functions = &FUNCTIONS,                                                                                                   \
-    };                                                                                                                             \
-    TARE_PLUGIN_ENTRY(DESCRIPTOR)
+    BUILT_IN(NAME, .kind = TARE_VERIFIER, .summary = SUMMARY, .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)
 
 #endif

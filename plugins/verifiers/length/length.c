@@ -103,7 +103,8 @@ static tare_status judge_group(const tare_value *p, const tare_answer *const *a,
     for (int64_t i = 0; i < n; i++) {
         const tare_status s = length_of(p, a[i], &v[i]->reward, error);
         if (s) return s;
-        least = fmin(least, v[i]->reward), largest = fmax(largest, v[i]->reward);
+        least = fmin(least, v[i]->reward);
+        largest = fmax(largest, v[i]->reward);
     }
     for (int64_t i = 0; i < n; i++)
         give(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,

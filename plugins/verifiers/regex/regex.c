@@ -105,7 +105,10 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
         s = text_fail(error, TARE_E_CONFIG, "absent = true and group = %s exclude each other: what is absent has no text",
                       values[P_GROUP].s);
     if (!s && !(r->limits = pcre2_match_context_create(NULL))) s = text_fail(error, TARE_E_NOMEM, "no memory");
-    if (!s) pcre2_set_match_limit(r->limits, (uint32_t)values[P_LIMIT].i), pcre2_set_heap_limit(r->limits, HEAP_KIB);
+    if (!s) {
+        pcre2_set_match_limit(r->limits, (uint32_t)values[P_LIMIT].i);
+        pcre2_set_heap_limit(r->limits, HEAP_KIB);
+    }
     if (!s && *values[P_PATTERN].s && !(r->code = compile(r, text_of(values[P_PATTERN].s), error))) s = error->code;
     if (!s && r->code) s = check_group(r, r->code, error);
     if (s)

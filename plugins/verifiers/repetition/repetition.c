@@ -96,7 +96,10 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
         verdict_set(v, share > 0 ? TARE_PARTIAL : TARE_CORRECT, share > 0 ? -p[P_PENALTY].f * share : 0, (tare_text){"", 0},
                     share > 0 ? "runs of words repeat" : "no run of words repeats");
     }
-    free((void *)t.data), free(word), free(g.number), free(g.order);
+    free((void *)t.data);
+    free(word);
+    free(g.number);
+    free(g.order);
     return s;
 }
 
