@@ -201,9 +201,10 @@ def check_idioms(source):
     wrong = []
     for top in ("core", "kernels", "plugins"):
         for path in sorted((source / top).rglob("*.[ch]")):
-            name, open_brackets = str(path.relative_to(source)), 0
+            name, open_brackets, before = str(path.relative_to(source)), 0, ""
             for number, line in enumerate(path.read_text().splitlines(), 1):
-                text = statement(line) if line.startswith(" ") and not open_brackets and not line.endswith("\\") else ""
+                text = statement(line) if line.startswith(" ") and not open_brackets and not before.endswith(",") and not line.endswith("\\") else ""
+                before = line
                 open_brackets = max(0, open_brackets + line.count("(") - line.count(")"))
                 if len(parts(text)) > 1 and not name.startswith(UNREAD):
                     wrong.append(f"{name}:{number}: a statement after a comma; give it a line of its own")

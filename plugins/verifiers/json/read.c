@@ -237,9 +237,10 @@ static bool unescape(const char *from, size_t n, char *to, size_t room)
     for (size_t i = 0; i < n; i++) {
         unsigned hex;
         if (k + 1 >= room) return false;
-        if (from[i] == '%' && i + 2 < n && sscanf(from + i + 1, "%2x", &hex) == 1)
-            to[k++] = (char)hex, i += 2;
-        else if (from[i] == '~' && i + 1 < n && (from[i + 1] == '0' || from[i + 1] == '1'))
+        if (from[i] == '%' && i + 2 < n && sscanf(from + i + 1, "%2x", &hex) == 1) {
+            to[k++] = (char)hex;
+            i += 2;
+        } else if (from[i] == '~' && i + 1 < n && (from[i + 1] == '0' || from[i + 1] == '1'))
             to[k++] = from[++i] == '0' ? '~' : '/';
         else
             to[k++] = from[i];
@@ -301,7 +302,10 @@ tare_status schema_new(json_t *root, struct schema **out, tare_error *error)
     if (!s) return text_fail(error, TARE_E_NOMEM, "no memory");
     s->root = json_incref(root);
     s->limits = pcre2_match_context_create(NULL);
-    if (s->limits) pcre2_set_match_limit(s->limits, PATTERN_STEPS), pcre2_set_heap_limit(s->limits, HEAP_KIB);
+    if (s->limits) {
+        pcre2_set_match_limit(s->limits, PATTERN_STEPS);
+        pcre2_set_heap_limit(s->limits, HEAP_KIB);
+    }
     tare_status status = s->limits ? look(s, root, error) : text_fail(error, TARE_E_NOMEM, "no memory");
     if (status)
         schema_free(s);
