@@ -187,16 +187,34 @@ static void times_by_hand(void **state)
 
 /* ---- what the engine takes. The CPU's own kernels, with a backend that notes what is asked of it. */
 
-static _Thread_local int64_t taken;
+static _Thread_local int64_t taken; /* and not given back */
+enum { NOTE = 64 };                 /* bytes before a piece, which hold its size */
 static struct backend noting;
 static struct kernels noted;
 
-static void *note_alloc(const struct kctx *c, int64_t bytes)
+static const struct backend *host_backend(void)
 {
     const struct kernels *k;
     struct err e;
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    return k->backend;
+}
+
+static void *note_alloc(const struct kctx *c, int64_t bytes)
+{
+    char *p = host_backend()->alloc(c, bytes + NOTE);
+    if (!p) return NULL;
+    memcpy(p, &bytes, sizeof bytes);
     taken += bytes;
-    return kernels_cpu(NULL, &k, &e) ? NULL : k->backend->alloc(c, bytes);
+    return p + NOTE;
+}
+
+static void note_release(const struct kctx *c, void *p)
+{
+    int64_t bytes;
+    memcpy(&bytes, (char *)p - NOTE, sizeof bytes);
+    taken -= bytes;
+    host_backend()->release(c, (char *)p - NOTE);
 }
 
 static int note_kernels(void **state)
@@ -208,6 +226,7 @@ static int note_kernels(void **state)
     noting = *k->backend;
     noting.counts = 1;
     noting.alloc = note_alloc;
+    noting.release = note_release;
     noted = *k;
     noted.backend = &noting;
     return 0;
