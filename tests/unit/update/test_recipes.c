@@ -1,6 +1,7 @@
 /* run.as against the trainers that it names: the loss and the gradient of a tiny model on the same rollouts, from rewards on, by the estimator and
  * the update of the engine. tests/data/recipes/make.py says how the others' numbers were made. And the KL in the reward, by hand. */
 #include "engine.h"
+#include "load.h"
 #include "objective.h"
 
 #include "base/json.h"
