@@ -209,7 +209,7 @@ static tare_status new_course(struct check *c, const tare_rows *rows, struct cou
 {
     struct plugin_env env = check_env(c);
     env.rows = rows;
-    TRY(arena_new(&c->arena, struct course, 1, out, e));
+    TRY(arena_new(&c->arena, out, 1, e));
     (*out)->rows = rows;
     return plugin_create(c->plugin, c->values, 0, &env, &(*out)->i, e);
 }

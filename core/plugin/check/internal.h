@@ -48,6 +48,8 @@ struct check_test {
 
 /* The test has nothing to look at in this plugin: return check_skip(c, e, "it has no state"). The only way to a SKIP. */
 tare_status check_skip(struct check *c, struct err *e, const char *why);
+/* Loads a plugin's own state cut short (even rounds), or with random bytes (odd ones): refused or taken, never a crash; a short one is refused. */
+tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e);
 /* Looks around every call into a plugin from now on; off where calls are made from several threads. */
 void check_watch(struct check *c, bool on);
 /* file.c: calls each with the values of the test, one parameter after another at its ends, inside its range and at its choices. what: "key = value" */
@@ -68,8 +70,7 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
 /* One that has been used; several steps on two instances, which have to do the same. */
 typedef tare_status (*check_instance_function)(struct check *c, struct plugin_instance **out, struct err *e);
 typedef tare_status (*check_pair_function)(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e);
-/* run.c: save, load into a new instance, go on: as without a break. Damaged states (cut short, or with random bytes) are refused or taken, never a
- * crash; a short one is refused. */
+/* run.c: save, load into a new instance, go on: as without a break. Damaged states as above. */
 tare_status check_state(struct check *c, check_instance_function used, check_pair_function go_on, struct err *e);
 enum { CHECK_CLUSTERS = 5 };
 /* [loss] of objectives under test. */

@@ -90,7 +90,7 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
 }
 
 /* What it is then is still a whole instance. */
-static tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
+tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
 {
     struct plugin_instance *x;
     struct err why = {0};
