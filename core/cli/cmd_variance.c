@@ -96,10 +96,10 @@ static int read_request(int argc, char **argv, struct request *r)
     struct err e = {0};
     for (int i = 1; i < argc; i++) {
         tare_status status = TARE_E_NOT_FOUND;
-        if (!strcmp(argv[i], "--plan") || !strcmp(argv[i], "--json")) {
-            *(argv[i][2] == 'p' ? &r->o.plan : &r->o.json) = true;
-            continue;
-        }
+        const bool plan = !strcmp(argv[i], "--plan"), json = !strcmp(argv[i], "--json");
+        r->o.plan |= plan;
+        r->o.json |= json;
+        if (plan || json) continue;
         if (argv[i][0] == '-' && i + 1 < argc) status = take_option(r, argv[i], argv[i + 1], &e);
         if (!status)
             i++;

@@ -264,8 +264,13 @@ static tare_status join(const struct curriculum *c, tare_groups *out, struct err
         memcpy(fate + n, g->fate, count);
         n += g->n_rollouts;
     }
-    out->row = row, out->group_begin = begin, out->reward = reward, out->verdict = verdict;
-    out->length = length, out->finish = finish, out->fate = fate;
+    out->row = row;
+    out->group_begin = begin;
+    out->reward = reward;
+    out->verdict = verdict;
+    out->length = length;
+    out->finish = finish;
+    out->fate = fate;
     return TARE_OK;
 }
 

@@ -289,7 +289,9 @@ tare_status variance_run(const struct config *c, const struct variance_options *
         if (v->run[i].pool.arena.name) pool_close(&v->run[i].pool);
         checkpoint_close(&v->run[i].at);
     }
-    str_free(&v->csv), str_free(&v->lines), str_free(&v->table);
+    str_free(&v->csv);
+    str_free(&v->lines);
+    str_free(&v->table);
     arena_free(&v->arena);
     mem_free(v);
     return status;

@@ -90,7 +90,10 @@ static int64_t furthest_behind(const struct mix *x, const int64_t *taken)
     for (int64_t s = 0; s < x->rows->n_sources; s++) k += taken[s];
     for (int64_t s = 0; s < x->rows->n_sources; s++) {
         const double behind = x->share[s] * (double)(k + 1) - (double)taken[s];
-        if (behind > most) most = behind, best = s;
+        if (behind > most) {
+            most = behind;
+            best = s;
+        }
     }
     return best;
 }

@@ -39,7 +39,10 @@ static int64_t best_cut(const struct ranked *r, int64_t n, int64_t m)
             const int64_t k = m / 2 + side * away;
             if (k < 0 || k > m) continue;
             const double got = spread(r, n, m, k);
-            if (got > most * (1 + 1e-12)) most = got, best = k; /* more than rounding */
+            if (got > most * (1 + 1e-12)) { /* more than rounding */
+                most = got;
+                best = k;
+            }
         }
     return best;
 }

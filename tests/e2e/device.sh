@@ -84,7 +84,8 @@ read -r _ region _ most _ taken _ beyond _ < report.txt
     { bad "the device was not asked for memory exactly once"; cat report.txt log.txt; }
 planned=$("$TARE" plan tiny.ini run.device=cuda plan.memory=4GB log.rollouts=true train.steps=6 $more eval.every=3 --json |
     sed 's/.*"device": *\([0-9]*\).*/\1/')
-[ $(((planned + 255) / 256 * 256)) = "$region" ] && ok || bad "the region has $region bytes, tare plan says $planned"
+# `tare plan` counts weights as a GPU packs them; this device packs as the CPU does, in whole panels, which is a little more
+[ "$region" -ge "$planned" ] && [ $((region * 100)) -le $((planned * 101)) ] && ok || bad "the region has $region bytes, tare plan says $planned"
 if TARE_FAKE_MEMORY=$((region / 2)) TARE_FAKE_REPORT=$PWD/none.txt run run.dir=small run.device=cuda $more; then
     bad "a run that does not fit should fail"
 elif grep -q '^does not fit: a device needs' log.txt && grep -q '^  activations ' log.txt && grep -q '^  margin ' log.txt &&

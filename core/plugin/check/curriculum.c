@@ -63,7 +63,10 @@ static tare_status call_next(struct course *x, int64_t n, int64_t *row, int64_t 
     const tare_curriculum *f = x->i->plugin->curriculum;
     for (int64_t k = 0; k < n; k++) ordered[k] = (x->cursor + k) % x->rows->n;
     for (int64_t k = 0; k < MOST + 2 * GUARD; k++) rows[k] = counts[k] = -7;
-    for (int64_t k = 0; k < n; k++) rows[GUARD + k] = -1, counts[GUARD + k] = x->rows->group_size;
+    for (int64_t k = 0; k < n; k++) {
+        rows[GUARD + k] = -1;
+        counts[GUARD + k] = x->rows->group_size;
+    }
     const tare_draw d = {sizeof d, 0, x->step, n, x->cursor, ordered, x->drawn, x->n_drawn};
     memcpy(row, ordered, (size_t)n * sizeof *row);
     for (int64_t k = 0; k < n; k++) rollouts[k] = x->rows->group_size;
@@ -75,7 +78,8 @@ static tare_status call_next(struct course *x, int64_t n, int64_t *row, int64_t 
         if ((k < GUARD || k >= GUARD + n) && (rows[k] != -7 || counts[k] != -7))
             FAIL(e, TARE_E_PLUGIN, "next wrote outside of an output buffer");
     for (int64_t k = 0; k < n; k++) {
-        row[k] = rows[GUARD + k], rollouts[k] = counts[GUARD + k];
+        row[k] = rows[GUARD + k];
+        rollouts[k] = counts[GUARD + k];
         if (row[k] < 0 || row[k] >= x->rows->n)
             FAIL(e, TARE_E_PLUGIN, "next, %lld of %lld rows: choice %lld is row %lld", (long long)n, (long long)x->rows->n,
                  (long long)k, (long long)row[k]);
@@ -107,9 +111,13 @@ static tare_groups make_groups(struct course *x, const int64_t *row, const int64
         x->begin[first + m + 1] = at + g.n_rollouts;
         g.n_groups++;
     }
-    x->all.n_groups += g.n_groups, x->all.n_rollouts += g.n_rollouts;
-    g.row = x->row + first, g.reward = x->reward + at, g.verdict = x->verdict + at;
-    g.length = x->length + at, g.finish = x->finish + at;
+    x->all.n_groups += g.n_groups;
+    x->all.n_rollouts += g.n_rollouts;
+    g.row = x->row + first;
+    g.reward = x->reward + at;
+    g.verdict = x->verdict + at;
+    g.length = x->length + at;
+    g.finish = x->finish + at;
     return g;
 }
 
@@ -172,9 +180,15 @@ static tare_status apply(struct course *x, struct err *e)
 {
     struct plugin_call call;
     const tare_curriculum *f = x->i->plugin->curriculum;
-    x->all.struct_size = sizeof x->all, x->all.step = x->step;
-    x->all.row = x->row, x->all.group_begin = x->begin, x->all.reward = x->reward, x->all.verdict = x->verdict;
-    x->all.length = x->length, x->all.finish = x->finish, x->all.fate = x->fate;
+    x->all.struct_size = sizeof x->all;
+    x->all.step = x->step;
+    x->all.row = x->row;
+    x->all.group_begin = x->begin;
+    x->all.reward = x->reward;
+    x->all.verdict = x->verdict;
+    x->all.length = x->length;
+    x->all.finish = x->finish;
+    x->all.fate = x->fate;
     if (!f->apply) return TARE_OK;
     plugin_enter(&call);
     return plugin_leave(&call, x->i, "apply", x->step, f->apply(x->i->self, &x->all, &call.error), e);
@@ -295,7 +309,9 @@ static tare_status continued(struct course *x, struct course *y, struct str *raw
     if (!status) status = plugin_load(y->i, saved.data, saved.size, NULL, "saved state", e);
     str_free(&saved);
     TRY(status);
-    y->step = x->step, y->cursor = x->cursor, y->sum = x->sum;
+    y->step = x->step;
+    y->cursor = x->cursor;
+    y->sum = x->sum;
     TRY(steps(x, 6, PROMPTS, false, e));
     TRY(steps(y, 6, PROMPTS, false, e));
     if (x->sum != y->sum) FAIL(e, TARE_E_PLUGIN, "after save and load other rows are chosen or kept");

@@ -104,7 +104,9 @@ static tare_status start(struct outside *o, const struct sandbox *s, const char 
     if (!pid) inside_run(&in);
     const int why = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    close_one(&o->output[1]), close_one(&o->failure[1]), close_one(&o->input);
+    close_one(&o->output[1]);
+    close_one(&o->failure[1]);
+    close_one(&o->input);
     if (pid < 0) {
         return text_fail(
             error, TARE_E_UNSUPPORTED,
