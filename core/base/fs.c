@@ -225,6 +225,16 @@ tare_status fs_join(char *out, const char *a, const char *b, struct err *e)
     return TARE_OK;
 }
 
+tare_status fs_check_open(int fd, const char *path, struct err *e)
+{
+    struct stat open, there;
+    if (fstat(fd, &open)) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    if (stat(path, &there) || open.st_dev != there.st_dev || open.st_ino != there.st_ino)
+        FAIL(e, TARE_E_IO, "%s: was removed, moved or replaced while it was being written; put its folder back and use --resume",
+             path);
+    return TARE_OK;
+}
+
 bool fs_is_inside(const char *name)
 {
     if (!*name || *name == '/') return false;

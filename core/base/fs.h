@@ -42,6 +42,8 @@ enum { FS_PATH = 4096 };
 tare_status fs_join(char *out, const char *a, const char *b, struct err *e);
 /* Whether a name that a file gives for another one stays in that file's folder: relative, and no part of it is "..". */
 bool fs_is_inside(const char *name);
+/* Whether the open file is still the one at path: what is appended to one that was removed is lost in silence. TARE_E_IO. */
+tare_status fs_check_open(int fd, const char *path, struct err *e);
 /* NAME-XXXXXX in TMPDIR where that is a folder that can be written, else in /tmp; for mkstemp and mkdtemp. out of FS_PATH bytes. */
 tare_status fs_temporary(char *out, const char *name, struct err *e);
 /* The folder of a path ("." for a bare name). */

@@ -31,10 +31,21 @@ static tare_status write_optimizer(const void *ctx, struct state_writer *w, stru
     return write_pieces(ctx, w, e);
 }
 
+/* A checkpoint has the tokenizer's files of the model's folder, which may have gone since it was read. An adapter's folder needs none. */
+static tare_status check_tokenizer(const char *folder, bool adapter, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_join(path, folder, adapter ? "" : "tokenizer.json", e));
+    if (!fs_exists(path))
+        FAIL(e, TARE_E_IO, "%s: is gone since the model was read, and a checkpoint without it is no model; put it back", path);
+    return TARE_OK;
+}
+
 tare_status saved_write(const char *folder, const struct training *t, const char *tokenizer, bool optimizer,
                         const struct saved_state *state, struct err *e)
 {
     char name[64];
+    if (tokenizer && !t->model->rank) TRY(check_tokenizer(tokenizer, t->model->lora, e));
     TRY(model_save(t->model, folder, t->dtype, tokenizer, e));
     if (!t->model->rank) TRY(write_file(folder, FILE_NAME, state->ctx, state->write, e));
     if (!optimizer) return TARE_OK;

@@ -147,6 +147,7 @@ static tare_status add_link(struct chain *c, int64_t step, const char *kind, str
 {
     struct str line = {0};
     tare_status status = print_link(c, step, kind, &line, e);
+    if (!status) status = fs_check_open(c->fd, c->path, e);
     if (!status) status = append_all(c->fd, c->path, line.data, line.size, e);
     str_free(&line);
     json_object_clear(c->covered);
