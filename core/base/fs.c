@@ -57,16 +57,24 @@ done:
     return status;
 }
 
+/* What the program was started with may be a pipe. */
+static bool is_given(const char *path)
+{
+    return !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
+}
+
 tare_status fs_read_all(const char *path, struct str *out, struct err *e)
 {
+    struct stat s;
+    if (!is_given(path) && !stat(path, &s) && S_ISFIFO(s.st_mode))
+        FAIL(e, TARE_E_IO, "%s: is a named pipe, which would be waited for; put a file there", path);
     return read_until(path, INT64_MAX, out, e);
 }
 
 tare_status fs_read_written(const char *path, struct str *out, struct err *e)
 {
     struct stat s;
-    const bool given = !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
-    if (!given && !stat(path, &s) && !S_ISREG(s.st_mode))
+    if (!is_given(path) && !stat(path, &s) && !S_ISREG(s.st_mode))
         FAIL(e, TARE_E_CONFIG, "%s is %s; name a regular file", path,
              S_ISDIR(s.st_mode)    ? "a folder"
              : S_ISFIFO(s.st_mode) ? "a pipe"

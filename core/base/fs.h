@@ -11,6 +11,7 @@ bool fs_exists(const char *path);
 bool fs_is_dir(const char *path);
 /* Whether something has this name. TARE_E_IO where that cannot be told: a folder on the way may not be entered, or is none. */
 tare_status fs_there(const char *path, bool *there, struct err *e);
+/* A named pipe is TARE_E_IO, but for one that the program was started with (/dev/stdin, /dev/fd/N). */
 tare_status fs_read_all(const char *path, struct str *out, struct err *e);
 /* A file that somebody writes by hand (a configuration, a template): a regular one, or a pipe that the program was started with (/dev/stdin,
  * /dev/fd/N), of at most FS_WRITTEN bytes. What has no end (/dev/zero) and what would be waited for (a named pipe) is TARE_E_CONFIG. */

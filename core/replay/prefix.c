@@ -134,6 +134,40 @@ static tare_status copy_step_files(const struct prefix *p, const char *folder, c
     return fs_each(from, copy_step_file, &(struct step_files){to, p->step}, e);
 }
 
+/* A rollout file or state that the chain names and that is not there: the copy would lack it, and nobody would be told. */
+struct present {
+    const char *run;
+    int64_t last;
+};
+static tare_status check_present(void *ctx, const struct chain_link *l, struct err *e)
+{
+    const struct present *p = ctx;
+    const char *name;
+    json_t *sum;
+    if (l->step > p->last) return TARE_OK;
+    json_object_foreach((json_t *)(uintptr_t)l->files, name, sum)
+    {
+        char path[FS_PATH];
+        (void)sum;
+        if (strncmp(name, "rollouts/", 9) && strncmp(name, "estimator/", 10)) continue;
+        TRY(fs_join(path, p->run, name, e));
+        if (!fs_exists(path))
+            FAIL(e, TARE_E_CORRUPT,
+                 "%s: is missing, and the run wrote it (chain.jsonl:%lld); put it back, or fork at a step before %lld", path,
+                 (long long)l->line, (long long)l->step);
+    }
+    return TARE_OK;
+}
+
+/* A run from before there were chains names nothing. */
+static tare_status check_step_files(const struct prefix *p, struct err *e)
+{
+    int64_t half;
+    char path[FS_PATH];
+    TRY(fs_join(path, p->run, "chain.jsonl", e));
+    return fs_exists(path) ? chain_each(p->run, check_present, &(struct present){p->run, p->step}, &half, e) : TARE_OK;
+}
+
 static bool is_one_of(const char *name, const char *const *list)
 {
     for (; list && *list; list++)
@@ -244,6 +278,7 @@ static tare_status copy_metrics(const struct prefix *p, const char *to, struct e
 tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts, const char *to, struct err *e)
 {
     if (*p->checkpoint) TRY(chain_check(p->run, p->step, e));
+    if (*p->checkpoint && parts->rollouts) TRY(check_step_files(p, e));
     TRY(fs_mkdirs(to, e));
     TRY(copy_file(p, "config.ini", to, e));
     TRY(copy_file(p, "manifest.json", to, e));

@@ -100,6 +100,14 @@ got=0; fork torn@9 --run-dir never || got=$?
 rm -r torn; cp -r run torn; sed -i 5d torn/chain.jsonl
 got=0; fork torn@9 --run-dir never || got=$?
 [ $got != 0 ] && says 'torn/chain.jsonl:5: ' || bad "forked a run with a damaged chain"
+for file in rollouts/step-000003.jsonl estimator/step-000009.state; do
+    rm -r torn; cp -r run torn; rm torn/$file
+    got=0; fork torn@9 --run-dir never || got=$?
+    [ $got != 0 ] && says "torn/$file: is missing, and the run wrote it" || bad "forked a run without $file"
+done
+rm torn/estimator/step-000010.state; cp run/estimator/step-000009.state torn/estimator
+got=0; fork torn@9 --run-dir without10 || got=$?
+status $got 0 "a file after the step is missing"
 ! grep 'never.part' err.txt > /dev/null && ok || bad "the copy is named: $(cat err.txt)"
 (ulimit -f 60; got=0; "$TARE" fork run@9 --run-dir never > out.txt 2> err.txt || got=$?; [ $got = 1 ]) && says 'cannot be written' || bad "a file that cannot be written: $(cat err.txt)"
 [ ! -e never ] && ok || bad "a refused fork left a folder"

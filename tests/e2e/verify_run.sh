@@ -96,6 +96,13 @@ grep 'copy/metrics.jsonl: is not a regular file' err.txt > /dev/null && ! grep '
 again; rm copy/rollouts/step-000003.jsonl; mkfifo copy/rollouts/step-000003.jsonl
 verify 1 copy
 says 'rollouts/step-000003.jsonl: is not a regular file'
+again; rm copy/checkpoints/step-000012/complete.json; mkfifo copy/checkpoints/step-000012/complete.json
+verify 1 copy
+got=0; timeout 60 "$TARE" fork copy@12 --run-dir forked > out.txt 2> err.txt || got=$?
+[ $got != 124 ] && ok || bad "a named pipe in a checkpoint is waited for"
+again; events=$(find copy/tensorboard -type f | head -1); rm "$events"; mkfifo "$events"
+got=0; timeout 60 "$TARE" verify-run copy > out.txt 2> err.txt || got=$?
+[ $got = 2 ] && grep 'is a named pipe' err.txt > /dev/null && ok || bad "events that are a named pipe: status $got, $(cat err.txt)"
 for lines in 1 9; do # a chain that was cut: what it does not cover is not called right
     again; head -$lines run/chain.jsonl > copy/chain.jsonl; printf x >> copy/checkpoints/step-000012/model.safetensors
     verify 1 copy
