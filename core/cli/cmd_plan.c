@@ -177,7 +177,7 @@ int cmd_plan(int argc, char **argv)
     tare_status status = TARE_OK;
     for (int i = 1; !status && i < argc; i++) {
         const char *equals = strchr(argv[i], '='), *dot = strchr(argv[i], '.');
-        const bool ours = equals && (!strncmp(argv[i], "plan.", 5) || !dot || dot > equals);
+        const bool ours = equals && strncmp(argv[i], "as=", 3) && (!strncmp(argv[i], "plan.", 5) || !dot || dot > equals);
         if (!strcmp(argv[i], "--json"))
             r.json = true;
         else if (!strcmp(argv[i], "--measure"))

@@ -41,8 +41,8 @@ static tare_status take_weight(char *name, double *weight, struct err *e)
 {
     char *colon = fs_exists(name) ? NULL : weight_of(name, weight);
     if (!colon) return *weight = 0, TARE_OK;
-    if (!isfinite(*weight) || *weight <= 0)
-        FAIL(e, TARE_E_CONFIG, "%s: a weight is a finite number above 0; leave out a file that is not to be used", name);
+    if (!(*weight >= 1e-6 && *weight <= 1e6))
+        FAIL(e, TARE_E_CONFIG, "%s: a weight is a number from 1e-6 to 1e6; leave out a file that is not to be used", name);
     *colon = 0;
     return TARE_OK;
 }

@@ -240,7 +240,6 @@ static tare_status write_files(struct variance *v, struct err *e)
     struct report_of reports[VARIANCE_FROM];
     if (!v->o.out) return TARE_OK;
     for (int64_t i = 0; i < v->n_runs; i++) reports[i] = report_of(v, &v->run[i]);
-    TRY(fs_mkdirs(v->o.out, e));
     TRY(write_file(v->o.out, "variance.md", &v->table, e));
     TRY(write_file(v->o.out, "variance.jsonl", &v->lines, e));
     TRY(write_file(v->o.out, "variance.csv", &v->csv, e));
@@ -269,6 +268,7 @@ static tare_status run_all(struct variance *v, struct str *out, struct err *e)
     if (!status && v->o.plan) status = str_add(out, need.data, need.size, e);
     str_free(&need);
     if (status || v->o.plan) return status;
+    if (v->o.out) TRY(fs_mkdirs(v->o.out, e));
     TRY(resamples_new(v->o.bootstrap, v->o.prompts, (uint64_t)v->config->run.seed, &v->arena, &v->resamples, e));
     for (int64_t i = 0; i < v->n_runs; i++) TRY(run_one(v, &v->run[i], e));
     TRY(write_files(v, e));
