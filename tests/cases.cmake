@@ -1,4 +1,5 @@
-# The cases of a test program, as tests of ctest in a file OUT: run when the program has been built (tare_cases in tests.cmake).
+# The cases of a test program, as tests of ctest in a file OUT: run when the program has been built (tare_cases in tests.cmake). The time-out is for
+# what hangs; with twenty jobs a core the longest case took ten minutes.
 set(ENV{TARE_TEST_LIST} 1)
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE TEXT RESULT_VARIABLE STATUS)
 string(REGEX MATCHALL "CASE [A-Za-z0-9_]+" CASES "${TEXT}")
@@ -10,6 +11,6 @@ foreach(CASE ${CASES})
     string(REPLACE "CASE " "" CASE ${CASE})
     set(NAME "${PREFIX}.${CASE}")
     string(APPEND LINES "add_test(\"${NAME}\" \"${PROGRAM}\")\nset_tests_properties(\"${NAME}\" PROPERTIES ENVIRONMENT \"${ENVIRONMENT};TARE_TEST_CASE=${CASE}\" "
-        "SKIP_RETURN_CODE 77 TIMEOUT 600 RUN_SERIAL ${ALONE})\n")
+        "SKIP_RETURN_CODE 77 TIMEOUT 1800 RUN_SERIAL ${ALONE})\n")
 endforeach()
 file(WRITE ${OUT} "${LINES}")
