@@ -31,4 +31,25 @@ python3 -m tare_sdk.loggers run --to wandb,nothing > out.txt 2>&1 && bad "a serv
 grep 'unknown: nothing; there are wandb, trackio, mlflow' out.txt > found.txt && ok || bad "a service that is none: $(cat out.txt)"
 python3 -m tare_sdk.loggers . --to wandb > out.txt 2>&1 && bad "a folder that is no run was taken"
 grep 'has no config.ini, so it is no run' out.txt > found.txt && ok || bad "no run: $(cat out.txt)"
+# files that are damaged or gone: which, where, and what to do
+says() { # WORDS
+    python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && bad "$1: status 0"
+    grep -F "$1" out.txt > found.txt && ! grep -q 'other services go on' out.txt && ok || bad "$1: $(cat out.txt)"
+}
+for text in '' '[]' '{"step":1}' '{"step":"a","record":"b"}'; do
+    printf %s "$text" > run/export/wandb.json
+    says 'export/wandb.json: does not say how far wandb has come; remove it'
+done
+rm run/export/wandb.json
+for line in garbage '[1,2]' '{"step":null}'; do
+    (head -n 3 run/metrics.jsonl && echo "$line") > damaged.jsonl
+    mv run/metrics.jsonl whole.jsonl && cp damaged.jsonl run/metrics.jsonl
+    says 'metrics.jsonl:4: is no object with a step'
+    mv whole.jsonl run/metrics.jsonl && rm run/export/wandb.json
+done
+mv run/metrics.jsonl away.jsonl
+says 'metrics.jsonl is not there, so there is nothing to send'
+rm -r run/export && ln -s nowhere/at/all run/export
+python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && bad "a link to nothing was taken"
+grep -q Traceback out.txt && bad "a link to nothing: $(cat out.txt)" || ok
 done_

@@ -71,6 +71,10 @@ class Mlflow:
 SERVICES = {"wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow}
 
 
+class Damaged(Exception):
+    """A file of the run cannot be read as what it is; the message says which, where, and what to do."""
+
+
 class Run:
     """A run's folder: its name, its configuration, its rows."""
 
@@ -103,8 +107,11 @@ class Run:
                 data = f.read()
         except FileNotFoundError:
             return
-        for line in data[:data.rfind(b"\n") + 1].splitlines():
-            row = json.loads(line)
+        for number, line in enumerate(data[:data.rfind(b"\n") + 1].splitlines(), 1):
+            row = as_object(line)
+            if not row or not is_whole(row.get("step")):
+                raise Damaged("%s:%d: is no object with a step, so the run's records end here; `tare verify-run` says what has changed" %
+                              (self.metrics, number))
             if row["step"] > after:
                 after = row["step"]
                 yield after, {k: v for k, v in row.items() if k != "step" and is_number(v)}
@@ -119,6 +126,19 @@ class Run:
             return False
 
 
+def as_object(text):
+    """The JSON object that text is; None: it is none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def is_whole(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -130,8 +150,10 @@ class Export:
         self.path, self.run, self.name = os.path.join(run.export, name + ".json"), run, name
         self.step, record = -1, None
         if os.path.exists(self.path):
-            with open(self.path, encoding="utf-8") as f:
-                state = json.load(f)
+            with open(self.path, "rb") as f:
+                state = as_object(f.read())
+            if not state or not is_whole(state.get("step")) or not isinstance(state.get("record"), str):
+                raise Damaged("%s: does not say how far %s has come; remove it, and the run is sent again as a new record" % (self.path, name))
             self.step, record = state["step"], state["record"]
         self.service = SERVICES[name](run, project, record)
         self._save()
@@ -154,6 +176,9 @@ class Export:
 
 
 def report(name, error):
+    if isinstance(error, Damaged):
+        print("tare_sdk.loggers: %s" % error, file=sys.stderr)
+        return
     print("tare_sdk.loggers: %s: %s: %s; the other services go on, and the run is not touched" % (name, type(error).__name__, error), file=sys.stderr)
 
 
@@ -169,6 +194,8 @@ def attempt(name, call, failed):
 def export(folder, services, project="tare", follow=False, every=1.0):
     """Sends what the services do not have. Returns the names of those that failed."""
     run, failed = Run(folder), []
+    if not follow and not os.path.exists(run.metrics):
+        raise FileNotFoundError("%s is not there, so there is nothing to send; --follow waits for a run that is being written" % run.metrics)
     exports = {name: attempt(name, lambda: Export(run, name, project), failed) for name in services}
     while True:
         more = follow and run.is_running()  # asked before the rows are read: none that was written before the end is missed
@@ -197,7 +224,7 @@ def main():
         p.error("--to %s: %s; there are %s" % (a.to, "unknown: " + ", ".join(unknown) if unknown else "names no service", ", ".join(SERVICES)))
     try:
         sys.exit(1 if export(a.run, names, a.project, a.follow) else 0)
-    except FileNotFoundError as error:
+    except OSError as error:
         sys.exit("tare_sdk.loggers: %s" % error)
 
 
