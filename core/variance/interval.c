@@ -26,7 +26,7 @@ tare_status resamples_new(int64_t n, int64_t prompts, uint64_t seed, struct aren
 {
     const struct rng_key key = rng_derive(rng_key(seed, RNG_VARIANCE), 3);
     *out = (struct resamples){.n = prompts < PROMPTS_FOR_INTERVAL ? 0 : n, .prompts = prompts};
-    TRY(arena_new(a, &out->weight, out->n *prompts, e));
+    TRY(arena_new(a, &out->weight, out->n * prompts, e));
     for (int64_t k = 0; k < out->n; k++) {
         const struct rng_key round = rng_derive(key, (uint64_t)k);
         for (int64_t i = 0; i < prompts; i++)
@@ -80,8 +80,8 @@ static tare_status grams_of(const struct variance_case *c, const struct sums *s,
     const int64_t n = p->batch.n_groups, width = p->width;
     double own = 0, others = 0;
     *g = (struct grams){.prompts = n, .t = p->gram, .q = s->square, .batch = (double)c->batch};
-    TRY(arena_new(a, &g->u, n *n, e));
-    TRY(arena_new(a, &g->c, n *n, e));
+    TRY(arena_new(a, &g->u, n * n, e));
+    TRY(arena_new(a, &g->c, n * n, e));
     for (int64_t i = 0; i < n; i++) {
         const double *ua = s->mean[0] + i * width, *ga = p->target[0] + i * width;
         for (int64_t j = 0; j < n; j++) {

@@ -135,7 +135,7 @@ static tare_status room(struct measuring *x, struct arena *a, struct sums *s, st
     const struct variance_case *c = x->c;
     const int64_t prompts = c->pool->batch.n_groups, width = c->pool->width;
     *s = (struct sums){0};
-    for (int h = 0; h < 2; h++) TRY(arena_new(a, &s->mean[h], prompts *width, e));
+    for (int h = 0; h < 2; h++) TRY(arena_new(a, &s->mean[h], prompts * width, e));
     TRY(arena_new(a, &s->square, prompts, e));
     TRY(picks_new(c, a, &x->picks, e));
     TRY(arena_new(a, &x->weight, c->batch * c->size, e));

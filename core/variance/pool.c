@@ -91,7 +91,7 @@ static tare_status room(struct variance_pool *p, struct err *e)
 {
     const int64_t prompts = p->batch.n_groups;
     TRY(arena_new(&p->arena, &p->pass, prompts, e));
-    TRY(arena_new(&p->arena, &p->gram, prompts *prompts, e));
+    TRY(arena_new(&p->arena, &p->gram, prompts * prompts, e));
     for (int h = 0; h < 2; h++) {
         TRY(arena_new(&p->arena, &p->half[h], p->batch.n_rollouts, e));
         TRY(arena_new(&p->arena, &p->half_begin[h], prompts + 1, e));
