@@ -4,12 +4,7 @@
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
-# a judge that the untaught model pleases now and then, so that there is something to choose from
-cat > judge.sh <<'SH'
-while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac; done
-SH
-sed -i 's/^plugins = exact/plugins = command/' tiny.ini
-printf '[verifier.command]\ncommand = sh %s/judge.sh\n' "$PWD" >> tiny.ini
+easy_judge # there is something to choose from
 common="train.steps=7 train.lr=5e-3 log.progress=none log.rollouts=false data.train=builtin:arithmetic/train?rows=60"
 train() { "$TARE" train tiny.ini $common "$@" > /dev/null 2>> log.txt; }
 weights() { cksum < "$1/checkpoints/$(ls "$1/checkpoints" | tail -1)/model.safetensors"; }

@@ -3,12 +3,7 @@
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
-# a judge that the untaught model pleases now and then, so that there are advantages
-cat > judge.sh <<'SH'
-while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac; done
-SH
-sed -i 's/^plugins = exact/plugins = command/' tiny.ini
-printf '[verifier.command]\ncommand = sh %s/judge.sh\n' "$PWD" >> tiny.ini
+easy_judge # there are advantages
 train() { "$TARE" train tiny.ini train.steps=4 train.epochs=2 train.lr=5e-3 log.progress=none log.rollouts=false "$@" > /dev/null 2>> log.txt; }
 weights() { cksum < "$1/checkpoints/$(ls "$1/checkpoints" | tail -1)/model.safetensors"; }
 train run.dir=default || { bad "the run failed: $(tail -n 2 log.txt)"; done_; }
