@@ -43,8 +43,7 @@ static void grad_transpose(float *to, const float *from, int64_t stride, int64_t
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t d = 0; d < dim; d += LANES) {
             vf x[LANES];
-            UNROLL for (int l = 0; l < LANES; l++) x[l] = i + l < rows ? gemm_load(from + (i + l) * stride + d, dim - d) : v_zero();
-            v_transpose(x);
+            gemm_columns(x, from + i * stride + d, stride, rows - i, dim - d);
             for (int j = 0; j < LANES && d + j < dim; j++) v_store(to + i * dim + (d + j) * LANES, x[j]);
         }
 }

@@ -57,6 +57,13 @@ INLINE void gemm_store(float *p, vf x, int64_t columns)
         v_store_n(p, x, columns);
 }
 
+/* x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
+INLINE void gemm_columns(vf x[LANES], const float *from, int64_t stride, int64_t rows, int64_t columns)
+{
+    UNROLL for (int r = 0; r < LANES; r++) x[r] = r < rows ? gemm_load(from + r * stride, columns) : v_zero();
+    v_transpose(x);
+}
+
 /* MR numbers of a step of A's tile; the next step overwrites what is beyond them. */
 INLINE void gemm_store_steps(float *to, vf x)
 {

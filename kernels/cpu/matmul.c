@@ -5,39 +5,32 @@ static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     return (n + NR - 1) / NR * NR * (dtype == DTYPE_BF16 ? (k + 1) / 2 : k) * 4;
 }
 
-static void pack_pairs_task(void *arg, int64_t panel, int thread)
-{
-    (void)thread;
-    const struct op_pack *s = arg;
-    const int64_t words = (s->k + 1) / 2, columns = s->n - panel * NR < NR ? s->n - panel * NR : NR;
-    uint16_t *to = (uint16_t *)s->packed + panel * NR * words * 2;
-    enum { STEP = 8 }; /* words at a time: a cache line of every row */
-    for (int64_t first = 0; first < words; first += STEP)
-        for (int64_t j = 0; j < NR; j++) {
-            const float *w = s->w + (panel * NR + j) * s->k;
-            for (int64_t i = 2 * first; i < 2 * (first + STEP) && i < 2 * words; i++)
-                to[i / 2 * NR * 2 + 2 * j + i % 2] = j < columns && i < s->k ? bf16_from_f32(w[i]) : 0;
-        }
-}
-
+/* Sixteen rows of W at a time become sixteen lanes of a panel; rows are pages apart, so what comes next of them is fetched. */
 static void pack_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
+    enum { AHEAD_OF_ROW = 8 * LANES };
     const struct op_pack *s = arg;
-    const int64_t at = panel * NR * s->k, columns = s->n - panel * NR < NR ? s->n - panel * NR : NR;
-    enum { STEP = 16 }; /* inner indices at a time: a cache line of every row */
-    for (int64_t k = 0; k < s->k; k += STEP) {
-        const int64_t end = s->k - k < STEP ? s->k : k + STEP;
-        for (int64_t j = 0; j < NR; j++)
-            for (int64_t i = k; i < end; i++)
-                ((float *)s->packed)[at + i * NR + j] = j < columns ? s->w[(panel * NR + j) * s->k + i] : 0;
+    const int pairs = s->dtype == DTYPE_BF16;
+    const int64_t words = pairs ? (s->k + 1) / 2 : s->k;
+    for (int64_t v = 0; v < NR; v += LANES) {
+        const int64_t row = panel * NR + v, rows = s->n - row;
+        const float *w = s->w + row * s->k;
+        float *to = (float *)s->packed + panel * NR * words + v;
+        for (int64_t k = 0; k < s->k; k += LANES) {
+            vf x[LANES];
+            for (int64_t r = 0; r < LANES && r < rows; r++) _mm_prefetch((const char *)(w + r * s->k + k + AHEAD_OF_ROW), _MM_HINT_T0);
+            gemm_columns(x, w + k, s->k, rows, s->k - k);
+            for (int64_t j = 0; j < LANES && k + j < s->k; j += 1 + pairs, to += NR)
+                v_store(to, pairs ? v_pair_exact(x[j], x[j + 1]) : x[j]);
+        }
     }
 }
 
 static void pack(const struct kctx *c, const struct op_pack *o)
 {
     struct op_pack s = *o;
-    pool_run(c->pool, (o->n + NR - 1) / NR, o->dtype == DTYPE_BF16 ? pack_pairs_task : pack_task, &s);
+    pool_run(c->pool, (o->n + NR - 1) / NR, pack_task, &s);
 }
 
 /* Row a, from a word on, as the chain takes it: as it is, in words of two, or the odd one of two first. */

@@ -139,12 +139,18 @@ INLINE float v_sum(vf a)
     return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
 
-/* Words hold two bf16 numbers each: v_pair rounds and makes them, v_even and v_odd are their halves as fp32. */
+/* Words hold two bf16 numbers each: v_pair rounds and makes them, v_even and v_odd are their halves as fp32. v_pair_exact keeps denormals, as
+ * bf16_from_f32 does. */
 INLINE __m512i bf16_16(vf x)
 {
     const __m512i u = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1)),
                   nearest = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     return _mm512_mask_or_epi32(nearest, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
+}
+INLINE vf v_pair_exact(vf even, vf odd)
+{
+    const __m512i high = _mm512_and_si512(bf16_16(odd), _mm512_set1_epi32((int)0xffff0000u));
+    return _mm512_castsi512_ps(_mm512_or_si512(high, _mm512_srli_epi32(bf16_16(even), 16)));
 }
 INLINE vf v_swap(vf x) /* neighbours change places */
 {
@@ -173,8 +179,7 @@ INLINE void v_store_bf16(void *p, vf x)
 }
 INLINE vf v_pair(vf even, vf odd)
 {
-    const __m512i high = _mm512_and_si512(bf16_16(odd), _mm512_set1_epi32((int)0xffff0000u));
-    return _mm512_castsi512_ps(_mm512_or_si512(high, _mm512_srli_epi32(bf16_16(even), 16)));
+    return v_pair_exact(even, odd);
 }
 #endif
 INLINE vf v_even(vf words)
@@ -424,9 +429,13 @@ INLINE vf v_round_bf16(vf x)
 {
     return (vf){odd_8(_mm256_castsi256_ps(bf16_8(x.a))), odd_8(_mm256_castsi256_ps(bf16_8(x.b)))};
 }
-INLINE vf v_pair(vf even, vf odd)
+INLINE vf v_pair_exact(vf even, vf odd)
 {
     return (vf){pair_8(even.a, odd.a), pair_8(even.b, odd.b)};
+}
+INLINE vf v_pair(vf even, vf odd)
+{
+    return v_pair_exact(even, odd);
 }
 INLINE vf v_even(vf words)
 {
