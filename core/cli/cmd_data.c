@@ -1,9 +1,11 @@
-/* tare data check FILE ...: the rows that cannot be trained on, one line each, and a summary; write=OUT keeps the others. */
+/* tare data check FILE ...: the rows that cannot be trained on, one line each, and a summary; write=OUT keeps the others.
+ * tare data show CONFIG: prompts as the model reads them (data_show.c). */
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "batch/verdict.h"
 #include "cli/cli.h"
+#include "cli/data_show.h"
 #include "data/dataset.h"
 #include "data/overlap.h"
 #include "data/tokenizer.h"
@@ -15,13 +17,17 @@
 const char data_usage[] =
     "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] "
     "[write=OUT]\n"
+    "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
     "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
-    "Writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on: no valid row, a duplicate, and with\n"
-    "  verifier=NAME            an answer that the verifier cannot read, or does not find equal to itself\n"
+    "check writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on: no valid row, a duplicate, and with\n"
+    "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
     "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
     "  write=OUT                writes the other rows to OUT, unchanged\n"
-    "Exit status 1 if there is such a row, 0 if there is none, or they are left out by write=.\n";
+    "Exit status 1 if there is such a row, 0 if there is none, or they are left out by write=.\n"
+    "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (3) of data.train or data.eval. prompt "
+    "is\n"
+    "the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
 enum { EXTRACT = 512 };
 
@@ -78,9 +84,10 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
         if (!s) verdict = verdict_name(item.verdict);
     }
     if (!s && (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer")))
-        snprintf(reason, 256, "the verifier %s cannot read the answer (%s)", k->verifier, verdict);
+        snprintf(reason, 256, "the verifier %s cannot read the answer (%s), so no completion could be right", k->verifier, verdict);
     else if (!s)
-        snprintf(reason, 256, "the verifier %s does not find the answer equal to itself (%s)", k->verifier, verdict);
+        snprintf(reason, 256, "the verifier %s refuses the answer itself as a completion (%s), in \\boxed{} and without",
+                 k->verifier, verdict);
 end:
     str_free(&boxed);
     return s;
@@ -193,10 +200,19 @@ static void close_checker(struct checker *k)
     str_free(&k->kept);
 }
 
-int cmd_data(int argc, char **argv)
+static void summarize(const char *files, const struct dataset_check *c, bool answers)
+{
+    const char *const unread = answers ? "" : "; whether a verifier can read the answers was not checked (verifier=NAME)";
+    if (c->bad)
+        log_info("%s: %lld rows, %lld of them cannot be trained on", files, (long long)c->rows, (long long)c->bad);
+    else
+        log_info("%s: %lld row%s, nothing wrong found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
+}
+
+static int check(int argc, char **argv)
 {
     struct arguments a = {0};
-    if (argc < 3 || strcmp(argv[1], "check") != 0 || !parse(argc, argv, &a)) return str_free(&a.files), cli_usage(data_usage);
+    if (!parse(argc, argv, &a)) return str_free(&a.files), cli_usage(data_usage);
     struct err e = {0};
     struct arena arena;
     struct checker k = {0};
@@ -212,8 +228,24 @@ int cmd_data(int argc, char **argv)
     if (status)
         log_error(&e);
     else
-        log_info("%s: %lld rows, %lld of them cannot be trained on", a.files.data, (long long)check.rows, (long long)check.bad);
+        summarize(a.files.data, &check, a.verifier != NULL);
     str_free(&a.files);
     if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;
+}
+
+static int show(int argc, char **argv)
+{
+    struct err e = {0};
+    const tare_status status = data_show(argc - 2, argv + 2, &e);
+    if (status && !e.message[0]) return cli_usage(data_usage);
+    if (status) log_error(&e);
+    return err_exit_code(status);
+}
+
+int cmd_data(int argc, char **argv)
+{
+    if (argc >= 3 && !strcmp(argv[1], "check")) return check(argc, argv);
+    if (argc >= 3 && !strcmp(argv[1], "show")) return show(argc, argv);
+    return cli_usage(data_usage);
 }

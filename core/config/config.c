@@ -5,6 +5,7 @@
 #include "base/program.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/names.h"
 #include "config/recipes.h"
 #include "config/relations.h"
 #include "config/value.h"
@@ -39,47 +40,6 @@ static bool is_free_section(const char *section)
         if (!strncmp(section, KINDS[i], n) && section[n] && !strchr(section + n, '.')) return true;
     }
     return false;
-}
-
-static bool is_section(const char *section)
-{
-    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++)
-        if (!strcmp(s->name, section)) return true;
-    return false;
-}
-
-static const char *nearest(const char *wanted, const char *best, const char *candidate)
-{
-    const int64_t most = 1 + (int64_t)strlen(wanted) / 3, d = str_distance(wanted, candidate);
-    return d <= most && (!best || d < str_distance(wanted, best)) ? candidate : best;
-}
-
-static tare_status unknown_section(const char *section, const char *where, struct err *e)
-{
-    const char *best = NULL;
-    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearest(section, best, s->name);
-    if (best) FAIL(e, TARE_E_CONFIG, "%s: no section [%s]; did you mean [%s]?", where, section, best);
-    FAIL(e, TARE_E_CONFIG,
-         "%s: no section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], "
-         "[objective.NAME], [curriculum.NAME], [clusterer.NAME]",
-         where, section);
-}
-
-static tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e)
-{
-    if (!is_section(section)) return unknown_section(section, where, e);
-    const char *best = NULL, *elsewhere = NULL;
-    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
-        if (!strcmp(k->section, section)) best = nearest(key, best, k->key);
-        if (!strcmp(k->key, key)) elsewhere = k->section;
-    }
-    if (best) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s'?", where, section, key, best);
-    if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
-    if (!strcmp(section, "estimator") || !strcmp(section, "verifier") || !strcmp(section, "objective") ||
-        !strcmp(section, "curriculum") || !strcmp(section, "clusterer"))
-        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME]", where, section, key,
-             section);
-    FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
 }
 
 /* ---------------------------------------------------------------- assignment */
@@ -219,11 +179,13 @@ static tare_status load_entry(void *ctx, const char *section, const char *key, c
 {
     struct loading *l = ctx;
     if (*section && l->faults && !strcmp(section, l->unknown)) return TARE_OK;
-    if (*section && !is_free_section(section) && !is_section(section)) snprintf(l->unknown, sizeof l->unknown, "%s", section);
+    if (*section && !is_free_section(section) && !config_is_section(section))
+        snprintf(l->unknown, sizeof l->unknown, "%s", section);
     if (*section) return assign(l->c, section, key, value, where, e);
-    if (strcmp(key, "include"))
-        FAIL(e, TARE_E_CONFIG, "%s: '%s' is before the first section, where only include = FILE is allowed", where, key);
-    return load_include(l, value, where, e);
+    if (!strcmp(key, "include")) return load_include(l, value, where, e);
+    char wrong[200];
+    snprintf(wrong, sizeof wrong, "'%.60s' is before the first section, where only include = FILE is allowed", key);
+    return without_section(key, where, wrong, e);
 }
 
 static tare_status load_file(struct loading *l, struct err *e)
@@ -244,14 +206,21 @@ static tare_status load_file(struct loading *l, struct err *e)
     return ini_read_file(l->path, "include", load_entry, l, l->faults, e);
 }
 
+static tare_status not_an_override(const char *text, const char *equals, struct err *e)
+{
+    char wrong[300], key[200];
+    snprintf(wrong, sizeof wrong, "'%.200s' is not section.key=value", text);
+    snprintf(key, sizeof key, "%.*s", (int)(equals ? equals - text : 0), text);
+    return without_section(key, "command line", wrong, e);
+}
+
 /* "section.key", where section may be KIND.NAME, and every dot after "sweep." belongs to the key. */
 static tare_status load_override(struct config *c, const char *text, struct err *e)
 {
     char section[200];
     const char *equals = strchr(text, '='), *dot = strchr(text, '.');
     if (!strncmp(text, "as=", 3)) return assign(c, "run", "as", text + 3, "command line", e);
-    if (!equals || !dot || dot > equals || dot == text || equals == dot + 1)
-        FAIL(e, TARE_E_CONFIG, "command line: '%s' is not section.key=value", text);
+    if (!equals || !dot || dot > equals || dot == text || equals == dot + 1) return not_an_override(text, equals, e);
     if (strncmp(text, "sweep.", 6)) {
         const char *second = memchr(dot + 1, '.', (size_t)(equals - dot - 1));
         if (second) dot = second;

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "base/log.h"
 
 #include <ini.h>
 #include <stdarg.h>
@@ -88,6 +89,19 @@ static char *next_line(char *out, int size, void *ctx)
     return out;
 }
 
+/* "1e-5 # mine": only ; begins a comment there, because # is common in prompts. */
+static void warn_of_hash(const struct ini_reader *r, const char *value)
+{
+    for (const char *p = value; *p; p++)
+        if (*p == '#' && (p[1] == ' ' || p[1] == '\t') && (p == value || p[-1] == ' ' || p[-1] == '\t')) {
+            log_warn(
+                "%s:%lld: '%.60s' is part of the value: a comment after a value begins with ; (quotes around the value say that it "
+                "is meant)",
+                r->path, (long long)r->line, p);
+            return;
+        }
+}
+
 /* The value after "=": quotes and escapes resolved, or the comment cut off. In place. */
 static tare_status unquote(struct ini_reader *r, char *value)
 {
@@ -98,6 +112,7 @@ static tare_status unquote(struct ini_reader *r, char *value)
             *p = 0;
             break;
         }
+        warn_of_hash(r, value);
         return TARE_OK;
     }
     char *to = value, *from = value + 1;
@@ -183,7 +198,7 @@ tare_status ini_quote(struct str *out, const char *value, struct err *e)
 {
     const size_t n = strlen(value);
     const bool ends = n && (strchr(" \t\r", value[0]) || strchr(" \t\r", value[n - 1]));
-    if (!ends && !strpbrk(value, ";\"\\\n\t")) return str_add(out, value, (int64_t)n, e);
+    if (!ends && !strpbrk(value, ";#\"\\\n\t")) return str_add(out, value, (int64_t)n, e);
     TRY(str_add(out, "\"", 1, e));
     for (const char *p = value; *p; p++) {
         if (*p == '\n') {

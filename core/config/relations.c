@@ -31,6 +31,15 @@ static tare_status check_rollout(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_prompt(const struct config *c, struct err *e)
+{
+    if (c->data.prompt == PROMPT_PLAIN && *c->data.system)
+        APART(c, data, system, data, prompt, "%s", "(a text)", "plain",
+              "a plain prompt has no system message, so the model would not see it; set data.prompt = chat, or leave data.system "
+              "empty");
+    return TARE_OK;
+}
+
 static tare_status check_loss(const struct config *c, struct err *e)
 {
     const struct loss_config *l = &c->loss;
@@ -176,6 +185,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
     tare_status (*const checks[])(const struct config *, struct err *) = {
         check_run,
         c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+        check_prompt,
         check_loss,
         check_verifier,
         check_rollback,

@@ -1,6 +1,8 @@
 #include "data/prompt.h"
 
 #include "base/arena.h"
+#include "base/fs.h"
+#include "base/log.h"
 #include "data/choices.h"
 
 #include <string.h>
@@ -120,4 +122,66 @@ tare_status prompts_encode(const struct prompts *p, const struct row *row, struc
     if (!status) status = tokenizer_encode(p->tokenizer, text.data, text.size, out, e);
     str_free(&text);
     return status;
+}
+
+/* ---------------------------------------------------------------- all prompts of a data set */
+
+static bool same_text(tare_text a, tare_text b)
+{
+    return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
+}
+
+/* Whether all prompts are the same ids although the rows ask different things: then the model never sees what is asked. */
+struct likeness {
+    uint64_t first; /* hash of the first prompt */
+    bool alike, rows_differ;
+};
+
+static void compare(struct likeness *k, const struct dataset *d, int64_t i, const struct token_ids *ids)
+{
+    const struct row *a = &d->rows[0], *b = &d->rows[i];
+    const uint64_t hash = fs_hash(ids->data, ids->n * (int64_t)sizeof *ids->data, 0);
+    if (!i) *k = (struct likeness){.first = hash, .alike = true};
+    k->alike = k->alike && hash == k->first;
+    k->rows_differ = k->rows_differ || !same_text(a->question, b->question) || !same_text(a->messages, b->messages);
+}
+
+static tare_status warn_alike(const struct prompts *p, const struct dataset *d, struct err *e)
+{
+    struct str why = {0}, names = {0};
+    tare_status status = chat_blame(p->chat, &why, e);
+    for (int k = 0; !status && CHAT_VARIABLES[k]; k++) status = str_addf(&names, e, "%s%s", k ? ", " : "", CHAT_VARIABLES[k]);
+    if (!status)
+        log_warn(
+            "%s: all %lld prompts are the same text, so the model does not see what a row asks: the chat template %s; a template's "
+            "variables are %s (look at prompts with `tare data show`)",
+            d->name, (long long)d->n, why.data, names.data);
+    str_free(&why);
+    str_free(&names);
+    return status;
+}
+
+tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_room *room, uint64_t *hash,
+                          struct err *e)
+{
+    struct token_ids ids = {0};
+    struct likeness k = {0};
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; !status && i < d->n; i++) {
+        const struct row *row = &d->rows[i];
+        ids.n = 0;
+        status = prompts_encode(p, row, &ids, e);
+        if (!status && ids.n > room->tokens)
+            status =
+                err_set(e, TARE_E_RANGE, __FILE__, __LINE__,
+                        "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
+                        "shorten or drop the row",
+                        row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
+        if (status) break;
+        compare(&k, d, i, &ids);
+        if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
+        if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
+    }
+    token_ids_free(&ids);
+    return !status && room->warns && p->chat && k.alike && k.rows_differ ? warn_alike(p, d, e) : status;
 }

@@ -24,4 +24,12 @@ tare_status prompts_text(const struct prompts *p, const struct row *row, struct 
 /* Appends the ids. */
 tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e);
 
+struct prompt_room {
+    int64_t tokens, context, most; /* a prompt has at most `tokens`; context and rollout.max_prompt_tokens, for the message */
+    bool warns;                    /* of a template that makes all prompts alike */
+};
+/* Every prompt of d has its room, else TARE_E_RANGE. hash (may be NULL): takes in all ids and answers. */
+tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_room *room, uint64_t *hash,
+                          struct err *e);
+
 #endif

@@ -131,25 +131,11 @@ int64_t engine_prompt_room(const struct engine *g, bool training)
 
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e)
 {
-    const int64_t room = engine_prompt_room(g, training);
-    struct token_ids ids = {0};
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < d->n; i++) {
-        const struct row *row = &d->rows[i];
-        ids.n = 0;
-        status = prompts_encode(g->prompts, row, &ids, e);
-        if (!status && ids.n > room)
-            status = err_set(
-                e, TARE_E_RANGE, __FILE__, __LINE__,
-                "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or "
-                "drop the row",
-                row->where, (long long)ids.n, (long long)room, (long long)g->model->shape.max_position,
-                (long long)g->config->rollout.max_prompt_tokens);
-        if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
-        if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
-    }
-    token_ids_free(&ids);
-    return status;
+    const struct prompt_room room = {.tokens = engine_prompt_room(g, training),
+                                     .context = g->model->shape.max_position,
+                                     .most = g->config->rollout.max_prompt_tokens,
+                                     .warns = !g->comm || !g->comm->rank};
+    return prompts_check(g->prompts, d, &room, hash, e);
 }
 
 /* ---------------------------------------------------------------- all of it */

@@ -75,7 +75,7 @@ struct rollout_config evaluation_rollout(const struct config *c);
 /* The most tokens that a prompt may have: one less than the context, and rollout.max_prompt_tokens (0: no limit). Its default is meant for training
  * runs, whose memory follows from it: elsewhere (training false) it counts only where it is set. */
 int64_t engine_prompt_room(const struct engine *g, bool training);
-/* Every prompt of d has its room, else TARE_E_RANGE. hash (may be NULL): takes in all ids and answers. */
+/* prompts_check with that room. */
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e);
 
 #endif

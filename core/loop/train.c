@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIKE_WINDOW = 20, SPIKE_LEAST = 5, SPIKE = 10 };
+enum { SPIKE_WINDOW = 20, SPIKE = 10 };
 
 struct summary {
     struct evaluation before;
@@ -69,20 +69,21 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A spike: the gradient's norm is above SPIKE times the median of the last steps (five at least). It is told; train.max_grad_norm bounds what it does. */
+/* A spike: the gradient's norm is above SPIKE times the median of the last SPIKE_WINDOW steps. It is told; train.max_grad_norm bounds what it does. The
+ * first steps, whose norms differ widely, are not judged. */
 static void watch_spikes(const struct run *r, struct summary *s)
 {
     const double norm = r->report.grad_norm;
     double sorted[SPIKE_WINDOW];
     if (!isfinite(norm) || !(norm > 0)) return; /* skipped, or without any signal */
-    const int64_t n = s->n_norms < SPIKE_WINDOW ? s->n_norms : SPIKE_WINDOW;
     memcpy(sorted, s->norms, sizeof sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    if (n >= SPIKE_LEAST && norm > SPIKE * sorted[n / 2] && !r->comm.rank)
-        log_warn("step %lld: a spike: the gradient's norm is %.3g, %.0f times the median of the %lld steps before; look at its "
+    qsort(sorted, SPIKE_WINDOW, sizeof *sorted, by_value);
+    const double median = sorted[SPIKE_WINDOW / 2];
+    if (s->n_norms >= SPIKE_WINDOW && norm > SPIKE * median && !r->comm.rank)
+        log_warn("step %lld: a spike: the gradient's norm is %.3g, %.0f times the median of the %d steps before; look at its "
                  "rewards in "
                  "%s/rollouts, and lower train.lr or train.max_grad_norm if it comes again",
-                 (long long)r->step, norm, norm / sorted[n / 2], (long long)n, r->config->run.dir);
+                 (long long)r->step, norm, norm / median, SPIKE_WINDOW, r->config->run.dir);
     s->norms[s->n_norms++ % SPIKE_WINDOW] = norm;
 }
 

@@ -175,27 +175,6 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
 
 /* ---------------------------------------------------------------- the model, and its prompts */
 
-static tare_status check_prompts(const struct config *c, const struct prompts *p, const struct dataset *d, int64_t context,
-                                 struct err *e)
-{
-    struct token_ids ids = {0};
-    int64_t room = context - 1;
-    tare_status status = TARE_OK;
-    if (c->rollout.max_prompt_tokens && c->rollout.max_prompt_tokens < room) room = c->rollout.max_prompt_tokens;
-    for (int64_t i = 0; !status && i < d->n; i++) {
-        ids.n = 0;
-        status = prompts_encode(p, &d->rows[i], &ids, e);
-        if (!status && ids.n > room)
-            status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                             "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
-                             "shorten or drop the row",
-                             d->rows[i].where, (long long)ids.n, (long long)room, (long long)context,
-                             (long long)c->rollout.max_prompt_tokens);
-    }
-    token_ids_free(&ids);
-    return status;
-}
-
 /* data: those that could be read */
 static tare_status check_model(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
 {
@@ -204,9 +183,12 @@ static tare_status check_model(const struct config *c, const struct dataset *con
     struct prompts *p = NULL;
     TRY(plan_shape(c, 0, &shape, e));
     TRY(tokenizer_load(c->model.path, &t, e));
+    const int64_t most = c->rollout.max_prompt_tokens, context = shape.max_position - 1;
+    const struct prompt_room room = {
+        .tokens = most && most < context ? most : context, .context = shape.max_position, .most = most, .warns = true};
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
-        if (data[i]) status = faults_note(f, check_prompts(c, p, data[i], shape.max_position, e), e);
+        if (data[i]) status = faults_note(f, prompts_check(p, data[i], &room, NULL, e), e);
     prompts_free(p);
     tokenizer_free(t);
     return status;
@@ -384,11 +366,19 @@ static void warn_context(const struct config *c)
         (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
 }
 
+static void warn_template(const struct config *c)
+{
+    if (c->data.prompt == PROMPT_PLAIN && *c->data.chat_template)
+        log_warn("%s: data.chat_template is not read with data.prompt = plain, and does nothing",
+                 config_where(c, "data", "chat_template"));
+}
+
 void preflight_warn(const struct config *c)
 {
     for (const struct config_param *p = c->params; p; p = p->next) warn_section(c, p);
     warn_unbounded(c);
     warn_bounds(c);
     warn_context(c);
+    warn_template(c);
     warn_disk(c);
 }

@@ -2,10 +2,14 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "template/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+const char *const CHAT_VARIABLES[] = {
+    "messages", "add_generation_prompt", "bos_token", "eos_token", "pad_token", "unk_token", "tools", "documents", NULL};
 
 struct chat {
     struct template *template;
@@ -129,5 +133,17 @@ tare_status chat_render(const struct chat *c, const json_t *messages, bool add_g
     else
         status = template_render(c->template, variables, out, e);
     json_decref(variables);
+    return status;
+}
+
+tare_status chat_blame(const struct chat *c, struct str *out, struct err *e)
+{
+    struct str unknown = {0};
+    tare_status status = template_unknown(c->template, CHAT_VARIABLES, &unknown, e);
+    if (!status && unknown.size)
+        status = str_addf(out, e, "%s reads %s, which nothing defines", c->template->where, unknown.data);
+    else if (!status)
+        status = str_addf(out, e, "%s does not write them", c->template->where);
+    str_free(&unknown);
     return status;
 }

@@ -19,4 +19,9 @@ void chat_free(struct chat *c);
 tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
                         struct str *out, struct err *e);
 
+/* What a template may use, ended by NULL: messages, add_generation_prompt, and what tokenizer_config.json may have. */
+extern const char *const CHAT_VARIABLES[];
+/* Adds "FILE reads a, b, which nobody defines", or why else a template may leave the messages out. */
+tare_status chat_blame(const struct chat *c, struct str *out, struct err *e);
+
 #endif

@@ -13,6 +13,9 @@ struct template;
 tare_status template_parse(const char *source, int64_t n, const char *where, struct template **out, struct err *e);
 /* variables: a JSON object of the names a template may use. Appends to out. */
 tare_status template_render(const struct template *t, const json_t *variables, struct str *out, struct err *e);
+/* Adds, with commas between them, the names that the template reads although neither `variables` (ended by NULL) has them nor the template sets
+ * them. Those that it asks about first, as in `x is defined` and `x | default("")`, are not among them. */
+tare_status template_unknown(const struct template *t, const char *const *variables, struct str *out, struct err *e);
 /* The moment that strftime_now tells, in seconds since 1970, UTC; without it the moment of parsing. */
 void template_set_now(struct template *t, int64_t seconds);
 void template_free(struct template *t);

@@ -200,7 +200,9 @@ static void includes(void **state)
 static void wrong_input_is_refused(void **state)
 {
     (void)state;
-    refused("[train]\nlearning_rate = 1\n", NULL, 2, "no key 'learning_rate'");
+    refused("[train]\nlearning_rate = 1\n", NULL, 2, "TRL's learning_rate is train.lr here");
+    refused("[train]\nlearning = 1\n", NULL, 2, "no key 'learning'");
+    refused("[data]\nprompt = plain\nsystem = Be good.\n", NULL, -1, "a plain prompt has no system message");
     refused("[train]\nstep = 1\n", NULL, 2, "did you mean 'steps'?");
     refused("[rollout]\nlr = 1\n", NULL, 2, "did you mean 'train.lr'?");
     refused("[estimator]\ngamma = 1\n", NULL, 2, "go under [estimator.NAME]");

@@ -1,0 +1,203 @@
+#include "config/names.h"
+
+#include "config/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char A_STEP_SAMPLES[] = "a step samples once, and may make several optimizer steps";
+static const char ALL_ROLLOUTS[] = "the rollouts of an optimizer step, on all processes together";
+
+struct foreign_name {
+    const char *trainer, *name; /* name: as much of its end as is unambiguous, "optim.lr" */
+    const char *ours, *note;    /* note: what is counted in another way, or NULL */
+};
+
+/* The pairs of docs/names.md; e2e/names holds one against the other. */
+static const struct foreign_name NAMES[] = {
+    {"TRL", "model_name_or_path", "model.path", NULL},
+    {"TRL", "train_dataset", "data.train", NULL},
+    {"TRL", "eval_dataset", "data.eval", NULL},
+    {"TRL", "num_generations", "rollout.group_size", NULL},
+    {"TRL", "generation_batch_size", "rollout.prompts", "counted in prompts, not in rollouts"},
+    {"TRL", "per_device_train_batch_size", "train.minibatch", ALL_ROLLOUTS},
+    {"TRL", "gradient_accumulation_steps", "train.minibatch", ALL_ROLLOUTS},
+    {"TRL", "num_iterations", "train.epochs", NULL},
+    {"TRL", "num_train_epochs", "train.steps", A_STEP_SAMPLES},
+    {"TRL", "max_steps", "train.steps", A_STEP_SAMPLES},
+    {"TRL", "max_completion_length", "rollout.max_new_tokens", NULL},
+    {"TRL", "chat_template_path", "data.chat_template", NULL},
+    {"TRL", "reward_funcs", "verifier.plugins", "a Python function is the verifier python"},
+    {"TRL", "reward_weights", "verifier.plugins", "NAME:WEIGHT"},
+    {"TRL", "mask_truncated_completions", "verifier.overlong", NULL},
+    {"TRL", "scale_rewards", "estimator.plugin", "group is grpo, none is dr_grpo"},
+    {"TRL", "multi_objective_aggregation", "estimator.plugin", "normalize_then_sum is gdpo"},
+    {"TRL", "top_entropy_quantile", "estimator.plugin", "entropy_top"},
+    {"TRL", "epsilon", "loss.clip", NULL},
+    {"TRL", "epsilon_high", "loss.clip_high", NULL},
+    {"TRL", "delta", "loss.dual_clip", "which bounds the loss; TRL's bounds the ratio"},
+    {"TRL", "loss_type", "loss.aggregation", "grpo is sequence, dapo is token, dr_grpo is constant"},
+    {"TRL", "importance_sampling_level", "objective.plugin", "sequence is gspo"},
+    {"TRL", "vllm_importance_sampling_mode", "objective.plugin", "tis, mis"},
+    {"TRL", "vllm_importance_sampling_correction", "loss.rollout_is", NULL},
+    {"TRL", "use_bias_correction_kl", "loss.kl_weight", "ratio"},
+    {"TRL", "beta", "loss.kl_coef", NULL},
+    {"TRL", "learning_rate", "train.lr", NULL},
+    {"TRL", "lr_scheduler_type", "train.schedule", NULL},
+    {"TRL", "gradient_checkpointing", "train.recompute", "layer"},
+    {"TRL", "bf16", "model.dtype", "bf16"},
+    {"TRL", "output_dir", "run.dir", NULL},
+    {"TRL", "save_steps", "checkpoint.every", NULL},
+    {"TRL", "save_total_limit", "checkpoint.keep", NULL},
+    {"TRL", "eval_steps", "eval.every", NULL},
+    {"TRL", "eval_on_start", "eval.before", NULL},
+    {"TRL", "num_generations_eval", "eval.samples", NULL},
+    {"TRL", "log_completions", "log.rollouts", NULL},
+    {"verl", "train_files", "data.train", NULL},
+    {"verl", "val_files", "data.eval", NULL},
+    {"verl", "train_batch_size", "rollout.prompts", NULL},
+    {"verl", "rollout.n", "rollout.group_size", NULL},
+    {"verl", "ppo_mini_batch_size", "train.minibatch", "counted in rollouts, not in prompts"},
+    {"verl", "ppo_max_token_len_per_gpu", "train.micro_tokens", NULL},
+    {"verl", "ppo_micro_batch_size_per_gpu", "train.micro_tokens", "counted in tokens"},
+    {"verl", "ppo_epochs", "train.epochs", NULL},
+    {"verl", "total_training_steps", "train.steps", NULL},
+    {"verl", "total_epochs", "train.steps", A_STEP_SAMPLES},
+    {"verl", "max_response_length", "rollout.max_new_tokens", NULL},
+    {"verl", "max_prompt_length", "rollout.max_prompt_tokens", NULL},
+    {"verl", "filter_overlong_prompts", "rollout.max_prompt_tokens", "longer rows are refused"},
+    {"verl", "reward_manager", "verifier.plugins", NULL},
+    {"verl", "custom_reward_function.path", "verifier.python.file", NULL},
+    {"verl", "custom_reward_function.name", "verifier.python.function", NULL},
+    {"verl", "reward_model.overlong_buffer", "verifier.overlong", NULL},
+    {"verl", "adv_estimator", "estimator.plugin", NULL},
+    {"verl", "norm_adv_by_std_in_grpo", "estimator.plugin", "False is dr_grpo"},
+    {"verl", "filter_groups.enable", "estimator.plugin", "dapo, or curriculum.plugin=dapo_filter"},
+    {"verl", "filter_groups.metric", "estimator.plugin", "dapo, with estimator.dapo.filter"},
+    {"verl", "sampler.class_path", "curriculum.plugin", NULL},
+    {"verl", "clip_ratio", "loss.clip", NULL},
+    {"verl", "clip_ratio_low", "loss.clip", NULL},
+    {"verl", "clip_ratio_high", "loss.clip_high", NULL},
+    {"verl", "clip_ratio_c", "loss.dual_clip", NULL},
+    {"verl", "loss_mode", "objective.plugin", NULL},
+    {"verl", "loss_agg_mode", "loss.aggregation", NULL},
+    {"verl", "rollout_correction", "loss.rollout_is", NULL},
+    {"verl", "use_kl_loss", "loss.kl_coef", NULL},
+    {"verl", "kl_loss_coef", "loss.kl_coef", NULL},
+    {"verl", "kl_loss_type", "loss.kl", NULL},
+    {"verl", "entropy_coeff", "loss.entropy_coef", NULL},
+    {"verl", "optim.lr", "train.lr", NULL},
+    {"verl", "lr_warmup_steps", "train.warmup_steps", NULL},
+    {"verl", "optim.lr_scheduler_type", "train.schedule", NULL},
+    {"verl", "clip_grad", "train.max_grad_norm", NULL},
+    {"verl", "grad_clip", "train.max_grad_norm", NULL},
+    {"verl", "enable_gradient_checkpointing", "train.recompute", "layer"},
+    {"verl", "model_dtype", "model.dtype", NULL},
+    {"verl", "actor_rollout_ref.model.path", "model.path", NULL},
+    {"verl", "default_local_dir", "run.dir", NULL},
+    {"verl", "data.seed", "run.seed", NULL},
+    {"verl", "save_freq", "checkpoint.every", NULL},
+    {"verl", "max_actor_ckpt_to_keep", "checkpoint.keep", NULL},
+    {"verl", "test_freq", "eval.every", NULL},
+    {"verl", "val_before_train", "eval.before", NULL},
+    {"verl", "val_kwargs.n", "eval.samples", NULL},
+    {"verl", "rollout_data_dir", "log.rollouts", NULL},
+    {"verl", "nnodes", "dist.ranks", "on all machines together"},
+    {"verl", "n_gpus_per_node", "dist.ranks", "on all machines together"},
+    {"verl", "actor.strategy", "dist.shard", NULL},
+};
+
+static bool ends_in(const char *text, const char *name)
+{
+    const size_t n = strlen(text), m = strlen(name);
+    return n >= m && !strcmp(text + n - m, name) && (n == m || text[n - m - 1] == '.');
+}
+
+/* The entry that "section.key" is or ends in, the longest; NULL: none. */
+static const struct foreign_name *find_foreign(const char *section, const char *key)
+{
+    char full[256];
+    if (snprintf(full, sizeof full, "%s%s%s", section, *section ? "." : "", key) >= (int)sizeof full) return NULL;
+    const struct foreign_name *longest = NULL;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (ends_in(full, NAMES[i].name) && (!longest || strlen(NAMES[i].name) > strlen(longest->name))) longest = &NAMES[i];
+    return longest;
+}
+
+bool config_is_section(const char *section)
+{
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++)
+        if (!strcmp(s->name, section)) return true;
+    return false;
+}
+
+static const char *nearest(const char *wanted, const char *best, const char *candidate)
+{
+    const int64_t most = 1 + (int64_t)strlen(wanted) / 3, d = str_distance(wanted, candidate);
+    return d <= most && (!best || d < str_distance(wanted, best)) ? candidate : best;
+}
+
+static tare_status unknown_section(const char *section, const char *where, struct err *e)
+{
+    const char *best = NULL;
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearest(section, best, s->name);
+    if (best) FAIL(e, TARE_E_CONFIG, "%s: no section [%s]; did you mean [%s]?", where, section, best);
+    FAIL(e, TARE_E_CONFIG,
+         "%s: no section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], "
+         "[objective.NAME], [curriculum.NAME], [clusterer.NAME]",
+         where, section);
+}
+
+/* Sections whose plugins have parameters of their own, under [SECTION.NAME]. */
+static bool is_plugin_section(const char *section)
+{
+    static const char *const SECTIONS[] = {"estimator", "verifier", "objective", "curriculum", "clusterer"};
+    for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
+        if (!strcmp(section, SECTIONS[i])) return true;
+    return false;
+}
+
+/* A parameter of a plugin stands under the plugin's name; a key of the same name in another section is hardly meant. */
+static tare_status unknown_of_plugin(const char *section, const char *key, const char *where, const char *elsewhere, struct err *e)
+{
+    if (elsewhere)
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME] (%s.%s is another key)",
+             where, section, key, section, elsewhere, key);
+    FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME]", where, section, key, section);
+}
+
+static tare_status unknown_name(const struct foreign_name *f, const char *where, const char *best, struct err *e)
+{
+    char otherwise[200] = "";
+    if (best) snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
+    FAIL(e, TARE_E_CONFIG, "%s: %s's %s is %s here%s%s%s (docs/names.md)%s", where, f->trainer, f->name, f->ours,
+         f->note ? " (" : "", f->note ? f->note : "", f->note ? ")" : "", otherwise);
+}
+
+tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e)
+{
+    const struct foreign_name *foreign = is_plugin_section(section) ? NULL : find_foreign(section, key);
+    if (!config_is_section(section)) return foreign ? unknown_name(foreign, where, NULL, e) : unknown_section(section, where, e);
+    const char *best = NULL, *elsewhere = NULL;
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
+        if (!strcmp(k->section, section)) best = nearest(key, best, k->key);
+        if (!strcmp(k->key, key) && !elsewhere) elsewhere = k->section;
+    }
+    if (foreign) return unknown_name(foreign, where, best, e);
+    if (best) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s'?", where, section, key, best);
+    if (is_plugin_section(section)) return unknown_of_plugin(section, key, where, elsewhere, e);
+    if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
+    FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
+}
+
+tare_status without_section(const char *key, const char *where, const char *wrong, struct err *e)
+{
+    char places[300] = "";
+    size_t n = 0;
+    const struct foreign_name *foreign = find_foreign("", key);
+    if (foreign) return unknown_name(foreign, where, NULL, e);
+    for (const struct config_key *k = CONFIG_KEYS; k->section && n < sizeof places; k++)
+        if (!strcmp(k->key, key))
+            n += (size_t)snprintf(places + n, sizeof places - n, "%s[%s]", n ? " and " : " is a key of ", k->section);
+    FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
+}

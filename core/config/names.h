@@ -1,0 +1,13 @@
+/* A key that there is not: what may have been meant. Knows the names of TRL and verl for our keys. Internal to core/config. */
+#ifndef TARE_CORE_CONFIG_NAMES_H
+#define TARE_CORE_CONFIG_NAMES_H
+
+#include "config/config.h"
+
+bool config_is_section(const char *section);
+/* Fails, always. where: file:line. */
+tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e);
+/* A key without a section; wrong: what is wrong with it. */
+tare_status without_section(const char *key, const char *where, const char *wrong, struct err *e);
+
+#endif

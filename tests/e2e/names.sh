@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Keys of TRL and verl are refused with our name for them, the one that docs/names.md gives: the table of core/config/names.c and the page say the same.
+. "$(dirname "$0")/common.inc"
+has_python || done_
+python3 - "$TARE" "$SOURCE" << 'PY' || bad "the page and the program differ"
+import re, subprocess, sys
+tare, root = sys.argv[1:]
+page = open(root + "/docs/names.md", encoding="utf-8").read().split("## Metrics")[0]
+table = re.findall(r'^    \{"(TRL|verl)", "([^"]+)", "([^"]+)"', open(root + "/core/config/names.c").read(), flags=re.M)
+keys = set(re.findall(r"^([a-z_]+\.[a-z_0-9]+) \(default", subprocess.run([tare, "config", "docs"], capture_output=True, text=True).stdout, flags=re.M))
+wrong, pairs = 0, 0
+def bad(*what):
+    global wrong
+    wrong += 1
+    print(*what)
+def names(cell):
+    return [n for n in re.findall(r"`([a-z_0-9.]+)(?:=[^`]*)?`", cell)]
+rows = []
+for line in page.splitlines():
+    cells = [c.strip() for c in line.strip().strip("|").split(" | ")]
+    if "`" not in cells[0] or len(cells) != 3: continue
+    ours = [n for n in re.findall(r"`([a-z_]+(?:\.[a-z_0-9]+)+)", cells[0])]
+    rows.append((ours, {"TRL": names(cells[1]), "verl": names(cells[2])}))
+# what the page says of a key, the program says
+for ours, theirs in rows:
+    for trainer, given in theirs.items():
+        for name in given:
+            own = any(k == name or k.endswith("." + name) for k in keys) # max_grad_norm is one here too
+            if own or not ours or name.startswith("trainer.resume"): continue
+            said = subprocess.run([tare, "config", "dump", root + "/configs/own.ini", name + "=1"], capture_output=True, text=True)
+            hint = re.search(r"(?:TRL|verl)'s (\S+) is (\S+) here", said.stderr)
+            pairs += 1
+            if said.returncode != 3 or not hint: bad("no hint for %s's %s (%s): %s" % (trainer, name, ours, said.stderr.strip()))
+            elif hint[2] not in {o for r, t in rows for o in r if name in t["TRL"] + t["verl"]}: bad("%s: the page says %s, the program %s" % (name, ours, hint[2]))
+# and the other way round
+for trainer, name, key in table:
+    if key not in keys and not key.startswith("verifier.python."): bad("%s is no key" % key)
+    if not any(key in ours and any(n == name or n.endswith("." + name) for n in theirs["TRL"] + theirs["verl"]) for ours, theirs in rows):
+        bad("docs/names.md does not pair %s's %s with %s" % (trainer, name, key))
+print("%d names of the page, %d of the table" % (pairs, len(table)))
+sys.exit(wrong > 0 or pairs < 60 or len(table) < 60)
+PY
+ok
+hint() { # PATTERN FILE-TEXT [override]
+    printf '%b' "$2" > x.ini
+    "$TARE" config dump x.ini ${3:+"$3"} > /dev/null 2> err.txt && bad "taken: $2 ${3:-}" || { grep -q -e "$1" err.txt && ok || bad "$2 ${3:-}: $(cat err.txt)"; }
+}
+hint "x.ini:2: TRL's learning_rate is train.lr here" '[train]\nlearning_rate = 1e-5\n'
+hint "x.ini:1: TRL's num_generations is rollout.group_size here" 'num_generations = 8\n'
+hint "x.ini:2: TRL's beta is loss.kl_coef here (docs/names.md); or did you mean 'beta1'?" '[train]\nbeta = 0.04\n'
+hint "x.ini:2: verl's optim.lr is train.lr here" '[actor_rollout_ref.actor.optim]\nlr = 1e-6\n'
+hint "command line: verl's optim.lr is train.lr here" '' actor_rollout_ref.actor.optim.lr=1e-6
+hint "command line: TRL's per_device_train_batch_size is train.minibatch here (the rollouts of an optimizer step" '' per_device_train_batch_size=8
+hint "command line: 'lr=1' is not section.key=value; lr is a key of \[train\]" '' lr=1
+hint "x.ini:1: 'as' is before the first section, where only include = FILE is allowed; as is a key of \[run\]" 'as = trl\n'
+hint "\[estimator\] has no key 'temperature'; a plugin's own parameters go under \[estimator.NAME\] (rollout.temperature is another key)" '[estimator]\ntemperature = 1\n'
+# ; begins a comment after a value, # does not: where it looks like one, it is told
+printf '[data]\nsuffix = think # of it\nsystem = "a # b"\n[train]\nsteps = 3 ; few\n' > x.ini
+"$TARE" config dump x.ini > dump.txt 2> err.txt && grep -q '^suffix = "think # of it"' dump.txt && grep -q "x.ini:2: '# of it' is part of the value: a comment after a value begins with ;" err.txt &&
+    [ "$(wc -l < err.txt)" = 1 ] && ok || bad "a # in a value: $(cat err.txt)"
+cp dump.txt again.ini && "$TARE" config dump again.ini > dump2.txt 2> err.txt && [ ! -s err.txt ] && grep -q '^suffix = "think # of it"' dump2.txt && ok || bad "a dump does not come back as it was: $(cat err.txt)"
+hint "'3 # few' is not a whole number" '[train]\nsteps = 3 # few\n'
+done_
