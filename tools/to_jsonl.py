@@ -8,14 +8,19 @@ subject, completion.
         --choices-from 'Correct Answer' 'Incorrect Answer 1' 'Incorrect Answer 2' 'Incorrect Answer 3' --subject 'High-level domain'
     tools/to_jsonl.py mmlu_pro/*.parquet -o mmlu_pro.jsonl --question question --choices options --answer answer --subject category
     tools/to_jsonl.py verl.parquet -o train.jsonl --question prompt.-1.content --answer reward_model.ground_truth
+    tools/to_jsonl.py completions_00012.parquet -o completions_00012.jsonl --rows
+
+--rows writes every column as it is, for `tare audit`: TRL's Parquet files, and the samples that slime saves (.pt; torch, which reads numbers and texts
+there and nothing else).
 
 A column is a name, or a path into nested values: prompt.-1.content is the last element of the list `prompt`, its `content`.
-Sources: .parquet (pyarrow, or pandas with one of its engines), .jsonl, .json (a list), .csv (nothing to install), and hf:NAME[:CONFIG]
+Sources: .parquet (pyarrow, or pandas with one of its engines), .pt, .jsonl, .json (a list), .csv (nothing to install), and hf:NAME[:CONFIG]
 (the package `datasets`; it downloads). Rows that lack a question or an answer are counted and left out; --strict makes them an error.
 """
 import argparse
 import csv
 import json
+import math
 import re
 import sys
 
@@ -39,6 +44,18 @@ def parquet_rows(path):
         return
     for batch in pq.ParquetFile(path).iter_batches(batch_size=1024):
         yield from batch.to_pylist()
+
+
+def torch_rows(path):
+    try:
+        import torch
+    except ImportError:
+        die(f"{path}: reading it needs torch (pip install torch)")
+    saved = torch.load(path, map_location="cpu", weights_only=True)
+    samples = saved.get("samples") if isinstance(saved, dict) else None
+    if not isinstance(samples, list):
+        die(f"{path}: a dictionary with a list `samples` is expected, as slime's --save-debug-rollout-data writes it")
+    yield from samples
 
 
 def jsonl_rows(path):
@@ -77,11 +94,11 @@ def hub_rows(source, split):
 def rows_of(source, split):
     if source.startswith("hf:"):
         return hub_rows(source, split)
-    readers = {".parquet": parquet_rows, ".jsonl": jsonl_rows, ".json": json_rows, ".csv": csv_rows}
+    readers = {".parquet": parquet_rows, ".pt": torch_rows, ".jsonl": jsonl_rows, ".json": json_rows, ".csv": csv_rows}
     for ending, reader in readers.items():
         if source.endswith(ending):
             return reader(source)
-    die(f"{source}: .parquet, .jsonl, .json, .csv, or hf:NAME[:CONFIG] is expected")
+    die(f"{source}: .parquet, .jsonl, .json, .csv, .pt, or hf:NAME[:CONFIG] is expected")
 
 
 def look_up(row, path):
@@ -162,7 +179,22 @@ def choices_of(row, options):
     return choices, LETTERS[choices.index(text)] if text in choices else None
 
 
+def plain(value):
+    """A value as JSON has it: numbers that are none become null, tensors and arrays lists."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
 def convert(row, number, options):
+    if options.rows:
+        return plain(row)
     question = look_up(row, options.question)
     if not isinstance(question, str) or not question.strip():
         return None
@@ -193,6 +225,7 @@ def arguments():
     p.add_argument("source", nargs="+")
     p.add_argument("-o", "--out", required=True, help="JSONL file; - for standard output")
     p.add_argument("--split", default="train", help="of hf: sources")
+    p.add_argument("--rows", action="store_true", help="every column as it is")
     p.add_argument("--question", default="question")
     p.add_argument("--answer", default="answer", help="'' for rows with a completion alone")
     p.add_argument("--boxed", action="store_true", help="the answer is the last \\boxed{} in its column")

@@ -12,6 +12,7 @@
     X(fork, "RUN@STEP [section.key=value ...]", "a new run that branches off another at a step, with other keys")                  \
     X(diff, "RUN RUN", "the first step, token, advantage or weight in which two runs differ, and by how much")                     \
     X(verify_run, "RUN [--steps A-B] [--sample N]", "whether a run's files are those it wrote, and its steps come out again")      \
+    X(audit, "DUMP ... [section.key=value ...]", "a rollout dump's rewards, groups, advantages computed again, of any trainer")    \
     X(variance, "CONFIG [--from CHECKPOINT ...]", "each estimator's bias, variance and direction at a checkpoint")                 \
     X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume")                                      \
     X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions")                                                         \

@@ -15,6 +15,7 @@
  * LUFFY's policy shaping (arXiv 2504.14945), with the probability under the policy that wrote the trace taken as 1.
  * df/dlogp = gamma pi / (pi + gamma)^2: tokens that the policy finds unlikely keep a gradient.
  */
+#include "update/token_weights.h"
 #include "update/update.h"
 
 #include "base/rng.h"
@@ -147,9 +148,8 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
     return TARE_OK;
 }
 
-/* c_t for the tokens of one minibatch. A rollout with row_weight 0 counts in no mean, and neither does a group that has no other rollouts. */
-static tare_status token_weights(const struct batch *b, const struct loss_config *c, const int64_t *groups, int64_t n,
-                                 int64_t length, double *weight, struct err *e)
+tare_status token_weights(const struct batch *b, const struct loss_config *c, const int64_t *groups, int64_t n, int64_t length,
+                          double *weight, struct err *e)
 {
     double m = 0, rows = 0, tokens = 0;
     for (int64_t g = 0; g < n; g++) {

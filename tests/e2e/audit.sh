@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# tare audit: honest dumps of TRL's and verl's own writers, and of a run of ours, agree; each of the errors planted in them is the first that is named, with its
+# field and row; foreign maps, sums of rewards, conventions, and what is refused.
+. "$(dirname "$0")/common.inc"
+DUMPS=$SOURCE/tests/data/dumps
+EXACT='as=trl verifier.plugins=exact'
+audit() { # STATUS arguments
+    local want=$1 got=0
+    shift
+    "$TARE" audit "$@" > out.txt 2> err.txt || got=$?
+    [ $got = "$want" ] && ok || { bad "audit $*: status $got, expected $want"; cat out.txt err.txt; }
+}
+says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt; }; }
+errs() { grep -q -- "$1" err.txt && ok || { bad "not in the error: $1"; cat err.txt; }; }
+again() { rm -rf copy; cp -r "$DUMPS/$1" copy; chmod -R u+w copy; }
+
+# ---------------------------------------------------------------- honest
+audit 0 "$DUMPS/trl" $EXACT
+says '^trl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
+says '^no row disagrees$'
+says '^reward  *0 of 48 '
+says '^advantage  *0 of 48 '
+says '^exact disputes 0 % of 48 rewards$'
+audit 0 "$DUMPS/trl2" as=trl 'verifier.plugins=exact regex as digits:0.5' 'verifier.digits.pattern=[0-9]+' verifier.digits.whole=true \
+    --field reward=exact+0.5*digits
+says '^reward  *0 of 48 '
+says '^advantage  *0 of 48 '
+audit 0 "$DUMPS/verl" as=verl verifier.plugins=exact data.train="$DUMPS/rows.jsonl"
+says '^verl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
+says '^advantage  *not checked: the dump has no advantages$'
+says '^answer  *0 of 48 '
+audit 2 "$DUMPS/trl2" $EXACT
+errs 'exact, digits; say which is the reward: --field reward=COLUMN'
+
+# a number is right in any form for math: the share that it disputes
+audit 1 "$DUMPS/trl" as=trl verifier.plugins=math
+says '^math disputes [0-9.]* % of 48 rewards$'
+
+# ---------------------------------------------------------------- planted, one a copy
+planted() { # DUMP sed-program FILE ROW FIELD [arguments]: the first disagreement is in that row and field
+    local dump=$1 edit=$2 file=$3 row=$4 field=$5
+    shift 5
+    again "$dump"
+    sed -i "$edit" "copy/$file"
+    cmp -s "copy/$file" "$DUMPS/$dump/$file" && { bad "nothing planted: $edit"; return; }
+    audit 1 copy "$@"
+    grep -q "^first disagreement: copy/$file:$row, step [0-9]*, group [0-9]*, rollout [0-9]*: $field: " out.txt && ok || { bad "$dump: $edit: not found in row $row, $field"; cat out.txt; }
+}
+T=completions_00001.jsonl
+planted trl '3s/"exact": 0.0/"exact": 1.0/' $T 1 advantage $EXACT
+says "$T:3, .* reward: 1, expected 0; the verifier reads \"-83\" and the answer is \"83\": wrong"
+says '^reward  *1 of 48 '
+planted trl '4s/"advantage": /"advantage": -/' $T 4 advantage $EXACT
+says '^advantage  *1 of 48 '
+planted trl '17,20s/"advantage": \(-\{0,1\}\)0.86[0-9]*/"advantage": \11.0/' $T 17 advantage $EXACT        # divided by n, not n - 1
+says '^advantage  *4 of 48 '
+planted trl '1,4s/"advantage": -0.49[0-9]*/"advantage": -0.25/; 4s/"advantage": 1.49[0-9]*/"advantage": 0.75/' $T 1 advantage $EXACT # not divided at all
+planted trl '5s/"advantage": 0.0/"advantage": 0.3/' $T 5 advantage $EXACT                                  # a group without any signal
+planted trl '10d' $T 9 group $EXACT
+says 'group: 3 rollouts of this prompt, expected 4; a group is not whole: rows of one prompt have to stand together'
+planted trl '9{h;d};16{G}' $T 9 group $EXACT                                                                # a row in another group's place
+planted trl '18s/"answer": "66"/"answer": "67"/' $T 18 answer $EXACT
+says "$T:18, .* answer: 67, expected 66; the others of its group have another"
+planted trl '12s/, "exact": 1.0//' $T 12 reward $EXACT
+planted trl '22s/"step": 1/"step": 2/' $T 22 step $EXACT
+planted trl '12s/"completion": "77"/"completion": "78"/' $T 12 reward $EXACT                                # the reward of another completion
+planted trl '13s/, "advantage": 0.0//' $T 13 advantage $EXACT
+planted trl2 '5s/"advantage": [-0-9.]*/"advantage": -0.49990001/; ' completions_00002.jsonl 5 advantage as=trl 'verifier.plugins=exact regex as digits:0.5' \
+    'verifier.digits.pattern=[0-9]+' verifier.digits.whole=true --field reward=exact+0.5*digits            # as if the second function did not count
+V='as=verl verifier.plugins=exact'
+planted verl '2s/"score": 0.0/"score": 1.0/' 1.jsonl 2 reward $V
+planted verl '4,22s/"input": "60+9=", \(.*\), "gts": "69"/"input": "60+9=", \1, "gts": "60"/' 1.jsonl 4 answer $V data.train="$DUMPS/rows.jsonl"
+says 'answer: 60, expected 69; data.train has another answer'
+planted verl '7s/"input": "47/"input": "48/' 1.jsonl 1 group $V
+planted verl '14s/"output": "8"/"output": "9"/' 1.jsonl 14 reward $V
+planted verl '20d' 1.jsonl 11 group $V
+planted verl '5s/"step": 1/"step": 7/' 1.jsonl 5 step $V
+planted verl '3s/"gts": "71"/"gts": "17"/' 1.jsonl 3 answer $V
+
+# the same rewards under another convention: its advantages are not these
+audit 1 "$DUMPS/trl" as=verl verifier.plugins=exact
+says '^first disagreement: .*:1, .* advantage: -0.49[0-9]*, expected -0.4999990'
+audit 1 "$DUMPS/trl" as=trl verifier.plugins=exact estimator.plugin=dr_grpo
+says 'advantages by dr_grpo as trl'
+
+# ---------------------------------------------------------------- other forms
+sed 's/"prompt": \("[^"]*"\), "completion": \("[^"]*"\)/"meta": {"q": [{"role": "user", "content": \1}]}, "text": \2, "tokens": 3, "factor": 0.013888888888888888/' \
+    "$DUMPS/trl/$T" > own.jsonl
+audit 0 own.jsonl $EXACT --field prompt=meta.q.-1.content --field completion=text --field reward=exact --field answer=answer --field advantage=advantage \
+    --field length=tokens --field loss_scale=factor
+says '^own: 1 file, 1 step, 24 rows in 6 groups of 4$'
+says '^loss_scale  *0 of 24 '
+says '^a rollout has between 4.17 % and 4.17 % of its step'
+sed -i '6s/"factor": 0.0138/"factor": 0.0139/' own.jsonl
+audit 1 own.jsonl $EXACT --field prompt=meta.q.-1.content --field completion=text --field reward=exact --field answer=answer --field advantage=advantage \
+    --field length=tokens --field loss_scale=factor
+says '^first disagreement: own.jsonl:6, .*loss_scale: 0.0139'
+printf '%s\n' '{"group_index":0,"prompt":"1+1=","response":"2","label":"2","reward":1,"response_length":1}' \
+    '{"group_index":0,"prompt":"1+1=","response":"3","label":"2","reward":-1,"response_length":1}' > slime.jsonl
+audit 0 slime.jsonl as=slime verifier.plugins=exact --rewards -1,1
+says '^slime: '
+printf '%s\n' '{"input":"1+1=","output":"2","label":2,"reward":0}' > openrlhf.jsonl
+audit 1 openrlhf.jsonl as=openrlhf
+says '^openrlhf: '
+says '^math disputes 100 % of 1 rewards$'
+audit 1 openrlhf.jsonl as=openrlhf --json
+checked "the JSON" << 'PY'
+import json
+r = json.load(open("out.txt"))
+assert not r["agrees"] and r["first"] == r["disagreements"][0] and r["first"]["row"] == 1 and r["first"]["field"] == "reward", r
+assert r["fields"]["reward"] == {"checked": 1, "disagree": 1, "why": None} and r["fields"]["advantage"]["why"], r["fields"]
+PY
+
+# ---------------------------------------------------------------- our own, with the estimator's states
+tiny_config
+easy_judge
+"$TARE" -q train tiny.ini log.rollouts=true log.progress=none train.steps=4 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
+audit 0 run
+says '^tare: 4 files, 4 steps, 128 rows in 32 groups of 4$'
+says '^advantage  *0 of 128 '
+says '^reward  *0 of 128 '
+says '^weight  *0 of 128 '
+sed -i '7s/"advantage":[^,]*/"advantage":9/' run/rollouts/step-000003.jsonl
+audit 1 run
+says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, rollout 2: advantage: 9, expected '
+
+# ---------------------------------------------------------------- refused
+audit 2
+audit 2 nowhere.jsonl
+errs 'nowhere.jsonl: No such file'
+: > empty.jsonl
+audit 2 empty.jsonl
+errs 'empty.jsonl: no row is in it'
+mkdir none
+audit 2 none
+errs 'none: no file there ends in .jsonl'
+mkfifo none/1.jsonl
+audit 2 none
+errs 'none/1.jsonl: is no file with rows'
+cp own.jsonl bad.jsonl; printf '{"input":NaN}\n' >> bad.jsonl
+audit 2 bad.jsonl --field prompt=text --field completion=text --field reward=exact
+errs 'bad.jsonl:25: not valid JSON'
+: > x.parquet
+audit 2 x.parquet
+errs 'tools/to_jsonl.py x.parquet --rows -o x.jsonl'
+audit 2 own.jsonl
+errs 'no field map fits its columns (step, meta, text'
+audit 2 "$DUMPS/trl" --format nothing
+errs 'there are tare, verl, slime, openrlhf and trl'
+audit 2 "$DUMPS/trl" --field rewad=exact
+errs 'NAME=COLUMN, where NAME is step, group'
+audit 2 "$DUMPS/trl" --field reward=missing
+errs 'completions_00001.jsonl:1: missing is no number there, and it is to be the reward'
+audit 2 "$DUMPS/trl" --field reward=x*exact
+audit 2 "$DUMPS/trl" --rewards 1
+audit 2 "$DUMPS/trl" --tolerance 2
+audit 2 "$DUMPS/trl" estimator.plugin=grpoo
+errs 'grpoo'
+audit 2 "$DUMPS/trl" data.train=nowhere.jsonl
+done_
