@@ -1,15 +1,18 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "observe/run_data.h"
+#include "report/planning.h"
 #include "report/report.h"
 #include "sweep/sweep.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 const char sweep_usage[] =
     "usage: tare sweep CONFIG [section.key=value ...] [--retry] [--dry-run] [--slurm]\n"
     "       tare sweep CONFIG --table [--metric NAME] [--baseline key=value[,...]] [--csv | --latex]\n"
+    "       tare sweep CONFIG --plan [--difference X] [--power P] [--alpha A] [--metric NAME] [--baseline ...]\n"
     "       tare sweep --suggest PLUGIN\n"
     "Trains one run for each cell of the grid in [sweep]; a sweep that was stopped continues with the same command.\n"
     "  --retry      cells that failed before, too\n"
@@ -19,6 +22,10 @@ const char sweep_usage[] =
     "  --metric     eval/reward, reward/mean:tail, ... (:last :first :mean :max :min :tail); may be given several times\n"
     "  --csv        the table as CSV\n"
     "  --latex      the table as LaTeX (booktabs)\n"
+    "  --plan       from the cells that are done: the seeds that show a mean difference of X with probability P (default 0.8) at "
+    "level A\n"
+    "               (default 0.05), and intervals that hold at every look, so that the study may stop when they leave 0\n"
+    "  --until-decided  runs cells until all those intervals have left 0\n"
     "  --suggest    lines of [sweep] for the parameters that the plugin declares sweepable\n"
     "An axis is a key with several values: estimator.plugin = grpo, bv_blend; run.seed = 1..10;\n"
     "estimator.bv_blend.temperature = log 0.01..1 x 5; pair = KEY, KEY makes lists advance together.\n";
@@ -28,7 +35,8 @@ enum { METRICS = 16, OVERRIDES = 256 };
 struct arguments {
     const char *file, *overrides[OVERRIDES], *metrics[METRICS], *baseline, *suggest, *unexpected;
     int n, n_metrics;
-    bool table, csv, latex, dry_run, slurm, retry;
+    bool table, csv, latex, dry_run, slurm, retry, plan, until_decided;
+    struct study_plan study;
     int64_t cell;
 };
 
@@ -36,6 +44,9 @@ struct arguments {
 static bool take_value(struct arguments *a, const char *arg, const char *value, struct err *e)
 {
     if (!strcmp(arg, "--metric") && a->n_metrics < METRICS) return a->metrics[a->n_metrics++] = value, true;
+    if (!strcmp(arg, "--difference")) return !str_to_double(value, &a->study.difference, e) && a->study.difference > 0;
+    if (!strcmp(arg, "--power")) return !str_to_double(value, &a->study.power, e) && a->study.power > 0 && a->study.power < 1;
+    if (!strcmp(arg, "--alpha")) return !str_to_double(value, &a->study.alpha, e) && a->study.alpha > 0 && a->study.alpha < 1;
     if (!strcmp(arg, "--baseline")) return a->baseline = value, true;
     if (!strcmp(arg, "--suggest")) return a->suggest = value, true;
     return !strcmp(arg, "--cell") && !str_to_int(value, &a->cell, e) && a->cell >= 0;
@@ -46,11 +57,11 @@ static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--table", &a->table},     {"--csv", &a->csv},     {"--latex", &a->latex},
-                 {"--dry-run", &a->dry_run}, {"--slurm", &a->slurm}, {"--retry", &a->retry}};
+    } flags[] = {{"--table", &a->table}, {"--csv", &a->csv},     {"--latex", &a->latex}, {"--dry-run", &a->dry_run},
+                 {"--slurm", &a->slurm}, {"--retry", &a->retry}, {"--plan", &a->plan},   {"--until-decided", &a->until_decided}};
     for (int i = 1; i < argc; i++) {
         bool known = false;
-        for (int k = 0; k < 6; k++)
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
             if (!strcmp(argv[i], flags[k].name)) known = *flags[k].flag = true;
         if (known) continue;
         a->unexpected = argv[i];
@@ -79,7 +90,10 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
     for (int i = 0; !status && (i < a->n_metrics || i == 0); i++) {
         status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, t.runs, &arena, &t, e);
         if (!status && i) status = str_add(out, "\n", 1, e);
-        if (!status) status = (a->csv ? sweep_table_csv : a->latex ? sweep_table_latex : sweep_table_markdown)(&t, out, e);
+        if (!status && a->plan)
+            status = planning_markdown(&t, &a->study, out, e);
+        else if (!status)
+            status = (a->csv ? sweep_table_csv : a->latex ? sweep_table_latex : sweep_table_markdown)(&t, out, e);
     }
     arena_free(&arena);
     return status;
@@ -116,6 +130,21 @@ static tare_status slurm(struct sweep *s, const struct arguments *a, struct str 
     return a->dry_run ? sweep_slurm_script(s, out, e) : sweep_slurm_submit(s, e);
 }
 
+/* Called after each cell. A look that fails (a file that is just being written) decides nothing. */
+static bool is_decided(void *ctx, const struct sweep *s)
+{
+    const struct arguments *a = ctx;
+    struct arena arena;
+    struct sweep_table t;
+    struct err ignored;
+    arena_init(&arena, "table");
+    const tare_status status =
+        sweep_table_make(&s->plan, a->n_metrics ? a->metrics[0] : NULL, a->baseline, NULL, &arena, &t, &ignored);
+    const bool decided = !status && planning_decided(&t, a->study.alpha);
+    arena_free(&arena);
+    return decided;
+}
+
 static tare_status run(const struct arguments *a, struct str *out, struct err *e)
 {
     struct sweep s;
@@ -124,15 +153,19 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
     if (!status) status = check_baseline(&s, a->baseline, e);
     if (status)
         ;
-    else if (a->table)
+    else if (a->table || a->plan)
         status = print_table(&s, a, out, e);
     else if (a->slurm)
         status = slurm(&s, a, out, e);
     else if (a->dry_run)
         status = print_cells(&s, out, e);
     else
-        status = sweep_run(&s, &(struct sweep_mode){.retry = a->retry, .cell = a->cell}, e);
-    if (!status && !a->table && !a->slurm && !a->dry_run && a->cell < 0) status = print_table(&s, a, out, e);
+        status = sweep_run(
+            &s,
+            &(struct sweep_mode){
+                .retry = a->retry, .cell = a->cell, .enough = a->until_decided ? is_decided : NULL, .ctx = (void *)(uintptr_t)a},
+            e);
+    if (!status && !a->table && !a->plan && !a->slurm && !a->dry_run && a->cell < 0) status = print_table(&s, a, out, e);
     sweep_close(&s);
     return status;
 }
@@ -140,7 +173,7 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
 int cmd_sweep(int argc, char **argv)
 {
     struct err e = {0};
-    struct arguments a = {.cell = -1};
+    struct arguments a = {.cell = -1, .study = {.difference = NAN, .power = 0.8, .alpha = 0.05}};
     struct str out = {0};
     if (!parse(argc, argv, &a, &e)) return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
     tare_status status = run(&a, &out, &e);

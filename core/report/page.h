@@ -60,6 +60,11 @@ tare_status evals_section(struct page *p, const struct run_data *run, struct str
 /* ---- sweep.c: the table and the heat maps of a sweep */
 tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e);
 
+/* ---- studies.c: several sweeps side by side and together; nothing for one */
+tare_status studies_section(struct page *p, struct str *out, struct err *e);
+/* ---- scaling.c: the sigmoid of each training curve */
+tare_status scaling_section(struct page *p, struct str *out, struct err *e);
+
 /* ---- style.c */
 extern const char REPORT_STYLE[], REPORT_SCRIPT[], REPORT_SCRIPT_SHA256[];
 /* A page up to its heading, which is its title; and its end. */

@@ -25,8 +25,10 @@ struct scheduler {
     int64_t first, end; /* the cells it works on */
     int64_t running, elsewhere, done, failed, waiting;
     int64_t finished_here;
-    double began, busy; /* busy: seconds of finished runs, summed */
-    bool stopping;
+    double began, busy;     /* busy: seconds of finished runs, summed */
+    bool stopping, decided; /* decided: no more cells are started */
+    int64_t asked;          /* cells that were done when it was asked last */
+    const struct sweep_mode *mode;
 };
 
 /* ---------------------------------------------------------------- one run */
@@ -242,11 +244,20 @@ static void stop_all(struct scheduler *q)
         if (q->s->jobs[i].state == SWEEP_RUNNING) kill((pid_t)q->s->jobs[i].pid, SIGTERM);
 }
 
+static void ask(struct scheduler *q)
+{
+    if (!q->mode->enough || q->decided || q->asked == q->done) return;
+    q->asked = q->done;
+    q->decided = q->mode->enough(q->mode->ctx, q->s);
+    if (q->decided) log_info("every difference is decided; %lld cells are not run", (long long)q->waiting);
+}
+
 static tare_status work(struct scheduler *q, struct err *e)
 {
-    while (q->running || (!q->stopping && (q->waiting || q->elsewhere))) {
+    while (q->running || (!q->stopping && !q->decided && (q->waiting || q->elsewhere))) {
         TRY(reap(q, e));
-        if (!q->stopping) TRY(fill(q, e));
+        ask(q);
+        if (!q->stopping && !q->decided) TRY(fill(q, e));
         if (*signals_flag() && !q->stopping) stop_all(q);
         if (q->running || q->waiting || q->elsewhere) nanosleep(&(struct timespec){0, POLL_NS}, NULL);
     }
@@ -285,7 +296,7 @@ static tare_status finish(struct scheduler *q, struct err *e)
 
 tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err *e)
 {
-    struct scheduler q = {.s = s, .end = s->plan.n_cells, .began = clock_seconds()};
+    struct scheduler q = {.s = s, .mode = mode, .end = s->plan.n_cells, .began = clock_seconds()};
     int lock = -1;
     if (mode->cell >= 0) {
         if (mode->cell >= s->plan.n_cells)

@@ -57,8 +57,10 @@ struct sweep {
 };
 
 struct sweep_mode {
-    bool retry;   /* failed cells too */
-    int64_t cell; /* this one alone (a task of a Slurm array); -1: all */
+    bool retry;                                       /* failed cells too */
+    int64_t cell;                                     /* this one alone (a task of a Slurm array); -1: all */
+    bool (*enough)(void *ctx, const struct sweep *s); /* asked after each cell: true starts no more. NULL: all are run */
+    void *ctx;
 };
 
 /* ---- grid.c: [sweep] of a loaded configuration as axes and cells. Pure. */
