@@ -62,12 +62,15 @@ enum batch_stage {
     X(ROLLOUT,   off_policy,      uint8_t,            ROLLOUT, OPTIONAL, 1)        /* 1: the row's trace; logprob, entropy 0 */    \
     X(ROLLOUT,   policy_version,  int64_t,            ROLLOUT, NUMBER,   1)        /* policy steps before it; -1: another's */    \
     X(ROLLOUT,   completion,      tare_text,          ROLLOUT, TEXT,     1)        /* decoded, without the stop token */           \
+    X(ROLLOUT,   token_end,       int64_t,            TOKEN,   OPTIONAL, 1)        /* bytes of completion up to its end */         \
     X(VERIFY,    reward,          double,             ROLLOUT, NUMBER,   1)                                                        \
     X(VERIFY,    component,       double,             ROLLOUT, NUMBER,   n_components) /* of the reward, weighted */               \
     X(VERIFY,    verdict,         int32_t,            ROLLOUT, NUMBER,   1)        /* tare_verdict_code, first verifier */         \
     X(VERIFY,    component_verdict, int32_t,          ROLLOUT, NUMBER,   n_components) /* each verifier's; 0: overlong */           \
     X(VERIFY,    extracted,       tare_text,          ROLLOUT, TEXT,     1)        /* the answer in the completion */              \
     X(VERIFY,    reason,          const char *,       ROLLOUT, STRING,   1)        /* of the verdict; NULL: none */                \
+    X(VERIFY,    segment,         int32_t,            TOKEN,   OPTIONAL, 1)        /* of the verifier's, from 1; 0: none */        \
+    X(VERIFY,    segment_reward,  double,             TOKEN,   OPTIONAL, 1)        /* of those that end in the token, weighted */  \
     X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_ROLLOUT_..., of the curriculum */       \
     X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \
     X(REFERENCE, ref_logprob,     float,              TOKEN,   OPTIONAL, 1)        /* under the frozen reference */                \

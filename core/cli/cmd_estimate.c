@@ -16,7 +16,8 @@ const char estimate_usage[] =
     "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
     "scale is what advantages were divided by: 1 where the estimator divides by nothing.\n"
     "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob,\n"
-    "row, finish, completions, ids, verdicts, component_verdicts, fate, off_policy, policy_version.\n";
+    "row, finish, completions, ids, verdicts, component_verdicts, fate, off_policy, policy_version,\n"
+    "segments, segment_rewards.\n";
 
 struct filter {
     struct estimator *est;

@@ -51,3 +51,22 @@ tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct
     str_free(&text);
     return status;
 }
+
+tare_status stage_token_ends(const struct tokenizer *t, struct batch *b, struct arena *a, struct err *e)
+{
+    struct str text = {0};
+    tare_status status = arena_new(a, &b->token_end, b->n_tokens, e);
+    for (int64_t i = 0; !status && i < b->n_rollouts; i++) {
+        const int64_t all = b->completion[i].size, last = b->token_begin[i + 1] - 1;
+        struct token_stream s;
+        str_clear(&text);
+        token_stream_init(&s, t, true);
+        for (int64_t k = b->token_begin[i]; !status && k <= last; k++) {
+            status = token_stream_push(&s, b->ids[k], &text, e);
+            if (!status && k == last) status = token_stream_end(&s, &text, e);
+            b->token_end[k] = text.size < all ? text.size : all;
+        }
+    }
+    str_free(&text);
+    return status;
+}

@@ -11,6 +11,8 @@
 /* Fills rows, uids, occurrences (NULL: 0) and prompts of b from rows [n] of d. ids: kept by the caller, grown. */
 tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence,
                           int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e);
+/* Fills token_end: where each token ends in b's completions (stage_texts). A character that several tokens write belongs to the last. */
+tare_status stage_token_ends(const struct tokenizer *t, struct batch *b, struct arena *a, struct err *e);
 /* Decodes b's completions (without the stop token) into the arena. */
 tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e);
 

@@ -61,7 +61,7 @@ tare_status estimate_describe(const struct estimator *est, struct str *out, stru
 /* {"groups":[{"cluster":0,"rewards":[...]}]} -> a batch in the arena. A group may have "uid", "lengths" (tokens of each rollout, 1 when
  * absent), "components" [[C] of each rollout], "entropy", "logprob", "ref_logprob" [[tokens] of each rollout]; and what only some
  * estimators need: "row" (an object), "finish", "completions", "ids", "verdicts", "component_verdicts", "off_policy",
- * "policy_version" [of each rollout]. */
+ * "policy_version", "segments", "segment_rewards" [of each rollout]. */
 tare_status estimate_parse(const json_t *object, const char *where, struct arena *arena, struct batch *out, struct err *e);
 
 /* The step's outcome and the state as it is now, as one JSON line: {"advantages":[[...]],"baseline":[...],"scale":[...],

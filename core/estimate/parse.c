@@ -21,9 +21,15 @@ static tare_status array_of(const json_t *group, const char *key, size_t n, cons
 /* A misspelt key would be left out without a word. */
 static tare_status check_keys(const json_t *group, const char *where, size_t m, struct err *e)
 {
-    static const char *const KEYS[] = {
-        "rewards", "cluster",     "uid", "lengths",  "components",         "entropy",    "logprob",       "ref_logprob", "row",
-        "finish",  "completions", "ids", "verdicts", "component_verdicts", "off_policy", "policy_version"};
+    static const char *const KEYS[] = {"rewards",     "cluster",
+                                       "uid",         "lengths",
+                                       "components",  "entropy",
+                                       "logprob",     "ref_logprob",
+                                       "row",         "finish",
+                                       "completions", "ids",
+                                       "verdicts",    "component_verdicts",
+                                       "off_policy",  "policy_version",
+                                       "segments",    "segment_rewards"};
     const char *key, *near = NULL;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)group, key, value)

@@ -74,6 +74,29 @@ static bool take_policy_version(const json_t *value, struct batch *b, int64_t at
     return json_is_integer(value) && b->policy_version[at] >= -1;
 }
 
+static bool take_segments(const json_t *value, struct batch *b, int64_t at)
+{
+    const int64_t first = b->token_begin[at], n = b->token_begin[at + 1] - first;
+    if (!json_is_array(value) || (int64_t)json_array_size(value) != n) return false;
+    for (int64_t t = 0; t < n; t++) {
+        const json_t *segment = json_array_get(value, (size_t)t);
+        if (!json_is_integer(segment) || json_integer_value(segment) < 0 || json_integer_value(segment) > n) return false;
+        b->segment[first + t] = (int32_t)json_integer_value(segment);
+    }
+    return true;
+}
+
+static bool take_segment_rewards(const json_t *value, struct batch *b, int64_t at)
+{
+    const int64_t first = b->token_begin[at], n = b->token_begin[at + 1] - first;
+    if (!json_is_array(value) || (int64_t)json_array_size(value) != n) return false;
+    for (int64_t t = 0; t < n; t++) {
+        if (!json_is_number(json_array_get(value, (size_t)t))) return false;
+        b->segment_reward[first + t] = json_number_value(json_array_get(value, (size_t)t));
+    }
+    return true;
+}
+
 static const struct fact {
     const char *key;
     int column;
@@ -91,6 +114,9 @@ static const struct fact {
     {"off_policy", COLUMN_off_policy, take_off_policy, "true or false"},
     {"fate", COLUMN_fate, take_fate, "\"kept\", \"left_out\" or \"counted\""},
     {"policy_version", COLUMN_policy_version, take_policy_version, "a whole number, -1 for another policy"},
+    {"segments", COLUMN_segment, take_segments, "an array of a segment's number for each token, from 1, 0 for none"},
+    {"segment_rewards", COLUMN_segment_reward, take_segment_rewards,
+     "an array of numbers, one for each token: the reward of what ends in it"},
 };
 
 static bool anywhere(const json_t *groups, const char *key)

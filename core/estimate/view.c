@@ -13,7 +13,9 @@
     X(COMPLETION, completion, completion, "the completions' texts")                                                                \
     X(TOKEN_ID, ids, token_id, "the completions' token ids")                                                                       \
     X(VERDICTS, component_verdict, component_verdict, "each verifier's verdicts")                                                  \
-    X(POLICY_VERSION, policy_version, policy_version, "the policy's version")
+    X(POLICY_VERSION, policy_version, policy_version, "the policy's version")                                                      \
+    X(SEGMENTS, segment, segment, "the segments of a verifier")                                                                    \
+    X(SEGMENTS, segment_reward, segment_reward, "the rewards of a verifier's segments")
 
 #define BIT(NEED, FROM, TO, WHAT) | TARE_NEED_##NEED
 enum { KNOWN_NEEDS = (TARE_NEED_CLUSTER | TARE_NEED_OFF_POLICY | TARE_GIVES_TOKENS | TARE_WANTS_LOGPROB) ON_DEMAND(BIT) };

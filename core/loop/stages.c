@@ -84,7 +84,10 @@ tare_status stage_rollout(struct run *r, struct err *e)
 
 tare_status stage_verify(struct run *r, struct err *e)
 {
-    return r->share.own.n_groups ? verify_run(r->engine.verify, &r->share.own, &r->arena, e) : TARE_OK;
+    struct batch *own = &r->share.own;
+    if (!own->n_groups) return TARE_OK;
+    if (verify_gives_segments(r->engine.verify)) TRY(stage_token_ends(r->engine.tokenizer, own, &r->arena, e));
+    return verify_run(r->engine.verify, own, &r->arena, e);
 }
 
 tare_status stage_gather(struct run *r, struct err *e)

@@ -192,6 +192,27 @@ tare_status plugin_new(const char *name, int32_t kind, const struct plugin_searc
 
 /* ---------------------------------------------------------------- verifier */
 
+static tare_status check_segments(const struct plugin_instance *i, const tare_verdict *v, int64_t size, int64_t at, struct err *e)
+{
+    const char *name = i->plugin->desc.name;
+    int64_t before = 0;
+    if (v->n_segments < 0 || v->n_segments > (v->segment ? v->segment_capacity : 0))
+        FAIL(e, TARE_E_PLUGIN, "verifier %s: verify, answer %lld: %lld segments in a buffer of %lld", name, (long long)at,
+             (long long)v->n_segments, (long long)(v->segment ? v->segment_capacity : 0));
+    for (int64_t k = 0; k < v->n_segments; before = v->segment[k++].end) {
+        if (v->segment[k].end <= before || v->segment[k].end > size)
+            FAIL(e, TARE_E_PLUGIN,
+                 "verifier %s: verify, answer %lld: segment %lld ends at byte %lld; it has to end after %lld, and the completion "
+                 "has "
+                 "%lld bytes",
+                 name, (long long)at, (long long)k, (long long)v->segment[k].end, (long long)before, (long long)size);
+        if (!isfinite(v->segment[k].reward))
+            FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward of segment %lld is %g; it has to be finite",
+                 name, (long long)at, (long long)k, v->segment[k].reward);
+    }
+    return TARE_OK;
+}
+
 static tare_status check_verdict(const struct plugin_instance *i, const tare_verdict *v, int64_t at, struct err *e)
 {
     const char *name = i->plugin->desc.name;
@@ -215,10 +236,14 @@ tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *a
         verdicts[j]->reward = NAN;
         verdicts[j]->size = 0;
         verdicts[j]->reason = NULL;
+        verdicts[j]->n_segments = 0;
     }
     plugin_enter(&c);
     TRY(plugin_leave(&c, i, "verify", -1, i->plugin->verifier->verify(i->self, answers, verdicts, n, &c.error), e));
-    for (int64_t j = 0; j < n; j++) TRY(check_verdict(i, verdicts[j], j, e));
+    for (int64_t j = 0; j < n; j++) {
+        TRY(check_verdict(i, verdicts[j], j, e));
+        TRY(check_segments(i, verdicts[j], answers[j]->completion.size, j, e));
+    }
     return TARE_OK;
 }
 

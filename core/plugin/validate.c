@@ -105,7 +105,7 @@ static const struct kind {
     uint32_t size, flags; /* flags: the bits that its header names */
 } KINDS[] = {{0},
              {ESTIMATOR, sizeof(tare_estimator), 0},
-             {VERIFIER, sizeof(tare_verifier), TARE_JUDGES_TOGETHER},
+             {VERIFIER, sizeof(tare_verifier), TARE_JUDGES_TOGETHER | TARE_GIVES_SEGMENTS},
              {ENCODER, sizeof(tare_encoder), 0},
              {CODEBOOK, sizeof(tare_codebook), 0},
              {OBJECTIVE, sizeof(tare_objective), TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP},
@@ -244,7 +244,7 @@ static tare_status check_needed(const struct subject *s, const tare_plugin *raw,
              "(TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
              s->path, s->name, raw->abi_minor_needed);
     const uint32_t second = TARE_NEED_FINISH | TARE_NEED_ROW | TARE_NEED_COMPLETION | TARE_NEED_TOKEN_ID | TARE_NEED_VERDICTS |
-                            TARE_NEED_OFF_POLICY | TARE_NEED_POLICY_VERSION;
+                            TARE_NEED_OFF_POLICY | TARE_NEED_POLICY_VERSION | TARE_NEED_SEGMENTS;
     if (p->desc.kind == TARE_ESTIMATOR && (p->desc.needs & second) && raw->abi_minor_needed < 2)
         FAIL(e, TARE_E_PLUGIN,
              "%s: %s: it needs columns that came with plugin ABI 1.2 (needs 0x%x), and says that it needs 1.%u; set "

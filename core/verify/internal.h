@@ -8,8 +8,9 @@
 #include <pthread.h>
 
 enum {
-    VERIFY_MAX = 16,     /* verifiers of one run */
-    VERIFY_EXTRACT = 512 /* bytes kept of an extracted answer */
+    VERIFY_MAX = 16,      /* verifiers of one run */
+    VERIFY_EXTRACT = 512, /* bytes kept of an extracted answer */
+    VERIFY_SEGMENTS = 256 /* segments of a completion, at most */
 };
 
 struct process; /* process.c */
@@ -28,6 +29,7 @@ struct verify {
     struct pool *pool;
     struct verifier verifiers[VERIFY_MAX];
     int64_t n_verifiers;
+    int64_t segmenter;     /* the verifier that gives segments; -1: none */
     struct plugin_env env; /* the caller's: what plugins in worker processes report goes there too */
     struct arena arena;
     struct process *process; /* [threads]; NULL: plugins run in this process */
@@ -50,6 +52,10 @@ tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
 int64_t verify_call_time(const struct verify *v, const struct verify_call *call);
 /* Whether verifier c gets all items in one call. */
 bool verify_together(const struct verify *v, int64_t c);
+
+/* segments.c: the items' segments as columns of the batch's tokens. */
+tare_status verify_place_segments(const struct verify *v, const struct verify_item *items, struct batch *b, struct arena *a,
+                                  struct err *e);
 
 /* The one copy of a reason that lives as long as v. Any thread. */
 tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e);

@@ -145,7 +145,7 @@ static tare_status lost(struct process *p, bool late, const struct verify_call *
         tare_verdict *out = &call->verdicts[i];
         out->code = late ? TARE_TIMED_OUT : TARE_CRASHED;
         out->reward = 0;
-        out->size = 0;
+        out->size = out->n_segments = 0;
         out->reason = late ? "the verifier did not answer in time" : "the verifier's process died";
     }
     return TARE_OK;
@@ -177,6 +177,13 @@ static tare_status take_verdict(const struct verify *v, struct wire *w, tare_ver
     out->code = (int32_t)wire_int(w);
     out->reward = wire_double(w);
     const tare_text extracted = wire_text(w), reason = wire_text(w);
+    const int64_t n = wire_int(w);
+    out->n_segments = 0;
+    for (int64_t k = 0; k < n && !w->bad; k++) {
+        const int64_t end = wire_int(w);
+        const tare_segment s = {end, wire_double(w)};
+        if (out->segment && out->n_segments < out->segment_capacity) out->segment[out->n_segments++] = s;
+    }
     out->reason = NULL;
     out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
     if (w->bad) return TARE_OK;

@@ -69,12 +69,15 @@ static tare_status ask(const struct verify *v, const struct verify_call *call, c
     return plugin_verify(f->instance[f->n_instances > 1 ? call->thread : 0], a->answers, a->verdicts, call->n, e);
 }
 
-/* Only the first verifier's extracted text is kept. */
-static tare_verdict room_for(const struct verify_item *item, int64_t c, char *nothing)
+/* Only the first verifier's extracted text is kept. segments: whether verifier c gives them. */
+static tare_verdict room_for(const struct verify_item *item, int64_t c, bool segments, char *nothing)
 {
     const bool kept = !c && item->extracted;
-    return (tare_verdict){
-        .struct_size = sizeof(tare_verdict), .extracted = kept ? item->extracted : nothing, .capacity = kept ? item->capacity : 0};
+    return (tare_verdict){.struct_size = sizeof(tare_verdict),
+                          .extracted = kept ? item->extracted : nothing,
+                          .capacity = kept ? item->capacity : 0,
+                          .segment = segments ? item->segment : NULL,
+                          .segment_capacity = segments && item->segment ? item->segment_capacity : 0};
 }
 
 static void keep(struct job *j, int64_t i, int64_t c, const tare_verdict *verdict)
@@ -83,6 +86,7 @@ static void keep(struct job *j, int64_t i, int64_t c, const tare_verdict *verdic
     j->part[i * j->v->n_verifiers + c] = verdict->reward;
     if (j->verdict) j->verdict[i * verify_n_components(j->v) + c] = verdict->code;
     if (verdict->code == TARE_CRASHED) atomic_fetch_add(&j->crashed, 1);
+    if (c == j->v->segmenter) item->n_segments = verdict->n_segments;
     if (c) return;
     item->verdict = verdict->code;
     item->reason = verdict->reason;
@@ -97,7 +101,7 @@ static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
     tare_verdict *verdicts;
     const struct asked room = {&answer, &answers, &verdicts};
     for (int64_t c = j->first; c < j->last; c++) {
-        tare_verdict verdict = room_for(&j->items[i], c, nothing);
+        tare_verdict verdict = room_for(&j->items[i], c, c == j->v->segmenter, nothing);
         const struct verify_call call = {c, thread, &j->items[i], 1, &verdict};
         TRY(ask(j->v, &call, &room, e));
         keep(j, i, c, &verdict);
@@ -115,7 +119,7 @@ static tare_status judge_together(struct job *j, int64_t c, struct err *e)
     TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.answer, (void **)&room.answer, e));
     TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.answers, (void **)&room.answers, e));
     TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.verdicts, (void **)&room.verdicts, e));
-    for (int64_t i = 0; i < j->n; i++) verdict[i] = room_for(&j->items[i], c, nothing);
+    for (int64_t i = 0; i < j->n; i++) verdict[i] = room_for(&j->items[i], c, c == j->v->segmenter, nothing);
     s = ask(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &room, e);
     for (int64_t i = 0; i < j->n && !s; i++) keep(j, i, c, &verdict[i]);
     if (s && j->n > 1)
@@ -261,11 +265,18 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
     const int64_t N = b->n_rollouts;
     struct verify_item *items = NULL;
     char *text = NULL;
+    tare_segment *segment = NULL;
+    const bool segments = verify_gives_segments(v) && b->token_end;
     b->n_components = verify_n_components(v);
     TRY(arena_new(a, &items, N, e));
     TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
     TRY(batch_room(b, BATCH_VERIFY, a, e));
     fill_items(b, items, text);
+    if (segments) TRY(arena_push_raw(a, N * VERIFY_SEGMENTS * (int64_t)sizeof *segment, (void **)&segment, e));
+    for (int64_t i = 0; i < N && segments; i++) {
+        items[i].segment = segment + i * VERIFY_SEGMENTS;
+        items[i].segment_capacity = VERIFY_SEGMENTS;
+    }
     TRY(verify_items(v, items, N, (struct verify_parts){b->component, b->component_verdict}, e));
     for (int64_t i = 0; i < N; i++) {
         b->reward[i] = items[i].reward;
@@ -273,5 +284,5 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
         b->extracted[i] = (tare_text){items[i].extracted, items[i].extracted_size};
         b->reason[i] = items[i].reason;
     }
-    return TARE_OK;
+    return segments ? verify_place_segments(v, items, b, a, e) : TARE_OK;
 }

@@ -13,6 +13,7 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
     struct verify *v = NULL;
     TRY(mem_new(sizeof *v, (void **)&v, e));
     v->options = *options;
+    v->segmenter = -1;
     arena_init(&v->arena, "verifiers");
     pthread_mutex_init(&v->lock, NULL);
     tare_status s = pool_new((int)options->workers, &v->pool, e);
@@ -72,6 +73,12 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     *f = (struct verifier){.weight = use->weight};
     TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &f->plugin, e));
     TRY(take_name(v, f, use->as, e));
+    if (f->plugin->verifier->flags & TARE_GIVES_SEGMENTS) {
+        if (v->segmenter >= 0)
+            FAIL(e, TARE_E_CONFIG, "verifier.plugins: %s and %s both reward parts of completions; only one can",
+                 v->verifiers[v->segmenter].name, f->name);
+        v->segmenter = v->n_verifiers;
+    }
     const bool many = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers);
     const int64_t n = many ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
@@ -181,6 +188,11 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
 int64_t verify_n_components(const struct verify *v)
 {
     return v->n_verifiers + (v->options.overlong != OVERLONG_NONE);
+}
+
+bool verify_gives_segments(const struct verify *v)
+{
+    return v->segmenter >= 0;
 }
 
 const char *verify_component_name(const struct verify *v, int64_t c)

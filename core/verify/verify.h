@@ -55,6 +55,9 @@ const struct plugin *verify_plugin(const struct verify *v, int64_t c); /* NULL f
 struct plugin_instance *verify_instance(const struct verify *v,
                                         int64_t c); /* one instance, for verify_explain; NULL for overlong */
 
+/* Whether a verifier rewards parts of completions. verify_run maps them to tokens where the batch has token_end. */
+bool verify_gives_segments(const struct verify *v);
+
 /* One completion. The texts are views; extracted is the caller's buffer. */
 struct verify_item {
     tare_text prompt, completion, answer, row;
@@ -66,10 +69,13 @@ struct verify_item {
     bool off_policy;
     char *extracted; /* [capacity], or NULL */
     int64_t capacity;
+    tare_segment *segment; /* the caller's buffer, [segment_capacity], or NULL */
+    int64_t segment_capacity;
     double reward;      /* from here on: results */
     int32_t verdict;    /* tare_verdict_code of the first verifier */
     const char *reason; /* lives as long as v, or NULL */
     int64_t extracted_size;
+    int64_t n_segments;
 };
 
 /* What each component says of each item: [n, C], or NULL where it is not wanted. */
@@ -81,7 +87,8 @@ struct verify_parts {
 /* On failure the error of the first item that failed; results are then undefined. */
 tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, struct verify_parts parts, struct err *e);
 
-/* Fills reward, component, n_components, verdict, component_verdict, extracted and reason of the batch, in the arena. */
+/* Fills reward, component, n_components, verdict, component_verdict, extracted and reason of the batch, in the arena; segment and segment_reward
+ * where a verifier gives segments and the batch has token_end. */
 tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e);
 
 /* The main function of a worker process (`tare verify --worker`): answers requests on fd until it is closed. Returns the exit status. */

@@ -66,9 +66,11 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
 }
 
 /* Rooms for n verdicts, with their buffers, and for what the plugin gets. */
-static tare_status make_room(struct worker_state *w, int64_t n, struct err *e)
+static tare_status make_room(struct worker_state *w, int64_t n, bool segments, struct err *e)
 {
     struct judging *j = &w->judging;
+    const int64_t each = segments ? VERIFY_SEGMENTS : 0;
+    tare_segment *segment;
     char *extracted;
     arena_reset(&w->step);
     *j = (struct judging){.n = n};
@@ -77,9 +79,13 @@ static tare_status make_room(struct worker_state *w, int64_t n, struct err *e)
     TRY(arena_new(&w->step, &j->answers, n, e));
     TRY(arena_new(&w->step, &j->verdicts, n, e));
     TRY(arena_push_raw(&w->step, n * VERIFY_EXTRACT, (void **)&extracted, e));
+    TRY(arena_push_raw(&w->step, (n * each + 1) * (int64_t)sizeof *segment, (void **)&segment, e));
     for (int64_t i = 0; i < n; i++) {
-        j->verdict[i] = (tare_verdict){
-            .struct_size = sizeof *j->verdict, .extracted = extracted + i * VERIFY_EXTRACT, .capacity = VERIFY_EXTRACT};
+        j->verdict[i] = (tare_verdict){.struct_size = sizeof *j->verdict,
+                                       .extracted = extracted + i * VERIFY_EXTRACT,
+                                       .capacity = VERIFY_EXTRACT,
+                                       .segment = segments ? segment + i * each : NULL,
+                                       .segment_capacity = each};
         j->answers[i] = &j->answer[i];
         j->verdicts[i] = &j->verdict[i];
     }
@@ -92,7 +98,7 @@ static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
     const int64_t deadline = timeout ? clock_ns() + timeout : 0;
     if (in->bad || c < 0 || c >= w->n || n < 1 || n > in->size)
         FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
-    TRY(make_room(w, n, e));
+    TRY(make_room(w, n, w->instance[c]->plugin->verifier->flags & TARE_GIVES_SEGMENTS, e));
     for (int64_t i = 0; i < n; i++) {
         tare_answer *a = &w->judging.answer[i];
         a->struct_size = sizeof *a;
@@ -112,7 +118,7 @@ static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
     return plugin_verify(w->instance[c], w->judging.answers, w->judging.verdicts, n, e);
 }
 
-/* status, message; of each verdict: code, reward, extracted, reason; metrics: how many, then name and value of each */
+/* status, message; of each verdict: code, reward, extracted, reason, how many segments, end and reward of each; metrics: how many, then name and value of each */
 static tare_status reply(struct worker_state *w, tare_status status, const struct err *why, struct err *e)
 {
     wire_start(&w->out);
@@ -124,6 +130,11 @@ static tare_status reply(struct worker_state *w, tare_status status, const struc
         TRY(wire_put_double(&w->out, v->reward, e));
         TRY(wire_put_text(&w->out, (tare_text){v->extracted, v->size}, e));
         TRY(wire_put_text(&w->out, v->reason ? (tare_text){v->reason, (int64_t)strlen(v->reason)} : (tare_text){"", 0}, e));
+        TRY(wire_put_int(&w->out, v->n_segments, e));
+        for (int64_t k = 0; k < v->n_segments; k++) {
+            TRY(wire_put_int(&w->out, v->segment[k].end, e));
+            TRY(wire_put_double(&w->out, v->segment[k].reward, e));
+        }
     }
     TRY(wire_put_int(&w->out, w->n_metrics, e));
     return w->metrics.size ? str_add(&w->out, w->metrics.data, w->metrics.size, e) : TARE_OK;

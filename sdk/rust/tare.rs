@@ -99,6 +99,7 @@ pub const NEED_TOKEN_ID: u32 = 1024;
 pub const NEED_VERDICTS: u32 = 2048;
 pub const NEED_OFF_POLICY: u32 = 4096;
 pub const NEED_POLICY_VERSION: u32 = 8192;
+pub const NEED_SEGMENTS: u32 = 16384;
 
 pub const FINISH_STOP: u8 = 0;
 pub const FINISH_LENGTH: u8 = 1;
@@ -141,6 +142,7 @@ pub const TIMED_OUT: i32 = 5;
 pub const CRASHED: i32 = 6;
 pub const PARTIAL: i32 = 7;
 pub const JUDGES_TOGETHER: u32 = 1; // tare_verifier.flags
+pub const GIVES_SEGMENTS: u32 = 2;
 
 // ---------------------------------------------------------------- structs of the C headers
 
@@ -250,6 +252,8 @@ pub struct Batch {
     component_verdict: *const i32,
     off_policy: *const u8,
     policy_version: *const i64,
+    segment: *const i32,
+    segment_reward: *const f64,
 }
 
 #[repr(C)]
@@ -317,6 +321,17 @@ pub struct VerdictBuffer {
     capacity: i64,
     size: i64,
     reason: *const c_char,
+    segment: *mut Segment,
+    segment_capacity: i64,
+    n_segments: i64,
+}
+
+/// A part of a completion with a reward of its own: from the end of the one before (0 for the first) to byte `end`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Segment {
+    pub end: i64,
+    pub reward: f64,
 }
 
 #[repr(C)]
@@ -527,9 +542,9 @@ unsafe impl Sync for LogprobExtension {}
 const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
-    assert!(std::mem::size_of::<Batch>() == 192 && std::mem::size_of::<AdvantageBuffers>() == 64);
+    assert!(std::mem::size_of::<Batch>() == 208 && std::mem::size_of::<AdvantageBuffers>() == 64);
     assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
-    assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 48);
+    assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 72);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
     assert!(std::mem::size_of::<TokenLossBuffers>() == 48 && std::mem::size_of::<ObjectiveTable>() == 88);
@@ -800,6 +815,14 @@ impl Batch {
     /// [rollouts] policy steps before it was sampled, -1: by no policy of this run
     pub fn policy_version(&self) -> &[i64] {
         unsafe { self.later(std::ptr::addr_of!(self.policy_version), self.n_rollouts) }
+    }
+    /// [tokens] which of the verifier's segments the token begins in, from 1; 0: none
+    pub fn segment(&self) -> &[i32] {
+        unsafe { self.later(std::ptr::addr_of!(self.segment), self.n_tokens) }
+    }
+    /// [tokens] sum of the weighted rewards of the segments that end in the token
+    pub fn segment_reward(&self) -> &[f64] {
+        unsafe { self.later(std::ptr::addr_of!(self.segment_reward), self.n_tokens) }
     }
 }
 
@@ -1092,15 +1115,25 @@ pub trait Curriculum: Sized + Send {
     }
 }
 
-/// EXPLAINS: explain is offered.
+/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host wants them.
 pub trait Verifier: Sized + Send {
     const EXPLAINS: bool = false;
+    const GIVES_SEGMENTS: bool = false;
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
     /// # Safety
     /// me is an instance; for Shared ones several threads may have it.
     unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
         (*me).verify(answer)
+    }
+    /// Rewards of parts of the completion, in its order; a host takes the first ones when it has no room for all.
+    fn segments(&mut self, _answer: &Answer) -> Result<Vec<Segment>> {
+        Ok(Vec::new())
+    }
+    /// # Safety
+    /// As verify_at.
+    unsafe fn segments_at(me: *mut Self, answer: &Answer) -> Result<Vec<Segment>> {
+        (*me).segments(answer)
     }
     /// How the verdict comes about, as one JSON object.
     fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
@@ -1306,7 +1339,7 @@ struct VerifierOf<T>(PhantomData<T>);
 impl<T: Verifier> VerifierOf<T> {
     const TABLE: VerifierTable = VerifierTable {
         struct_size: std::mem::size_of::<VerifierTable>() as u32,
-        flags: 0,
+        flags: if T::GIVES_SEGMENTS { GIVES_SEGMENTS } else { 0 },
         create: Self::create,
         destroy: destroy::<T>,
         verify: Self::verify,
@@ -1343,6 +1376,12 @@ impl<T: Verifier> VerifierOf<T> {
                 v.code = verdict.code;
                 v.reward = verdict.reward;
                 v.reason = verdict.reason;
+                if T::GIVES_SEGMENTS && v.struct_size as usize >= std::mem::size_of::<VerdictBuffer>() && !v.segment.is_null() {
+                    let segments = T::segments_at(me as *mut T, &Self::answer(a))?;
+                    let n = segments.len().min(v.segment_capacity as usize);
+                    slice_mut(v.segment, n as i64).copy_from_slice(&segments[..n]);
+                    v.n_segments = n as i64;
+                }
             }
             Ok(())
         })

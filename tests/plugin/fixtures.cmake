@@ -38,6 +38,7 @@ tare_fixture(undefined_symbol ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c
 set_target_properties(fixture_undefined_symbol PROPERTIES COMPILE_DEFINITIONS "CASE=good;CASE_UNDEFINED_SYMBOL=1")
 tare_fixture(facts ${CMAKE_SOURCE_DIR}/tests/plugin/facts.c)
 tare_fixture(facts_of_before ${CMAKE_SOURCE_DIR}/tests/plugin/facts.c)
+tare_fixture(steps ${CMAKE_SOURCE_DIR}/tests/plugin/steps.c)
 tare_fixture(groups ${CMAKE_SOURCE_DIR}/tests/plugin/groups.c)
 tare_fixture(verdicts ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/verdicts.c)
 get_property(TARE_FIXTURES GLOBAL PROPERTY TARE_FIXTURES)

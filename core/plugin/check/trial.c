@@ -21,6 +21,8 @@ struct columns {
     tare_text *row, *completion;
     int32_t *token_id, *component_verdict;
     int64_t *policy_version;
+    int32_t *segment;
+    double *segment_reward;
 };
 
 static tare_status new_columns(struct check *c, int64_t groups, int64_t rollouts, struct columns *x, struct err *e)
@@ -44,6 +46,8 @@ static tare_status new_columns(struct check *c, int64_t groups, int64_t rollouts
 static tare_status new_tokens(struct check *c, int64_t tokens, struct columns *x, struct err *e)
 {
     TRY(arena_new(&c->arena, &x->token_id, tokens + 1, e));
+    TRY(arena_new(&c->arena, &x->segment, tokens + 1, e));
+    TRY(arena_new(&c->arena, &x->segment_reward, tokens + 1, e));
     TRY(arena_new(&c->arena, &x->entropy, tokens + 1, e));
     TRY(arena_new(&c->arena, &x->logprob, tokens + 1, e));
     return arena_new(&c->arena, &x->ref_logprob, tokens + 1, e);
@@ -78,7 +82,9 @@ static tare_batch view(const struct check *c, const struct columns *x, int64_t g
                         .token_id = needs & TARE_NEED_TOKEN_ID ? x->token_id : NULL,
                         .component_verdict = needs & TARE_NEED_VERDICTS ? x->component_verdict : NULL,
                         .off_policy = needs & TARE_NEED_OFF_POLICY ? x->off_policy : NULL,
-                        .policy_version = needs & TARE_NEED_POLICY_VERSION ? x->policy_version : NULL};
+                        .policy_version = needs & TARE_NEED_POLICY_VERSION ? x->policy_version : NULL,
+                        .segment = needs & TARE_NEED_SEGMENTS ? x->segment : NULL,
+                        .segment_reward = needs & TARE_NEED_SEGMENTS ? x->segment_reward : NULL};
 }
 
 static double a_reward(struct check *c, enum trial_shape shape, double of_group)
@@ -104,6 +110,19 @@ static void some_facts(struct check *c, struct columns *x, int64_t n)
     x->completion[n] = COMPLETIONS[check_below(c, 4)];
     for (int64_t k = 0; k < COMPONENTS; k++)
         x->component_verdict[n * COMPONENTS + k] = k ? (int32_t)check_below(c, TARE_PARTIAL + 1) : x->verdict[n];
+}
+
+/* Segments of one to four tokens; some rollouts have none, and in some the last tokens are in none. */
+static void some_segments(struct check *c, struct columns *x, int64_t n)
+{
+    int64_t t = x->token_begin[n];
+    const int64_t end = x->token_begin[n + 1] - (int64_t)check_below(c, 2);
+    for (int32_t k = 1; check_below(c, 8) && t < end; k++) {
+        int64_t length = 1 + (int64_t)check_below(c, 4);
+        if (length > end - t) length = end - t;
+        for (; length > 0; length--) x->segment[t++] = k;
+        x->segment_reward[t - 1] = c->binary ? (double)check_below(c, 2) : 2 * check_uniform(c) - 1;
+    }
 }
 
 tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups, tare_batch *out, struct err *e)
@@ -135,6 +154,7 @@ tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups,
         x.logprob[t] = (float)(-5 * check_uniform(c));
         x.ref_logprob[t] = (float)(-5 * check_uniform(c));
     }
+    for (int64_t i = 0; i < n; i++) some_segments(c, &x, i);
     *out = view(c, &x, groups);
     return TARE_OK;
 }
@@ -154,6 +174,11 @@ static void copy_facts(const tare_batch *from, int64_t i, struct columns *x, int
     if (from->completion) x->completion[at] = from->completion[i];
     if (from->token_id)
         for (int64_t t = 0; t < tokens; t++) x->token_id[x->token_begin[at] + t] = from->token_id[first + t];
+    if (from->segment)
+        for (int64_t t = 0; t < tokens; t++) {
+            x->segment[x->token_begin[at] + t] = from->segment[first + t];
+            x->segment_reward[x->token_begin[at] + t] = from->segment_reward[first + t];
+        }
     if (from->component_verdict)
         for (int64_t k = 0; k < COMPONENTS; k++)
             x->component_verdict[at * COMPONENTS + k] = from->component_verdict[i * COMPONENTS + k];

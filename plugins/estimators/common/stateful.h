@@ -1,4 +1,5 @@
-/* The rest of an estimator's file. PARAMS and P_COUNT are the file's; what follows NEEDS are members of tare_estimator. */
+/* The rest of an estimator's file. PARAMS and P_COUNT are the file's; what follows NEEDS are members of tare_estimator. Columns from
+ * TARE_NEED_FINISH on came with ABI 1.2. */
 #ifndef STATEFUL_H
 #define STATEFUL_H
 
@@ -6,7 +7,7 @@
 
 #define TARE_STATEFUL(NAME, SUMMARY, SOURCE, NEEDS, ...)                                                                           \
     static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, __VA_ARGS__};                                        \
-    BUILT_IN(NAME, .kind = TARE_ESTIMATOR, .summary = SUMMARY, .source = SOURCE, .params = PARAMS, .n_params = P_COUNT,            \
-             .needs = NEEDS, .threading = TARE_REENTRANT)
+    BUILT_IN_SINCE((NEEDS) >= TARE_NEED_FINISH ? 2 : 0, NAME, .kind = TARE_ESTIMATOR, .summary = SUMMARY, .source = SOURCE,        \
+                   .params = PARAMS, .n_params = P_COUNT, .needs = NEEDS, .threading = TARE_REENTRANT)
 
 #endif

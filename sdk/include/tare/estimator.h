@@ -36,7 +36,8 @@ enum {
     TARE_NEED_TOKEN_ID = 1024,
     TARE_NEED_VERDICTS = 2048, /* component_verdict */
     TARE_NEED_OFF_POLICY = 4096,
-    TARE_NEED_POLICY_VERSION = 8192
+    TARE_NEED_POLICY_VERSION = 8192,
+    TARE_NEED_SEGMENTS = 16384 /* segment and segment_reward */
 };
 
 /* All rollouts of the step, the same on every rank; groups are whole and in global prompt order; M and N may be 0. A Python host or
@@ -64,6 +65,8 @@ typedef struct tare_batch {
     const int32_t *component_verdict; /* [N,C] tare_verdict_code; 0: a component that no verifier gave (overlong) */
     const uint8_t *off_policy;        /* [N]   1: the row's own completion, not a sample */
     const int64_t *policy_version;    /* [N]   policy steps made before it was sampled; -1: not sampled by this run's policy */
+    const int32_t *segment;           /* [T]   which of the verifier's segments the token begins in, from 1; 0: none */
+    const double *segment_reward;     /* [T]   sum of the weighted rewards of the segments that end in the token; 0: none */
 } tare_batch;
 
 /* Buffers of the host. On entry row_weight is 1 and the others are NaN: every one of those must be written. */

@@ -94,6 +94,12 @@ inline void extract(tare_verdict &v, const char *data, int64_t size)
     v.size = n;
 }
 
+/* Adds a segment to the verdict of a verifier whose table has TARE_GIVES_SEGMENTS. false: the host wants none, or has no more room. */
+inline bool add_segment(tare_verdict &v, int64_t end, double reward)
+{
+    return tare_add_segment(&v, end, reward) != 0;
+}
+
 /* A plugin may inherit from the base of its kind and mark its functions `override`: one that is misspelt, or takes something else,
  * does not compile then. What is not overridden is NULL in the table, as without the base. */
 class estimator_base
@@ -317,6 +323,14 @@ template <class T> struct verifier_functions : common<T> {
     }
 };
 template <class T> inline constexpr tare_verifier VERIFIER = verifier_functions<T>::table();
+/* The table of a verifier that calls add_segment. */
+template <class T> constexpr tare_verifier verifier_with_segments()
+{
+    tare_verifier t = verifier_functions<T>::table();
+    t.flags |= TARE_GIVES_SEGMENTS;
+    return t;
+}
+template <class T> inline constexpr tare_verifier SEGMENT_VERIFIER = verifier_with_segments<T>();
 
 template <class T> struct encoder_functions : common<T> {
     using common<T>::of;

@@ -23,8 +23,16 @@ enum {
     /* verify gets all completions that the host has at a time in one call, in their order, from one thread: for rewards that compare
      * completions, and for programs that want them at once. The deadline of each is that of the call. Since 1.2; hosts before it hand
      * over one at a time. */
-    TARE_JUDGES_TOGETHER = 1
+    TARE_JUDGES_TOGETHER = 1,
+    /* verify also rewards parts of a completion (process rewards): tare_verdict.segment. Since 1.2; hosts before it refuse the plugin. */
+    TARE_GIVES_SEGMENTS = 2
 };
+
+/* A part of a completion with a reward of its own: from the end of the segment before it, 0 for the first, up to `end`. */
+typedef struct tare_segment {
+    int64_t end;   /* bytes from the completion's start; above that of the segment before, at most the completion's size */
+    double reward; /* finite */
+} tare_segment;
 
 /* One completion to judge. */
 typedef struct tare_answer {
@@ -49,7 +57,20 @@ typedef struct tare_verdict {
     char *extracted; /* what was taken as the answer: at most capacity bytes, cut at a UTF-8 boundary */
     int64_t capacity, size;
     const char *reason; /* static text: the rule that decided; or NULL */
+    /* Since minor 2, with TARE_GIVES_SEGMENTS. The host gives each segment's reward to the token in which it ends, and shows both to
+     * estimators (TARE_NEED_SEGMENTS). The reward above is that of the whole completion; segments do not change it. */
+    tare_segment *segment;                /* the host's buffer; NULL: none are wanted */
+    int64_t segment_capacity, n_segments; /* n_segments: 0 on entry */
 } tare_verdict;
+
+/* Adds a segment. 0: the host wants none (it is of before 1.2, or a caller has no use for them), or has no more room. */
+__attribute__((unused)) static inline int tare_add_segment(tare_verdict *v, int64_t end, double reward)
+{
+    if (v->struct_size < sizeof *v || !v->segment || v->n_segments >= v->segment_capacity) return 0;
+    v->segment[v->n_segments].end = end;
+    v->segment[v->n_segments++].reward = reward;
+    return 1;
+}
 
 typedef struct tare_verifier {
     uint32_t struct_size, flags;

@@ -9,7 +9,9 @@ BOOL, INT, FLOAT, STRING, CHOICE, PATH = 1, 2, 3, 4, 5, 6
 REQUIRED, ABOVE_MIN, BELOW_MAX, LOCKED_ON_RESUME = 1, 2, 4, 32
 NEED_ENTROPY, NEED_LOGPROB, NEED_REF_LOGPROB, NEED_COMPONENTS, NEED_CLUSTER, GIVES_TOKENS, WANTS_LOGPROB = 1, 2, 4, 8, 16, 32, 64
 NEED_FINISH, NEED_ROW, NEED_COMPLETION, NEED_TOKEN_ID, NEED_VERDICTS, NEED_OFF_POLICY, NEED_POLICY_VERSION = 128, 256, 512, 1024, 2048, 4096, 8192
-KNOWN_NEEDS = 16383
+NEED_SEGMENTS = 16384
+JUDGES_TOGETHER, GIVES_SEGMENTS = 1, 2
+KNOWN_NEEDS = 32767
 FINISH = {"stop": 0, "length": 1}
 VERDICTS = {1: "correct", 2: "wrong", 3: "no_answer", 4: "unparsable", 5: "timeout", 7: "partial"}
 E_CORRUPT = 31
@@ -65,7 +67,7 @@ class Batch(c.Structure):
                 ("token_begin", c.POINTER(i64)), ("token_entropy", c.POINTER(f32)), ("token_logprob", c.POINTER(f32)),
                 ("token_ref_logprob", c.POINTER(f32)), ("finish", c.POINTER(u8)), ("row", c.POINTER(Text)), ("completion", c.POINTER(Text)),
                 ("token_id", c.POINTER(i32)), ("component_verdict", c.POINTER(i32)), ("off_policy", c.POINTER(u8)),
-                ("policy_version", c.POINTER(i64))]
+                ("policy_version", c.POINTER(i64)), ("segment", c.POINTER(i32)), ("segment_reward", c.POINTER(f64))]
 
 
 class Advantages(c.Structure):
@@ -97,9 +99,13 @@ class Answer(c.Structure):
                 ("off_policy", i32)]
 
 
+class Segment(c.Structure):
+    _fields_ = [("end", i64), ("reward", f64)]
+
+
 class Verdict(c.Structure):
     _fields_ = [("struct_size", u32), ("code", i32), ("reward", f64), ("extracted", c.c_void_p), ("capacity", i64), ("size", i64),
-                ("reason", c.c_char_p)]
+                ("reason", c.c_char_p), ("segment", c.POINTER(Segment)), ("segment_capacity", i64), ("n_segments", i64)]
 
 
 class VerifierTable(c.Structure):

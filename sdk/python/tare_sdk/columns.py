@@ -31,6 +31,8 @@ COLUMNS = {
     "component_verdicts": ("component_verdict", abi.i32, ROLLOUT, abi.NEED_VERDICTS, "each verifier's verdicts"),
     "off_policy": ("off_policy", abi.u8, ROLLOUT, abi.NEED_OFF_POLICY, "which rollouts are off-policy"),
     "policy_version": ("policy_version", abi.i64, ROLLOUT, abi.NEED_POLICY_VERSION, "the policy's version"),
+    "segments": ("segment", abi.i32, TOKEN, abi.NEED_SEGMENTS, "the segments of a verifier"),
+    "segment_rewards": ("segment_reward", abi.f64, TOKEN, abi.NEED_SEGMENTS, "the rewards of a verifier's segments"),
 }
 WIDE = "components", "component_verdicts"  # an entry is a row of them
 CODES = {name: code for code, name in abi.VERDICTS.items()} | {"crashed": 6, None: 0}

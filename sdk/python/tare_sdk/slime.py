@@ -22,7 +22,7 @@ from .plugin import TareError
 from .prompts import prompt_uid
 
 log = logging.getLogger("tare")
-LACKS = ("components", "entropy", "ref_logprob", "component_verdicts", "policy_version", "off_policy")
+LACKS = ("components", "entropy", "ref_logprob", "component_verdicts", "policy_version", "off_policy", "segments", "segment_rewards")
 
 
 class RewardPostProcess:

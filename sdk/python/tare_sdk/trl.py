@@ -22,7 +22,7 @@ from .verifier import Verifier
 
 log = logging.getLogger("tare")
 # what TRL has no counterpart of
-LACKS = {"entropy": abi.NEED_ENTROPY, "component_verdicts": abi.NEED_VERDICTS}
+LACKS = {"entropy": abi.NEED_ENTROPY, "component_verdicts": abi.NEED_VERDICTS, "segments": abi.NEED_SEGMENTS}
 
 
 def _last_text(value):

@@ -24,7 +24,7 @@ from .prompts import prompt_uid
 from .verifier import Verifier
 
 log = logging.getLogger("tare")
-LACKS = ("entropy", "finish", "rows", "completions", "component_verdicts", "policy_version")
+LACKS = ("entropy", "finish", "rows", "completions", "component_verdicts", "policy_version", "segments", "segment_rewards")
 _seen = {"data": None}  # the batch of the compute_advantage that is running
 
 

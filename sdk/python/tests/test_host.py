@@ -57,7 +57,7 @@ class Bits(unittest.TestCase):
         expected = engine(name, parameters, clusters, steps)
         with Estimator(name, n_clusters=clusters, **{k: v for k, v in parameters.items() if k != "clusters"}) as estimator:
             for step, line in zip(steps, expected):
-                columns = {key: [g[key] for g in step] for key in ("uid", "lengths", "components", "entropy", "logprob", "ref_logprob", "verdicts")
+                columns = {key: [g[key] for g in step] for key in ("uid", "lengths", "components", "entropy", "logprob", "ref_logprob", "verdicts", "segments", "segment_rewards")
                            if key in step[0]}
                 if estimator.by_prompt and "uid" not in columns:
                     columns["uid"] = list(range(len(step)))  # as the engine takes it
@@ -100,7 +100,9 @@ class Bits(unittest.TestCase):
                 lengths = [rng.randint(1, 5) for _ in range(n)]
                 components = [[rng.choice([0, 1]) if equal is None else equal, 0 if binary else rng.choice([0, 0.25])] for _ in range(n)]
                 tokens = lambda low, high: [[rng.uniform(low, high) for _ in range(k)] for k in lengths]
-                groups.append({"cluster": rng.randint(-1, 2), "uid": rng.choice([5, 2**63 + 1, 77, 12, 9, 1]), "rewards": [sum(row) for row in components],
+                segments = [sorted(rng.randint(1, k) for _ in range(k)) for k in lengths]
+                ends = lambda row: [rng.uniform(-1, 1) if row[t:t + 2] != [row[t]] * 2 else 0 for t in range(len(row))]
+                groups.append({"segments": segments, "segment_rewards": [ends(row) for row in segments], "cluster": rng.randint(-1, 2), "uid": rng.choice([5, 2**63 + 1, 77, 12, 9, 1]), "rewards": [sum(row) for row in components],
                                "lengths": lengths, "components": components, "entropy": tokens(0, 3), "logprob": tokens(-5, 0),
                                "ref_logprob": tokens(-5, 0)})
             steps.append(groups)
@@ -337,6 +339,18 @@ class Host(unittest.TestCase):
 
     def test_empty_batch(self):
         self.assertEqual(Estimator("grpo").step([]).advantage, [])
+
+    def test_process_rewards(self):
+        with Verifier(FIXTURE("steps")) as v:  # tests/plugin/steps.c: a line is a step, worth its letters a; an umlaut has two bytes
+            got = v.verify("a\u00e4\naab", "")
+            self.assertEqual((got.reward, got.segments), (3, [(4, 1), (7, 2)]))
+            self.assertEqual(v.verify("", "").segments, [])
+            with self.assertRaisesRegex(TareError, r"steps: verify: the segments \[\(2, 1.0\), \(2, 1.0\)\] do not fit a completion of 5 bytes"):
+                v.verify("!back", "")
+            with self.assertRaisesRegex(TareError, "257 segments in a buffer of 256"):
+                v.verify("!many", "")
+        with self.assertRaisesRegex(TareError, r"grpo_process: needs the segments of a verifier \(segments\)"):
+            Estimator("grpo_process").step([[1, 0]])
 
     def test_verifier(self):
         with Verifier("number") as v:

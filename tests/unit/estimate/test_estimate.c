@@ -265,6 +265,8 @@ static void facts__are_checked(void **state)
         {"\"component_verdicts\":[[\"wrong\"],[]]", "rollout 0: \"component_verdicts\" has to be an array"},
         {"\"off_policy\":[0,1]", "rollout 0: \"off_policy\" has to be true or false"},
         {"\"policy_version\":[0,-2]", "rollout 1: \"policy_version\" has to be"},
+        {"\"segments\":[[1],[2]]", "rollout 1: \"segments\" has to be an array"},
+        {"\"segment_rewards\":[[1],[\"a\"]]", "rollout 1: \"segment_rewards\" has to be an array of numbers"},
         {"\"row\":[]", "\"row\" has to be an object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

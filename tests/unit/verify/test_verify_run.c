@@ -407,6 +407,129 @@ static void test_groups(void **state)
     }
 }
 
+/* ---------------------------------------------------------------- process rewards */
+
+/* Tokens "a", "ab\nb", "a" and a stop token of the text "aab\nba", whose steps are "aab\n" and "ba"; and what the engine makes of them. */
+static void segment_batch(struct fixture *f, int64_t *ends)
+{
+    static const int64_t TEXT_ENDS[] = {1, 5, 6, 6};
+    fill(f, NULL, 0);
+    f->b.n_tokens = f->token_begin[N];
+    for (int i = 0; i < N; i++) {
+        f->completion[i] = text("");
+        for (int64_t t = f->token_begin[i]; t < f->token_begin[i + 1]; t++) ends[t] = 0;
+    }
+    f->completion[1] = text("aab\nba");
+    for (int k = 0; k < 4; k++) ends[f->token_begin[1] + k] = TEXT_ENDS[k];
+    for (int64_t t = f->token_begin[1] + 4; t < f->token_begin[2]; t++) ends[t] = 6;
+    f->b.token_end = ends;
+}
+
+static struct verify *with_steps(bool processes)
+{
+    struct verify *v = NULL;
+    struct err e = {0};
+    char fixture[4096];
+    snprintf(fixture, sizeof fixture, "%s/steps.so", getenv("FIXTURES"));
+    const struct verify_options o = {
+        .workers = 2, .timeout = 10, .max_crash_share = 1, .processes = processes, .worker = getenv("TARE")};
+    assert_ok(verify_new(&o, &v, &e), &e);
+    assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 1}, NULL, NULL, NULL, &e), &e);
+    assert_false(verify_gives_segments(v));
+    assert_ok(verify_add(v, &(struct verify_use){.plugin = fixture, .weight = 0.5}, NULL, NULL, NULL, &e), &e);
+    assert_true(verify_gives_segments(v));
+    return v;
+}
+
+/* A segment's reward goes to the token in which it ends, times the verifier's weight; a token is in the segment in which it begins. */
+static void test_segments(void **state)
+{
+    (void)state;
+    static const int32_t SEGMENT[] = {1, 1, 2, 0};
+    static const double REWARD[] = {0, 1, 0.5, 0};
+    for (int processes = 0; processes < 2; processes++) {
+        struct fixture f;
+        struct err e = {0};
+        int64_t ends[N * PER * EACH];
+        struct verify *v = with_steps(processes);
+        segment_batch(&f, ends);
+        assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+        assert_true(f.b.component[2 * 1 + 1] == 0.5 * 3);
+        double all = 0;
+        for (int64_t t = 0; t < f.b.n_tokens; t++) all += fabs(f.b.segment_reward[t]) + f.b.segment[t];
+        assert_true(all == 1.5 + 4);
+        for (int k = 0; k < 4; k++) {
+            assert_int_equal(f.b.segment[f.token_begin[1] + k], SEGMENT[k]);
+            assert_true(f.b.segment_reward[f.token_begin[1] + k] == REWARD[k]);
+        }
+        f.b.token_end = NULL; /* a caller that has no use for them */
+        f.b.segment = NULL;
+        assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+        assert_null(f.b.segment);
+        verify_close(v);
+        drop(&f);
+    }
+}
+
+/* Two steps that end in one token: their rewards add up; a token that begins where a step ends is in the next one. */
+static void test_segments_in_one_token(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    int64_t ends[N * PER * EACH];
+    struct verify *v = with_steps(false);
+    segment_batch(&f, ends);
+    f.completion[1] = text("a\na\naa");
+    const int64_t own[] = {0, 4, 5, 6}, first = f.token_begin[1];
+    for (int k = 0; k < 4; k++) ends[first + k] = own[k];
+    assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+    assert_true(f.b.segment[first] == 1 && f.b.segment[first + 1] == 1 && f.b.segment[first + 2] == 3 &&
+                f.b.segment[first + 3] == 3);
+    assert_true(f.b.segment_reward[first] == 0 && f.b.segment_reward[first + 1] == 1 && f.b.segment_reward[first + 2] == 0 &&
+                f.b.segment_reward[first + 3] == 1);
+    verify_close(v);
+    drop(&f);
+}
+
+static void test_segments_that_are_wrong(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *said, *message;
+    } CASES[] = {{"!back", "segment 1 ends at byte 2; it has to end after 2, and the completion has 5 bytes"},
+                 {"!far", "segment 0 ends at byte 5; it has to end after 0, and the completion has 4 bytes"},
+                 {"!nan", "the reward of segment 0 is nan"},
+                 {"!many", "257 segments in a buffer of 256"}};
+    for (int processes = 0; processes < 2; processes++) {
+        struct fixture f;
+        struct err e = {0};
+        int64_t ends[N * PER * EACH];
+        struct verify *v = with_steps(processes);
+        segment_batch(&f, ends);
+        for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+            e = (struct err){0};
+            f.completion[1] = text(CASES[k].said);
+            assert_true(verify_run(v, &f.b, &f.arena, &e) != TARE_OK);
+            if (!strstr(e.message, CASES[k].message) || !strstr(e.message, "row r0, sample 1"))
+                fail_msg("expected '%s' in: %s", CASES[k].message, e.message);
+        }
+        if (processes) { /* a worker that dies leaves none */
+            f.completion[1] = text("!abort");
+            assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
+            assert_int_equal(f.b.component_verdict[2 * 1 + 1], TARE_CRASHED);
+            for (int64_t t = 0; t < f.b.n_tokens; t++) assert_true(f.b.segment[t] == 0 && f.b.segment_reward[t] == 0);
+        }
+        char fixture[4096];
+        snprintf(fixture, sizeof fixture, "%s/steps.so", getenv("FIXTURES"));
+        const struct verify_use again = {.plugin = fixture, .as = "again", .weight = 1};
+        assert_int_equal(verify_add(v, &again, NULL, NULL, NULL, &e), TARE_E_CONFIG);
+        assert_non_null(strstr(e.message, "both reward parts of completions"));
+        verify_close(v);
+        drop(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_and_verdicts),
@@ -417,6 +540,9 @@ int main(void)
                                        cmocka_unit_test(test_processes),
                                        cmocka_unit_test(test_process_errors),
                                        cmocka_unit_test(test_processes_change_nothing),
-                                       cmocka_unit_test(test_groups)};
+                                       cmocka_unit_test(test_groups),
+                                       cmocka_unit_test(test_segments),
+                                       cmocka_unit_test(test_segments_in_one_token),
+                                       cmocka_unit_test(test_segments_that_are_wrong)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

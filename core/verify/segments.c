@@ -1,0 +1,24 @@
+/* Process rewards: segments of completions, in bytes, to columns of tokens. A token is in the segment in which it begins; a segment's reward
+ * goes to the token in which it ends. Of a segment that lies inside of one token only the reward is seen. */
+#include "verify/internal.h"
+
+static void place(const struct verify_item *item, double weight, int64_t first, int64_t last, struct batch *b)
+{
+    int64_t k = 0, begin = 0;
+    for (int64_t t = first; t < last && k < item->n_segments; begin = b->token_end[t++]) {
+        while (k < item->n_segments && item->segment[k].end <= begin) k++;
+        if (k < item->n_segments) b->segment[t] = (int32_t)k + 1;
+        for (int64_t i = k; i < item->n_segments && item->segment[i].end <= b->token_end[t]; i++)
+            b->segment_reward[t] += weight * item->segment[i].reward;
+    }
+}
+
+tare_status verify_place_segments(const struct verify *v, const struct verify_item *items, struct batch *b, struct arena *a,
+                                  struct err *e)
+{
+    TRY(arena_new(a, &b->segment, b->n_tokens, e));
+    TRY(arena_new(a, &b->segment_reward, b->n_tokens, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++)
+        place(&items[i], v->verifiers[v->segmenter].weight, b->token_begin[i], b->token_begin[i + 1], b);
+    return TARE_OK;
+}
