@@ -46,6 +46,7 @@ set(CPACK_STRIP_FILES TRUE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # dpkg-shlibdeps asks the libraries that were linked for their packages
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libmicrohttpd12) # beside them; `tare serve` loads it when it starts
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)
 include(CPack)

@@ -17,7 +17,7 @@ import sys
 
 NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"), ("core/cli/bench_peak.c", "avx512"), ("core/cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
                 ("core/cluster/nearest_kernel.c", "avx2"), ("core/eval/groups.c", "true"), ("core/eval/groups.c", "false"), ("core/eval/samples.c", "stop"),
-                ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
+                ("core/serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
 ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
 FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 6
 

@@ -108,7 +108,7 @@ endfunction()
 
 # The program's own copy.
 set(TEXT "/* made from tools/needs.list */\n")
-foreach(PART math mpi)
+foreach(PART math mpi serve)
     tare_packages(${PART} PACKAGES)
     string(TOUPPER ${PART} NAME)
     string(APPEND TEXT "#define NEEDS_${NAME} \"${PACKAGES}\"\n")

@@ -21,6 +21,7 @@
     X(watch, "RUN", "a run's signals, live in the terminal")                                                                       \
     X(plan, "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated")                         \
     X(generate, "MODEL [key=value ...]", "questions in, completions out (JSON lines)")                                             \
+    X(serve, "[NAME=]MODEL ... [--port N ...]", "models behind an OpenAI-compatible HTTP server")                                  \
     X(merge, "ADAPTER OUT", "an adapter and its base as one model")                                                                \
     X(score, "MODEL", "token ids in, logprobs and entropies out")                                                                  \
     X(estimate, "PLUGIN [key=value ...]", "groups of rewards in, advantages out; --replay RUN --step N")                           \

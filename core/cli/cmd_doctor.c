@@ -100,6 +100,14 @@ static bool in_path(const char *program)
     return system(command) == 0;
 }
 
+/* `tare serve` loads it when it starts. */
+static void look_at_server(void)
+{
+    const char *library = find_library("libmicrohttpd.so.12");
+    row(library ? "ok" : "no", "serve", "%s",
+        library ? library : "libmicrohttpd.so.12 is not there; tare serve cannot be used (apt-get install " NEEDS_SERVE ")");
+}
+
 /* Several ranks: what carries data between them, and what starts them. */
 static void look_at_ranks(const struct config *c)
 {
@@ -134,6 +142,7 @@ static void look_at_devices(const struct config *c)
     else
         row("ok", "cuda kernels", "libtare_cuda.so");
     look_at_ranks(c);
+    look_at_server();
 }
 
 enum { KINDS = PLUGIN_LAST_KIND + 1 };

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/cli.h"
+#include "cli/model_keys.h"
 #include "data/hash_set.h"
 #include "engine/engine.h"
 #include "engine/text.h"
@@ -231,9 +232,7 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
 
 /* ---- command line */
 
-static const struct {
-    const char *section, *key;
-} KEYS[] = {
+static const struct model_key KEYS[] = {
     {"rollout", "group_size"},
     {"rollout", "max_new_tokens"},
     {"rollout", "temperature"},
@@ -260,28 +259,6 @@ static const struct {
     {"data", "suffix"},
 };
 enum { N_KEYS = sizeof KEYS / sizeof *KEYS };
-
-/* The values are set one by one, not loaded together: what the keys of a training run have to do with each other does not matter here. */
-static tare_status set_key(struct config *c, const char *argument, struct err *e)
-{
-    const char *equals = strchr(argument, '=');
-    const int n = (int)(equals - argument);
-    const char *near = NULL;
-    int64_t nearest = INT64_MAX;
-    char given[128], full[128];
-    snprintf(given, sizeof given, "%.*s", n, argument);
-    for (int i = 0; i < N_KEYS; i++) {
-        snprintf(full, sizeof full, "%s.%s", KEYS[i].section, KEYS[i].key);
-        if (!strcmp(given, full) || !strcmp(given, KEYS[i].key))
-            return config_set(c, KEYS[i].section, KEYS[i].key, equals + 1, "command line", e);
-        const int64_t distance = str_distance(given, strchr(given, '.') ? full : KEYS[i].key);
-        if (distance < nearest) {
-            nearest = distance;
-            near = KEYS[i].key;
-        }
-    }
-    FAIL(e, TARE_E_CONFIG, "tare generate has no key '%s'; the nearest is '%s', `tare generate --help` lists them", given, near);
-}
 
 static tare_status open_engine(struct generator *g, const char *given, struct err *e)
 {
@@ -323,37 +300,12 @@ static void print_stats(const struct generator *g)
             (long long)s.prompt_tokens, (long long)s.new_tokens, (long long)s.decode_steps);
 }
 
-/* Of a run's folder: prompts as the run rendered them. The command line's own values come later. */
-static tare_status take_prompt_keys(struct config *c, const char *run, struct err *e)
-{
-    char path[FS_PATH], where[FS_PATH];
-    struct config own;
-    TRY(fs_join(path, run, "config.ini", e));
-    if (!fs_exists(path)) return TARE_OK;
-    TRY(config_load(&own, path, NULL, 0, e));
-    const struct {
-        const char *key, *value;
-    } keys[] = {{"prompt", config_chosen(&own, "data", "prompt")},
-                {"chat_template", own.data.chat_template},
-                {"date", own.data.date},
-                {"system", own.data.system},
-                {"suffix", own.data.suffix}};
-    tare_status status = TARE_OK;
-    for (size_t i = 0; !status && i < sizeof keys / sizeof *keys; i++) {
-        snprintf(where, sizeof where, "%s", config_where(&own, "data", keys[i].key));
-        status = config_set(c, "data", keys[i].key, keys[i].value, where, e);
-    }
-    if (!status) log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[0].value, path);
-    config_free(&own);
-    return status;
-}
-
 static tare_status run(struct generator *g, int argc, char **argv, struct err *e)
 {
     TRY(config_load(&g->config, NULL, NULL, 0, e));
-    TRY(take_prompt_keys(&g->config, argv[1], e));
+    TRY(model_keys_of_run(&g->config, argv[1], e));
     for (int i = 2; i < argc; i++)
-        if (strchr(argv[i], '=')) TRY(set_key(&g->config, argv[i], e));
+        if (strchr(argv[i], '=')) TRY(model_key_set(&g->config, "generate", KEYS, N_KEYS, argv[i], e));
     TRY(open_engine(g, argv[1], e));
     TRY(make_room(g, e));
     signals_catch();

@@ -57,7 +57,7 @@ static int unknown_verb(const char *name)
 /* Several processes that write the same files would destroy them. */
 static bool is_alone(const char *verb)
 {
-    static const char *const one_process[] = {"sft", "eval", "sweep", "codebook", "fork", "verify-run", "variance"};
+    static const char *const one_process[] = {"sft", "eval", "sweep", "codebook", "fork", "verify-run", "variance", "serve"};
     int rank;
     if (ranks_launched(&rank) <= 1) return true;
     for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {

@@ -325,6 +325,13 @@ int64_t tokenizer_size(const struct tokenizer *t)
     return t->vocab.size;
 }
 
+tare_text tokenizer_bytes(const struct tokenizer *t, int32_t id)
+{
+    if (id < 0 || id >= t->vocab.size) return (tare_text){"", 0};
+    const struct vocab_token *token = &t->vocab.tokens[id];
+    return (tare_text){t->vocab.text.data + token->bytes, token->bytes_size};
+}
+
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 {
     return id >= 0 && id < t->vocab.size && t->vocab.tokens[id].special;

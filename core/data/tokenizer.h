@@ -44,6 +44,8 @@ tare_status token_stream_push(struct token_stream *s, int32_t id, struct str *ou
 tare_status token_stream_end(struct token_stream *s, struct str *out, struct err *e);
 
 int64_t tokenizer_size(const struct tokenizer *t); /* largest id + 1 */
+/* The bytes of a token, which may be no UTF-8; of an id without a token: none. */
+tare_text tokenizer_bytes(const struct tokenizer *t, int32_t id);
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id);
 
 /* From tokenizer_config.json; -1 where it names none. */

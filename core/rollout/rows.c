@@ -9,7 +9,7 @@ tare_status rows_new(struct arena *a, int64_t t, int64_t n_seqs, struct rows *r,
     TRY(arena_new_raw(a, &r->write_row, t, e));
     TRY(arena_new_raw(a, &r->write_slot, t, e));
     TRY(arena_new_raw(a, &r->seqs, n_seqs, e));
-    return arena_new_raw(a, &r->out_rows, n_seqs, e);
+    return arena_new_raw(a, &r->out_rows, n_seqs + t, e);
 }
 
 void rows_add(struct rows *r, const int32_t *ids, int64_t n, int64_t pos, const int32_t *blocks, bool wanted)
@@ -22,6 +22,11 @@ void rows_add(struct rows *r, const int32_t *ids, int64_t n, int64_t pos, const 
         r->write_slot[r->t] = (int64_t)blocks[(pos + i) / KV_BLOCK] * KV_BLOCK + (pos + i) % KV_BLOCK;
     }
     if (wanted) r->out_rows[r->n_out++] = r->t - 1;
+}
+
+void rows_want(struct rows *r, int64_t row, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) r->out_rows[r->n_out++] = row + i;
 }
 
 struct forward_batch rows_batch(const struct rows *r)

@@ -15,6 +15,8 @@ struct rows {
 tare_status rows_new(struct arena *a, int64_t t, int64_t n_seqs, struct rows *r, struct err *e);
 /* n tokens of a sequence from position pos on, with its cache blocks. wanted: the last one's output is. */
 void rows_add(struct rows *r, const int32_t *ids, int64_t n, int64_t pos, const int32_t *blocks, bool wanted);
+/* The output of rows row .. row + n is wanted too, after all that were asked for before. */
+void rows_want(struct rows *r, int64_t row, int64_t n);
 struct forward_batch rows_batch(const struct rows *r);
 
 #endif

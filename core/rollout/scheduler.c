@@ -1,5 +1,7 @@
 #include "rollout/scheduler.h"
 
+#include "base/arena.h"
+
 #include <stdio.h>
 
 #define WHERE_SIZE 200
@@ -12,7 +14,7 @@ static const char *request_where(const struct sample_request *r, int64_t index, 
 }
 
 static tare_status plan_group(struct group *g, const struct sample_request *r, int64_t index, int64_t max_new, int64_t context,
-                              struct arena *arena, struct err *e)
+                              struct err *e)
 {
     char buffer[WHERE_SIZE];
     if (r->n_samples < 1)
@@ -27,7 +29,15 @@ static tare_status plan_group(struct group *g, const struct sample_request *r, i
     g->request = r;
     g->left = r->n_samples;
     g->limit = max_new < context - r->prompt_len ? max_new : context - r->prompt_len;
-    return arena_new_raw(arena, &g->blocks, kv_blocks_for(r->prompt_len), e);
+    return TARE_OK;
+}
+
+static void seed_samples(struct scheduler *s, int64_t group, struct rng_key key)
+{
+    const struct group *g = &s->groups[group];
+    const struct rng_key of_prompt = rng_derive(rng_derive(key, g->request->prompt_uid), (uint64_t)g->request->occurrence);
+    for (int64_t k = 0; k < g->request->n_samples; k++)
+        s->seqs[g->first + k] = (struct sequence){.group = group, .key = rng_derive(of_prompt, (uint64_t)k)};
 }
 
 tare_status scheduler_plan(struct scheduler *s, const struct sample_request *requests, int64_t n, int64_t max_new, int64_t context,
@@ -38,18 +48,56 @@ tare_status scheduler_plan(struct scheduler *s, const struct sample_request *req
     TRY(arena_new(arena, &s->groups, n, e));
     for (int64_t i = 0; i < n; i++) {
         struct group *g = &s->groups[i];
-        TRY(plan_group(g, &requests[i], i, max_new, context, arena, e));
+        TRY(plan_group(g, &requests[i], i, max_new, context, e));
+        TRY(arena_new_raw(arena, &g->blocks, kv_blocks_for(requests[i].prompt_len), e));
         g->first = s->n_seqs;
         s->n_seqs += requests[i].n_samples;
     }
     s->left = s->n_seqs;
     TRY(arena_new(arena, &s->seqs, s->n_seqs, e));
-    for (int64_t i = 0; i < n; i++) {
-        const struct rng_key of_prompt = rng_derive(rng_derive(key, requests[i].prompt_uid), (uint64_t)requests[i].occurrence);
-        for (int64_t k = 0; k < requests[i].n_samples; k++)
-            s->seqs[s->groups[i].first + k] = (struct sequence){.group = i, .key = rng_derive(of_prompt, (uint64_t)k)};
-    }
+    for (int64_t i = 0; i < n; i++) seed_samples(s, i, key);
     return TARE_OK;
+}
+
+tare_status scheduler_make_room(struct scheduler *s, int64_t n, struct err *e)
+{
+    TRY(mem_grow((void **)&s->groups, &s->group_room, s->n_groups + 1, (int64_t)sizeof *s->groups, e));
+    return mem_grow((void **)&s->seqs, &s->seq_room, s->n_seqs + n, (int64_t)sizeof *s->seqs, e);
+}
+
+void scheduler_join(struct scheduler *s, const struct group *g, struct rng_key key)
+{
+    struct group *new = &s->groups[s->n_groups];
+    *new = *g;
+    new->first = s->n_seqs;
+    new->left = g->request->n_samples;
+    seed_samples(s, s->n_groups++, key);
+    s->n_seqs += new->left;
+    s->left += new->left;
+}
+
+/* What stays keeps its order, so that a running sequence still has a lower number than one that waits. */
+void scheduler_forget(struct scheduler *s, int64_t *map)
+{
+    int64_t n_groups = 0, n_seqs = 0, next = 0;
+    for (int64_t i = 0; i < s->n_groups; i++) {
+        const struct group g = s->groups[i];
+        const int64_t first = n_seqs;
+        for (int64_t k = g.first; k < g.first + g.request->n_samples; k++) {
+            map[k] = g.left ? n_seqs++ : -1;
+            if (!g.left) continue;
+            s->seqs[map[k]] = s->seqs[k];
+            s->seqs[map[k]].group = n_groups;
+            if (k < s->next) next = n_seqs;
+        }
+        if (!g.left) continue;
+        s->groups[n_groups] = g;
+        s->groups[n_groups++].first = first;
+    }
+    for (int64_t i = 0; i < s->n_running; i++) s->running[i] = map[s->running[i]];
+    s->n_groups = n_groups;
+    s->n_seqs = n_seqs;
+    s->next = next;
 }
 
 /* The last token is never an input: P + limit - 1 keys. */
@@ -75,6 +123,22 @@ int64_t scheduler_batch_need(const struct scheduler *s, int64_t max_batch)
     return most < all ? most : all;
 }
 
+tare_status scheduler_open(struct scheduler *s, int64_t max_batch, int64_t width, struct arena *arena, struct err *e)
+{
+    int32_t *rows;
+    TRY(arena_new_raw(arena, &rows, max_batch * width, e));
+    TRY(arena_new_raw(arena, &s->tables, max_batch, e));
+    TRY(arena_new_raw(arena, &s->running, max_batch, e));
+    TRY(arena_new_raw(arena, &s->fresh, max_batch, e));
+    TRY(arena_new_raw(arena, &s->copy_to, max_batch, e));
+    TRY(arena_new_raw(arena, &s->copy_from, max_batch, e));
+    for (int64_t i = 0; i < max_batch; i++) s->tables[i] = rows + i * width;
+    s->max_batch = s->n_tables = max_batch;
+    s->next = s->n_running = s->admitted = s->n_fresh = s->n_copies = 0;
+    kv_blocks_reset(&s->pool);
+    return TARE_OK;
+}
+
 tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena *arena, struct err *e)
 {
     int64_t width = 0;
@@ -92,18 +156,7 @@ tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena
                  (long long)(need * KV_BLOCK));
         if (need > width) width = need;
     }
-    int32_t *rows;
-    TRY(arena_new_raw(arena, &rows, max_batch * width, e));
-    TRY(arena_new_raw(arena, &s->tables, max_batch, e));
-    TRY(arena_new_raw(arena, &s->running, max_batch, e));
-    TRY(arena_new_raw(arena, &s->fresh, max_batch, e));
-    TRY(arena_new_raw(arena, &s->copy_to, max_batch, e));
-    TRY(arena_new_raw(arena, &s->copy_from, max_batch, e));
-    for (int64_t i = 0; i < max_batch; i++) s->tables[i] = rows + i * width;
-    s->max_batch = s->n_tables = max_batch;
-    s->next = s->n_running = s->admitted = s->n_fresh = s->n_copies = 0;
-    kv_blocks_reset(&s->pool);
-    return TARE_OK;
+    return scheduler_open(s, max_batch, width, arena, e);
 }
 
 /* ---- prompts in the cache */
@@ -162,7 +215,7 @@ static bool can_admit(const struct scheduler *s, const struct group *g, const st
     if (s->pool.n_free < need + s->n_running + 1) return false;
     /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of the batch is free, or go along with prompts that
      * are let in now. */
-    return (g->resident && !keys_to_refill(q)) || s->n_fresh || s->max_batch - s->n_running >= s->max_batch / 8;
+    return s->eager || (g->resident && !keys_to_refill(q)) || s->n_fresh || s->max_batch - s->n_running >= s->max_batch / 8;
 }
 
 static void admit(struct scheduler *s, int64_t seq, bool take)

@@ -16,8 +16,18 @@
 #include "rollout/kv_blocks.h"
 #include "rollout/rollout.h"
 
+struct drawing { /* how the tokens of a group are drawn; the scheduler does not look at it */
+    const struct sample_params *params;
+    const int32_t *stop; /* ids that end a completion */
+    int64_t n_stop;
+    /* of a session */
+    void *owner;
+    bool prompt_rows, token_rows;
+};
+
 struct group { /* one request */
     const struct sample_request *request;
+    const struct drawing *how;
     int64_t first, left, running; /* its first sequence; sequences not finished; sequences running */
     int64_t limit;                /* most new tokens: what was asked for, and what the context leaves */
     int32_t *blocks;              /* [ceil(P / 16)], the template last */
@@ -41,12 +51,15 @@ struct scheduler {
     struct group *groups;
     struct sequence *seqs;
     int64_t n_groups, n_seqs, max_batch;
+    bool
+        eager; /* a free place is taken at once, though a pass for one prompt costs much: of a session, whose requests are waited for */
     int64_t next, left; /* first sequence that may have to be admitted; sequences not finished */
     int64_t *running;   /* [max_batch] ascending */
     int64_t n_running;
     int32_t **tables; /* [max_batch] free rows of block tables, a stack */
     int64_t n_tables;
     int64_t preemptions;
+    int64_t group_room, seq_room; /* of a session's arrays */
     /* decided by the last scheduler_admit */
     int64_t *fresh; /* [max_batch] groups whose prompt has to be computed */
     int64_t n_fresh;
@@ -64,6 +77,18 @@ int64_t scheduler_group_need(const struct group *g);
 int64_t scheduler_batch_need(const struct scheduler *s, int64_t max_batch);
 /* Queues and tables for max_batch sequences; every block is free. A group that fits in no case is an error that names its row. */
 tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena *arena, struct err *e);
+
+/* ---- a session: groups join at the end of the queue, and are forgotten when they have ended */
+/* Queues and tables for max_batch sequences of up to `width` blocks; no group is there yet. */
+tare_status scheduler_open(struct scheduler *s, int64_t max_batch, int64_t width, struct arena *arena, struct err *e);
+/* Room for one group and n sequences more. The arrays of a session's groups and sequences are mem_free's. */
+tare_status scheduler_make_room(struct scheduler *s, int64_t n, struct err *e);
+/* g, of which request, how, limit and blocks are set; the room has been made. key: of the request, from which its samples' are derived */
+void scheduler_join(struct scheduler *s, const struct group *g, struct rng_key key);
+/* Forgets the groups that have ended; the others keep their order, and get new numbers. map [n_seqs]: the new number of each sequence, -1: forgotten */
+void scheduler_forget(struct scheduler *s, int64_t *map);
+
+/* ---- a turn */
 /* Moves sequences from the queue into `running` while blocks and max_batch allow. */
 void scheduler_admit(struct scheduler *s);
 /* Gives every running sequence blocks for its next keys, as many as it may still need of `tokens`; puts the youngest back when there are not enough. */

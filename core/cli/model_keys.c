@@ -1,0 +1,52 @@
+#include "cli/model_keys.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+
+#include <string.h>
+
+tare_status model_key_set(struct config *c, const char *verb, const struct model_key *keys, int n_keys, const char *argument,
+                          struct err *e)
+{
+    const char *equals = strchr(argument, '=');
+    const int n = (int)(equals - argument);
+    const char *near = NULL;
+    int64_t nearest = INT64_MAX;
+    char given[128], full[128];
+    snprintf(given, sizeof given, "%.*s", n, argument);
+    for (int i = 0; i < n_keys; i++) {
+        snprintf(full, sizeof full, "%s.%s", keys[i].section, keys[i].key);
+        if (!strcmp(given, full) || !strcmp(given, keys[i].key))
+            return config_set(c, keys[i].section, keys[i].key, equals + 1, "command line", e);
+        const int64_t distance = str_distance(given, strchr(given, '.') ? full : keys[i].key);
+        if (distance < nearest) {
+            nearest = distance;
+            near = keys[i].key;
+        }
+    }
+    FAIL(e, TARE_E_CONFIG, "tare %s has no key '%s'; the nearest is '%s', `tare %s --help` lists them", verb, given, near, verb);
+}
+
+tare_status model_keys_of_run(struct config *c, const char *run, struct err *e)
+{
+    char path[FS_PATH], where[FS_PATH];
+    struct config own;
+    TRY(fs_join(path, run, "config.ini", e));
+    if (!fs_exists(path)) return TARE_OK;
+    TRY(config_load(&own, path, NULL, 0, e));
+    const struct {
+        const char *key, *value;
+    } keys[] = {{"prompt", config_chosen(&own, "data", "prompt")},
+                {"chat_template", own.data.chat_template},
+                {"date", own.data.date},
+                {"system", own.data.system},
+                {"suffix", own.data.suffix}};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; !status && i < sizeof keys / sizeof *keys; i++) {
+        snprintf(where, sizeof where, "%s", config_where(&own, "data", keys[i].key));
+        status = config_set(c, "data", keys[i].key, keys[i].value, where, e);
+    }
+    if (!status) log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[0].value, path);
+    config_free(&own);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* The next token of all running sequences. */
+#include "rollout/sampler.h"
+
+#include <string.h>
+
+static tare_status decode_one(struct sampler *s, struct err *e)
+{
+    struct scheduler *d = &s->sched;
+    const int64_t n = d->n_running, vocab = s->model->shape.vocab;
+    struct rows r;
+    TRY(rows_new(&s->scratch, n, n, &r, e));
+    for (int64_t i = 0; i < n; i++) {
+        struct sequence *q = &d->seqs[d->running[i]];
+        rows_add(&r, &q->last, 1, q->cached++, q->blocks, true);
+    }
+    float *hidden, *logits;
+    TRY(rows_forward(s, &r, &hidden, e));
+    TRY(logits_new(s, n, &logits, e));
+    for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
+        const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
+        model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
+        TRY(draw_tokens(s, d->running + at, rows, logits, vocab, e));
+    }
+    s->stats.decode_steps++;
+    scheduler_compact(d);
+    return TARE_OK;
+}
+
+/* The same for several tokens on a device. A sequence draws nothing after its end. */
+static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e)
+{
+    struct scheduler *d = &s->sched;
+    const int64_t n = d->n_running;
+    struct decoder_batch b;
+    TRY(decoder_begin(s->decoder, n, &b, e));
+    b.tokens = tokens;
+    b.stop = d->groups[d->seqs[d->running[0]].group].how->stop;
+    b.n_stop = d->groups[d->seqs[d->running[0]].group].how->n_stop;
+    for (int64_t i = 0; i < n; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        b.rows[i] = (struct decode_row){.token = q->last,
+                                        .pos = (int32_t)q->cached,
+                                        .left = (int32_t)(d->groups[q->group].limit - q->n),
+                                        .blocks = q->blocks,
+                                        .draw = draw_row(s, q)};
+    }
+    TRY(decoder_run(s->decoder, &s->cache, &b, e));
+    for (int64_t at = 0; at < tokens * n; at++) {
+        const int64_t seq = d->running[at % n];
+        if (b.token[at] < 0 || d->seqs[seq].done) continue; /* done: the listener has ended it */
+        d->seqs[seq].cached++;
+        TRY(draw_accept(s, (struct drawn){seq, b.token[at], b.logprob[at], b.entropy[at]}, NULL, e));
+    }
+    s->stats.decode_steps += tokens;
+    scheduler_compact(d);
+    return TARE_OK;
+}
+
+/* A device stops all sequences at the same ids, and keeps their logits. */
+static bool can_run_ahead(const struct sampler *s)
+{
+    const struct scheduler *d = &s->sched;
+    if (!s->decoder) return false;
+    const struct drawing *first = d->groups[d->seqs[d->running[0]].group].how;
+    for (int64_t i = 0; i < d->n_running; i++) {
+        const struct drawing *how = d->groups[d->seqs[d->running[i]].group].how;
+        if (how->token_rows || how->n_stop != first->n_stop) return false;
+        if (how->stop != first->stop && memcmp(how->stop, first->stop, (size_t)how->n_stop * sizeof *how->stop) != 0) return false;
+    }
+    return true;
+}
+
+/* Tokens until the host looks again. */
+static int64_t tokens_ahead(const struct sampler *s)
+{
+    const struct scheduler *d = &s->sched;
+    int64_t most = 1;
+    for (int64_t i = 0; i < d->n_running; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        const int64_t left = d->groups[q->group].limit - q->n;
+        if (left > most) most = left;
+    }
+    return most < DECODER_TOKENS ? most : DECODER_TOKENS;
+}
+
+tare_status decode(struct sampler *s, struct err *e)
+{
+    const bool ahead = can_run_ahead(s);
+    const int64_t tokens = ahead ? tokens_ahead(s) : 1;
+    scheduler_grow(&s->sched, tokens);
+    return ahead ? decode_ahead(s, tokens, e) : decode_one(s, e);
+}

@@ -1,0 +1,165 @@
+/* Prompts into the cache, and the first tokens of their samples. */
+#include "rollout/sampler.h"
+
+/* The first tokens of one prompt's samples, from its row of logits. */
+static tare_status draw_first(struct sampler *s, int64_t group, const float *logits, struct err *e)
+{
+    const struct group *g = &s->sched.groups[group];
+    for (int64_t k = 0; k < g->request->n_samples; k += LOGIT_ROWS) {
+        int64_t seqs[LOGIT_ROWS], n = 0;
+        for (; n < LOGIT_ROWS && k + n < g->request->n_samples; n++) seqs[n] = g->first + k + n;
+        TRY(draw_tokens(s, seqs, n, logits, 0, e));
+    }
+    return TARE_OK;
+}
+
+/* hidden [n, C]: the last rows of the prompts of groups[0 .. n-1]. Prompts with one sample are drawn together, a row each. */
+static tare_status first_tokens(struct sampler *s, const float *hidden, const int64_t *groups, int64_t n, struct err *e)
+{
+    const int64_t vocab = s->model->shape.vocab;
+    float *logits;
+    TRY(logits_new(s, n, &logits, e));
+    for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
+        const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
+        model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
+        for (int64_t i = 0; i < rows;) {
+            int64_t singles[LOGIT_ROWS], m = 0;
+            for (; i + m < rows && s->sched.groups[groups[at + i + m]].request->n_samples == 1; m++)
+                singles[m] = s->sched.groups[groups[at + i + m]].first;
+            if (m)
+                TRY(draw_tokens(s, singles, m, logits + i * vocab, vocab, e));
+            else
+                TRY(draw_first(s, groups[at + i], logits + i * vocab, e));
+            i += m ? m : 1;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) s->sched.groups[groups[i]].drawn = true;
+    return TARE_OK;
+}
+
+/* Rows of a pass that are tokens of a prompt whose listener wants their logprobs. */
+struct told {
+    int64_t group, at, n; /* tokens at .. at + n of its prompt, each drawn from the row before it */
+};
+
+/* The stretch's rows done .. done + n come next: those that give logits of the prompt's tokens. */
+static void want_prompt(const struct sampler *s, const struct stretch *x, int64_t done, int64_t n, struct told *t)
+{
+    const int64_t last = x->n - 1 < done + n ? x->n - 1 : done + n; /* the last row of a prompt gives a new token */
+    *t = (struct told){.group = x->group, .at = done + 1};
+    if (x->group >= 0 && s->sched.groups[x->group].how->prompt_rows && last > done) t->n = last - done;
+}
+
+/* A forward pass with as many rows of the stretches as allowed. at, done: stretch, and rows of it that are computed */
+static tare_status run_pass(struct sampler *s, const struct stretch *list, int64_t n, int64_t *at, int64_t *done, struct err *e)
+{
+    const int64_t most = n - *at < s->prefill_rows ? n - *at : s->prefill_rows;
+    struct rows r;
+    struct told *told;
+    int64_t n_ended = 0, n_told = 0, *first;
+    TRY(rows_new(&s->scratch, s->prefill_rows, most, &r, e));
+    TRY(arena_new_raw(&s->scratch, &told, most, e));
+    TRY(arena_new_raw(&s->scratch, &first, most, e));
+    while (*at < n && r.t < s->prefill_rows) {
+        const struct stretch *x = &list[*at];
+        const int64_t room = s->prefill_rows - r.t, rows = x->n - *done < room ? x->n - *done : room;
+        const bool end = *done + rows == x->n, wanted = end && x->group >= 0;
+        first[n_told] = r.t;
+        want_prompt(s, x, *done, rows, &told[n_told]);
+        n_told += told[n_told].n > 0;
+        rows_add(&r, x->ids + *done, rows, x->pos + *done, x->blocks, wanted);
+        if (wanted) s->ended[n_ended++] = x->group;
+        *done = end ? 0 : *done + rows;
+        *at += end;
+    }
+    for (int64_t i = 0; i < n_told; i++) rows_want(&r, first[i], told[i].n);
+    float *hidden;
+    TRY(rows_forward(s, &r, &hidden, e));
+    const float *row = hidden + n_ended * s->model->shape.hidden;
+    for (int64_t i = 0; i < n_told; row += told[i++].n * s->model->shape.hidden)
+        TRY(draw_prompt(s, told[i].group, told[i].at, told[i].n, row, e));
+    return n_ended ? first_tokens(s, hidden, s->ended, n_ended, e) : TARE_OK;
+}
+
+/* Brings the keys of all stretches into the cache. The groups whose prompts end in a pass draw their first tokens before the next one. Sequences
+ * that finish here give blocks back, and nothing takes any before the templates are copied. */
+static tare_status run_stretches(struct sampler *s, const struct stretch *list, int64_t n, const volatile int *cancelled,
+                                 struct err *e)
+{
+    int64_t at = 0, done = 0;
+    while (at < n) {
+        if (cancelled && *cancelled) FAIL(e, TARE_E_CANCELLED, "sampling was interrupted");
+        TRY(run_pass(s, list, n, &at, &done, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status copy_templates(struct sampler *s, struct err *e)
+{
+    const struct model *m = s->model;
+    const struct attn_shape shape = model_attn_shape(m);
+    const int64_t n = s->sched.n_copies, bytes = n * (int64_t)sizeof *s->sched.copy_to;
+    int32_t *room;
+    if (!n) return TARE_OK;
+    TRY(backend_room(m, &s->scratch, 2 * bytes, &room, e));
+    const int32_t *to = to_backend(m, room, s->sched.copy_to, bytes);
+    const int32_t *from = to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
+    for (int64_t l = 0; l < s->cache.n_layers; l++)
+        KERNEL(m->k, &m->ctx, kv_copy, .kv = s->cache.layers[l], .shape = shape, .to = to, .from = from, .n = n);
+    return TARE_OK;
+}
+
+/* The stretches of sequences that were put back. Their ids are gathered from the log in one walk. */
+static tare_status refill_stretches(struct sampler *s, struct stretch *list, int64_t *n, struct err *e)
+{
+    struct scheduler *d = &s->sched;
+    int64_t total = 0, *fill; /* [n_running] where the next id of a sequence goes */
+    *n = 0;
+    for (int64_t i = d->admitted; i < d->n_running; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        total += q->running && q->n > 1 ? q->n : 0;
+    }
+    if (!total) return TARE_OK;
+    if (total > s->refill_capacity) {
+        TRY(mem_grow((void **)&s->refill, &s->refill_capacity, total, (int64_t)sizeof *s->refill, e));
+        s->grown_elsewhere++;
+    }
+    arena_reset(&s->scratch);
+    TRY(arena_new_raw(&s->scratch, &fill, d->n_seqs, e));
+    for (int64_t i = 0; i < d->n_seqs; i++) fill[i] = -1;
+    total = 0;
+    for (int64_t i = d->admitted; i < d->n_running; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        if (!q->running || q->n < 2) continue;
+        const int64_t pos = d->groups[q->group].request->prompt_len;
+        list[(*n)++] = (struct stretch){.ids = s->refill + total, .blocks = q->blocks, .n = q->n - 1, .pos = pos, .group = -1};
+        fill[d->running[i]] = total;
+        total += q->n;
+        s->stats.refilled_tokens += q->n - 1;
+    }
+    for (int64_t i = 0; i < s->n_log; i++)
+        if (fill[s->log[i].seq] >= 0) s->refill[fill[s->log[i].seq]++] = s->log[i].id;
+    return TARE_OK;
+}
+
+tare_status prefill(struct sampler *s, const volatile int *cancelled, struct err *e)
+{
+    struct scheduler *d = &s->sched;
+    struct stretch *list = s->stretches;
+    for (int64_t i = 0; i < d->n_fresh; i++) {
+        const struct group *g = &d->groups[d->fresh[i]];
+        list[i] = (struct stretch){
+            .ids = g->request->prompt, .blocks = g->blocks, .n = g->request->prompt_len, .group = g->drawn ? -1 : d->fresh[i]};
+        if (g->drawn)
+            s->stats.refilled_tokens += g->request->prompt_len;
+        else
+            s->stats.prompt_tokens += g->request->prompt_len;
+    }
+    TRY(run_stretches(s, list, d->n_fresh, cancelled, e));
+    TRY(copy_templates(s, e));
+    int64_t n;
+    TRY(refill_stretches(s, list, &n, e));
+    TRY(run_stretches(s, list, n, cancelled, e));
+    scheduler_compact(d);
+    return TARE_OK;
+}

@@ -1,0 +1,93 @@
+/* What the files of the sampler share. One turn of its loop:
+ *
+ *   admit     sequences from the queue (scheduler.c)
+ *   prefill   the prompts that are not in the cache, several packed into one forward pass, long ones cut; the last row of a prompt gives the
+ *             logits from which the first tokens of all its samples are drawn (prefill.c)
+ *   refill    the tokens of sequences that were put back: the same forward, no logits
+ *   decode    one row a running sequence: its newest token in, the next one out (decode.c)
+ *
+ * Tokens go to a log in the order they are drawn; the output of a run is the log sorted by sequence, so memory follows the tokens there are and
+ * not the longest that was allowed. A session (session.h) tells its listener each token as well. */
+#ifndef TARE_CORE_SAMPLER_INTERNAL_H
+#define TARE_CORE_SAMPLER_INTERNAL_H
+
+#include "model/layer.h"
+#include "rollout/decoder.h"
+#include "rollout/rows.h"
+#include "rollout/scheduler.h"
+#include "rollout/session.h"
+
+enum { LOGIT_ROWS = 64, PREFILL_ROWS = 2048, AUTO_BATCH = 256 };
+
+struct drawn { /* one token */
+    int64_t seq;
+    int32_t id;
+    float logprob, entropy;
+};
+
+/* A stretch of one sequence that goes through the model for its keys. */
+struct stretch {
+    const int32_t *ids, *blocks;
+    int64_t n, pos;
+    int64_t group; /* whose first tokens the last row gives; -1: none wanted */
+};
+
+struct sampler {
+    struct model *model;
+    int64_t max_batch, kv_tokens, prefill_rows;
+    struct kv_cache cache;
+    struct scheduler sched;
+    struct arena run, scratch; /* of one sampler_run; of one forward pass */
+    struct drawn *log;
+    int64_t n_log, log_capacity;
+    int32_t *refill; /* ids of the sequences that are computed again */
+    int64_t refill_capacity;
+    int64_t grown_elsewhere; /* log, refill and cache */
+    struct sampler_stats stats;
+    struct draw_room *room;     /* in the backend's memory; NULL where that is the host's */
+    struct decoder *decoder;    /* NULL: a token at a time */
+    session_listener *listener; /* of a session; NULL: none */
+    /* of the current run or session */
+    struct stretch *stretches; /* [max_batch] */
+    int64_t *ended;            /* [max_batch] */
+};
+
+/* What a draw reads beside the logits, and what it gives. */
+struct draw_room {
+    struct sample_row rows[LOGIT_ROWS];
+    struct drawn_rows {
+        int32_t token[LOGIT_ROWS];
+        float logprob[LOGIT_ROWS], entropy[LOGIT_ROWS];
+    } drawn;
+};
+
+/* ---- sampler.c */
+tare_status sampler_check_params(const struct sample_params *p, struct err *e);
+tare_status sampler_check_ids(const struct sampler *s, const struct sample_request *requests, int64_t n, struct err *e);
+/* Makes the cache hold n blocks at least; what was in it is gone then. */
+tare_status sampler_cache(struct sampler *s, int64_t n, struct err *e);
+int64_t sampler_block_bytes(const struct model *m);
+/* What the turns of a run or session work in, in s->run. */
+tare_status sampler_room(struct sampler *s, struct err *e);
+/* One turn of the loop; at least one sequence is left. */
+tare_status sampler_turn(struct sampler *s, const volatile int *cancelled, struct err *e);
+
+/* ---- draw.c */
+/* Ids that end a completion. stop: room for p->n_stop and the model's */
+int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t *stop);
+struct sample_row draw_row(const struct sampler *s, const struct sequence *q);
+/* A token of a sequence. logits: what it was drawn from, where the group asks for that; may be NULL */
+tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e);
+/* Draws the next token of sequences seqs[0 .. n-1], n <= LOGIT_ROWS, from logits with ld floats a row (0: all from one row). */
+tare_status draw_tokens(struct sampler *s, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
+/* Tells a session's listener tokens at .. at + n of a group's prompt, whose logits come from hidden [n, C]. */
+tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n, const float *hidden, struct err *e);
+/* Room for a piece of logits, at most LOGIT_ROWS rows. */
+tare_status logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e);
+tare_status rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e);
+
+/* ---- prefill.c, decode.c */
+tare_status prefill(struct sampler *s, const volatile int *cancelled, struct err *e);
+tare_status decode(struct sampler *s, struct err *e);
+
+#endif

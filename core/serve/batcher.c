@@ -1,0 +1,238 @@
+/* The thread that computes: jobs join the sessions of their models, each turn gives every running completion a token, jobs that have ended leave. */
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "serve/answer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* ---- tokens */
+
+/* What a stream has not told yet, into the job's output. */
+static void stream_choice(struct job *job, int64_t i)
+{
+    struct server *s = job->server;
+    struct err e;
+    struct str event = {0};
+    tare_status status = answer_chunk(job, i, &event, &e);
+    pthread_mutex_lock(&s->lock);
+    if (!status && event.size) status = str_add(&job->out, event.data, event.size, &e);
+    if (event.size) job_wake(job);
+    pthread_mutex_unlock(&s->lock);
+    str_free(&event);
+    if (status) {
+        refuse(&job->failure, 500, "server_error", NULL);
+        job->failure.e = e;
+    }
+}
+
+static void fail(struct job *job, const struct err *e, int http, const char *code)
+{
+    if (job->failure.http) return;
+    refuse(&job->failure, http, code, NULL);
+    job->failure.e = *e;
+}
+
+static bool add_token(struct job *job, int64_t i, const struct session_token *t)
+{
+    struct choice *c = &job->choices[i];
+    struct err e;
+    bool more = false;
+    if (c->done || job->failure.http) return false;
+    if (choice_add(c, &job->r, t, &more, &e)) {
+        fail(job, &e, 500, "server_error");
+        return false;
+    }
+    if (!job->r.max_tokens) { /* the prompt alone was wanted */
+        c->done = true;
+        c->finish = FINISH_LENGTH;
+        more = false;
+    }
+    if (c->done) job->open--;
+    if (job->r.stream) stream_choice(job, i);
+    return more;
+}
+
+bool batcher_listen(void *part, const struct session_token *t)
+{
+    const struct part *p = part;
+    struct job *job = p->job;
+    struct err e;
+    if (job->first_token <= 0) job->first_token = clock_seconds();
+    if (t->sample != SESSION_PROMPT) return add_token(job, p->index * job->r.n + t->sample, t);
+    if (token_info_set(&p->tokens.list[t->position], &job->r, t, &e)) fail(job, &e, 500, "server_error");
+    return true;
+}
+
+/* ---- jobs */
+
+/* The completions of prompt i have the key of line i + 1 of `tare generate` under the seed: its first, without an "id". */
+static tare_status join(struct job *job, struct err *e)
+{
+    const struct request *r = &job->r;
+    const bool tops = r->logprobs && r->top;
+    for (int64_t i = 0; i < r->n_prompts; i++) {
+        char line[40];
+        snprintf(line, sizeof line, "line-%lld", (long long)i + 1);
+        const struct session_request q = {.sample = {.prompt = r->ids.data + r->begin[i],
+                                                     .prompt_len = r->begin[i + 1] - r->begin[i],
+                                                     .n_samples = r->n,
+                                                     .prompt_uid = fs_hash(line, (int64_t)strlen(line), 0),
+                                                     .where = "the prompt"},
+                                          .params = &job->params,
+                                          .key = rng_derive(rng_key((uint64_t)r->seed, RNG_EVAL), 0),
+                                          .prompt_rows = r->echo && r->logprobs,
+                                          .token_rows = tops,
+                                          .owner = &job->parts[i]};
+        TRY(session_add(r->model->engine.sampler, &q, e));
+    }
+    return TARE_OK;
+}
+
+static void drop(struct job *job)
+{
+    for (int64_t i = 0; i < job->r.n_prompts; i++) session_drop(job->r.model->engine.sampler, &job->parts[i]);
+}
+
+/* A stream that has not begun is answered with the failure's status instead; under the lock. */
+static tare_status end_stream(struct job *job, struct err *e)
+{
+    if (job->failure.http && !job->streams && !job->out.size) return TARE_OK;
+    if (job->failure.http) {
+        TRY(str_add(&job->out, "data: ", -1, e));
+        TRY(answer_refusal(&job->failure, &job->out, e));
+        TRY(str_add(&job->out, "\n", 1, e));
+    }
+    return answer_end(job, &job->out, e);
+}
+
+/* The job leaves the batcher; under the lock. */
+static void end(struct server *s, struct job *job)
+{
+    struct err e;
+    const double now = clock_seconds();
+    if (job->before)
+        job->before->after = job->after;
+    else
+        s->first = job->after;
+    if (job->after)
+        job->after->before = job->before;
+    else
+        s->last = job->before;
+    job->r.model->pending -= job->r.n_prompts * job->r.n;
+    if (job->r.stream && !job->gone && end_stream(job, &e)) log_error(&e);
+    if (job->first_token > 0) metrics_seconds(&s->metrics.first_token, job->first_token - job->arrived);
+    if (!job->failure.http && !job->gone) metrics_seconds(&s->metrics.whole, now - job->arrived);
+    job->ended = true;
+    job_wake(job);
+    job_release(job);
+}
+
+/* A connection that waits reads nothing: whether its client has closed it is looked at here. */
+static bool has_left(const struct job *job)
+{
+    char byte;
+    if (!job->waits) return false;
+    const union MHD_ConnectionInfo *info = job->server->mhd->get_connection_info(job->waits, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const ssize_t n = info ? recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+/* Why a job cannot go on: its client has left, its time is up, or the server ends. Under the lock. */
+static bool is_over(struct server *s, struct job *job)
+{
+    struct err e;
+    if (!job->gone && has_left(job)) job->gone = true;
+    if (job->gone) {
+        s->metrics.cancelled++;
+        return true;
+    }
+    if (s->finish) {
+        err_set(&e, TARE_E_CANCELLED, __FILE__, __LINE__, "the server has stopped");
+        fail(job, &e, 503, "stopping");
+    } else if (clock_seconds() - job->arrived > (double)s->options->timeout) {
+        s->metrics.timed_out++;
+        err_set(&e, TARE_E_CANCELLED, __FILE__, __LINE__, "the request has run for %lld seconds, which is all it gets",
+                (long long)s->options->timeout);
+        fail(job, &e, 504, "timeout");
+    }
+    return job->failure.http != 0;
+}
+
+/* Before a turn: what came, what ended, what is to end. Under the lock. */
+static void sort_jobs(struct server *s)
+{
+    for (struct job *job = s->first, *next; job; job = next) {
+        struct err e;
+        next = job->after;
+        if (!job->open) {
+            end(s, job);
+        } else if (is_over(s, job)) {
+            if (job->joined) drop(job);
+            end(s, job);
+        } else if (!job->joined) {
+            job->joined = true;
+            if (!join(job, &e)) continue;
+            fail(job, &e, e.code == TARE_E_NOMEM ? 500 : 400, "invalid_value");
+            drop(job);
+            end(s, job);
+        }
+    }
+}
+
+/* A turn that failed has ended the session of its model, with all jobs that are in it. */
+static void give_up(struct server *s, struct served *m, const struct err *why)
+{
+    struct err e;
+    log_error(why);
+    pthread_mutex_lock(&s->lock);
+    for (struct job *job = s->first, *next; job; job = next) {
+        next = job->after;
+        if (job->r.model != m || !job->joined) continue;
+        fail(job, why, 500, "server_error");
+        end(s, job);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!models_restart(&s->models, m, batcher_listen, &e)) return;
+    log_error(&e);
+}
+
+static void turn(struct server *s)
+{
+    for (int64_t i = 0; i < s->models.n; i++) {
+        struct served *m = &s->models.list[i];
+        struct err e;
+        if (session_left(m->engine.sampler) && session_turn(m->engine.sampler, &e)) give_up(s, m, &e);
+    }
+}
+
+/* For /metrics; under the lock. */
+static void note_state(struct server *s)
+{
+    for (int64_t i = 0; i < s->models.n; i++) {
+        struct served *m = &s->models.list[i];
+        m->now = session_state(m->engine.sampler);
+        m->stats = sampler_stats(m->engine.sampler);
+    }
+}
+
+void *batcher_run(void *server)
+{
+    struct server *s = server;
+    pthread_mutex_lock(&s->lock);
+    while (s->first || !s->finish) {
+        sort_jobs(s);
+        note_state(s);
+        if (s->first) {
+            pthread_mutex_unlock(&s->lock);
+            turn(s);
+            pthread_mutex_lock(&s->lock);
+        } else if (!s->finish) {
+            pthread_cond_wait(&s->work, &s->lock);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}

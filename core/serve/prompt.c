@@ -1,0 +1,144 @@
+#include "serve/prompt.h"
+
+#include "base/json.h"
+
+#include <string.h>
+
+static tare_status wrong(struct refusal *no, const char *param, const char *what)
+{
+    REFUSE(no, 400, "invalid_value", param, TARE_E_INVALID, "%s", what);
+}
+
+static const char PROMPT_FORMS[] = "'prompt' has to be a text, a list of texts, a list of token ids, or a list of such lists";
+
+/* ---- completions */
+
+static tare_status encode_text(struct request *r, const char *text, int64_t n, struct refusal *no)
+{
+    const struct tokenizer *t = r->model->engine.tokenizer;
+    const int32_t bos = tokenizer_role_id(t, TOKEN_BOS);
+    if (!r->chat && r->add_special && tokenizer_add_bos(t) && bos >= 0) TRY(token_ids_add(&r->ids, bos, &no->e));
+    return tokenizer_encode(t, text, n, &r->ids, &no->e);
+}
+
+static tare_status take_ids(struct request *r, const json_t *list, struct refusal *no)
+{
+    const int64_t vocab = r->model->engine.model->shape.vocab;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (id < 0 || id >= vocab)
+            REFUSE(no, 400, "invalid_value", "prompt", TARE_E_RANGE, "'prompt': token %zu has to be a whole number from 0 to %lld",
+                   i, (long long)vocab - 1);
+        TRY(token_ids_add(&r->ids, (int32_t)id, &no->e));
+    }
+    return TARE_OK;
+}
+
+/* One prompt: a text or a list of ids. */
+static tare_status take_prompt(struct request *r, const json_t *prompt, struct refusal *no)
+{
+    if (json_is_string(prompt))
+        TRY(encode_text(r, json_string_value(prompt), (int64_t)json_string_length(prompt), no));
+    else if (json_is_array(prompt))
+        TRY(take_ids(r, prompt, no));
+    else
+        return wrong(no, "prompt", PROMPT_FORMS);
+    const int64_t n = r->ids.n - r->begin[r->n_prompts], context = r->model->engine.model->shape.max_position;
+    if (!n) return wrong(no, "prompt", "'prompt' has no token; a model needs at least one");
+    if (n >= context)
+        REFUSE(no, 400, "context_length_exceeded", r->chat ? "messages" : "prompt", TARE_E_RANGE,
+               "the prompt has %lld tokens; at most %lld fit in the model's context of %lld with a new one", (long long)n,
+               (long long)context - 1, (long long)context);
+    r->begin[++r->n_prompts] = r->ids.n;
+    return TARE_OK;
+}
+
+static tare_status take_prompts(struct request *r, struct refusal *no)
+{
+    const json_t *p = r->prompt, *first = json_array_get(p, 0);
+    const bool several = json_is_string(first) || json_is_array(first);
+    const size_t n = several ? json_array_size(p) : 1;
+    if (!p) return wrong(no, "prompt", "'prompt' is missing");
+    TRY(mem_new((int64_t)(n + 1) * (int64_t)sizeof *r->begin, (void **)&r->begin, &no->e));
+    for (size_t i = 0; i < n; i++) TRY(take_prompt(r, several ? json_array_get(p, i) : p, no));
+    return TARE_OK;
+}
+
+/* ---- chat */
+
+static const char CONTENT_FORMS[] = "the 'content' of a message has to be a text, or a list of {\"type\": \"text\", \"text\": ...}";
+
+/* Templates want a text: the parts are joined. */
+static tare_status join_parts(const json_t *parts, struct str *text, struct refusal *no)
+{
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i), *t = json_object_get(part, "text");
+        if (strcmp(json_text_or(part, "type", ""), "text") != 0 || !json_is_string(t)) return wrong(no, "messages", CONTENT_FORMS);
+        TRY(str_add(text, json_string_value(t), (int64_t)json_string_length(t), &no->e));
+    }
+    return TARE_OK;
+}
+
+static tare_status add_message(const json_t *message, json_t *to, struct refusal *no)
+{
+    const json_t *content = json_object_get(message, "content");
+    struct str text = {0};
+    if (!json_is_object(message) || !json_is_string(json_object_get(message, "role")))
+        return wrong(no, "messages", "a message has to be an object with a text as 'role'");
+    json_t *copy = json_copy((json_t *)(uintptr_t)message);
+    tare_status status = copy && !json_array_append_new(to, copy) ? TARE_OK : TARE_E_NOMEM;
+    if (!status && json_is_array(content)) {
+        status = join_parts(content, &text, no);
+        if (!status && json_object_set_new(copy, "content", json_stringn(text.data ? text.data : "", (size_t)text.size)))
+            status = TARE_E_NOMEM;
+    } else if (!status && !json_is_string(content)) {
+        status = wrong(no, "messages", CONTENT_FORMS);
+    }
+    str_free(&text);
+    if (status == TARE_E_NOMEM) FAIL(&no->e, TARE_E_NOMEM, "no memory for a message");
+    return status;
+}
+
+static tare_status render(struct request *r, const json_t *messages, struct refusal *no)
+{
+    struct str text = {0};
+    tare_status status = chat_render(r->model->chat, messages, true, r->template_variables, &text, &no->e);
+    if (!status) {
+        json_t *whole = json_stringn(text.data ? text.data : "", (size_t)text.size);
+        if (whole)
+            status = take_prompt(r, whole, no);
+        else
+            status = wrong(no, "messages", "the chat template made a text that is not UTF-8");
+        json_decref(whole);
+    } else {
+        refuse(no, 400, "invalid_value", "messages"); /* what the template says with raise_exception */
+    }
+    str_free(&text);
+    return status;
+}
+
+static tare_status take_messages(struct request *r, struct refusal *no)
+{
+    if (!r->model->chat)
+        REFUSE(no, 400, "no_chat_template", "model", TARE_E_UNSUPPORTED,
+               "the model '%s' has no chat template, so it takes no messages; use /v1/completions, or serve it with "
+               "data.chat_template=FILE",
+               r->model->name);
+    if (!json_is_array(r->messages) || !json_array_size(r->messages))
+        return wrong(no, "messages", "'messages' has to be a list of at least one message");
+    json_t *messages = json_array();
+    tare_status status = TARE_OK;
+    if (!messages) FAIL(&no->e, TARE_E_NOMEM, "no memory for messages");
+    for (size_t i = 0; !status && i < json_array_size(r->messages); i++)
+        status = add_message(json_array_get(r->messages, i), messages, no);
+    if (!status) status = mem_new(2 * (int64_t)sizeof *r->begin, (void **)&r->begin, &no->e);
+    if (!status) status = render(r, messages, no);
+    json_decref(messages);
+    return status;
+}
+
+tare_status request_prompts(struct request *r, struct refusal *no)
+{
+    return r->chat ? take_messages(r, no) : take_prompts(r, no);
+}

@@ -1,0 +1,104 @@
+#include "base/log.h"
+#include "base/signals.h"
+#include "serve/http.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/select.h>
+#include <time.h>
+
+enum { LAST_SECONDS = 5 }; /* for answers to be read once everything has ended */
+
+static tare_status say_where(const struct server *s, const char *where, struct err *e)
+{
+    printf("tare serves");
+    for (int64_t i = 0; i < s->models.n; i++) printf("%s %s", i ? "," : "", s->models.list[i].name);
+    printf(" at http://%s/v1\n", where);
+    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
+}
+
+/* Until no request is open, or the seconds are over. */
+static void wait_quiet(struct server *s, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)seconds;
+    pthread_mutex_lock(&s->lock);
+    while (s->n_exchanges && !pthread_cond_timedwait(&s->quiet, &s->lock, &until)) continue;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The signals reach this thread alone, and only while it waits here, so that none is missed. */
+static void wait_for_signal(const sigset_t *open)
+{
+    while (!*signals_flag()) pselect(0, NULL, NULL, NULL, NULL, open);
+}
+
+/* What runs ends; nothing new is taken. A second signal ends the process at once. */
+static void stop(struct server *s, pthread_t batcher, const sigset_t *open)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_mutex_unlock(&s->lock);
+    pthread_sigmask(SIG_SETMASK, open, NULL);
+    const int fd = http_quiet(s);
+    log_info("stopping: running requests have %lld seconds to finish", (long long)s->options->drain);
+    wait_quiet(s, (double)s->options->drain);
+    pthread_mutex_lock(&s->lock);
+    s->finish = true;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(batcher, NULL);
+    wait_quiet(s, LAST_SECONDS);
+    http_close(s, fd);
+}
+
+static void block_signals(sigset_t *open)
+{
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &ours, open);
+}
+
+static tare_status serve(struct server *s, const sigset_t *open, struct err *e)
+{
+    char where[HTTP_WHERE];
+    pthread_t batcher;
+    TRY(http_open(s, where, e));
+    tare_status status = TARE_OK;
+    if (pthread_create(&batcher, NULL, batcher_run, s)) {
+        http_close(s, -1);
+        FAIL(e, TARE_E_NOMEM, "no thread for sampling");
+    }
+    status = say_where(s, where, e);
+    if (!status) wait_for_signal(open);
+    stop(s, batcher, open);
+    return status;
+}
+
+tare_status serve_run(const struct serve_options *o, const struct serve_model *models, int64_t n, struct err *e)
+{
+    struct server s = {.options = o, .began = (int64_t)time(NULL)};
+    pthread_condattr_t monotonic;
+    sigset_t open;
+    TRY(mhd_open(&s.mhd, e));
+    block_signals(&open); /* before there are threads, which inherit it */
+    signals_catch();
+    pthread_mutex_init(&s.lock, NULL);
+    pthread_cond_init(&s.work, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s.quiet, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    tare_status status = models_open(models, n, batcher_listen, &s.models, e);
+    if (!status) status = serve(&s, &open, e);
+    models_close(&s.models);
+    pthread_cond_destroy(&s.quiet);
+    pthread_cond_destroy(&s.work);
+    pthread_mutex_destroy(&s.lock);
+    return status;
+}
