@@ -7,13 +7,15 @@ subject, completion.
     tools/to_jsonl.py hf:Idavidrein/gpqa:gpqa_diamond --split train -o gpqa.jsonl --question Question \\
         --choices-from 'Correct Answer' 'Incorrect Answer 1' 'Incorrect Answer 2' 'Incorrect Answer 3' --subject 'High-level domain'
     tools/to_jsonl.py mmlu_pro/*.parquet -o mmlu_pro.jsonl --question question --choices options --answer answer --subject category
+    tools/to_jsonl.py trl.jsonl -o train.jsonl --question prompt --answer solution --keep solution
     tools/to_jsonl.py verl.parquet -o train.jsonl --question prompt.-1.content --answer reward_model.ground_truth
     tools/to_jsonl.py completions_00012.parquet -o completions_00012.jsonl --rows
 
 --rows writes every column as it is, for `tare audit`: TRL's Parquet files, and the samples that slime saves (.pt; torch, which reads numbers and texts
 there and nothing else).
 
-A column is a name, or a path into nested values: prompt.-1.content is the last element of the list `prompt`, its `content`.
+A question may be a text or a list of messages ({"role", "content"}). A column is a name, or a path into nested values: prompt.-1.content is the last
+element of the list `prompt`, its `content`.
 Sources: .parquet (pyarrow, or pandas with one of its engines), .pt, .jsonl, .json (a list), .csv (nothing to install), and hf:NAME[:CONFIG]
 (the package `datasets`; it downloads). Rows that lack a question or an answer are counted and left out; --strict makes them an error.
 """
@@ -192,14 +194,20 @@ def plain(value):
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
+def is_chat(value):
+    """A list of messages, as TRL's conversational data has in `prompt`."""
+    return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m and "content" in m for m in value)
+
+
 def convert(row, number, options):
     if options.rows:
         return plain(row)
     question = look_up(row, options.question)
-    if not isinstance(question, str) or not question.strip():
+    chat = is_chat(question)
+    if not chat and (not isinstance(question, str) or not question.strip()):
         return None
     given = look_up(row, options.id) if options.id else None
-    out = {"id": str(given) if given is not None else f"{options.prefix}{number}", "question": question}
+    out = {"id": str(given) if given is not None else f"{options.prefix}{number}", "messages" if chat else "question": question}
     choices, letter = choices_of(row, options)
     if options.choices or options.choices_from:
         if not choices or not letter or len(choices) > len(LETTERS):
@@ -217,6 +225,9 @@ def convert(row, number, options):
             out[name] = value if isinstance(value, (str, int, float)) else str(value)
     if options.completion and "completion" not in out:
         return None
+    for name in options.keep:
+        if look_up(row, name) is not None:
+            out[name] = look_up(row, name)
     return out
 
 
@@ -237,6 +248,7 @@ def arguments():
     p.add_argument("--level")
     p.add_argument("--subject")
     p.add_argument("--completion")
+    p.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="a column to leave in the rows, for a reward function; again for several")
     p.add_argument("--limit", type=int, default=0)
     p.add_argument("--strict", action="store_true", help="a row that cannot be used is an error")
     return p.parse_args()
@@ -246,10 +258,12 @@ def main():
     options = arguments()
     out = sys.stdout if options.out == "-" else open(options.out, "w", encoding="utf-8")
     number = written = 0
+    columns = []
     for source in options.source:
         for row in rows_of(source, options.split):
             if options.limit and written == options.limit:
                 break
+            columns = columns or list(map(str, row))
             converted = convert(row, number, options)
             number += 1
             if converted:
@@ -260,7 +274,8 @@ def main():
     if out is not sys.stdout:
         out.close()
     if not written:
-        die("no row was written; check the column names with --strict")
+        die(f"no row was written: none has a question ({options.question}) and an answer ({options.answer}); the first one's columns: "
+            f"{', '.join(columns) or 'there is no row'}. --question and --answer name columns")
     print(f"to_jsonl: {written} rows, {number - written} left out", file=sys.stderr)
 
 

@@ -34,7 +34,7 @@
     X(embed, "ENCODER [key=value ...]", "text in, embedding out")                                                                  \
     X(plugin, "list | info P | check P | new KIND NAME", "what plugins there are, and whether they keep the contract")             \
     X(config, "init | check | dump | diff | docs ...", "begin, check, print or compare a configuration; every key explained")      \
-    X(data, "check FILE ... | show CONFIG", "rows that cannot be trained on, with a reason each; prompts as the model reads them") \
+    X(data, "check FILE ... | show CONFIG", "rows to mend or leave out, with a reason each; prompts as the model reads them")      \
     X(doctor, "[CONFIG]", "what this machine and this build have")                                                                 \
     X(bench, "[pattern]", "kernels and stages against the machine's peaks")
 

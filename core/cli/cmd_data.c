@@ -19,7 +19,7 @@ const char data_usage[] =
     "[write=OUT]\n"
     "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
     "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
-    "check writes {\"where\",\"id\",\"reason\"} for every row that cannot be trained on: no valid row, a duplicate, and with\n"
+    "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, and with\n"
     "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
     "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
@@ -204,7 +204,8 @@ static void summarize(const char *files, const struct dataset_check *c, bool ans
 {
     const char *const unread = answers ? "" : "; whether a verifier can read the answers was not checked (verifier=NAME)";
     if (c->bad)
-        log_info("%s: %lld rows, %lld of them cannot be trained on", files, (long long)c->rows, (long long)c->bad);
+        log_info("%s: %lld rows, %lld of them to mend or to leave out (write=OUT writes the others)", files, (long long)c->rows,
+                 (long long)c->bad);
     else
         log_info("%s: %lld row%s, nothing wrong found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
 }

@@ -154,7 +154,7 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
     if (status)
         ;
     else if (a->table || a->plan)
-        status = print_table(&s, a, out, e);
+        status = sweep_warn_changed(&s, e);
     else if (a->slurm)
         status = slurm(&s, a, out, e);
     else if (a->dry_run)
@@ -165,7 +165,8 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
             &(struct sweep_mode){
                 .retry = a->retry, .cell = a->cell, .enough = a->until_decided ? is_decided : NULL, .ctx = (void *)(uintptr_t)a},
             e);
-    if (!status && !a->table && !a->plan && !a->slurm && !a->dry_run && a->cell < 0) status = print_table(&s, a, out, e);
+    const bool all_ran = !a->slurm && !a->dry_run && a->cell < 0;
+    if (!status && (a->table || a->plan || all_ran)) status = print_table(&s, a, out, e);
     sweep_close(&s);
     return status;
 }

@@ -310,6 +310,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
     signals_catch();
     tare_status status = sweep_begin(s, e);
     if (!status) status = sweep_look(s, mode->retry || mode->cell >= 0, e);
+    if (!status && mode->cell < 0) status = sweep_warn_changed(s, e);
     if (!status) {
         count(&q);
         log_info("%s: %lld cells, %lld done, %lld to run%s; %lld at a time, %lld thread%s each", s->plan.dir,

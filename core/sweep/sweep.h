@@ -79,6 +79,8 @@ tare_status sweep_open(struct sweep *s, const char *file, const char *const *ove
 void sweep_close(struct sweep *s);
 /* Finds out how far each cell is: from its folder and the database. */
 tare_status sweep_look(struct sweep *s, bool retry, struct err *e);
+/* Warns of plugins whose files are not those that runs of the sweep were made with. */
+tare_status sweep_warn_changed(const struct sweep *s, struct err *e);
 /* Opens the database, writes sweep.json. */
 tare_status sweep_begin(struct sweep *s, struct err *e);
 

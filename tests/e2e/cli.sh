@@ -80,7 +80,7 @@ printf '{"question":"1+2=","answer":"3"}\n{"question":"1+1=","answer":"2"}\n' >p
 expect 0 'part-1.jsonl: 1 row, nothing wrong found; whether a verifier' "$TARE" data check part-1.jsonl
 expect 0 'part-1.jsonl: 1 row, nothing wrong found$' "$TARE" data check part-1.jsonl verifier=exact
 for files in 'part-?.jsonl' 'part-1.jsonl,part-2.jsonl' 'part-1.jsonl part-2.jsonl'; do
-    case $files in *' '*) expect 1 '3 rows, 1 of them' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
+    case $files in *' '*) expect 1 '3 rows, 1 of them to mend' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
     grep -q '"where":"part-2.jsonl:2".*duplicate question, first in part-1.jsonl:1' out || { echo "FAILED: data check $files" && fails=$((fails + 1)); }
 done
 expect 1 'part-9' "$TARE" data check 'part-9*.jsonl'

@@ -45,6 +45,14 @@ convert verl.jsonl -o out.jsonl --question prompt.-1.content --answer reward_mod
 same "nested columns" out.jsonl <<'ROWS'
 {"id": "row-0", "question": "u?", "answer": "5", "completion": "t1"}
 ROWS
+echo '{"prompt":[{"role":"user","content":"1+1="}],"solution":"2","source":"mine"}' > trl.jsonl
+convert trl.jsonl -o out.jsonl --question prompt --answer solution --keep solution --keep source || bad "messages"
+same "TRL's messages, and columns that stay" out.jsonl <<'ROWS'
+{"id": "row-0", "messages": [{"role": "user", "content": "1+1="}], "answer": "2", "solution": "2", "source": "mine"}
+ROWS
+"$TARE" data check out.jsonl verifier=number > /dev/null 2>> log.txt && ok || bad "tare data check refuses TRL's rows"
+python3 "$SOURCE/tools/to_jsonl.py" trl.jsonl -o x.jsonl 2> err.txt && bad "no row, exit status 0" || ok
+grep -q "none has a question (question) and an answer (answer); the first one's columns: prompt, solution, source" err.txt && ok || bad "$(cat err.txt)"
 echo '{"question":"arc?","choices":{"text":["p","q"],"label":["1","2"]},"answerKey":"2"}' > arc.jsonl
 convert arc.jsonl -o out.jsonl --choices choices --answer answerKey || bad "arc"
 same "ARC's labels" out.jsonl <<'ROWS'

@@ -101,6 +101,8 @@ printf '%s\n' "$rows" | timeout 60 "$TARE" verify python file=rewards.py functio
 [ "$(grep -c '"verdict":"timeout"' out)" = 2 ] && ok || bad "python: a late call is not a timeout of all its completions: $(cat out)"
 py function=trl messages=true correct_at=5
 expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
+py function=trl messages=false
+expect "python: messages that are not handed over" 'set verifier.python.messages = true'
 py function=none
 expect "python: None" 'row r, sample 0: verifier python: verify: none returned None for completion 1 of 1, so nothing judges it'
 py function=none none=zero
@@ -125,6 +127,9 @@ py function=leaves
 expect "python: leaves" 'ended with status 5, twice'
 py function=rewar
 expect "python: no function" 'verifier python: create: rewards.py: LookupError: no function named rewar; there are reward, trl'
+echo 'def only(completions, **row): return [1.0]' > one.py
+py file=one.py
+expect "python: one function of another name" 'there are only; set verifier.python.function = only'
 echo 'import nothing_at_all' > broken.py
 py file=broken.py
 expect "python: an import that fails" "broken.py: ModuleNotFoundError: No module named 'nothing_at_all' (broken.py:1)"

@@ -30,7 +30,8 @@ def load(path, name):
     function = getattr(module, name, None)
     if not callable(function):
         found = [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == "reward_file"]
-        raise LookupError("no function named %s; there are %s" % (name, ", ".join(found) or "none"))
+        hint = "; set verifier.python.function = " + found[0] if len(found) == 1 else ""
+        raise LookupError("no function named %s; there are %s%s" % (name, ", ".join(found) or "none", hint))
     return function
 
 
@@ -97,7 +98,8 @@ def main():
         try:
             print(json.dumps({"rewards": rewards(function, json.loads(line), messages)}), file=out, flush=True)
         except Exception as error:
-            fail(out, "%s in %s: %s" % (name, path, last_line(error)))
+            chat = "; does it read chat messages? Then set verifier.python.messages = true" if not messages and "string indices" in str(error) else ""
+            fail(out, "%s in %s: %s%s" % (name, path, last_line(error), chat))
 
 
 try:
