@@ -69,14 +69,30 @@ static void attn_fetch(const float *p, int64_t n)
     for (int64_t i = 0; i < n; i += LANES) _mm_prefetch((const char *)(p + i), _MM_HINT_T0);
 }
 
-/* Few rows against two blocks of keys: one block's chains alone would wait for each other. */
-TILE_FUNCTION void attn_scores_pair(const int rows, const float *q, int64_t dim, const float *k0, const float *k1, float *c,
-                                    int64_t c_row)
+/* Rows of a tile against blocks begin .. end-1 of one table, and the blocks that are needed next. */
+struct attn_span {
+    int from, to;
+    const int32_t *blocks;
+    int64_t begin, end;
+    const int32_t *then;
+    int64_t thens;
+};
+
+/* Block b of the span or, beyond it, of what comes next. Few rows wait for memory, so blocks are fetched line by line while others are computed. */
+static int64_t attn_block(const struct attn_span *p, int64_t b)
+{
+    return b < p->end ? p->blocks[b] : b - p->end < p->thens ? p->then[b - p->end] : p->blocks[p->end - 1];
+}
+
+/* Few rows against two blocks of keys, k[0] and k[1]: one block's chains alone would wait for each other. The next two are fetched. */
+TILE_FUNCTION void attn_scores_pair(const int rows, const float *q, int64_t dim, const float *const k[4], float *c, int64_t c_row)
 {
     vf acc[ATTN_FEW][2];
     UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = v_zero();
     for (int64_t d = 0; d < dim; d++) {
-        const vf a = v_load(k0 + d * KV_BLOCK), b = v_load(k1 + d * KV_BLOCK);
+        const vf a = v_load(k[0] + d * KV_BLOCK), b = v_load(k[1] + d * KV_BLOCK);
+        _mm_prefetch((const char *)(k[2] + d * KV_BLOCK), _MM_HINT_T0);
+        _mm_prefetch((const char *)(k[3] + d * KV_BLOCK), _MM_HINT_T0);
         UNROLL for (int r = 0; r < rows; r++)
         {
             const vf x = v_set(q[r * dim + d]);
@@ -91,50 +107,44 @@ TILE_FUNCTION void attn_scores_pair(const int rows, const float *q, int64_t dim,
     }
 }
 
-static void attn_scores(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to, const int32_t *blocks,
-                        int64_t begin, int64_t end)
+static void attn_scores(const struct attn_tile *t, const struct attn_args *s, int64_t head, const struct attn_span *span)
 {
-    const int64_t dim = s->s.head_dim, size = dim * KV_BLOCK;
+    const int64_t dim = s->s.head_dim, size = dim * KV_BLOCK, step = s->s.kv_heads * size;
+    const int rows = span->to - span->from;
     const float *keys = s->kv.k + head * size;
-    struct small p = {.m = to - from,
-                      .n = KV_BLOCK,
-                      .k = dim,
-                      .a = t->q + from * dim,
-                      .a_row = dim,
-                      .a_col = 1,
-                      .b_row = KV_BLOCK,
-                      .c_row = s->keys};
-    for (int64_t b = begin; b < end; b++) {
-        p.b = keys + blocks[b] * s->s.kv_heads * size;
-        p.c = t->score + from * s->keys + b * KV_BLOCK;
-        if (2 * (to - from) <= MR && b + 1 < end) /* few rows wait for memory: decoding */
-            attn_fetch(keys + blocks[b + 1] * s->s.kv_heads * size, size);
-        if (to - from <= ATTN_FEW && b + 1 < end) {
-            const float *next = keys + blocks[++b] * s->s.kv_heads * size;
-            if (b + 1 < end) attn_fetch(keys + blocks[b + 1] * s->s.kv_heads * size, size);
-            if (to - from == 1)
-                attn_scores_pair(1, p.a, dim, p.b, next, p.c, s->keys);
-            else if (to - from == 2)
-                attn_scores_pair(2, p.a, dim, p.b, next, p.c, s->keys);
+    struct small p = {
+        .m = rows, .k = dim, .a = t->q + span->from * dim, .a_row = dim, .a_col = 1, .b_row = KV_BLOCK, .c_row = s->keys};
+    for (int64_t b = span->begin; b < span->end; b++) {
+        p.b = keys + span->blocks[b] * step;
+        p.c = t->score + span->from * s->keys + b * KV_BLOCK;
+        if (rows <= ATTN_FEW && b + 1 < span->end) {
+            const float *const k[4] = {p.b, keys + span->blocks[b + 1] * step, keys + attn_block(span, b + 2) * step,
+                                       keys + attn_block(span, b + 3) * step};
+            if (rows == 1)
+                attn_scores_pair(1, p.a, dim, k, p.c, s->keys);
+            else if (rows == 2)
+                attn_scores_pair(2, p.a, dim, k, p.c, s->keys);
             else
-                attn_scores_pair(3, p.a, dim, p.b, next, p.c, s->keys);
+                attn_scores_pair(3, p.a, dim, k, p.c, s->keys);
+            b++;
             continue;
         }
+        if (2 * rows <= MR) attn_fetch(keys + attn_block(span, b + 1) * step, size);
         p.n = KV_BLOCK;
-        if (NRV > 1 && b + 1 < end) {
+        if (NRV > 1 && b + 1 < span->end) {
             p.n = NR;
-            p.b_next = keys + blocks[++b] * s->s.kv_heads * size - p.b;
+            p.b_next = keys + span->blocks[++b] * step - p.b;
         }
-        small_rows(&p, 0, to - from);
+        small_rows(&p, 0, rows);
     }
 }
 
 struct attn_values {
-    const float *p;                      /* [rows, keys] weights */
-    int64_t keys, dim, begin, end, most; /* blocks; the most keys of a row */
-    const float *v;                      /* of this head in block 0 */
-    int64_t block_size, block_size_head; /* of all heads, of one */
-    const int32_t *blocks;
+    const struct attn_span *span;
+    const float *p;          /* [rows, keys] weights */
+    int64_t keys, dim, most; /* the most keys of a row */
+    const float *v;          /* of this head in block 0 */
+    int64_t block_size;      /* of all heads */
     float *o;
 };
 
@@ -142,18 +152,22 @@ struct attn_values {
 TILE_FUNCTION void attn_values_tile(const int rows, const int width, const struct attn_values *s, int64_t column)
 {
     vf acc[MR][2];
+    const struct attn_span *span = s->span;
     const int64_t left = s->dim - column;
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++) acc[r][w] =
-        s->begin ? gemm_load(s->o + r * s->dim + column + w * LANES, left - w * LANES) : v_zero();
-    for (int64_t b = s->begin; b < s->end; b++) {
-        const float *v = s->v + s->blocks[b] * s->block_size + column, *p = s->p + b * KV_BLOCK;
+        span->begin ? gemm_load(s->o + r * s->dim + column + w * LANES, left - w * LANES) : v_zero();
+    for (int64_t b = span->begin; b < span->end; b++) {
+        const float *v = s->v + span->blocks[b] * s->block_size + column, *p = s->p + b * KV_BLOCK,
+                    *next = s->v + attn_block(span, b + 1) * s->block_size + column;
         const int64_t n = s->most - b * KV_BLOCK < KV_BLOCK ? s->most - b * KV_BLOCK : KV_BLOCK;
-        if (2 * rows <= MR && column == 0 && b + 1 < s->end)
-            attn_fetch(s->v + s->blocks[b + 1] * s->block_size, s->block_size_head);
         if (left >= width * LANES)
             for (int64_t j = 0; j < n; j++) {
                 vf x[2];
-                UNROLL for (int w = 0; w < width; w++) x[w] = v_load(v + j * s->dim + w * LANES);
+                UNROLL for (int w = 0; w < width; w++)
+                {
+                    x[w] = v_load(v + j * s->dim + w * LANES);
+                    if (2 * rows <= MR) _mm_prefetch((const char *)(next + j * s->dim + w * LANES), _MM_HINT_T0);
+                }
                 UNROLL for (int r = 0; r < rows; r++)
                 {
                     const vf a = v_set(p[r * s->keys + j]);
@@ -165,30 +179,28 @@ TILE_FUNCTION void attn_values_tile(const int rows, const int width, const struc
                 const vf x = v_load_n(v + j * s->dim, left);
                 UNROLL for (int r = 0; r < rows; r++) acc[r][0] = v_fma(v_set(p[r * s->keys + j]), x, acc[r][0]);
             }
+        for (int64_t j = n; 2 * rows <= MR && j < KV_BLOCK; j++)
+            UNROLL for (int w = 0; w < width; w++) _mm_prefetch((const char *)(next + j * s->dim + w * LANES), _MM_HINT_T0);
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++)
         gemm_store(s->o + r * s->dim + column + w * LANES, acc[r][w], left - w * LANES);
 }
 
-static void attn_values(const struct attn_tile *t, const struct attn_args *a, int64_t head, int from, int to, const int32_t *blocks,
-                        int64_t begin, int64_t end)
+static void attn_values(const struct attn_tile *t, const struct attn_args *a, int64_t head, const struct attn_span *span)
 {
     const int64_t dim = a->s.head_dim;
-    if (begin >= end) return;
-    struct attn_values s = {t->score + from * a->keys,
-                            a->keys,
-                            dim,
-                            begin,
-                            end,
-                            0,
-                            a->kv.v + head * dim * KV_BLOCK,
-                            a->s.kv_heads * dim * KV_BLOCK,
-                            dim * KV_BLOCK,
-                            blocks,
-                            t->o + from * dim};
-    for (int r = from; r < to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
+    const int rows = span->to - span->from;
+    if (span->begin >= span->end) return;
+    struct attn_values s = {.span = span,
+                            .p = t->score + span->from * a->keys,
+                            .keys = a->keys,
+                            .dim = dim,
+                            .v = a->kv.v + head * dim * KV_BLOCK,
+                            .block_size = a->s.kv_heads * dim * KV_BLOCK,
+                            .o = t->o + span->from * dim};
+    for (int r = span->from; r < span->to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
     int64_t column = 0;
-    for (; (NRV > 1 || to - from <= ATTN_FEW) && dim - column >= 2 * LANES; column += 2 * LANES) switch (to - from) {
+    for (; (NRV > 1 || rows <= ATTN_FEW) && dim - column >= 2 * LANES; column += 2 * LANES) switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
         if (NRV > 1 || R <= ATTN_FEW) attn_values_tile(R, 2, &s, column);                                                          \
@@ -196,7 +208,7 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
             TILE_CASES(TILE)
 #undef TILE
         }
-    for (; column < dim; column += LANES) switch (to - from) {
+    for (; column < dim; column += LANES) switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
         attn_values_tile(R, 1, &s, column);                                                                                        \
@@ -228,18 +240,23 @@ static float attn_softmax(float *score, int64_t keys, int64_t width, float scale
     return v_sum(l);
 }
 
-typedef void (*attn_step)(const struct attn_tile *t, const struct attn_args *s, int64_t head, int from, int to,
-                          const int32_t *blocks, int64_t begin, int64_t end);
+typedef void (*attn_step)(const struct attn_tile *t, const struct attn_args *s, int64_t head, const struct attn_span *span);
 
 /* A step over blocks begin .. end-1: those in common for all rows, the others sequence by sequence. */
 static void attn_walk(attn_step step, const struct attn_tile *t, const struct attn_args *s, int64_t head, int64_t begin,
                       int64_t end)
 {
     const int64_t middle = t->shared < end ? t->shared : end, own = begin > t->shared ? begin : t->shared;
-    if (begin < middle) step(t, s, head, 0, t->rows, t->blocks[0], begin, middle);
+    struct attn_span span = {.from = 0, .to = t->rows, .blocks = t->blocks[0], .begin = begin, .end = middle};
+    if (begin < middle) step(t, s, head, &span);
     for (int i = 0; i < t->runs; i++) {
         const int64_t last = t->run_blocks[i] < end ? t->run_blocks[i] : end;
-        if (own < last) step(t, s, head, t->run_begin[i], t->run_begin[i + 1], t->blocks[i], own, last);
+        span = (struct attn_span){t->run_begin[i], t->run_begin[i + 1], t->blocks[i], own, last, NULL, 0};
+        if (i + 1 < t->runs && own < t->run_blocks[i + 1]) {
+            span.then = t->blocks[i + 1] + own;
+            span.thens = t->run_blocks[i + 1] - own;
+        }
+        if (own < last) step(t, s, head, &span);
     }
 }
 
