@@ -75,8 +75,12 @@ static int matmul_few_rows(const struct kctx *c, struct gemm *g)
     return 1;
 }
 
-/* So few rows that weights come from memory faster than a part of them is used again. */
-enum { FEW_ROWS = 2 * MR };
+/* So few rows that weights come from memory faster than a part of them is used again: one tile of them. Two small tiles of fp32 still are, with
+ * larger ones, or weights that are split, the blocks fetch what comes next while they compute. */
+static int64_t few_rows(const struct gemm *g)
+{
+    return MR < 8 && !g->bf16 ? 2 * MR : MR;
+}
 
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
@@ -93,7 +97,7 @@ static void matmul(const struct kctx *c, const struct op_matmul *o)
                      .c_row = o->n,
                      .bias = o->bias,
                      .residual = o->residual};
-    if (o->t > FEW_ROWS && o->k > 1)
+    if (o->t > few_rows(&g) && o->k > 1)
         gemm_blocked(c, &g);
     else if (!g.bf16 || matmul_few_rows(c, &g))
         gemm_skinny(c, &g);
