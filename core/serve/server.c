@@ -4,7 +4,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <sys/select.h>
 #include <time.h>
 
 enum { LAST_SECONDS = 5 }; /* for answers to be read once everything has ended */
@@ -29,19 +28,20 @@ static void wait_quiet(struct server *s, double seconds)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The signals reach this thread alone, and only while it waits here, so that none is missed. */
-static void wait_for_signal(const sigset_t *open)
+static void our_signals(sigset_t *set)
 {
-    while (!*signals_flag()) pselect(0, NULL, NULL, NULL, NULL, open);
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGUSR1); /* mpirun's */
 }
 
-/* What runs ends; nothing new is taken. A second signal ends the process at once. */
-static void stop(struct server *s, pthread_t batcher, const sigset_t *open)
+/* What runs ends; nothing new is taken. */
+static void stop(struct server *s, pthread_t batcher)
 {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     pthread_mutex_unlock(&s->lock);
-    pthread_sigmask(SIG_SETMASK, open, NULL);
     const int fd = http_quiet(s);
     log_info("stopping: running requests have %lld seconds to finish", (long long)s->options->drain);
     wait_quiet(s, (double)s->options->drain);
@@ -54,20 +54,12 @@ static void stop(struct server *s, pthread_t batcher, const sigset_t *open)
     http_close(s, fd);
 }
 
-static void block_signals(sigset_t *open)
-{
-    sigset_t ours;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &ours, open);
-}
-
-static tare_status serve(struct server *s, const sigset_t *open, struct err *e)
+/* ours: the signals, which are blocked in all threads: this one takes the first when it comes, or has come while the models were opened. */
+static tare_status serve(struct server *s, const sigset_t *ours, const sigset_t *open, struct err *e)
 {
     char where[HTTP_WHERE];
     pthread_t batcher;
+    int first;
     TRY(http_open(s, where, e));
     tare_status status = TARE_OK;
     if (pthread_create(&batcher, NULL, batcher_run, s)) {
@@ -75,8 +67,11 @@ static tare_status serve(struct server *s, const sigset_t *open, struct err *e)
         FAIL(e, TARE_E_NOMEM, "no thread for sampling");
     }
     status = say_where(s, where, e);
-    if (!status) wait_for_signal(open);
-    stop(s, batcher, open);
+    if (!status && !sigwait(ours, &first)) {
+        pthread_sigmask(SIG_SETMASK, open, NULL);
+        raise(first); /* base/signals.h notes it, and a second one ends the process at once */
+    }
+    stop(s, batcher);
     return status;
 }
 
@@ -84,9 +79,10 @@ tare_status serve_run(const struct serve_options *o, const struct serve_model *m
 {
     struct server s = {.options = o, .began = (int64_t)time(NULL)};
     pthread_condattr_t monotonic;
-    sigset_t open;
+    sigset_t ours, open;
     TRY(mhd_open(&s.mhd, e));
-    block_signals(&open); /* before there are threads, which inherit it */
+    our_signals(&ours);
+    pthread_sigmask(SIG_BLOCK, &ours, &open); /* before there are threads, which inherit it */
     signals_catch();
     pthread_mutex_init(&s.lock, NULL);
     pthread_cond_init(&s.work, NULL);
@@ -95,7 +91,7 @@ tare_status serve_run(const struct serve_options *o, const struct serve_model *m
     pthread_cond_init(&s.quiet, &monotonic);
     pthread_condattr_destroy(&monotonic);
     tare_status status = models_open(models, n, batcher_listen, &s.models, e);
-    if (!status) status = serve(&s, &open, e);
+    if (!status) status = serve(&s, &ours, &open, e);
     models_close(&s.models);
     pthread_cond_destroy(&s.quiet);
     pthread_cond_destroy(&s.work);

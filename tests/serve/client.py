@@ -15,11 +15,11 @@ class Server:
     """tare serve with these arguments at a free port of this machine."""
 
     def __init__(self, *arguments, environment=None):
-        self.log = open("serve.log", "a")
+        self.log, self.status = open("serve.log", "w"), 0  # the status that it is to end with
         self.process = subprocess.Popen([os.environ["TARE"], "serve", *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=self.log,
                                         text=True, env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
-        assert line.startswith("tare serves "), (line, open("serve.log").read())
+        assert line.startswith("tare serves "), (line, self.said())
         self.host, port = line.split("http://")[1].split("/v1")[0].rsplit(":", 1)
         self.port = int(port)
 
@@ -29,11 +29,15 @@ class Server:
     def __exit__(self, kind, *_):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM if kind is None else signal.SIGKILL)
-        status = self.process.wait(PATIENCE)
+        try:
+            status = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
         self.process.stdout.close()
         self.log.close()
         if kind is None:
-            assert status == 0, (status, open("serve.log").read()[-2000:])
+            assert status == self.status, (status, self.said()[-2000:])
 
     def connect(self):
         return http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
@@ -97,6 +101,18 @@ class Server:
         give_up = time.monotonic() + PATIENCE
         while self.metric(name) != value:
             assert time.monotonic() < give_up, (name, self.metric(name), value)
+            time.sleep(0.01)
+
+
+    def said(self):
+        with open("serve.log") as f:
+            return f.read()
+
+    def until_said(self, words):
+        """Waits for a message of the server's."""
+        give_up = time.monotonic() + PATIENCE
+        while words not in self.said():
+            assert time.monotonic() < give_up, words
             time.sleep(0.01)
 
 

@@ -175,4 +175,18 @@ def test_stop():
         assert s.process.wait(PATIENCE) == 0
 
 
-run([test_requests, test_paths, test_key, test_arguments, test_a_client_leaves, test_queue, test_timeout, test_stop])
+def test_stop_at_once():
+    """A second signal ends the process, once the first has been heard."""
+    with Server("tiny=model") as s:
+        c, r = s.begin("/v1/completions", **LONGER)
+        assert r.readline().startswith(b"data: ")
+        s.process.send_signal(signal.SIGTERM)
+        s.until_said("stopping: ")
+        s.process.send_signal(signal.SIGTERM)
+        s.status = 130
+        assert s.process.wait(PATIENCE) == 130
+        c.close()
+
+
+run([test_requests, test_paths, test_key, test_arguments, test_a_client_leaves, test_queue, test_timeout, test_stop,
+     test_stop_at_once])
