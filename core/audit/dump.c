@@ -18,7 +18,7 @@ struct reading {
     int64_t n, room;
 };
 
-/* The number behind the last colon of "file:12". */
+/* The number after the last colon of "file:12". */
 static int64_t line_of(const char *where)
 {
     const char *colon = strrchr(where, ':');

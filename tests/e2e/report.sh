@@ -27,6 +27,13 @@ sed -i 's/^steps = 12/steps = 4/' tiny.ini
 "$TARE" -q sweep tiny.ini > /dev/null 2> err.txt || bad "sweep: $(cat err.txt)"
 "$TARE" -q report runs/s -o s.html 2> err.txt && ok || bad "report: $(cat err.txt)"
 grep -q 'class="heat"' s.html && grep -q 'class="band' s.html && ok || bad "no heat map or band in a sweep's report"
+# no table can be cut off by a narrow window: each scrolls by itself
+for page in run/report.html s.html; do
+    [ "$(grep -o '<table' $page | wc -l)" -gt 0 ] && [ "$(grep -o '<table' $page | wc -l)" = "$(grep -o '<div class="scroll"><table' $page | wc -l)" ] && ok || bad "$page: a table that does not scroll"
+done
+# no interval from fewer than five runs
+grep -q 'none below 5 of them' s.html && grep -q 'data-h="95 % interval"' s.html &&
+    [ -z "$(grep -o '<td data-h="[a-z ]*95 % interval"[^<]*' s.html | grep -vE 'class="none">-?$')" ] && ok || bad "an interval of two seeds"
 # Every chart as an SVG file of its own, with its colours and a key; the sweep's table as LaTeX.
 "$TARE" -q report runs/s -o s.html --svg figures --latex tables 2> err.txt && ok || bad "report --svg --latex: $(cat err.txt)"
 "$TARE" report runs/s -o s2.html --svg figures2 2>&1 | grep -q "figures2: every chart as an SVG file" && ok || bad "report --svg does not say what it wrote"

@@ -336,7 +336,7 @@ static bool ordinal_end(const struct lexer *x, int64_t *end)
     return lex_is_ordinal(text + (n > 2 && *text == '{'), n > 2 && *text == '{' ? n - 2 : n) && (*end = to, true);
 }
 
-/* Behind a ^: an ordinal, a degree that is written as a letter, 45^{o}, or an exponent. */
+/* After a ^: an ordinal, a degree that is written as a letter, 45^{o}, or an exponent. */
 static bool lex_caret(struct lexer *x)
 {
     const bool braced = lex_starts(x, x->i, "{o}"), letter = lex_starts(x, x->i, "o");

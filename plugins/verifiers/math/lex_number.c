@@ -89,7 +89,7 @@ static int64_t dotted_period(const struct lexer *x, int64_t p)
 }
 
 struct numeral {
-    int64_t p, exp; /* p: behind what has been read */
+    int64_t p, exp; /* p: after what has been read */
     int32_t rep;
     int aux;
 };
