@@ -221,6 +221,48 @@ static void check_adamw(const char *folder, const struct golden *g)
     pool_free(pool);
 }
 
+static const float *weights_of(const struct model *m, const struct tensor *t, float *room)
+{
+    return from_backend(m, room, m->weights + t->offset, t->rows * t->cols * 4);
+}
+
+/* Decay takes lr times decay times the weight from every parameter, those of norms and biases too. */
+static void check_decay(const char *folder, const struct golden *g)
+{
+    struct err e = {0};
+    struct train_config plain = plain_train(6, 4096), decayed = plain;
+    struct model *m[3]; /* before, without decay, with it */
+    int64_t vectors = 0, wrong = 0, most = 0;
+    float *room[3];
+    plain.weight_decay = 0;
+    decayed.weight_decay = 0.5;
+    one_update(folder, g, &LOSS_A, &plain, 0, &m[0], NULL, NULL);
+    one_update(folder, g, &LOSS_A, &plain, 1, &m[1], NULL, NULL);
+    one_update(folder, g, &LOSS_A, &decayed, 1, &m[2], NULL, NULL);
+    const double lr = schedule_lr(&plain, 0, 100);
+    for (int64_t i = 0; i < m[0]->n_tensors; i++)
+        if (m[0]->tensors[i].rows * m[0]->tensors[i].cols > most) most = m[0]->tensors[i].rows * m[0]->tensors[i].cols;
+    for (int k = 0; k < 3; k++) assert_ok(mem_new(most * 4, (void **)&room[k], &e), &e);
+    for (int64_t i = 0; i < m[0]->n_tensors; i++) {
+        const struct tensor *t = &m[0]->tensors[i];
+        const float *w[3];
+        vectors += t->rows == 1 || t->cols == 1;
+        for (int k = 0; k < 3; k++) w[k] = weights_of(m[k], t, room[k]);
+        for (int64_t j = 0; j < t->rows * t->cols; j++) {
+            const double want = (double)w[1][j] - lr * 0.5 * (double)w[0][j];
+            wrong += fabs((double)w[2][j] - want) > 2e-6 * fabs((double)w[0][j]) + 2e-7;
+        }
+    }
+    expect(folder, "parameters that decay otherwise", (double)wrong, 0, 0);
+    expect(folder, "norms and biases among them", vectors > 0, 1, 0);
+    for (int k = 0; k < 3; k++) {
+        struct pool *pool = m[k]->ctx.pool;
+        mem_free(room[k]);
+        model_free(m[k]);
+        pool_free(pool);
+    }
+}
+
 static void check_folder(const char *folder, const struct golden *g)
 {
     const struct loss_config *losses[] = {&LOSS_A, &LOSS_B, &LOSS_C};
@@ -251,6 +293,7 @@ static void check_folder(const char *folder, const struct golden *g)
     r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "gradient norm with recomputed layers", r.grad_norm, base.grad_norm, 0);
     check_adamw(folder, g);
+    check_decay(folder, g);
 }
 
 static void update__matches_the_goldens(void **state)
