@@ -17,6 +17,7 @@
     X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume")                                      \
     X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions")                                                         \
     X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; the results, with intervals")                  \
+    X(ladder, "[RUNG ...] [section.key=value ...]", "small tasks that provably learn: is this program in their band?")             \
     X(report, "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots")                                             \
     X(watch, "RUN", "a run's signals, live in the terminal")                                                                       \
     X(plan, "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated")                         \

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/rng.h"
 #include "data/hash_set.h"
+#include "data/tasks.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,16 +20,6 @@ uint32_t builtin_crc32(const void *data, int64_t n)
 }
 
 /* ---------------------------------------------------------------- the eight kinds */
-
-struct draws { /* a stream of random numbers */
-    struct rng_key key;
-    uint64_t counter;
-};
-
-static int draw(struct draws *d, int low, int high) /* low..high inclusive */
-{
-    return low + (int)rng_below(d->key, d->counter++, (uint64_t)(high - low + 1));
-}
 
 enum { TEXT = 48, COMPLETION = TEXT + 1 };
 
@@ -306,8 +297,7 @@ static const struct split {
 } splits[] = {{"train", 8192}, {"heldout", 48}, {"phase1", 128000}, {"phase2", 10240}};
 enum { TRAIN, HELDOUT, PHASE1, PHASE2, SPLITS };
 
-/* "rows=N&seed=N" */
-static tare_status read_options(const char *text, int64_t *rows, int64_t *seed, struct err *e)
+tare_status builtin_options(const char *text, int64_t *rows, int64_t *seed, struct err *e)
 {
     while (*text) {
         const size_t size = strcspn(text, "&");
@@ -331,6 +321,7 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
     const char *split = strchr(name, '/'), *options = strchr(name, '?');
     const size_t split_size = split ? (options ? (size_t)(options - split - 1) : strlen(split + 1)) : 0;
     int which = 0;
+    if (tasks_have(name)) return tasks_generate(name, out, e);
     while (split && which < SPLITS &&
            (strlen(splits[which].name) != split_size || strncmp(split + 1, splits[which].name, split_size)))
         which++;
@@ -338,11 +329,10 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
     if ((strncmp(name, "arithmetic/", 11) && !cold) || which == SPLITS)
         FAIL(e, TARE_E_NOT_FOUND,
              "there is no data set builtin:%s; there are builtin:arithmetic/train, .../heldout, .../phase1 and .../phase2, and the "
-             "same under "
-             "builtin:cold/",
+             "same under builtin:cold/; and train, heldout and warm of builtin:rewrite/, countdown/, answers/, bandit/",
              name);
     struct making m = {.out = out, .cold = cold, .split = splits[which].name, .capacity = splits[which].rows};
-    TRY(read_options(options ? options + 1 : "", &m.capacity, &m.seed, e));
+    TRY(builtin_options(options ? options + 1 : "", &m.capacity, &m.seed, e));
     if (which == HELDOUT) m.capacity *= KINDS;
     m.draws.key = rng_derive(rng_key((uint64_t)m.seed, RNG_DATA), (uint64_t)which);
     TRY(arena_new(&out->arena, &out->rows, m.capacity, e));

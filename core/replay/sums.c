@@ -256,6 +256,21 @@ static tare_status check_names(struct sums *s, struct err *e)
     return TARE_OK;
 }
 
+/* Beside what the chain names: what has no sum of its own or is made of files that have one, and what other commands write into a run's folder. */
+static tare_status check_top(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    static const char *const OTHERS[] = {"chain.jsonl", "metrics.jsonl", "lock",        "log.txt",
+                                         "rollouts",    "estimator",     "checkpoints", "eval",
+                                         "tensorboard", "cache",         "report.html", "codebook.safetensors"};
+    struct sums *s = ctx;
+    (void)folder;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (!strcmp(name, OTHERS[i])) return TARE_OK;
+    const bool half = s->open && (strstr(name, ".tmp") || strstr(name, ".old-")); /* what a kill leaves */
+    if (half || json_object_get(s->known, name) || s->broken || !strncmp(name, "report-", 7)) return TARE_OK;
+    return fault(s, e, "%s: no command of tare writes this into a run's folder; it was put there", name);
+}
+
 /* The events are made from metrics.jsonl, so they are made again and compared. */
 static tare_status check_events(struct sums *s, struct err *e)
 {
@@ -273,6 +288,7 @@ static tare_status check_all(struct sums *s, struct err *e)
     TRY(check_known(s, e));
     TRY(check_metrics(s, e));
     TRY(check_events(s, e));
+    TRY(fs_each(s->run, check_top, s, e));
     return check_names(s, e);
 }
 

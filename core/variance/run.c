@@ -77,6 +77,8 @@ static tare_status settle_batch(const struct config *c, struct variance_options 
 static tare_status check_options(struct variance *v, struct err *e)
 {
     struct variance_options *o = &v->o;
+    const struct plugin_search search = {.folder = v->config->run.plugins};
+    const struct plugin *named;
     const bool given = memcmp(o->sizes, VARIANCE_DEFAULTS.sizes, sizeof o->sizes) != 0;
     if (!o->n_from) {
         if (!*v->config->model.path)
@@ -85,6 +87,7 @@ static tare_status check_options(struct variance *v, struct err *e)
     }
     TRY(check_sizes(o, given, e));
     TRY(settle_batch(v->config, o, e));
+    TRY(plugin_open(v->config->estimator.plugin, TARE_ESTIMATOR, &search, &named, e)); /* a misspelt one is no method either */
     TRY(methods_find(v->config, o, &v->arena, &v->methods, e));
     for (int64_t i = v->methods.n; i-- > 0;)
         if (!strcmp(v->methods.method[i].label, "grpo")) v->reference = i;

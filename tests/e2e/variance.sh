@@ -69,6 +69,7 @@ variance --from nowhere@7 && says nowhere
 cp -r run damaged && printf x >> damaged/checkpoints/step-000012/model.safetensors
 variance --from damaged@12 && says 'damaged/checkpoints/step-000012'
 variance --from run@12 --estimator nosuch && says nosuch
+variance --from run@12 estimator.plugin=grpoo && says "no estimator named 'grpoo'"
 variance --from nowhere && says nowhere
 want=3
 variance --from sft.ini@x && says 'not a step'

@@ -74,9 +74,11 @@ rm checkpoints/step-000009/model.safetensors => checkpoints/step-000009/model.sa
 cp -r checkpoints/step-000009 checkpoints/step-000010 => checkpoints/step-000010: is not in the chain
 truncate -s 1000 checkpoints/step-000012/model.safetensors => checkpoints/step-000012/model.safetensors: has 1000 bytes
 : > rollouts/step-000001.jsonl => rollouts/step-000001.jsonl: is not the file
+cp config.ini notes.txt => notes.txt: no command of tare writes this into a run's folder; it was put there
+mkdir more => more: no command of tare writes this
 truncate -s 500 tensorboard/* => tensorboard/events.out.tfevents.0000000001.tare: does not say what metrics.jsonl says
 CHANGES
-[ $n = 22 ] && ok || bad "$n changes"
+[ $n = 24 ] && ok || bad "$n changes"
 again; sed -i '5s/{/(/' copy/chain.jsonl
 verify 1 copy
 grep -q 'findings' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "what is after a damaged line is called wrong: $(cat out.txt)"

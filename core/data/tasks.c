@@ -1,0 +1,170 @@
+#include "data/tasks.h"
+
+#include "base/fs.h"
+#include "data/builtin.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SHORT = 24, PATTERN = 320, ROW = 640 };
+
+struct task_row {
+    char question[SHORT], answer[SHORT], completion[SHORT], pattern[PATTERN];
+};
+
+/* ---------------------------------------------------------------- the tasks */
+
+static void rewrite(struct draws *d, struct task_row *r)
+{
+    char word[SHORT];
+    const int n = draw(d, 4, 6);
+    for (int i = 0; i < n; i++) word[i] = (char)('a' + draw(d, 0, 2));
+    word[n] = 0;
+    snprintf(r->question, SHORT, "w%.8s=", word);
+    char *out = r->answer;
+    for (char c = 'a'; c <= 'c'; c++)
+        for (int i = 0; i < n; i++)
+            if (word[i] == c) *out++ = c;
+    *out = 0;
+    memcpy(r->completion, r->answer, SHORT);
+}
+
+static const int ORDERS[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+/* Expression k of 24: an order of the digits and two signs. Returns its value. */
+static int expression(const int digit[3], int k, char out[SHORT], bool pattern)
+{
+    const int *o = ORDERS[k / 4];
+    const int one = k & 1 ? -1 : 1, two = k & 2 ? -1 : 1;
+    const char *plus = pattern ? "[+]" : "+";
+    snprintf(out, SHORT, "%d%s%d%s%d", digit[o[0]], one > 0 ? plus : "-", digit[o[1]], two > 0 ? plus : "-", digit[o[2]]);
+    return digit[o[0]] + one * digit[o[1]] + two * digit[o[2]];
+}
+
+static void countdown(struct draws *d, struct task_row *r)
+{
+    int digit[3];
+    char text[SHORT];
+    for (int i = 0; i < 3; i++) digit[i] = draw(d, 1, 9);
+    int target = expression(digit, draw(d, 0, 23), r->answer, false);
+    while (target < 0) target = expression(digit, draw(d, 0, 23), r->answer, false);
+    snprintf(r->question, SHORT, "%d,%d,%d=%d", digit[0], digit[1], digit[2], target);
+    size_t at = 0;
+    for (int k = 0; k < 24; k++)
+        if (expression(digit, k, text, true) == target)
+            at += (size_t)snprintf(r->pattern + at, PATTERN - at, "%s%s", at ? "|" : "", text);
+    expression(digit, draw(d, 0, 23), r->completion, false);
+}
+
+static void answers(struct draws *d, struct task_row *r)
+{
+    const int sum = draw(d, 2, 17), least = sum > 9 ? sum - 9 : 0, most = sum < 9 ? sum : 9;
+    size_t at = 0;
+    snprintf(r->question, SHORT, "%d=", sum);
+    snprintf(r->answer, SHORT, "%d+%d", most, sum - most);
+    for (int a = least; a <= most; a++)
+        at += (size_t)snprintf(r->pattern + at, PATTERN - at, "%s%d[+]%d", at ? "|" : "", a, sum - a);
+    const bool right = draw(d, 0, 9) < 3;
+    const int one = right ? draw(d, least, most) : draw(d, 0, 9), other = right ? sum - one : draw(d, 0, 9);
+    snprintf(r->completion, SHORT, "%d+%d", one, other);
+}
+
+static void bandit(struct draws *d, struct task_row *r)
+{
+    static const char ARMS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    const int context = draw(d, 0, 7);
+    size_t at = 0;
+    snprintf(r->question, SHORT, "%d=", context);
+    r->pattern[at++] = '[';
+    for (const char *c = ARMS; *c; c++)
+        if (*c % 8 == context) r->pattern[at++] = *c;
+    snprintf(r->answer, SHORT, "%c", r->pattern[1]);
+    snprintf(r->pattern + at, PATTERN - at, "]");
+    snprintf(r->completion, SHORT, "%c", ARMS[draw(d, 0, (int)sizeof ARMS - 2)]);
+}
+
+static const struct task {
+    const char *name;
+    void (*make)(struct draws *d, struct task_row *r);
+    bool holds_out;
+} TASKS[] = {{"rewrite", rewrite, true}, {"countdown", countdown, true}, {"answers", answers, false}, {"bandit", bandit, false}};
+enum { N_TASKS = sizeof TASKS / sizeof *TASKS };
+static const struct split {
+    const char *name;
+    int64_t rows;
+} SPLITS[] = {{"train", 4096}, {"heldout", 256}, {"warm", 20480}};
+enum { TRAIN, HELDOUT, WARM, N_SPLITS };
+
+/* ---------------------------------------------------------------- rows */
+
+/* Everything is ASCII without quotes and backslashes, so its JSON is itself. */
+static tare_text put(char *json, int *at, const char *key, const char *value)
+{
+    *at += snprintf(json + *at, (size_t)(ROW - *at), "%s\"%s\":\"", *at > 1 ? "," : "", key);
+    const tare_text text = {json + *at, (int64_t)strlen(value)};
+    *at += snprintf(json + *at, (size_t)(ROW - *at), "%s\"", value);
+    return text;
+}
+
+static tare_status push(struct dataset *d, const struct task *task, const char *split, const struct task_row *r, struct err *e)
+{
+    char *json, *id, *where;
+    int at = 1;
+    TRY(arena_push(&d->arena, ROW, (void **)&json, e));
+    TRY(arena_push(&d->arena, 64, (void **)&id, e));
+    TRY(arena_push(&d->arena, 64, (void **)&where, e));
+    snprintf(id, 64, "%s-%s-%06lld", task->name, split, (long long)d->n);
+    snprintf(where, 64, "builtin:%s/%s:%lld", task->name, split, (long long)d->n + 1);
+    struct row *row = &d->rows[d->n++];
+    *row = (struct row){.id = id, .has_id = true, .level = NAN, .where = where, .uid = fs_hash(id, (int64_t)strlen(id), 0)};
+    json[0] = '{';
+    put(json, &at, "id", id);
+    row->question = put(json, &at, "question", r->question);
+    row->answer = put(json, &at, "answer", r->answer);
+    row->subject = put(json, &at, "subject", task->name);
+    if (r->completion[0]) row->completion = put(json, &at, "completion", r->completion);
+    if (r->pattern[0]) put(json, &at, "regex", r->pattern);
+    at += snprintf(json + at, (size_t)(ROW - at), "}");
+    row->json = (tare_text){json, at};
+    return TARE_OK;
+}
+
+static const struct task *task_of(const char *name)
+{
+    for (int k = 0; k < N_TASKS; k++) {
+        const size_t n = strlen(TASKS[k].name);
+        if (!strncmp(name, TASKS[k].name, n) && name[n] == '/') return &TASKS[k];
+    }
+    return NULL;
+}
+
+bool tasks_have(const char *name)
+{
+    return task_of(name) != NULL;
+}
+
+tare_status tasks_generate(const char *name, struct dataset *out, struct err *e)
+{
+    const struct task *task = task_of(name);
+    const char *split = strchr(name, '/') + 1, *options = strchr(split, '?');
+    const size_t size = options ? (size_t)(options - split) : strlen(split);
+    int which = 0;
+    int64_t seed = 0;
+    while (which < N_SPLITS && (strlen(SPLITS[which].name) != size || strncmp(split, SPLITS[which].name, size))) which++;
+    if (which == N_SPLITS)
+        FAIL(e, TARE_E_NOT_FOUND, "there is no data set builtin:%s; there are builtin:%s/train, .../heldout and .../warm", name,
+             task->name);
+    int64_t rows = SPLITS[which].rows;
+    TRY(builtin_options(options ? options + 1 : "", &rows, &seed, e));
+    struct draws d = {
+        .key = rng_derive(rng_derive(rng_key((uint64_t)seed, RNG_DATA), (uint64_t)which), (uint64_t)(task - TASKS) + 100)};
+    TRY(arena_new(&out->arena, &out->rows, rows, e));
+    while (out->n < rows) {
+        struct task_row r = {{0}, {0}, {0}, {0}};
+        task->make(&d, &r);
+        if (task->holds_out && (builtin_crc32(r.question, (int64_t)strlen(r.question)) % 8 == 0) != (which == HELDOUT)) continue;
+        if (which != WARM) r.completion[0] = 0;
+        TRY(push(out, task, SPLITS[which].name, &r, e));
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# tare ladder: this program is in the band of the quickest rung, gives the band's values again to the bit, and is below it when it learns too slowly; the table in the
+# documents is that of bands.csv; each rung's files are whole.
+. "$(dirname "$0")/common.inc"
+CSV=$SOURCE/configs/ladder/bands.csv
+ladder() { # STATUS arguments
+    local want=$1 got=0
+    shift
+    "$TARE" -q ladder "$@" > out.txt 2> err.txt || got=$?
+    [ $got = "$want" ] && ok || { bad "ladder $*: status $got, expected $want"; cat out.txt err.txt; }
+}
+says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt err.txt; }; }
+
+ladder 0 bandit
+says '^bandit .* inside of the band$\|^bandit .* above the band$'
+ladder 0 bandit --seeds 1..2
+[ "$(grep -c 'the value of bands.csv, to the bit' out.txt)" = 2 ] && ok || bad "the seeds of the band: $(cat out.txt)"
+ladder 1 bandit train.lr=1e-5
+says '^bandit .* below the band: suspect the code, not the idea$'
+[ "$(ls -d runs/ladder/bandit-???????? | wc -l)" = 1 ] && ok || bad "other keys need a folder of their own: $(ls runs/ladder)"
+ladder 0 bandit # nothing is left to do
+says '^bandit '
+
+ladder 0 --list
+while IFS= read -r line; do
+    grep -qF -- "    $line" "$SOURCE/docs/laboratory.md" && ok || bad "docs/laboratory.md has another table: $line"
+done < out.txt
+for rung in $(sed 1d "$CSV" | cut -d, -f1 | uniq); do
+    [ "$(grep -c "^$rung," "$CSV")" = 20 ] && ok || bad "$rung: not 20 seeds"
+    "$TARE" -q config dump "builtin:ladder/$rung" > dump.txt 2> err.txt && grep -q '^plugin = grpo' dump.txt && ok || bad "$rung: $(cat err.txt)"
+    awk -F, -v r="$rung" '$1 == r { n++; better += $4 > $3 } END { exit !(n == better) }' "$CSV" && ok || bad "$rung: a seed that did not learn"
+done
+ladder 3 nosuch
+grep -q 'nosuch: there is no such rung' err.txt && ok || bad "$(cat err.txt)"
+ladder 2 --what
+ladder 3 bandit --seeds x
+done_
