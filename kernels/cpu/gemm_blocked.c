@@ -18,6 +18,8 @@ struct gemm_block {
     int64_t word, words;               /* of the inner index, from `word` on */
     int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
     float *b;                          /* B's panels for these words; NULL: g->panels */
+    const char *later;                 /* rows of B that the next panels are made from, fetched meanwhile; NULL: none */
+    int64_t later_bytes;
     struct gemm_sizes most;
     int64_t chunks, kept;              /* of these words; of A at a time: 1 or all */
     int64_t a_tile, a_chunk, sums_row; /* floats */
@@ -131,29 +133,48 @@ static void gemm_fetch(const float *p, int64_t row, int64_t rows)
 struct gemm_part {
     const float *a, *panel, *next;
     int64_t words, steps;
+    int64_t turn; /* of all panels and row blocks */
     int first, last;
 };
+
+/* What tile i of a panel fetches: its share of the next panel; where there are rows of B to fetch, the first two tiles take the panel, the others
+ * their share of the rows. */
+static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part *part, int64_t tiles, int64_t i,
+                             struct gemm_tile *t)
+{
+    enum { FIRST = 2 };
+    const int rows = s->later && tiles > FIRST;
+    const int64_t turns = part->steps / STEPS + 1;
+    if (rows && i >= FIRST) {
+        const int64_t share = s->later_bytes / (s->row_blocks * s->chunks * ((s->g->n + NR - 1) / NR) * (tiles - FIRST)) + 1;
+        t->ahead = s->later + (part->turn * (tiles - FIRST) + i - FIRST) * share;
+        t->ahead_step = (share + turns - 1) / turns;
+        return;
+    }
+    const int64_t takes = rows ? FIRST : tiles, share = (part->words * NR * 4 + takes - 1) / takes;
+    t->ahead = (const char *)part->next + i * share;
+    t->ahead_step = (share + turns - 1) / turns;
+}
 
 /* All tiles of a share against a chunk of one panel. */
 static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, const struct gemm_part *part)
 {
     const struct gemm *g = s->g;
-    const int64_t column = p * NR, tiles = o->tile_end - o->tile, share = (part->words * NR * 4 + tiles - 1) / tiles;
+    const int64_t column = p * NR, tiles = o->tile_end - o->tile;
     const int continues = part->first && (g->continues || s->word > 0), ends = part->last && s->word + s->words == gemm_words(g);
     for (int64_t i = 0, from = o->row, end; i < tiles; i++, from = end) {
         end = gemm_tile_row(s, o->tile + i + 1);
         float *c = g->c + from * g->c_row + column, *sums = o->sums + (from - o->row) * s->sums_row + (p - o->panel) * NR;
-        const struct gemm_tile t = {.c = part->last ? c : sums,
-                                    .c_row = part->last ? g->c_row : s->sums_row,
-                                    .columns = g->n - column < NR ? g->n - column : NR,
-                                    .start = continues     ? c
-                                             : part->first ? NULL
-                                                           : sums,
-                                    .start_row = continues ? g->c_row : s->sums_row,
-                                    .bias = ends && g->bias ? g->bias + column : NULL,
-                                    .residual = ends && g->residual ? g->residual + from * g->c_row + column : NULL,
-                                    .ahead = (const char *)part->next + i * share,
-                                    .ahead_step = (share + part->steps / STEPS) / (part->steps / STEPS + 1)};
+        struct gemm_tile t = {.c = part->last ? c : sums,
+                              .c_row = part->last ? g->c_row : s->sums_row,
+                              .columns = g->n - column < NR ? g->n - column : NR,
+                              .start = continues     ? c
+                                       : part->first ? NULL
+                                                     : sums,
+                              .start_row = continues ? g->c_row : s->sums_row,
+                              .bias = ends && g->bias ? g->bias + column : NULL,
+                              .residual = ends && g->residual ? g->residual + from * g->c_row + column : NULL};
+        gemm_fetch_ahead(s, part, tiles, i, &t);
         if (continues && i + 1 < tiles) gemm_fetch(c + (end - from) * g->c_row, g->c_row, MR);
         if (part->last && !continues) gemm_fetch(c, g->c_row, end - from);
         if (t.residual && g->residual != g->c) gemm_fetch(t.residual, g->c_row, end - from);
@@ -207,6 +228,7 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
                                            .next = next,
                                            .words = words,
                                            .steps = steps,
+                                           .turn = (block * s->chunks + c) * panels + p,
                                            .first = c == 0,
                                            .last = c + 1 == s->chunks});
         }
@@ -295,15 +317,32 @@ static void gemm_layout(struct gemm_block *s)
     s->own_size = s->kept * s->a_chunk + tiles * MR * s->sums_row + (gemm_splits(s->g) ? s->most.steps * NR : 0);
 }
 
+/* The rows of B that `words` words from `word` on are made from. */
+static void gemm_later(struct gemm_block *s, int64_t word, int64_t words)
+{
+    const int64_t rows = s->g->bf16 ? 2 : 1;
+    s->later = words > 0 ? (const char *)(s->g->b + rows * word * s->g->b_row) : NULL;
+    s->later_bytes = rows * words * s->g->b_row * 4;
+}
+
+/* About `fit` words of `all`: whole chunks, or equal parts of a chunk at most, so that no later part has larger chunks than the first. */
+static int64_t gemm_words_at_once(int64_t all, int64_t fit, int64_t chunk)
+{
+    if (fit >= 2 * chunk) return fit / chunk * chunk;
+    const int64_t times = (all + chunk - 1) / chunk;
+    return (all + times - 1) / times;
+}
+
 static void gemm_blocked(const struct kctx *c, const struct gemm *g)
 {
-    enum { PACKED = 4 << 20 /* words of B made into panels at a time */ };
+    /* Words of B made into panels at a time. With few, the rows of the next ones are fetched while these are used; but where A's columns are
+     * contiguous C is the larger matrix, and every time leaves its partial sums there. */
+    const int64_t packed = g->a_col == 1 ? 1 << 19 : 4 << 20;
     const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR, all = gemm_words(g);
     struct gemm_block s = {.g = g, .most = gemm_most()};
     const int64_t chunk = gemm_chunk(&s);
     int64_t most = all;
-    if (!g->panels && !g->residual && padded * all > PACKED) /* steps in between leave partial sums in C */
-        most = PACKED / padded > chunk ? PACKED / padded / chunk * chunk : chunk;
+    if (!g->panels && !g->residual && padded * all > packed) most = gemm_words_at_once(all, packed / padded, chunk);
     s.words = most < all ? most : all;
     gemm_cut(&s, threads);
     gemm_layout(&s);
@@ -314,6 +353,7 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     for (s.word = 0; s.word < all; s.word += most) {
         s.words = all - s.word < most ? all - s.word : most;
         if (s.word > 0) gemm_cut(&s, threads);
+        if (s.b) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
         for (int64_t i = 0; i < threads; i++) s.held[i] = -1;
         if (s.b) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, gemm_pack_task, &s);
         pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);

@@ -163,6 +163,27 @@ static void test_invariance(void **state)
     each_backend(invariance);
 }
 
+/* dx of weights that are made into panels part by part, while the next part is fetched. */
+static void parts(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    if (c == &contexts[0] || !strncmp(k->name, "emu", 3)) return;
+    enum { T = 30, N = 1601, K = 352 };
+    const float *w = randoms(N * K, 0, 1), *dy = randoms(T * N, 0, 1);
+    float *dx = floats(T * K, 0), *dx0 = floats(T * K, 0);
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = (enum dtype)dtype);
+        KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = (enum dtype)dtype);
+        assert_bits(where, dx, dx0, T * K);
+    }
+    buffers_end();
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    each_backend(parts);
+}
+
 /* Large enough for several chunks of laid out rows and of the inner index. */
 static void large(const struct kernels *k, const struct kctx *c, const char *where)
 {
@@ -231,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ref_product_is_right),
                                        cmocka_unit_test(test_products),
                                        cmocka_unit_test(test_blocks),
+                                       cmocka_unit_test(test_parts),
                                        cmocka_unit_test(test_caches),
                                        cmocka_unit_test(test_invariance),
                                        cmocka_unit_test(test_large),
