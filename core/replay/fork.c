@@ -2,6 +2,7 @@
  * TO.part, and gets its name when everything is in it; a process that is killed before leaves that folder, which the next fork makes anew. */
 #include "base/json.h"
 #include "base/log.h"
+#include "data/files.h"
 #include "observe/observe.h"
 #include "plugin/plugin.h"
 #include "replay/replay.h"
@@ -48,12 +49,27 @@ static tare_status is_locked(const struct config *c, int32_t kind, const char *k
     return TARE_OK;
 }
 
+/* Whether data.train names the same files as before, which may have other shares or none: the same rows in the same order. */
+static bool other_shares(const struct config_difference *d)
+{
+    struct arena a;
+    struct files before, after;
+    if (strcmp(d->section, "data") || strcmp(d->key, "train")) return false;
+    arena_init(&a, "files");
+    bool same = !files_of(d->before, &a, &before, NULL) && !files_of(d->after, &a, &after, NULL) && before.n == after.n;
+    for (int64_t i = 0; same && i < before.n; i++)
+        same = before.source[i] == after.source[i] && !strcmp(before.path[i], after.path[i]);
+    arena_free(&a);
+    return same;
+}
+
 static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
     bool locked = false, other = false; /* a parameter of the estimator, of the curriculum */
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
-    if (is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&
+    const bool shares = other_shares(d);
+    if (!shares && is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&
         !is_in(LOOSE, sizeof LOOSE / sizeof *LOOSE, d->section, d->key))
         return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
     log_info("%s.%s: %s -> %s", d->section, d->key, d->before, d->after);
@@ -64,7 +80,7 @@ static tare_status take(void *ctx, const struct config_difference *d, struct err
     c->cluster |= !strncmp(d->section, "clusterer", 9) && d->changes_training;
     c->estimator |= c->cluster || locked || (!strcmp(d->section, "estimator") && !strcmp(d->key, "plugin"));
     c->objective |= !strcmp(d->section, "objective") && !strcmp(d->key, "plugin");
-    c->curriculum |= other || (!strcmp(d->section, "curriculum") && !strcmp(d->key, "plugin"));
+    c->curriculum |= other || shares || (!strcmp(d->section, "curriculum") && !strcmp(d->key, "plugin"));
     return TARE_OK;
 }
 

@@ -49,6 +49,15 @@ for i in $(seq 10 70); do row b "$i" >> "b 1.jsonl"; done
 status=0
 "$TARE" train mixed --resume train.steps=12 --allow-change "data.train=a.jsonl:0.6 b 1.jsonl:0.4" > out.txt 2> err.txt || status=$?
 [ $status != 0 ] && grep -q "file 1 of data.train had the share 0.7 in the run, and has 0.6 now" err.txt && ok || bad "other shares: status $status: $(tail -n 1 err.txt)"
+# but for a fork, which may have other shares, and none where its curriculum reads none; other files it may not have
+fork() { "$TARE" fork mixed@5 --run-dir "$@" data.eval= log.progress=none > out.txt 2> err.txt; }
+fork six "data.train=a.jsonl:0.6 b 1.jsonl:0.4" && ok || bad "a fork with other shares: $(tail -n 2 err.txt)"
+[ "$(cat six/rollouts/step-00000[678].jsonl | grep -c '"id":"a-')" = 36 ] && cmp -s six/rollouts/step-000004.jsonl mixed/rollouts/step-000004.jsonl && ok ||
+    bad "a fork with other shares: $(cat six/rollouts/step-00000[678].jsonl | grep -c '"id":"a-') of 60"
+fork plain curriculum.plugin=shuffle && bad "shuffle takes shares" || ok
+fork plain curriculum.plugin=shuffle "data.train=a.jsonl, b 1.jsonl" && ok || bad "a fork to shuffle: $(tail -n 2 err.txt)"
+"$TARE" verify-run plain > out.txt 2>&1 && ok || bad "a fork to shuffle, verify-run: $(tail -n 2 out.txt)"
+fork other curriculum.plugin=shuffle data.train=a.jsonl && bad "a fork with other rows" || ok
 # refused before anything starts
 refuses() { # TEXT argument ...
     local text=$1 status=0
