@@ -299,19 +299,23 @@ static tare_status extremes(struct check *c, struct err *e)
     return check_values(c, step_with, e);
 }
 
-/* y takes over from x after its fifth step; both go on. */
-static tare_status continued(struct course *x, struct course *y, struct str *raw, struct err *e)
+static tare_status used(struct check *c, struct plugin_instance **out, struct err *e)
 {
-    struct str saved = {0};
-    TRY(steps(x, 5, PROMPTS, false, e));
-    TRY(plugin_save_raw(x->i, raw, e));
-    tare_status status = plugin_save(x->i, &saved, e);
-    if (!status) status = plugin_load(y->i, saved.data, saved.size, NULL, "saved state", e);
-    str_free(&saved);
-    TRY(status);
-    y->step = x->step;
-    y->cursor = x->cursor;
-    y->sum = x->sum;
+    struct course *x;
+    TRY(new_course(c, &CHECK_ROWS, &x, e));
+    *out = x->i;
+    c->used = x;
+    return steps(x, 5, PROMPTS, false, e);
+}
+
+/* A second course takes over after the fifth step; both go on. */
+static tare_status go_on(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
+{
+    struct course *x = c->used, *y;
+    (void)a;
+    TRY(arena_new(&c->arena, &y, 1, e));
+    *y = *x;
+    y->i = b;
     TRY(steps(x, 6, PROMPTS, false, e));
     TRY(steps(y, 6, PROMPTS, false, e));
     if (x->sum != y->sum) FAIL(e, TARE_E_PLUGIN, "after save and load other rows are chosen or kept");
@@ -320,23 +324,7 @@ static tare_status continued(struct course *x, struct course *y, struct str *raw
 
 static tare_status state(struct check *c, struct err *e)
 {
-    struct course *x, *y;
-    struct str raw = {0}, one = {0}, two = {0};
-    if (!c->plugin->curriculum->save) return check_skip(c, e, "it has no state");
-    TRY(new_course(c, &CHECK_ROWS, &x, e));
-    tare_status status = new_course(c, &CHECK_ROWS, &y, e);
-    if (!status) status = continued(x, y, &raw, e);
-    if (!status) status = plugin_save(x->i, &one, e);
-    if (!status) status = plugin_save(y->i, &two, e);
-    if (!status && (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size)))
-        status = err_set(e, TARE_E_PLUGIN, __FILE__, __LINE__, "after save and load the state is another one");
-    for (int round = 0; round < 200 && !status; round++) status = check_damaged(c, &raw, round, e);
-    plugin_destroy(x->i);
-    plugin_destroy(y->i);
-    str_free(&raw);
-    str_free(&one);
-    str_free(&two);
-    return status;
+    return c->plugin->curriculum->save ? check_state(c, used, go_on, e) : check_skip(c, e, "it has no state");
 }
 
 static tare_status cost(struct check *c, struct err *e)

@@ -28,6 +28,7 @@ struct check {
     uint64_t drawn;
     struct str note;         /* told beside a pass */
     const tare_batch *batch; /* what tare.logprob/1 is asked about */
+    void *used;              /* what a check_instance_function leaves for its check_pair_function */
     tare_logprob_v1 extension;
     bool skipped;    /* by check_skip */
     bool untested;   /* a parameter is missing that has to be given */
