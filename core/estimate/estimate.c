@@ -25,6 +25,8 @@ struct estimator {
     struct judged judged; /* what the plugin saw of the last batch */
     bool ran;
     tare_batch batch; /* of the last run, for a late collect */
+    tare_batch *left; /* [n_left] groups that left the step */
+    int64_t n_left, left_capacity;
 };
 
 /* ---------------------------------------------------------------- what the plugin asks of the engine */
@@ -86,6 +88,7 @@ void estimate_free(struct estimator *est)
     mem_free(est->collected);
     mem_free(est->uid);
     mem_free(est->record);
+    mem_free(est->left);
     mem_free(est);
 }
 
@@ -135,37 +138,43 @@ tare_status estimate_open(const struct estimate_options *o, struct estimator **o
 
 typedef tare_status (*group_function)(const void *, const tare_batch *, int64_t, double *, tare_error *);
 
-/* sum[size] = the groups' vectors, added in the order of the groups. */
-static tare_status sum_groups(struct estimator *est, const tare_batch *batch, group_function f, const char *phase, int64_t size,
-                              double *sum, struct err *e)
+struct sums {
+    group_function of;
+    const char *phase;
+    int64_t size;
+    double *sum; /* [size] */
+};
+
+/* sum += the groups' vectors, in the order of the groups. */
+static tare_status add_groups(struct estimator *est, const tare_batch *batch, const struct sums *s, struct err *e)
 {
     struct plugin_call c;
-    memset(sum, 0, (size_t)size * sizeof(double));
     for (int64_t m = 0; m < batch->n_groups; m++) {
-        memset(est->vector, 0, (size_t)size * sizeof(double));
+        memset(est->vector, 0, (size_t)s->size * sizeof(double));
         plugin_enter(&c);
-        TRY(plugin_leave(&c, est->instance, phase, batch->step, f(est->instance->self, batch, m, est->vector, &c.error), e));
-        for (int64_t i = 0; i < size; i++) {
+        TRY(plugin_leave(&c, est->instance, s->phase, batch->step, s->of(est->instance->self, batch, m, est->vector, &c.error), e));
+        for (int64_t i = 0; i < s->size; i++) {
             if (!isfinite(est->vector[i]))
                 FAIL(e, TARE_E_NOT_FINITE, "estimator %s: %s, step %lld: number %lld of group %lld's sums is %g",
-                     est->instance->plugin->desc.name, phase, (long long)batch->step, (long long)i, (long long)m, est->vector[i]);
-            sum[i] += est->vector[i];
+                     est->instance->plugin->desc.name, s->phase, (long long)batch->step, (long long)i, (long long)m,
+                     est->vector[i]);
+            s->sum[i] += est->vector[i];
         }
     }
     return TARE_OK;
 }
 
-/* A record of each group, known by its prompt. */
-static tare_status take_records(struct estimator *est, const tare_batch *batch, struct err *e)
+/* A record of each group, known by its prompt, after those that are there. */
+static tare_status add_records(struct estimator *est, const tare_batch *batch, struct err *e)
 {
-    const int64_t size = est->record_size, n = batch->n_groups;
+    const int64_t size = est->record_size, first = est->n_groups, n = first + batch->n_groups;
     struct plugin_call c;
     TRY(mem_grow((void **)&est->uid, &est->uid_capacity, n + 1, sizeof *est->uid, e));
     TRY(mem_grow((void **)&est->record, &est->record_capacity, n * size + 1, sizeof *est->record, e));
-    memset(est->record, 0, (size_t)(n * size) * sizeof *est->record);
-    for (int64_t m = 0; m < n; m++) {
-        double *record = est->record + m * size;
-        est->uid[m] = batch->prompt_uid[m];
+    memset(est->record + first * size, 0, (size_t)(batch->n_groups * size) * sizeof *est->record);
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        double *record = est->record + (first + m) * size;
+        est->uid[first + m] = batch->prompt_uid[m];
         plugin_enter(&c);
         TRY(plugin_leave(&c, est->instance, "record", batch->step,
                          est->call->record(est->instance->self, batch, m, record, &c.error), e));
@@ -178,11 +187,29 @@ static tare_status take_records(struct estimator *est, const tare_batch *batch, 
     return TARE_OK;
 }
 
+static tare_status collect_part(struct estimator *est, const tare_batch *batch, const struct sums *sums, struct err *e)
+{
+    if (sums->of) TRY(add_groups(est, batch, sums, e));
+    return est->call->record ? add_records(est, batch, e) : TARE_OK;
+}
+
 /* What apply will be given. */
 static tare_status collect_all(struct estimator *est, const tare_batch *batch, struct err *e)
 {
-    if (est->call->collect) TRY(sum_groups(est, batch, est->call->collect, "collect", est->collect_size, est->collected, e));
-    return est->call->record ? take_records(est, batch, e) : TARE_OK;
+    const struct sums sums = {est->call->collect, "collect", est->collect_size, est->collected};
+    memset(est->collected, 0, (size_t)est->collect_size * sizeof *est->collected);
+    est->n_groups = 0;
+    TRY(collect_part(est, batch, &sums, e));
+    for (int64_t k = 0; k < est->n_left && !est->late; k++) TRY(collect_part(est, &est->left[k], &sums, e));
+    return TARE_OK;
+}
+
+static tare_status prepare_all(struct estimator *est, const tare_batch *batch, struct err *e)
+{
+    const struct sums sums = {est->call->prepare, "prepare", est->prepare_size, est->prepared};
+    if (!sums.of) return TARE_OK;
+    memset(est->prepared, 0, (size_t)est->prepare_size * sizeof *est->prepared);
+    return add_groups(est, batch, &sums, e);
 }
 
 /* ---------------------------------------------------------------- output */
@@ -331,6 +358,21 @@ static tare_status check_clusters(const struct estimator *est, const struct batc
     return TARE_OK;
 }
 
+void estimate_begin(struct estimator *est)
+{
+    est->n_left = 0;
+}
+
+tare_status estimate_left(struct estimator *est, const struct batch *groups, struct arena *arena, struct err *e)
+{
+    struct judged judged;
+    TRY(mem_grow((void **)&est->left, &est->left_capacity, est->n_left + 1, sizeof *est->left, e));
+    TRY(judged_of(groups, arena, &judged, e));
+    TRY(estimate_view(est->instance->plugin, &judged.batch, arena, &est->left[est->n_left], e));
+    est->n_left++;
+    return TARE_OK;
+}
+
 tare_status estimate_run(struct estimator *est, struct batch *whole, struct arena *arena, struct err *e)
 {
     tare_batch batch;
@@ -342,7 +384,7 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     TRY(judged_of(whole, arena, &est->judged, e));
     TRY(estimate_view(est->instance->plugin, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
-    if (est->call->prepare) TRY(sum_groups(est, &batch, est->call->prepare, "prepare", est->prepare_size, est->prepared, e));
+    TRY(prepare_all(est, &batch, e));
     plugin_enter(&c);
     TRY(plugin_leave(&c, est->instance, "compute", b->step,
                      est->call->compute(est->instance->self, &batch, est->prepared, &out, &c.error), e));

@@ -10,7 +10,11 @@
  * other: its advantage and its weight in the loss are 0. The same holds of those that the curriculum left out (batch column fate); the weight of
  * those that it only counts is 0.
  *
- * A plugin that took the extension tare.logprob/1 collects in estimate_apply: for it the batch's arrays have to live until then. */
+ * Groups that leave the step (dynamic sampling) are gone for the loss, and still count in the sums and records, after those that stayed and in
+ * the order in which they left: what was seen of a prompt does not depend on whether it was learnt from.
+ *
+ * A plugin that took the extension tare.logprob/1 collects in estimate_apply: for it the batch's arrays have to live until then.
+ * It is not shown the groups that left, whose new logprobs nobody computes. */
 #ifndef TARE_CORE_ESTIMATE_H
 #define TARE_CORE_ESTIMATE_H
 
@@ -48,6 +52,10 @@ const struct plugin *estimate_plugin(const struct estimator *est);
  * arena. The state is not changed. Errors: a reward that is not finite, a cluster that the codebook does not have, a missing column, an output that was not written or is not
  * finite, a write outside of the buffers: with plugin, phase, group and rollout. */
 tare_status estimate_run(struct estimator *est, struct batch *batch, struct arena *arena, struct err *e);
+/* Forgets what left: a step begins. */
+void estimate_begin(struct estimator *est);
+/* Before the next estimate_run of the step: these groups leave. */
+tare_status estimate_left(struct estimator *est, const struct batch *groups, struct arena *arena, struct err *e);
 const struct estimate_metrics *estimate_metrics(const struct estimator *est);
 /* After the policy step: the only change of state. TARE_E_STATE when estimate_run did not come before. */
 tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e);

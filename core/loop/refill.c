@@ -1,6 +1,7 @@
-/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): estimator or curriculum may drop groups (row_weight 0 for all their rollouts) and ask for
- * others in their place. The dropped groups leave the batch, as many new prompts as were asked for are sampled and scored, and the estimator computes again on all
- * of them; at most rollout.refill_rounds times a step. compute is without effect on the estimator's state, so it may be called again. */
+/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): estimator or curriculum may drop groups (row_weight 0 for all their rollouts) and ask
+ * for others in their place. The dropped groups leave the batch (the sums and records of the estimator's state still count them), as many new
+ * prompts as were asked for are sampled and scored, and the estimator computes again on all of them; at most rollout.refill_rounds times a
+ * step. compute is without effect on the estimator's state, so it may be called again. */
 #include "batch/select.h"
 #include "loop/stages.h"
 
@@ -13,14 +14,21 @@ static bool dropped(const struct batch *b, int64_t m)
     return true;
 }
 
-/* The groups of a that were not dropped, then those of b, become b. */
-static tare_status merge(const struct batch *a, struct batch *b, struct arena *arena, struct err *e)
+/* The groups of a that were dropped leave; the others, then those of b, become b. */
+static tare_status merge(struct estimator *est, const struct batch *a, struct batch *b, struct arena *arena, struct err *e)
 {
-    int64_t *kept, n = 0;
-    struct batch parts[2] = {*a, *b};
+    int64_t *kept, *left, n = 0;
+    struct batch parts[2] = {*a, *b}, gone;
     TRY(arena_new_raw(arena, &kept, a->n_groups, e));
-    for (int64_t m = 0; m < a->n_groups; m++)
-        if (!dropped(a, m)) kept[n++] = m;
+    TRY(arena_new_raw(arena, &left, a->n_groups, e));
+    for (int64_t m = 0; m < a->n_groups; m++) {
+        if (dropped(a, m))
+            left[m - n] = m;
+        else
+            kept[n++] = m;
+    }
+    TRY(batch_select(a, (struct batch_indices){left, a->n_groups - n}, KEPT, arena, &gone, e));
+    TRY(estimate_left(est, &gone, arena, e));
     TRY(batch_select(a, (struct batch_indices){kept, n}, KEPT, arena, &parts[0], e));
     return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, b, e);
 }
@@ -40,7 +48,7 @@ tare_status refill(struct run *r, struct err *e)
         if (want > c->prompts) want = c->prompts;
         if (want < 1) break;
         TRY(collect(r, want, e));
-        STAGE("refill", merge(&first, &r->batch, &r->arena, e));
+        STAGE("refill", merge(r->estimator, &first, &r->batch, &r->arena, e));
         STAGE("estimate", estimate_run(r->estimator, &r->batch, &r->arena, e));
     }
     observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);
