@@ -34,22 +34,29 @@ static bool is_stop(const struct model *m, int32_t id)
     return false;
 }
 
-tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e)
+tare_status completion_text(const struct decoding *d, struct completion_ids x, tare_text *out, struct err *e)
 {
     struct str text = {0};
-    tare_status status = arena_new(a, &b->completion, b->n_rollouts, e);
-    for (int64_t i = 0; !status && i < b->n_rollouts; i++) {
-        int64_t n = b->token_begin[i + 1] - b->token_begin[i];
-        const int32_t *ids = b->ids + b->token_begin[i];
-        if (n && b->finish[i] == FINISH_STOP && (is_stop(m, ids[n - 1]) || tokenizer_is_special(t, ids[n - 1]))) n--;
-        str_clear(&text);
-        char *copy = NULL;
-        status = tokenizer_decode(t, ids, n, true, &text, e);
-        if (!status) status = arena_strdup(a, text.data ? text.data : "", text.size, &copy, e);
-        if (!status) b->completion[i] = (tare_text){copy, text.size};
-    }
+    char *copy = NULL;
+    if (x.n && x.finish == FINISH_STOP && (is_stop(d->model, x.ids[x.n - 1]) || tokenizer_is_special(d->tokenizer, x.ids[x.n - 1])))
+        x.n--;
+    tare_status status = tokenizer_decode(d->tokenizer, x.ids, x.n, true, &text, e);
+    if (!status) status = arena_strdup(d->arena, text.data ? text.data : "", text.size, &copy, e);
+    if (!status) *out = (tare_text){copy, text.size};
     str_free(&text);
     return status;
+}
+
+tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e)
+{
+    const struct decoding d = {t, m, a};
+    TRY(arena_new(a, &b->completion, b->n_rollouts, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        const int64_t first = b->token_begin[i];
+        TRY(completion_text(&d, (struct completion_ids){b->ids + first, b->token_begin[i + 1] - first, b->finish[i]},
+                            &b->completion[i], e));
+    }
+    return TARE_OK;
 }
 
 tare_status stage_token_ends(const struct tokenizer *t, struct batch *b, struct arena *a, struct err *e)

@@ -13,7 +13,19 @@ tare_status stage_prompts(const struct prompts *p, const struct dataset *d, cons
                           int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e);
 /* Fills token_end: where each token ends in b's completions (stage_texts). A character that several tokens write belongs to the last. */
 tare_status stage_token_ends(const struct tokenizer *t, struct batch *b, struct arena *a, struct err *e);
-/* Decodes b's completions (without the stop token) into the arena. */
+/* The text of one completion (without the stop token), in the arena. */
+struct decoding {
+    const struct tokenizer *tokenizer;
+    const struct model *model;
+    struct arena *arena;
+};
+struct completion_ids {
+    const int32_t *ids;
+    int64_t n;
+    uint8_t finish;
+};
+tare_status completion_text(const struct decoding *d, struct completion_ids x, tare_text *out, struct err *e);
+/* The texts of b's completions. */
 tare_status stage_texts(const struct tokenizer *t, const struct model *m, struct batch *b, struct arena *a, struct err *e);
 
 #endif

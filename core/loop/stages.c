@@ -67,7 +67,10 @@ static tare_status sample_own(struct run *r, struct err *e)
     struct batch *own = &r->share.own;
     if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
     TRY(fault_point(r->comm.rank, "sample", r->step + 1, e));
-    TRY(rollout_run(r->engine.sampler, c, &r->engine.sampling, key, own, signals_flag(), &r->arena, e));
+    TRY(ahead_begin(r, e));
+    const tare_status status = rollout_run(r->engine.sampler, c, &r->engine.sampling, key, own, signals_flag(), &r->arena, e);
+    sampler_watch(r->engine.sampler, NULL);
+    TRY(status);
     TRY(arena_new_raw(&r->arena, &own->policy_version, own->n_rollouts, e));
     for (int64_t i = 0; i < own->n_rollouts; i++) own->policy_version[i] = own->step - 1;
     return stage_texts(r->engine.tokenizer, r->engine.model, own, &r->arena, e);

@@ -29,6 +29,9 @@ tare_status stage_reference(struct run *r, struct err *e);       /* logprobs of 
 tare_status stage_state(struct run *r, struct err *e); /* the estimator's state before the step, for `tare estimate --replay` */
 tare_status stage_apply(struct run *r, struct err *e); /* estimator, objective and curriculum learn from the step */
 
+/* ahead.c: verifiers that wait get this rank's completions as they end, while the sampler goes on with the others. */
+tare_status ahead_begin(struct run *r, struct err *e);
+
 /* off_policy.c: traces of the rows into their groups, after the sampling; the check is made once the estimator is open. */
 tare_status stage_off_policy(struct run *r, struct err *e);
 tare_status off_policy_check(const struct run *r, struct err *e);

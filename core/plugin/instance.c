@@ -227,17 +227,20 @@ static tare_status check_verdict(const struct plugin_instance *i, const tare_ver
     return TARE_OK;
 }
 
+static void clear(tare_verdict *v)
+{
+    v->code = 0;
+    v->reward = NAN;
+    v->size = 0;
+    v->reason = NULL;
+    v->n_segments = 0;
+}
+
 tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           struct err *e)
 {
     struct plugin_call c;
-    for (int64_t j = 0; j < n; j++) {
-        verdicts[j]->code = 0;
-        verdicts[j]->reward = NAN;
-        verdicts[j]->size = 0;
-        verdicts[j]->reason = NULL;
-        verdicts[j]->n_segments = 0;
-    }
+    for (int64_t j = 0; j < n; j++) clear(verdicts[j]);
     plugin_enter(&c);
     TRY(plugin_leave(&c, i, "verify", -1, i->plugin->verifier->verify(i->self, answers, verdicts, n, &c.error), e));
     for (int64_t j = 0; j < n; j++) {
@@ -245,6 +248,49 @@ tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *a
         TRY(check_segments(i, verdicts[j], answers[j]->completion.size, j, e));
     }
     return TARE_OK;
+}
+
+bool plugin_waits(const struct plugin *p)
+{
+    return p->desc.kind == TARE_VERIFIER && p->verifier->submit;
+}
+
+tare_status plugin_submit(struct plugin_instance *i, const tare_answer *answer, int64_t ticket, struct err *e)
+{
+    struct plugin_call c;
+    plugin_enter(&c);
+    return plugin_leave(&c, i, "submit", -1, i->plugin->verifier->submit(i->self, answer, ticket, &c.error), e);
+}
+
+tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, const int64_t *bytes, struct err *e)
+{
+    struct plugin_call c;
+    for (int64_t j = 0; j < w->n; j++) {
+        clear(w->verdict[j]);
+        w->done[j] = TARE_TICKET_OPEN;
+    }
+    plugin_enter(&c);
+    TRY(plugin_leave(&c, i, "poll", -1, i->plugin->verifier->poll(i->self, w, &c.error), e));
+    for (int64_t j = 0; j < w->n; j++) {
+        if (w->done[j] == TARE_TICKET_OPEN) continue;
+        if (w->done[j] != TARE_TICKET_JUDGED)
+            FAIL(e, TARE_E_PLUGIN, "verifier %s: poll: ticket %lld of %lld has the state %d, and poll returned no error",
+                 i->plugin->desc.name, (long long)j, (long long)w->n, w->done[j]);
+        tare_status status = check_verdict(i, w->verdict[j], j, e);
+        if (!status) status = check_segments(i, w->verdict[j], bytes[j], j, e);
+        if (!status) continue;
+        w->done[j] = TARE_TICKET_FAILED; /* the host is told which one by this */
+        return status;
+    }
+    return TARE_OK;
+}
+
+void plugin_cancel(struct plugin_instance *i, int64_t ticket)
+{
+    struct plugin_call c;
+    plugin_enter(&c);
+    i->plugin->verifier->cancel(i->self, ticket);
+    plugin_leave(&c, i, "cancel", -1, TARE_OK, NULL);
 }
 
 tare_status plugin_explain(struct plugin_instance *i, tare_answer *answer, struct str *out, struct err *e)

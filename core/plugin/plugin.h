@@ -152,6 +152,11 @@ tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i,
 /* verifier */
 tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           struct err *e);
+/* Whether it offers submit, poll and cancel. bytes: of each ticket's completion. */
+bool plugin_waits(const struct plugin *p);
+tare_status plugin_submit(struct plugin_instance *i, const tare_answer *answer, int64_t ticket, struct err *e);
+tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, const int64_t *bytes, struct err *e);
+void plugin_cancel(struct plugin_instance *i, int64_t ticket);
 tare_status plugin_explain(struct plugin_instance *i, tare_answer *answer, struct str *out,
                            struct err *e); /* TARE_E_UNSUPPORTED: not offered */
 /* encoder */

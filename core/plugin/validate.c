@@ -50,11 +50,11 @@ static const struct member ESTIMATOR[] = {MEMBER(tare_estimator, create, true, N
                                           MEMBER(tare_estimator, apply_records, false, "record_size"),
                                           MEMBER(tare_estimator, apply_records, false, "save"),
                                           {0}};
-static const struct member VERIFIER[] = {MEMBER(tare_verifier, create, true, NULL),
-                                         MEMBER(tare_verifier, destroy, true, NULL),
-                                         MEMBER(tare_verifier, verify, true, NULL),
-                                         MEMBER(tare_verifier, explain, false, NULL),
-                                         {0}};
+static const struct member VERIFIER[] = {
+    MEMBER(tare_verifier, create, true, NULL),      MEMBER(tare_verifier, destroy, true, NULL),
+    MEMBER(tare_verifier, verify, true, NULL),      MEMBER(tare_verifier, explain, false, NULL),
+    MEMBER(tare_verifier, submit, false, "poll"),   MEMBER(tare_verifier, poll, false, "cancel"),
+    MEMBER(tare_verifier, cancel, false, "submit"), {0}};
 static const struct member ENCODER[] = {MEMBER(tare_encoder, create, true, NULL),
                                         MEMBER(tare_encoder, destroy, true, NULL),
                                         MEMBER(tare_encoder, dim, true, NULL),
@@ -235,6 +235,17 @@ static tare_status check_descriptor(struct subject *s, const tare_descriptor *d,
     return TARE_OK;
 }
 
+static tare_status check_waiting(const struct subject *s, const struct plugin *p, struct err *e)
+{
+    if (p->desc.kind == TARE_VERIFIER && p->verifier->submit && (p->verifier->flags & TARE_JUDGES_TOGETHER))
+        FAIL(e, TARE_E_PLUGIN,
+             "%s: %s: it has submit, which takes one answer at a time, and the flag TARE_JUDGES_TOGETHER, which asks for all of "
+             "them; "
+             "leave one of the two out",
+             s->path, s->name);
+    return TARE_OK;
+}
+
 /* What came with a later minor version: a host of before would load the plugin, and not do its part. */
 static tare_status check_needed(const struct subject *s, const tare_plugin *raw, const struct plugin *p, struct err *e)
 {
@@ -269,6 +280,7 @@ static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint3
     p->estimator = table; /* the union's members are all pointers */
     TRY(copy_table(s, k, p->desc.functions, table, e));
     TRY(check_needed(s, raw, p, e));
+    TRY(check_waiting(s, p, e));
     tare_param *params;
     const tare_status status = copy_params(s, &p->desc, &params, e);
     p->params = params;

@@ -49,7 +49,7 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
         const int64_t seq = d->running[at % n];
         if (b.token[at] < 0 || d->seqs[seq].done) continue; /* done: the listener has ended it */
         d->seqs[seq].cached++;
-        TRY(draw_accept(s, (struct drawn){seq, b.token[at], b.logprob[at], b.entropy[at]}, NULL, e));
+        TRY(draw_accept(s, (struct drawn){(int32_t)seq, b.token[at], b.logprob[at], b.entropy[at], 0}, NULL, e));
     }
     s->stats.decode_steps += tokens;
     scheduler_compact(d);

@@ -49,6 +49,25 @@ static tare_status tell(struct sampler *s, const struct drawing *how, struct ses
     return TARE_OK;
 }
 
+/* Tells a run's watch of a completion that has ended. */
+static tare_status tell_end(struct sampler *s, int64_t seq, struct err *e)
+{
+    const struct sequence *q = &s->sched.seqs[seq];
+    if (!s->watch.ended || s->listener) return TARE_OK;
+    if (q->n > s->told_capacity) {
+        TRY(mem_grow((void **)&s->told, &s->told_capacity, q->n, (int64_t)sizeof *s->told, e));
+        s->grown_elsewhere++;
+    }
+    for (int64_t t = q->n, at = q->newest; t-- > 0; at = s->log[at].before) s->told[t] = s->log[at].id;
+    const struct sample_ended x = {.request = q->group,
+                                   .sample = seq - s->sched.groups[q->group].first,
+                                   .at = seq,
+                                   .ids = s->told,
+                                   .n = q->n,
+                                   .finish = q->finish};
+    return s->watch.ended(s->watch.ctx, &x, e);
+}
+
 tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e)
 {
     struct sequence *q = &s->sched.seqs[token.seq];
@@ -58,6 +77,8 @@ tare_status draw_accept(struct sampler *s, struct drawn token, const float *logi
         FAIL(e, TARE_E_NOT_FINITE,
              "%s: the logits after token %lld of sample %lld are not finite; the weights have overflowed or hold NaN",
              g->request->where ? g->request->where : "a prompt", (long long)q->n, (long long)(token.seq - g->first));
+    token.before = q->newest;
+    q->newest = s->n_log;
     TRY(remember(s, token, e));
     q->last = token.id;
     q->n++;
@@ -73,8 +94,9 @@ tare_status draw_accept(struct sampler *s, struct drawn token, const float *logi
                                         .ends = ends,
                                         .finish = finish},
                  g->how->token_rows ? logits : NULL, &more, e));
-    if (ends || !more) scheduler_finish(&s->sched, token.seq, finish);
-    return TARE_OK;
+    if (!ends && more) return TARE_OK;
+    scheduler_finish(&s->sched, token.seq, finish);
+    return tell_end(s, token.seq, e);
 }
 
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q)
@@ -103,7 +125,7 @@ tare_status draw_tokens(struct sampler *s, const int64_t *seqs, int64_t n, const
     const struct drawn_rows *got = from_backend(m, &host, to, (int64_t)sizeof host);
     TRY(model_finish(m, e));
     for (int64_t i = 0; i < n; i++) {
-        const struct drawn token = {seqs[i], got->token[i], got->logprob[i], got->entropy[i]};
+        const struct drawn token = {(int32_t)seqs[i], got->token[i], got->logprob[i], got->entropy[i], 0};
         TRY(draw_accept(s, token, logits + i * ld, e));
     }
     return TARE_OK;

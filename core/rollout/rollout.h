@@ -41,6 +41,20 @@ struct sample_output { /* in the caller's arena; completions in order of request
 tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
                                struct sample_params *out, struct err *e);
 
+/* Completions are told of as they end, and every round of the loop is, while others are still sampled: in the sampling thread. An error
+ * ends the run. */
+struct sample_ended {
+    int64_t request, sample, at; /* at: its place in the output */
+    const int32_t *ids;          /* [n] until the call returns */
+    int64_t n;
+    uint8_t finish;
+};
+struct sample_watch {
+    tare_status (*ended)(void *ctx, const struct sample_ended *x, struct err *e);
+    tare_status (*round)(void *ctx, struct err *e);
+    void *ctx;
+};
+
 struct sampler_stats { /* since the sampler was made */
     int64_t prompt_tokens, new_tokens, decode_steps, blocks_peak;
     int64_t preemptions, refilled_tokens; /* sequences put back for want of blocks; their tokens computed a second time */
@@ -58,6 +72,7 @@ void sampler_prefill_rows(struct sampler *s, int64_t rows);
  * returns TARE_E_CANCELLED. */
 tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests,
                         int64_t n, const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e);
+void sampler_watch(struct sampler *s, const struct sample_watch *watch); /* of the runs from now on; NULL: nobody */
 struct sampler_stats sampler_stats(const struct sampler *s);
 
 struct sampler_need {

@@ -41,12 +41,18 @@ void sampler_free(struct sampler *s)
     arena_free(&s->scratch);
     mem_free(s->log);
     mem_free(s->refill);
+    mem_free(s->told);
     mem_free(s);
 }
 
 void sampler_prefill_rows(struct sampler *s, int64_t rows)
 {
     s->prefill_rows = rows < 1 ? 1 : rows;
+}
+
+void sampler_watch(struct sampler *s, const struct sample_watch *watch)
+{
+    s->watch = watch ? *watch : (struct sample_watch){0};
 }
 
 struct sampler_stats sampler_stats(const struct sampler *s)
@@ -235,6 +241,9 @@ tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct
 {
     *out = (struct sample_output){0};
     TRY(start(s, p, key, requests, n, e));
-    while (s->sched.left) TRY(sampler_turn(s, cancelled, e));
+    while (s->sched.left) {
+        if (s->watch.round) TRY(s->watch.round(s->watch.ctx, e));
+        TRY(sampler_turn(s, cancelled, e));
+    }
     return collect(s, arena, out, e);
 }

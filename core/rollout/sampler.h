@@ -20,9 +20,9 @@
 enum { LOGIT_ROWS = 64, PREFILL_ROWS = 2048, AUTO_BATCH = 256 };
 
 struct drawn { /* one token */
-    int64_t seq;
-    int32_t id;
+    int32_t seq, id;
     float logprob, entropy;
+    int64_t before; /* of a run: where the log has the token before it of the sequence; of the first token: nothing */
 };
 
 /* A stretch of one sequence that goes through the model for its keys. */
@@ -42,7 +42,10 @@ struct sampler {
     int64_t n_log, log_capacity;
     int32_t *refill; /* ids of the sequences that are computed again */
     int64_t refill_capacity;
-    int64_t grown_elsewhere; /* log, refill and cache */
+    struct sample_watch watch; /* of runs */
+    int32_t *told;             /* ids of a completion that the watch is told of */
+    int64_t told_capacity;
+    int64_t grown_elsewhere; /* log, refill, told and cache */
     struct sampler_stats stats;
     struct draw_room *room;     /* in the backend's memory; NULL where that is the host's */
     struct decoder *decoder;    /* NULL: a token at a time */

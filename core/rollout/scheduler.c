@@ -53,6 +53,7 @@ tare_status scheduler_plan(struct scheduler *s, const struct sample_request *req
         g->first = s->n_seqs;
         s->n_seqs += requests[i].n_samples;
     }
+    if (s->n_seqs > INT32_MAX) FAIL(e, TARE_E_RANGE, "%lld completions in one run; at most %d", (long long)s->n_seqs, INT32_MAX);
     s->left = s->n_seqs;
     TRY(arena_new(arena, &s->seqs, s->n_seqs, e));
     for (int64_t i = 0; i < n; i++) seed_samples(s, i, key);

@@ -41,7 +41,8 @@ struct sequence {
     int64_t cached;  /* keys in the cache, while running */
     int32_t *blocks; /* a row of scheduler.tables, while running */
     int64_t n_blocks;
-    int32_t last; /* the newest token, whose key is not in the cache yet */
+    int32_t last;   /* the newest token, whose key is not in the cache yet */
+    int64_t newest; /* where the sampler's log has it */
     bool running, done;
     uint8_t finish;
 };

@@ -159,7 +159,7 @@ static tare_status forget(struct sampler *s, struct err *e)
     for (int64_t i = 0; i < n_ended; i++) free_entry(&ended[i]);
     for (int64_t i = 0; i < s->n_log; i++) {
         struct drawn token = s->log[i];
-        token.seq = map[token.seq];
+        token.seq = (int32_t)map[token.seq];
         if (token.seq >= 0) s->log[n++] = token;
     }
     s->n_log = n;

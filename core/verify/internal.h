@@ -14,6 +14,7 @@ enum {
 };
 
 struct process; /* process.c */
+struct waiting; /* waiting.c */
 
 struct verifier {
     const struct plugin *plugin;
@@ -22,6 +23,7 @@ struct verifier {
     const tare_value *values;          /* in the arena of struct verify */
     int64_t n_instances;               /* 1, or one for each worker */
     struct plugin_instance **instance; /* [n_instances] */
+    struct waiting *waiting;           /* waiting.c; NULL: nothing was submitted yet */
 };
 
 struct verify {
@@ -52,6 +54,14 @@ tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
 int64_t verify_call_time(const struct verify *v, const struct verify_call *call);
 /* Whether verifier c gets all items in one call. */
 bool verify_together(const struct verify *v, int64_t c);
+
+/* waiting.c: whether verifier c's answers are submitted and waited for. waiting_judge: what was submitted before is waited for, the rest
+ * submitted too; then the verdict of each, until waiting_end. */
+bool verify_waits_for(const struct verify *v, int64_t c);
+tare_status waiting_judge(struct verify *v, int64_t c, const struct verify_item *items, int64_t n, struct err *e);
+void waiting_take(struct verify *v, int64_t c, int64_t at, struct verify_item *item, tare_verdict *out);
+void waiting_end(struct verify *v, int64_t c);
+void waiting_free(struct verify *v, int64_t c);
 
 /* segments.c: the items' segments as columns of the batch's tokens. */
 tare_status verify_place_segments(const struct verify *v, const struct verify_item *items, struct batch *b, struct arena *a,

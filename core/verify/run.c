@@ -157,12 +157,25 @@ static tare_status report_failure(const struct job *j, struct err *e)
     return err_prefix(e, "row %s, sample %lld", name_of(&j->items[i]), (long long)j->items[i].sample);
 }
 
-enum way { SHARED, ALONE, TOGETHER };
+static tare_status judge_waiting(struct job *j, int64_t c, struct err *e)
+{
+    const tare_status s = waiting_judge(j->v, c, j->items, j->n, e);
+    for (int64_t i = 0; i < j->n && !s; i++) {
+        tare_verdict verdict;
+        waiting_take(j->v, c, i, &j->items[i], &verdict);
+        keep(j, i, c, &verdict);
+    }
+    waiting_end(j->v, c);
+    return s;
+}
+
+enum way { SHARED, ALONE, TOGETHER, WAITING };
 
 /* A plugin that takes one call at a time runs alone in the calling thread; the others share the pool. */
 static enum way way_of(const struct verify *v, int64_t c)
 {
     if (verify_together(v, c)) return TOGETHER;
+    if (verify_waits_for(v, c)) return WAITING;
     return !v->process && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD ? ALONE : SHARED;
 }
 
@@ -173,8 +186,8 @@ static tare_status run_passes(struct job *j, struct err *e)
         const enum way way = way_of(v, c);
         j->first = c;
         j->last = c + 1;
-        if (way == TOGETHER) {
-            TRY(judge_together(j, c, e));
+        if (way == TOGETHER || way == WAITING) {
+            TRY(way == WAITING ? judge_waiting(j, c, e) : judge_together(j, c, e));
             continue;
         }
         while (j->last < v->n_verifiers && way_of(v, j->last) == way) j->last++;
@@ -237,27 +250,30 @@ end:
 
 /* ---------------------------------------------------------------- the loop's batch */
 
+struct verify_item verify_item_of(const struct batch *b, int64_t m)
+{
+    const struct row *row = b->row[m];
+    return (struct verify_item){.prompt = row->question,
+                                .answer = row->answer,
+                                .row = row->json,
+                                .name = row->id,
+                                .uid = b->prompt_uid ? b->prompt_uid[m] : 0,
+                                .group = m};
+}
+
 static void fill_items(const struct batch *b, struct verify_item *items, char *text)
 {
-    for (int64_t m = 0; m < b->n_groups; m++) {
-        const struct row *row = b->row[m];
-        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
-            items[i] = (struct verify_item){
-                .prompt = row->question,
-                .completion = b->completion[i],
-                .answer = row->answer,
-                .row = row->json,
-                .name = row->id,
-                .uid = b->prompt_uid ? b->prompt_uid[m] : 0,
-                .group = m,
-                .sample = i - b->group_begin[m],
-                .tokens = b->token_begin[i + 1] - b->token_begin[i],
-                .finish = b->finish[i],
-                .off_policy = b->off_policy && b->off_policy[i],
-                .extracted = text + i * VERIFY_EXTRACT,
-                .capacity = VERIFY_EXTRACT,
-            };
-    }
+    for (int64_t m = 0; m < b->n_groups; m++)
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
+            items[i] = verify_item_of(b, m);
+            items[i].completion = b->completion[i];
+            items[i].sample = i - b->group_begin[m];
+            items[i].tokens = b->token_begin[i + 1] - b->token_begin[i];
+            items[i].finish = b->finish[i];
+            items[i].off_policy = b->off_policy && b->off_policy[i];
+            items[i].extracted = text + i * VERIFY_EXTRACT;
+            items[i].capacity = VERIFY_EXTRACT;
+        }
 }
 
 tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e)

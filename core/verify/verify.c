@@ -33,6 +33,7 @@ void verify_close(struct verify *v)
     pool_free(v->pool);
     for (int64_t c = 0; c < v->n_verifiers; c++) {
         struct verifier *f = &v->verifiers[c];
+        waiting_free(v, c);
         for (int64_t k = 0; k < f->n_instances; k++) plugin_destroy(f->instance[k]);
         mem_free(f->instance);
     }
@@ -79,7 +80,8 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
                  v->verifiers[v->segmenter].name, f->name);
         v->segmenter = v->n_verifiers;
     }
-    const bool many = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers);
+    const bool many = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers) &&
+                      !verify_waits_for(v, v->n_verifiers);
     const int64_t n = many ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */

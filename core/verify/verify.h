@@ -8,6 +8,8 @@
  * once, in their order: those of a step on this rank. The deadline of a call (verifier.timeout for each of its completions) is handed to
  * the plugin; verifier.isolate = process enforces it. A reward that is not finite, or a call that fails, is an error naming plugin,
  * row and sample: nothing is trained on it. A worker process that dies is not: its verdict is `crashed`, its reward 0, and it is counted.
+ * A plugin with submit and poll has up to verifier.workers answers under way at a time, all from the calling thread; they may be handed to
+ * it while others are still sampled (verify_begin). It is then this process that gives up what is late.
  *
  * Overlong (tokens l_i of completion i, EOS included; L = rollout.max_new_tokens; only the option's summand is added):
  *   zero    a completion that was cut at L gets reward 0, whatever the verifiers say
@@ -86,6 +88,16 @@ struct verify_parts {
 
 /* On failure the error of the first item that failed; results are then undefined. */
 tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, struct verify_parts parts, struct err *e);
+
+/* Verifiers that wait for something else may begin before the batch is whole. verify_begin: n answers come, what was begun before is given
+ * up; verify_submit: the answer `at` of the next verify_items or verify_run, whose texts live until then; verify_turn: a look, without
+ * waiting, at what is judged. Who is submitted and who is not changes no verdict. */
+bool verify_waits(const struct verify *v);
+tare_status verify_begin(struct verify *v, int64_t n, struct err *e);
+tare_status verify_submit(struct verify *v, int64_t at, const struct verify_item *item, struct err *e);
+tare_status verify_turn(struct verify *v, struct err *e);
+/* What an item has of group m; the rest is its rollout's. */
+struct verify_item verify_item_of(const struct batch *b, int64_t m);
 
 /* Fills reward, component, n_components, verdict, component_verdict, extracted and reason of the batch, in the arena; segment and segment_reward
  * where a verifier gives segments and the batch has token_end. */

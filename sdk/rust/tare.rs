@@ -143,6 +143,9 @@ pub const CRASHED: i32 = 6;
 pub const PARTIAL: i32 = 7;
 pub const JUDGES_TOGETHER: u32 = 1; // tare_verifier.flags
 pub const GIVES_SEGMENTS: u32 = 2;
+pub const TICKET_OPEN: u8 = 0;
+pub const TICKET_JUDGED: u8 = 1;
+pub const TICKET_FAILED: u8 = 2;
 
 // ---------------------------------------------------------------- structs of the C headers
 
@@ -335,6 +338,17 @@ pub struct Segment {
 }
 
 #[repr(C)]
+pub struct Waiting {
+    struct_size: u32,
+    flags: u32,
+    n: i64,
+    ticket: *const i64,
+    verdict: *const *mut VerdictBuffer,
+    done: *mut u8,
+    wait_ns: i64,
+}
+
+#[repr(C)]
 pub struct VerifierTable {
     struct_size: u32,
     flags: u32,
@@ -342,6 +356,9 @@ pub struct VerifierTable {
     destroy: unsafe extern "C" fn(*mut c_void),
     verify: unsafe extern "C" fn(*mut c_void, *const *const AnswerView, *const *mut VerdictBuffer, i64, *mut ErrorBuffer) -> Status,
     explain: Option<unsafe extern "C" fn(*mut c_void, *const AnswerView, *const Stream, *mut ErrorBuffer) -> Status>,
+    submit: Option<unsafe extern "C" fn(*mut c_void, *const AnswerView, i64, *mut ErrorBuffer) -> Status>,
+    poll: Option<unsafe extern "C" fn(*mut c_void, *const Waiting, *mut ErrorBuffer) -> Status>,
+    cancel: Option<unsafe extern "C" fn(*mut c_void, i64)>,
 }
 
 type Fit = unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut ErrorBuffer) -> Status;
@@ -543,7 +560,7 @@ const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
     assert!(std::mem::size_of::<Batch>() == 208 && std::mem::size_of::<AdvantageBuffers>() == 64);
-    assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 40);
+    assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 64);
     assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 72);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
@@ -1115,10 +1132,11 @@ pub trait Curriculum: Sized + Send {
     }
 }
 
-/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host wants them.
+/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host wants them. WAITS: submit, poll and cancel are offered.
 pub trait Verifier: Sized + Send {
     const EXPLAINS: bool = false;
     const GIVES_SEGMENTS: bool = false;
+    const WAITS: bool = false;
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
     /// # Safety
@@ -1135,6 +1153,16 @@ pub trait Verifier: Sized + Send {
     unsafe fn segments_at(me: *mut Self, answer: &Answer) -> Result<Vec<Segment>> {
         (*me).segments(answer)
     }
+    /// Begins to judge, without waiting for it.
+    fn submit(&mut self, _answer: &Answer, _ticket: i64) -> Result<()> {
+        Ok(())
+    }
+    /// The tickets, by their place in `tickets`, that are judged; waits at most wait_ns for the first.
+    fn poll(&mut self, _tickets: &[i64], _wait_ns: i64) -> Result<Vec<(usize, Verdict)>> {
+        Ok(Vec::new())
+    }
+    /// Nobody waits for the ticket any more.
+    fn cancel(&mut self, _ticket: i64) {}
     /// How the verdict comes about, as one JSON object.
     fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
         out.put(b"{}")
@@ -1344,7 +1372,41 @@ impl<T: Verifier> VerifierOf<T> {
         destroy: destroy::<T>,
         verify: Self::verify,
         explain: if T::EXPLAINS { Some(Self::explain) } else { None },
+        submit: if T::WAITS { Some(Self::submit) } else { None },
+        poll: if T::WAITS { Some(Self::poll) } else { None },
+        cancel: if T::WAITS { Some(Self::cancel) } else { None },
     };
+    unsafe extern "C" fn submit(me: *mut c_void, answer: *const AnswerView, ticket: i64, e: *mut ErrorBuffer) -> Status {
+        guard(e, || (*(me as *mut T)).submit(&Self::answer(&*answer), ticket))
+    }
+    unsafe extern "C" fn poll(me: *mut c_void, waiting: *const Waiting, e: *mut ErrorBuffer) -> Status {
+        guard(e, || {
+            let w = &*waiting;
+            let done = slice_mut(w.done, w.n);
+            for (i, verdict) in (*(me as *mut T)).poll(slice(w.ticket, w.n), w.wait_ns)? {
+                Self::write(&mut **w.verdict.add(i), &verdict);
+                done[i] = TICKET_JUDGED;
+            }
+            Ok(())
+        })
+    }
+    unsafe extern "C" fn cancel(me: *mut c_void, ticket: i64) {
+        let _ = quietly(|| {
+            (*(me as *mut T)).cancel(ticket);
+            Ok(())
+        });
+    }
+    unsafe fn write(v: &mut VerdictBuffer, verdict: &Verdict) {
+        let (mut size, all) = (verdict.extracted.len().min(v.capacity as usize), &verdict.extracted);
+        while size > 0 && size < all.len() && all[size] & 0xc0 == 0x80 {
+            size -= 1; // not inside a character
+        }
+        slice_mut(v.extracted, size as i64).copy_from_slice(&all[..size]);
+        v.size = size as i64;
+        v.code = verdict.code;
+        v.reward = verdict.reward;
+        v.reason = verdict.reason;
+    }
     unsafe fn answer<'a>(a: &'a AnswerView) -> Answer<'a> {
         Answer {
             prompt: a.prompt.bytes(),
@@ -1367,15 +1429,7 @@ impl<T: Verifier> VerifierOf<T> {
             for i in 0..n as usize {
                 let (a, v) = (&**answers.add(i), &mut **verdicts.add(i));
                 let verdict = T::verify_at(me as *mut T, &Self::answer(a))?;
-                let (mut size, all) = (verdict.extracted.len().min(v.capacity as usize), &verdict.extracted);
-                while size > 0 && size < all.len() && all[size] & 0xc0 == 0x80 {
-                    size -= 1; // not inside a character
-                }
-                slice_mut(v.extracted, size as i64).copy_from_slice(&all[..size]);
-                v.size = size as i64;
-                v.code = verdict.code;
-                v.reward = verdict.reward;
-                v.reason = verdict.reason;
+                Self::write(v, &verdict);
                 if T::GIVES_SEGMENTS && v.struct_size as usize >= std::mem::size_of::<VerdictBuffer>() && !v.segment.is_null() {
                     let segments = T::segments_at(me as *mut T, &Self::answer(a))?;
                     let n = segments.len().min(v.segment_capacity as usize);

@@ -10,7 +10,7 @@ BEGIN {
           "tare_logprob_v1 LogprobExtension tare_batch Batch tare_advantages AdvantageBuffers tare_estimator EstimatorTable tare_answer AnswerView " \
           "tare_verdict VerdictBuffer tare_verifier VerifierTable tare_encoder EncoderTable tare_codebook CodebookTable tare_descriptor Descriptor " \
           "tare_plugin Plugin tare_loss Loss tare_tokens Tokens tare_token_loss TokenLossBuffers tare_objective ObjectiveTable " \
-          "tare_rows Rows tare_draw Draw tare_groups Groups tare_curriculum CurriculumTable tare_segment Segment", pair)
+          "tare_rows Rows tare_draw Draw tare_groups Groups tare_curriculum CurriculumTable tare_segment Segment tare_waiting Waiting", pair)
     for (i = 1; i in pair; i += 2) rust[pair[i]] = pair[i + 1]
     print "macro_rules! member { ($t:ty, $f:ident, $name:expr) => {{ let u = std::mem::MaybeUninit::<$t>::uninit(); unsafe {"
     print "  let p = std::ptr::addr_of!((*u.as_ptr()).$f); fn size<T>(_: *const T) -> usize { std::mem::size_of::<T>() }"

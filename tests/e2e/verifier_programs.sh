@@ -32,7 +32,7 @@ expect "command: late" '"reward":0,"verdict":"timeout"'
 expect "command: after a timeout" '"id":"b","reward":1'
 # dead: an error that says how, or what on_death says
 printf '%s\n' '{"id":"x","completion":"die","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 && bad "command: a death passed"
-expect "command: dead" 'row x, sample 0: verifier command: verify: sh judge.sh ended with status 3, twice, over the same row'
+expect "command: dead" 'row x, sample 0: verifier command: poll: sh judge.sh ended with status 3, twice, over the same row'
 printf '%s\n' '{"completion":"die","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
     "$TARE" verify command command='sh judge.sh' on_death=unparsable > out 2>&1 || true
 expect "command: on_death" '"reward":0,"verdict":"unparsable"'

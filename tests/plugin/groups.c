@@ -55,7 +55,8 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {sizeof FUNCTIONS, TARE_JUDGES_TOGETHER, create, destroy, verify, NULL};
+static const tare_verifier FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .flags = TARE_JUDGES_TOGETHER, .create = create, .destroy = destroy, .verify = verify};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_VERIFIER,
                                            .name = "groups",

@@ -30,33 +30,47 @@ static tare_answer answer_of(tare_text completion, tare_text answer)
                          .n_tokens = completion.size / 4 + 1};
 }
 
-/* n answers in one call, each verdict's buffer of `capacity` bytes between guards. */
+/* Verdicts, each with a buffer of `capacity` bytes between guards. */
+struct rooms {
+    char room[BATCH][ROOM + 2 * GUARD];
+    tare_verdict verdict[BATCH], *verdicts[BATCH];
+    int64_t capacity;
+};
+
+static void make_rooms(struct rooms *r, int64_t n, int64_t capacity)
+{
+    memset(r->room, GUARD_BYTE, sizeof r->room);
+    r->capacity = capacity;
+    for (int64_t k = 0; k < n; k++) {
+        r->verdict[k] = (tare_verdict){.struct_size = sizeof *r->verdict, .extracted = r->room[k] + GUARD, .capacity = capacity};
+        r->verdicts[k] = &r->verdict[k];
+    }
+}
+
+static tare_status take_verdict(const struct rooms *r, int64_t k, tare_text completion, struct judged *out, struct err *e)
+{
+    for (int64_t g = 0; g < GUARD; g++)
+        if (r->room[k][g] != GUARD_BYTE || r->room[k][GUARD + r->capacity + g] != GUARD_BYTE)
+            FAIL(e, TARE_E_PLUGIN, "it wrote outside of the %lld bytes of `extracted`", (long long)r->capacity);
+    out->code = r->verdict[k].code;
+    out->reward = r->verdict[k].reward;
+    out->size = r->verdict[k].size;
+    memcpy(out->extracted, r->room[k] + GUARD, (size_t)out->size);
+    if (str_utf8_error(out->extracted, out->size) && !str_utf8_error(completion.data, completion.size))
+        FAIL(e, TARE_E_PLUGIN, "what it extracted from a valid text into %lld bytes is no valid UTF-8", (long long)r->capacity);
+    return TARE_OK;
+}
+
+/* n answers in one call. */
 static tare_status judge_all(struct plugin_instance *i, const tare_answer *answers, int64_t n, int64_t capacity, struct judged *out,
                              struct err *e)
 {
-    char room[BATCH][ROOM + 2 * GUARD];
-    tare_verdict verdict[BATCH];
+    struct rooms r;
     const tare_answer *a[BATCH] = {NULL};
-    tare_verdict *v[BATCH] = {NULL};
-    memset(room, GUARD_BYTE, sizeof room);
-    for (int64_t k = 0; k < n; k++) {
-        verdict[k] = (tare_verdict){.struct_size = sizeof *verdict, .extracted = room[k] + GUARD, .capacity = capacity};
-        a[k] = &answers[k];
-        v[k] = &verdict[k];
-    }
-    TRY(plugin_verify(i, a, v, n, e));
-    for (int64_t k = 0; k < n; k++) {
-        for (int64_t g = 0; g < GUARD; g++)
-            if (room[k][g] != GUARD_BYTE || room[k][GUARD + capacity + g] != GUARD_BYTE)
-                FAIL(e, TARE_E_PLUGIN, "it wrote outside of the %lld bytes of `extracted`", (long long)capacity);
-        out[k].code = verdict[k].code;
-        out[k].reward = verdict[k].reward;
-        out[k].size = verdict[k].size;
-        memcpy(out[k].extracted, room[k] + GUARD, (size_t)verdict[k].size);
-        if (str_utf8_error(out[k].extracted, verdict[k].size) &&
-            !str_utf8_error(answers[k].completion.data, answers[k].completion.size))
-            FAIL(e, TARE_E_PLUGIN, "what it extracted from a valid text into %lld bytes is no valid UTF-8", (long long)capacity);
-    }
+    make_rooms(&r, n, capacity);
+    for (int64_t k = 0; k < n; k++) a[k] = &answers[k];
+    TRY(plugin_verify(i, a, r.verdicts, n, e));
+    for (int64_t k = 0; k < n; k++) TRY(take_verdict(&r, k, answers[k].completion, &out[k], e));
     return TARE_OK;
 }
 
@@ -154,6 +168,127 @@ static tare_status batches(struct check *c, struct err *e)
 done:
     plugin_destroy(i);
     for (int k = 0; k < BATCH; k++) str_free(&text[k]);
+    return status;
+}
+
+/* Answers that are submitted and waited for, `open` of them not judged yet. */
+struct open_tickets {
+    struct plugin_instance *i;
+    struct rooms rooms;
+    struct str completion[BATCH]; /* as it was submitted */
+    struct judged want[BATCH];
+    int64_t number[BATCH], open;
+    bool judged[BATCH];
+};
+
+/* The texts are the host's: gone after the call. */
+static tare_status submit(struct open_tickets *o, int64_t k, const tare_answer *of, struct err *e)
+{
+    struct str text = {0}, gold = {0};
+    tare_answer a = *of;
+    tare_status s = str_add(&text, of->completion.data, of->completion.size, e);
+    if (!s) s = str_add(&gold, of->answer.data, of->answer.size, e);
+    a.completion = (tare_text){text.data ? text.data : "", text.size};
+    a.answer = (tare_text){gold.data ? gold.data : "", gold.size};
+    str_clear(&o->completion[k]);
+    if (!s) s = str_add(&o->completion[k], text.data ? text.data : "", text.size, e);
+    if (!s) s = plugin_submit(o->i, &a, o->number[k], e);
+    if (text.size) memset(text.data, 'x', (size_t)text.size);
+    if (gold.size) memset(gold.data, 'y', (size_t)gold.size);
+    str_free(&text);
+    str_free(&gold);
+    return s;
+}
+
+/* One poll of some of the open tickets. */
+static tare_status poll_some(struct check *c, struct open_tickets *o, int64_t wait_ns, struct err *e)
+{
+    int64_t number[BATCH], bytes[BATCH], at[BATCH], n = 0;
+    tare_verdict *verdict[BATCH];
+    uint8_t done[BATCH];
+    for (int64_t k = 0; k < BATCH; k++) {
+        if (o->judged[k] || (n && !check_below(c, 3))) continue;
+        at[n] = k;
+        number[n] = o->number[k];
+        bytes[n] = o->completion[k].size;
+        verdict[n++] = &o->rooms.verdict[k];
+    }
+    const tare_waiting w = {
+        .struct_size = sizeof w, .n = n, .ticket = number, .verdict = verdict, .done = done, .wait_ns = wait_ns};
+    const double start = clock_seconds();
+    TRY(plugin_poll(o->i, &w, bytes, e));
+    if (!wait_ns && clock_seconds() - start > 2)
+        FAIL(e, TARE_E_PLUGIN, "poll with wait_ns 0 took %.1f s; it has to return at once", clock_seconds() - start);
+    for (int64_t q = 0; q < n; q++) {
+        const int64_t k = at[q];
+        struct judged got;
+        if (!done[q]) continue;
+        o->judged[k] = true;
+        o->open--;
+        TRY(take_verdict(&o->rooms, k, (tare_text){o->completion[k].data, o->completion[k].size}, &got, e));
+        if (!same(&got, &o->want[k]))
+            FAIL(e, TARE_E_PLUGIN, "answer %lld waited for: code %d, reward %g; by verify: code %d, reward %g", (long long)k,
+                 got.code, got.reward, o->want[k].code, o->want[k].reward);
+    }
+    return TARE_OK;
+}
+
+/* All of a batch submitted, one of them cancelled and submitted anew as another one, and all waited for. */
+static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const tare_answer *a, struct err *e)
+{
+    const int64_t cancelled = (int64_t)check_below(c, BATCH), other = (cancelled + 1) % BATCH;
+    make_rooms(&o->rooms, BATCH, ROOM);
+    for (int64_t k = 0; k < BATCH; k++) {
+        TRY(judge_all(o->i, &a[k], 1, ROOM, &o->want[k], e));
+        o->judged[k] = true;
+    }
+    for (int64_t k = 0; k < BATCH; k++) {
+        TRY(submit(o, k, &a[k], e));
+        o->judged[k] = false;
+        o->open++;
+    }
+    plugin_cancel(o->i, o->number[cancelled]);
+    o->judged[cancelled] = true;
+    o->open--;
+    TRY(submit(o, cancelled, &a[other], e));
+    o->want[cancelled] = o->want[other];
+    o->judged[cancelled] = false;
+    o->open++;
+    const double start = clock_seconds();
+    for (bool wait = false; o->open; wait = !wait) {
+        const int64_t before = o->open;
+        TRY(poll_some(c, o, wait ? 20000000 : 0, e));
+        if (o->open == before && clock_seconds() - start > 5)
+            FAIL(e, TARE_E_PLUGIN, "%lld of %d answers: none of them is judged after %.0f s", (long long)o->open, BATCH,
+                 clock_seconds() - start);
+    }
+    return TARE_OK;
+}
+
+/* Verdicts that are waited for are verify's, in whatever order they come. */
+static tare_status waits(struct check *c, struct err *e)
+{
+    struct open_tickets o = {0};
+    struct str text[BATCH] = {{0}};
+    tare_status status = TARE_OK;
+    if (!plugin_waits(c->plugin)) return check_skip(c, e, "it has no submit");
+    TRY_TO(status, done, check_instance(c, &o.i, e));
+    for (int round = 0; round < 10; round++) {
+        tare_answer a[BATCH];
+        for (int k = 0; k < BATCH; k++) {
+            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text[k]), (tare_text){"42", 2});
+            if (k % 3 == 0) a[k].completion = a[k].answer;
+            o.number[k] = (round % 2 ? -1 : 1) * (1000 + 10 * round + k);
+        }
+        TRY_TO(status, done, wait_for_batch(c, &o, a, e));
+    }
+done:
+    for (int k = 0; k < BATCH; k++) {
+        if (o.i && o.open && !o.judged[k]) plugin_cancel(o.i, o.number[k]);
+        str_free(&o.completion[k]);
+        str_free(&text[k]);
+    }
+    plugin_destroy(o.i);
     return status;
 }
 
@@ -347,6 +482,8 @@ done:
 const struct check_test CHECK_VERIFIER[] = {
     {"texts", "1000 texts, mutated, with NUL and broken UTF-8: judged, and the same again", TARE_VERIFIER, odd_texts},
     {"batches", "several answers in a call are judged as each alone", TARE_VERIFIER, batches},
+    {"waits", "verdicts that are waited for, in any order, are those of verify; a cancelled one is forgotten", TARE_VERIFIER,
+     waits},
     {"capacity", "room of any size for what it extracts, none included", TARE_VERIFIER, capacities},
     {"rows", "no row, an empty one, one that is damaged", TARE_VERIFIER, rows},
     {"explain", "one JSON object for every text", TARE_VERIFIER, explains},

@@ -6,6 +6,8 @@
  * Without "verdict" the reward decides: correct at `correct_at` or more, wrong at 0 or less, partial between. A program that is late is
  * killed and the verdict is timeout; one that dies is started again and asked once more. Who dies twice over one row stops the run, or
  * is overruled by on_death. What it writes to standard error is shown as it is.
+ *
+ * A host that does other work meanwhile has several questions open (submit, poll): each has a program of its own, which stays for later ones.
  */
 #define _GNU_SOURCE
 #include "../../common/built_in.h"
@@ -25,7 +27,8 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_COMMAND] = {.key = "command",
                    .type = TARE_STRING,
                    .flags = TARE_REQUIRED,
-                   .doc = "the program and its arguments, as a line for the shell; one runs for each worker"},
+                   .doc =
+                       "the program and its arguments, as a line for the shell; one runs for each answer that is judged at a time"},
     [P_TIMEOUT] = PROGRAM_TIMEOUT("row"),
     [P_READY] = {.key = "ready",
                  .fallback = "false",
@@ -40,17 +43,27 @@ static const tare_param PARAMS[P_COUNT] = {
                     .doc = "when it dies twice over one row: stop the run, or count the row as unparsable with reward 0"},
 };
 
-struct command {
-    const tare_value *values;
+/* A program and the question that it works on. */
+struct seat {
     struct program *program;
-    char *argv[4];
     char *question;
     size_t size, capacity;
+    int64_t ticket;
+    bool open; /* it works for `ticket` */
+};
+
+struct command {
+    const tare_value *values;
+    struct program_options options;
+    char *argv[4];
+    struct seat *seats;
+    struct program **working; /* [n_seats] */
+    size_t n_seats;           /* the first is there from the start */
 };
 
 static tare_status write_question(void *ctx, const void *data, int64_t n)
 {
-    struct command *c = ctx;
+    struct seat *c = ctx;
     if (c->capacity - c->size < (size_t)n) {
         char *more = realloc(c->question, (c->size + (size_t)n) * 2);
         if (!more) return TARE_E_NOMEM;
@@ -64,12 +77,29 @@ static tare_status write_question(void *ctx, const void *data, int64_t n)
     return TARE_OK;
 }
 
+static tare_status add_seat(struct command *c, tare_error *error)
+{
+    struct seat *seats = realloc(c->seats, (c->n_seats + 1) * sizeof *seats);
+    if (seats) c->seats = seats;
+    struct program **working = realloc(c->working, (c->n_seats + 1) * sizeof *working);
+    if (working) c->working = working;
+    if (!seats || !working) return text_fail(error, TARE_E_NOMEM, "no memory");
+    seats[c->n_seats] = (struct seat){0};
+    const tare_status s = program_new(&c->options, &seats[c->n_seats].program, error);
+    if (!s) c->n_seats++;
+    return s;
+}
+
 static void destroy(void *self)
 {
     struct command *c = self;
-    program_free(c->program);
+    for (size_t k = 0; k < c->n_seats; k++) {
+        program_free(c->seats[k].program);
+        free(c->seats[k].question);
+    }
+    free(c->seats);
+    free(c->working);
     free(c->argv[2]);
-    free(c->question);
     free(c);
 }
 
@@ -87,10 +117,10 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     tare_status s = c->argv[2] ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) snprintf(c->argv[2], n, "%s", values[P_COMMAND].s);
     if (!s && !c->argv[2][strspn(c->argv[2], " \t")]) s = text_fail(error, TARE_E_CONFIG, "command is empty; give a program");
-    const struct program_options options = {
+    c->options = (struct program_options){
         .argv = c->argv, .name = values[P_COMMAND].s, .says_ready = values[P_READY].i, .start = values[P_START].f};
-    if (!s) s = program_new(&options, &c->program, error);
-    if (!s && values[P_READY].i && program_start(c->program, error)) s = error->code;
+    if (!s) s = add_seat(c, error);
+    if (!s && values[P_READY].i && program_start(c->seats->program, error)) s = error->code;
     if (s)
         destroy(c);
     else
@@ -98,7 +128,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return s;
 }
 
-static tare_status ask(struct command *c, const tare_answer *a)
+static tare_status write_row(struct seat *c, const tare_answer *a)
 {
     const tare_stream out = {.struct_size = sizeof out, .ctx = c, .write = write_question};
     c->size = 0;
@@ -146,13 +176,11 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
     return s;
 }
 
-static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+/* What a look or a wait gave, as a verdict or an error. */
+static tare_status conclude(const struct command *c, enum program_result r, tare_text reply, tare_verdict *v, tare_error *error)
 {
-    const int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
     const tare_text none = {0};
-    tare_text reply;
-    if (ask(c, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
-    switch (program_ask(c->program, (tare_text){c->question, (int64_t)c->size}, deadline, &reply, error)) {
+    switch (r) {
     case PROGRAM_ANSWERED:
         return read_reply(c, reply, v, error);
     case PROGRAM_LATE:
@@ -167,6 +195,16 @@ static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *
     }
 }
 
+static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+{
+    struct seat *s = c->seats;
+    const int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
+    tare_text reply = {0};
+    if (write_row(s, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    const enum program_result r = program_ask(s->program, (tare_text){s->question, (int64_t)s->size}, deadline, &reply, error);
+    return conclude(c, r, reply, v, error);
+}
+
 static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
@@ -177,7 +215,85 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
+static tare_status submit(void *self, const tare_answer *answer, int64_t ticket, tare_error *error)
+{
+    struct command *c = self;
+    size_t k = 0;
+    while (k < c->n_seats && c->seats[k].open) k++;
+    if (k == c->n_seats) {
+        const tare_status status = add_seat(c, error);
+        if (status) return status;
+    }
+    struct seat *s = &c->seats[k];
+    /* A program that says when it is ready is waited for, once, and its row has the whole of its time. */
+    const int64_t begun = program_now();
+    if (c->values[P_READY].i && program_start(s->program, error)) return error->code;
+    int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &answer, 1);
+    if (deadline && deadline == answer->deadline_ns) deadline += program_now() - begun;
+    if (write_row(s, answer)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    const enum program_result r = program_begin(s->program, (tare_text){s->question, (int64_t)s->size}, deadline, error);
+    if (r != PROGRAM_WORKS) return error->code;
+    s->ticket = ticket;
+    s->open = true;
+    return TARE_OK;
+}
+
+static struct seat *seat_of(const struct command *c, int64_t ticket)
+{
+    for (size_t k = 0; k < c->n_seats; k++)
+        if (c->seats[k].open && c->seats[k].ticket == ticket) return &c->seats[k];
+    return NULL;
+}
+
+/* One look at every ticket. any: whether one is not open any more. */
+static tare_status look(struct command *c, const tare_waiting *w, bool *any, tare_error *error)
+{
+    for (int64_t i = 0; i < w->n; i++) {
+        struct seat *s = seat_of(c, w->ticket[i]);
+        tare_text reply = {0};
+        if (w->done[i]) continue;
+        if (!s) return text_fail(error, TARE_E_STATE, "ticket %lld is not open", (long long)w->ticket[i]);
+        const enum program_result r = program_look(s->program, &reply, error);
+        if (r == PROGRAM_WORKS) continue;
+        *any = true;
+        s->open = false;
+        const tare_status status = conclude(c, r, reply, w->verdict[i], error);
+        w->done[i] = status ? TARE_TICKET_FAILED : TARE_TICKET_JUDGED;
+        if (status) return status;
+    }
+    return TARE_OK;
+}
+
+static tare_status poll_tickets(void *self, const tare_waiting *w, tare_error *error)
+{
+    struct command *c = self;
+    bool any = false;
+    int64_t n = 0;
+    tare_status status = look(c, w, &any, error);
+    if (status || any || !w->wait_ns) return status;
+    for (int64_t i = 0; i < w->n; i++) {
+        const struct seat *s = seat_of(c, w->ticket[i]);
+        if (s) c->working[n++] = s->program;
+    }
+    program_wait(c->working, n, w->wait_ns);
+    return look(c, w, &any, error);
+}
+
+static void cancel(void *self, int64_t ticket)
+{
+    struct seat *s = seat_of(self, ticket);
+    if (!s) return;
+    program_stop(s->program);
+    s->open = false;
+}
+
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .verify = verify,
+                                        .submit = submit,
+                                        .poll = poll_tickets,
+                                        .cancel = cancel};
 
 BUILT_IN("command", .kind = TARE_VERIFIER, .summary = "a program of the user's judges, a JSON line for a JSON line",
          .params = PARAMS, .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)

@@ -126,6 +126,9 @@ class verifier_base
     virtual ~verifier_base() = default;
     virtual void verify(const tare_answer &answer, tare_verdict &verdict) = 0;
     virtual void explain(const tare_answer &, const tare_stream &) {}
+    virtual void submit(const tare_answer &, int64_t) {}
+    virtual void poll(const tare_waiting &) {}
+    virtual void cancel(int64_t) {}
 };
 
 namespace detail
@@ -170,6 +173,9 @@ TARE_HAS_MEMBER(record_size)
 TARE_HAS_MEMBER(record)
 TARE_HAS_MEMBER(apply_records)
 TARE_HAS_MEMBER(explain)
+TARE_HAS_MEMBER(submit)
+TARE_HAS_MEMBER(poll)
+TARE_HAS_MEMBER(cancel)
 TARE_HAS_MEMBER(fit)
 TARE_HAS_MEMBER(identity)
 TARE_HAS_MEMBER(encoder_identity)
@@ -311,6 +317,15 @@ template <class T> struct verifier_functions : common<T> {
     {
         return guard(error, [&] { of(self).explain(*answer, *out); });
     }
+    static tare_status submit(void *self, const tare_answer *answer, int64_t ticket, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).submit(*answer, ticket); });
+    }
+    static tare_status poll(void *self, const tare_waiting *waiting, tare_error *error) noexcept
+    {
+        return guard(error, [&] { of(self).poll(*waiting); });
+    }
+    static void cancel(void *self, int64_t ticket) noexcept { guard(nullptr, [&] { of(self).cancel(ticket); }); }
     static constexpr tare_verifier table()
     {
         tare_verifier t{};
@@ -318,7 +333,12 @@ template <class T> struct verifier_functions : common<T> {
         t.create = common<T>::create;
         t.destroy = common<T>::destroy;
         t.verify = verify;
+        static_assert(has_submit<T>::value == has_poll<T>::value && has_submit<T>::value == has_cancel<T>::value,
+                      "submit comes with poll and cancel: is one of them misspelt?");
         if constexpr (has_explain<T>::value) t.explain = explain;
+        if constexpr (has_submit<T>::value) t.submit = submit;
+        if constexpr (has_poll<T>::value) t.poll = poll;
+        if constexpr (has_cancel<T>::value) t.cancel = cancel;
         return t;
     }
 };

@@ -72,6 +72,23 @@ __attribute__((unused)) static inline int tare_add_segment(tare_verdict *v, int6
     return 1;
 }
 
+/* Tickets whose verdicts a host waits for, and room for them. Since minor 2. */
+typedef struct tare_waiting {
+    uint32_t struct_size, flags;
+    int64_t n;
+    const int64_t *ticket;        /* [n] each given to submit before */
+    tare_verdict *const *verdict; /* [n] as verify gets them */
+    uint8_t *done;                /* [n] tare_ticket; TARE_TICKET_OPEN on entry */
+    int64_t wait_ns;              /* return when a ticket is not open any more, and after this at the latest; 0: at once */
+} tare_waiting;
+
+/* What became of a ticket. The plugin forgets it with either of the last two. */
+enum tare_ticket {
+    TARE_TICKET_OPEN = 0,
+    TARE_TICKET_JUDGED = 1, /* its verdict is written */
+    TARE_TICKET_FAILED = 2  /* it cannot be judged: poll returns an error about it */
+};
+
 typedef struct tare_verifier {
     uint32_t struct_size, flags;
     tare_status (*create)(const tare_host *host, const tare_value *values, void **self, tare_error *error);
@@ -80,6 +97,18 @@ typedef struct tare_verifier {
                           tare_error *error);
     /* [const] explains the verdict on one answer, as one JSON object; NULL: not offered */
     tare_status (*explain)(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error);
+    /* Since minor 2, all three or none (NULL): for verifiers that wait for something else, such as a sandbox or a remote judge. A host may
+     * then have several answers judged while it does other work. verify has to give the same verdicts; hosts that do not wait call it.
+     * The three are called by one thread at a time, the one that created the instance. Not together with TARE_JUDGES_TOGETHER.
+     *
+     * submit begins to judge one answer and returns without waiting for it; it copies what it needs of the answer. ticket: a number of the
+     * host's choice that no other open ticket of this instance has. The host forgets a ticket that is late (deadline_ns) by cancel. */
+    tare_status (*submit)(void *self, const tare_answer *answer, int64_t ticket, tare_error *error);
+    /* Tells what became of some or all of the open tickets. */
+    tare_status (*poll)(void *self, const tare_waiting *waiting, tare_error *error);
+    /* Nobody waits for this ticket any more; what was begun for it ends. Every open ticket is polled to its end or cancelled before
+     * destroy. */
+    void (*cancel)(void *self, int64_t ticket);
 } tare_verifier;
 
 #ifdef __cplusplus

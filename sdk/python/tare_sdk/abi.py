@@ -11,6 +11,7 @@ NEED_ENTROPY, NEED_LOGPROB, NEED_REF_LOGPROB, NEED_COMPONENTS, NEED_CLUSTER, GIV
 NEED_FINISH, NEED_ROW, NEED_COMPLETION, NEED_TOKEN_ID, NEED_VERDICTS, NEED_OFF_POLICY, NEED_POLICY_VERSION = 128, 256, 512, 1024, 2048, 4096, 8192
 NEED_SEGMENTS = 16384
 JUDGES_TOGETHER, GIVES_SEGMENTS = 1, 2
+TICKET_OPEN, TICKET_JUDGED, TICKET_FAILED = 0, 1, 2
 KNOWN_NEEDS = 32767
 FINISH = {"stop": 0, "length": 1}
 VERDICTS = {1: "correct", 2: "wrong", 3: "no_answer", 4: "unparsable", 5: "timeout", 7: "partial"}
@@ -108,11 +109,18 @@ class Verdict(c.Structure):
                 ("reason", c.c_char_p), ("segment", c.POINTER(Segment)), ("segment_capacity", i64), ("n_segments", i64)]
 
 
+class Waiting(c.Structure):
+    _fields_ = [("struct_size", u32), ("flags", u32), ("n", i64), ("ticket", c.POINTER(i64)), ("verdict", c.POINTER(c.POINTER(Verdict))),
+                ("done", c.POINTER(u8)), ("wait_ns", i64)]
+
+
 class VerifierTable(c.Structure):
     _fields_ = [("struct_size", u32), ("flags", u32),
                 ("create", c.CFUNCTYPE(Status, c.POINTER(Host), c.POINTER(Value), c.POINTER(SELF), ERROR)), ("destroy", DESTROY),
                 ("verify", c.CFUNCTYPE(Status, SELF, c.POINTER(c.POINTER(Answer)), c.POINTER(c.POINTER(Verdict)), i64, ERROR)),
-                ("explain", c.CFUNCTYPE(Status, SELF, c.POINTER(Answer), c.POINTER(Stream), ERROR))]
+                ("explain", c.CFUNCTYPE(Status, SELF, c.POINTER(Answer), c.POINTER(Stream), ERROR)),
+                ("submit", c.CFUNCTYPE(Status, SELF, c.POINTER(Answer), i64, ERROR)),
+                ("poll", c.CFUNCTYPE(Status, SELF, c.POINTER(Waiting), ERROR)), ("cancel", c.CFUNCTYPE(None, SELF, i64))]
 
 
 class Descriptor(c.Structure):

@@ -30,12 +30,14 @@ def _last_text(value):
 
 
 def reward_function(plugin, answer="answer", timeout=10, **parameters):
-    """A function with TRL's signature that gives the verifier's rewards; answer: the column of the data set."""
+    """A function with TRL's signature that gives the verifier's rewards; answer: the column of the data set. A completion that the verifier did not judge,
+    as it ran out of time or died, has no reward (None), and not the reward 0."""
     verifier = Verifier(plugin, **parameters)
 
     def reward(prompts, completions, **columns):
         golds = columns[answer]
-        return [verifier.verify(_last_text(c), g, prompt=_last_text(p), timeout=timeout).reward for p, c, g in zip(prompts, completions, golds)]
+        verdicts = verifier.verify_all([_last_text(c) for c in completions], golds, [_last_text(p) for p in prompts], timeout=timeout)
+        return [v.reward if v.judged else None for v in verdicts]
 
     reward.__name__ = "tare_" + verifier.name
     return reward

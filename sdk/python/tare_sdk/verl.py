@@ -75,6 +75,7 @@ class AdvantageFunction:
             key = next((k for k in keys if needs & need and data is not None and k in data.batch.keys()), None)
             if key:
                 columns[name] = [x for i in order for x in data.batch[key][i][mask[i]].tolist()]
+        columns.update(self._unjudged(data, order))
         if needs & abi.NEED_COMPONENTS:
             named = {} if data is None else data.non_tensor_batch
             lost = [name for name in self.components if name not in named]
@@ -82,6 +83,13 @@ class AdvantageFunction:
                 raise TareError("%s: the reward function returned no '%s'" % (self.estimator.name, lost[0]), 13)
             columns["components"] = [[float(named[name][i]) for name in self.components] for i in order]
         return columns
+
+    def _unjudged(self, data, order):
+        """What compute_score said of each rollout, where it could not judge one of them: that one is left out, and its reward is not taken for 0."""
+        said = None if data is None else data.non_tensor_batch.get("verdict")
+        if said is None or not any(said[i] in ("timeout", "crashed") for i in order):
+            return {}
+        return {"verdicts": [str(said[i]) for i in order]}
 
     def _prompt(self, data, row):
         """The tokens of a row's prompt, without padding."""

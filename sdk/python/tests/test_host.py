@@ -362,6 +362,38 @@ class Host(unittest.TestCase):
         with self.assertRaisesRegex(TareError, "has to be given"):
             Verifier("command")
 
+    def test_several_verdicts_at_a_time(self):
+        """Where they stand does not depend on when they come; a plugin that does not wait gives the same (tests/plugin/hostile/waits.c)."""
+        said = [str(k % 3) for k in range(20)]
+        for name in (FIXTURE("waits"), "exact"):
+            with Verifier(name) as v:
+                self.assertEqual(v.waits, name != "exact")
+                for at_once in (1, 3, 50):
+                    got = v.verify_all(said, ["1"] * 20, timeout=60, at_once=at_once)
+                    self.assertEqual([x.reward for x in got], [float(x == "1") for x in said])
+                self.assertEqual(v.verify_all([], []), [])
+                with self.assertRaisesRegex(TareError, "20 completions with 1 answers"):
+                    v.verify_all(said, ["1"])
+        with Verifier(FIXTURE("waits")) as v:
+            with self.assertRaisesRegex(TareError, "verifier waits: poll: the judge is out"):
+                v.verify_all(["1", "broken", "1"], ["1"] * 3)
+            self.assertEqual([x.reward for x in v.verify_all(["1"], ["1"])], [1])  # and the tickets of before are forgotten
+            late = v.verify_all(["never", "1"], ["1", "1"], timeout=2)
+            self.assertEqual([(x.verdict, x.judged) for x in late], [("timeout", False), ("correct", True)])
+        with Verifier("command", command="while read -r line; do echo 0.5; done") as v:
+            self.assertEqual([x.reward for x in v.verify_all(["x"] * 5, ["y"] * 5, at_once=2)], [0.5] * 5)
+
+    def test_what_is_not_judged_has_no_reward(self):
+        """In the adapters of trainers too: a verifier that ran out of time has not said 0."""
+        from tare_sdk import trl, verl
+
+        reward = trl.reward_function(FIXTURE("waits"), timeout=2)
+        self.assertEqual(reward(["?"] * 3, ["never", "1", "2"], answer=["1"] * 3), [None, 1.0, 0.0])
+        function, data = verl.AdvantageFunction(Estimator("grpo")), lambda *said: types.SimpleNamespace(non_tensor_batch={"verdict": said})
+        self.assertEqual(function._unjudged(data("wrong", "timeout", "correct"), [2, 0, 1]), {"verdicts": ["correct", "wrong", "timeout"]})
+        self.assertEqual(function._unjudged(data("wrong", "correct"), [0, 1]), {})
+        self.assertEqual(function._unjudged(types.SimpleNamespace(non_tensor_batch={}), [0]), {})
+
 
 class Slime(unittest.TestCase):
     """slime's two functions with samples as slime makes them (slime/utils/types.py)."""

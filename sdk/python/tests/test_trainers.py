@@ -250,6 +250,22 @@ class Verl(unittest.TestCase):
         with self.assertRaisesRegex(TareError, "spo: keeps its state by prompt, and verl's batch does not say"):
             tare_sdk.verl.AdvantageFunction(Estimator("spo"))(torch.ones(2, 2), torch.ones(2, 2), index=["x", "x"])
 
+    def test_what_is_not_judged_leaves_the_loss(self):
+        import numpy
+        import torch
+
+        import tare_sdk.verl
+
+        function = tare_sdk.verl.AdvantageFunction(Estimator("dr_grpo"))
+        tare_sdk.verl._seen["data"] = types.SimpleNamespace(batch={}, non_tensor_batch={"verdict": numpy.array(["correct", "timeout", "wrong"], dtype=object)})
+        try:
+            mask = torch.ones(3, 2)
+            got, _ = function(torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), mask, index=["x"] * 3)
+        finally:
+            tare_sdk.verl._seen["data"] = None
+        self.assertEqual(got[:, 0].tolist(), [0.5, 0.0, -0.5])  # the mean is that of the two
+        self.assertEqual(mask[:, 0].tolist(), [1, 0, 1])
+
     def test_checkpoints_keep_the_state(self):
         """verl's own _save_checkpoint and _load_checkpoint, on a trainer whose workers and data loader are stand-ins."""
         import torch

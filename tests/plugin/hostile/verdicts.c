@@ -56,7 +56,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {sizeof FUNCTIONS, 0, create, destroy, verify, NULL};
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_VERIFIER,
                                            .name = "verdicts",

@@ -101,7 +101,8 @@ static tare_status explain(void *self, const tare_answer *answer, const tare_str
                              : tare_print(out, "{\"bytes\":%lld}", (long long)answer->completion.size);
 }
 
-static const tare_verifier FUNCTIONS = {sizeof FUNCTIONS, 0, create, destroy, verify, explain};
+static const tare_verifier FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_VERIFIER,
                                            .name = "hostile",

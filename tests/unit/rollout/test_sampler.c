@@ -342,6 +342,78 @@ static void test_cancelled(void **state)
     rig_free(&r);
 }
 
+struct told {
+    const struct sample_request *requests;
+    int32_t ids[N_SAMPLES][64];
+    int64_t n[N_SAMPLES], rounds, early;
+    uint8_t finish[N_SAMPLES];
+};
+
+static tare_status told_of_end(void *ctx, const struct sample_ended *x, struct err *e)
+{
+    struct told *t = ctx;
+    int64_t at = x->sample;
+    (void)e;
+    for (int64_t i = 0; i < x->request; i++) at += t->requests[i].n_samples;
+    assert_int_equal(at, x->at);
+    assert_int_equal(t->n[at], 0); /* once */
+    assert_true(x->n > 0 && x->n <= 64);
+    memcpy(t->ids[at], x->ids, (size_t)x->n * sizeof *x->ids);
+    t->n[at] = x->n;
+    t->finish[at] = x->finish;
+    return TARE_OK;
+}
+
+static tare_status told_of_round(void *ctx, struct err *e)
+{
+    struct told *t = ctx;
+    int64_t ended = 0;
+    (void)e;
+    for (int i = 0; i < N_SAMPLES; i++) ended += t->n[i] > 0;
+    t->rounds++;
+    t->early += ended > 0 && ended < N_SAMPLES;
+    return TARE_OK;
+}
+
+static tare_status refuses(void *ctx, struct err *e)
+{
+    (void)ctx;
+    FAIL(e, TARE_E_IO, "enough");
+}
+
+/* Each completion is told of once, as it ends and as it is; also where sequences are put back for want of blocks. */
+static void test_watched(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r, "qwen2", "f32", 1, 1);
+    const struct sample_params p = rig_params(1, 40);
+    for (int tight = 0; tight < 2; tight++) {
+        struct sampler *s;
+        struct err e = {0};
+        struct sample_output o;
+        static struct told t;
+        t = (struct told){.requests = rig_requests(r.m->shape.vocab)};
+        assert_ok(sampler_new(r.m, tight ? 5 : 0, tight ? 160 : 0, &s, &e), &e);
+        sampler_watch(s, &(struct sample_watch){told_of_end, told_of_round, &t});
+        assert_ok(sampler_run(s, &p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL, &r.arena, &o, &e), &e);
+        for (int64_t i = 0; i < N_SAMPLES; i++) {
+            assert_int_equal(t.n[i], o.token_begin[i + 1] - o.token_begin[i]);
+            assert_memory_equal(t.ids[i], o.ids + o.token_begin[i], (size_t)t.n[i] * sizeof *o.ids);
+            assert_int_equal(t.finish[i], o.finish[i]);
+        }
+        assert_true(t.early > 0); /* while others went on */
+        sampler_watch(s, &(struct sample_watch){NULL, refuses, NULL});
+        assert_int_equal(sampler_run(s, &p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL, &r.arena, &o, &e), TARE_E_IO);
+        sampler_watch(s, NULL);
+        const int64_t rounds = t.rounds;
+        assert_ok(sampler_run(s, &p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL, &r.arena, &o, &e), &e);
+        assert_int_equal(t.rounds, rounds);
+        sampler_free(s);
+    }
+    rig_free(&r);
+}
+
 static void test_not_finite(void **state)
 {
     struct err e = {0};
@@ -421,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_stops),
         cmocka_unit_test(test_context_end),
         cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_watched),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_takes_no_memory_after_the_second_call),
         cmocka_unit_test(test_rollouts_of_a_batch),

@@ -26,10 +26,19 @@ struct program {
     int fd;    /* its standard input and output */
     char *answer;
     int64_t size, capacity;
+    bool ready;             /* it has said so, or need not */
+    struct {                /* the line that is waited for */
+        tare_text question; /* data NULL: none is sent */
+        int64_t sent, searched, deadline_ns;
+    } line;
+    struct { /* the question under way */
+        tare_text text;
+        int64_t deadline_ns;
+        int deaths;
+    } asked;
 };
 
-/* CLOCK_MONOTONIC in nanoseconds */
-static int64_t now(void)
+int64_t program_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -104,46 +113,89 @@ static int spawn(struct program *p, int fd)
     return got;
 }
 
-/* Sends what is to be sent and receives one line, as far as the deadline allows. */
-static enum program_result exchange(struct program *p, tare_text question, int64_t deadline_ns)
+/* ---------------------------------------------------------------- one line */
+
+static void expect_line(struct program *p, tare_text question, int64_t deadline_ns)
 {
-    int64_t sent = 0, searched = 0;
-    const int64_t total = question.data ? question.size + 1 : 0;
     p->size = 0;
+    p->line.question = question;
+    p->line.sent = p->line.searched = 0;
+    p->line.deadline_ns = deadline_ns;
+}
+
+static int64_t to_send(const struct program *p)
+{
+    return p->line.question.data ? p->line.question.size + 1 - p->line.sent : 0;
+}
+
+/* What the socket takes now. false: it is closed. */
+static bool send_some(struct program *p)
+{
+    while (to_send(p)) {
+        const bool newline = to_send(p) == 1;
+        const ssize_t n = send(p->fd, newline ? "\n" : p->line.question.data + p->line.sent, newline ? 1 : (size_t)to_send(p) - 1,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno == EAGAIN;
+        p->line.sent += n;
+    }
+    return true;
+}
+
+static bool make_room(struct program *p)
+{
+    if (p->capacity - p->size >= 4097) return true;
+    if (p->capacity >= ANSWER_MAX) return false; /* no line in 16 MB is no answer */
+    char *more = realloc(p->answer, (size_t)(p->capacity * 2 + 8192));
+    if (!more) return false;
+    p->answer = more;
+    p->capacity = p->capacity * 2 + 8192;
+    return true;
+}
+
+/* What the program has written by now: a line, a part of one, or its end. */
+static enum program_result receive_some(struct program *p)
+{
     for (;;) {
-        const int64_t left = deadline_ns ? (deadline_ns - now() + 999999) / 1000000 : 1000000;
-        struct pollfd poller = {.fd = p->fd, .events = (short)(POLLIN | (sent < total ? POLLOUT : 0))};
-        if (left <= 0) return PROGRAM_LATE;
-        const int got = poll(&poller, 1, (int)(left < 1000000 ? left : 1000000));
-        if (got <= 0) continue;
-        if (poller.revents & POLLOUT) {
-            const bool newline = sent == question.size;
-            const ssize_t n = send(p->fd, newline ? "\n" : question.data + sent, newline ? 1 : (size_t)(question.size - sent),
-                                   MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (n > 0) sent += n;
-            if (n < 0 && errno != EAGAIN && errno != EINTR) return PROGRAM_DIED;
-        }
-        if (!(poller.revents & (POLLIN | POLLHUP | POLLERR))) continue;
-        if (p->capacity - p->size < 4097) {
-            if (p->capacity >= ANSWER_MAX) return PROGRAM_DIED; /* no line in 16 MB is no answer */
-            char *more = realloc(p->answer, (size_t)(p->capacity * 2 + 8192));
-            if (!more) return PROGRAM_DIED;
-            p->answer = more;
-            p->capacity = p->capacity * 2 + 8192;
-        }
+        if (!make_room(p)) return PROGRAM_DIED;
         const ssize_t n = recv(p->fd, p->answer + p->size, (size_t)(p->capacity - p->size - 1), MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return PROGRAM_WORKS;
         if (n <= 0) return PROGRAM_DIED;
         p->size += n;
         p->answer[p->size] = 0;
-        char *line = memchr(p->answer + searched, '\n', (size_t)(p->size - searched));
-        searched = p->size;
-        if (!line || sent < total) continue;
+        char *line = memchr(p->answer + p->line.searched, '\n', (size_t)(p->size - p->line.searched));
+        p->line.searched = p->size;
+        if (!line || to_send(p)) continue;
         p->size = line - p->answer;
         *line = 0;
         return PROGRAM_ANSWERED;
     }
 }
+
+static enum program_result exchange(struct program *p)
+{
+    if (!send_some(p)) return PROGRAM_DIED;
+    const enum program_result r = receive_some(p);
+    return r == PROGRAM_WORKS && p->line.deadline_ns && program_now() >= p->line.deadline_ns ? PROGRAM_LATE : r;
+}
+
+void program_wait(struct program *const *programs, int64_t n, int64_t wait_ns)
+{
+    struct pollfd some[64];
+    int64_t until = program_now() + wait_ns;
+    const int64_t watched = n < 64 ? n : 64; /* the others are looked at every 10 ms */
+    if (n > watched && wait_ns > 10000000) until = program_now() + 10000000;
+    for (int64_t i = 0; i < n; i++) {
+        const struct program *p = programs[i];
+        if (p->line.deadline_ns && p->line.deadline_ns < until) until = p->line.deadline_ns;
+        if (i < watched) some[i] = (struct pollfd){.fd = p->fd, .events = (short)(POLLIN | (to_send(p) ? POLLOUT : 0))};
+    }
+    const int64_t left = (until - program_now() + 999999) / 1000000;
+    if (left > 0) poll(some, (nfds_t)watched, (int)(left < 1000000 ? left : 1000000));
+}
+
+/* ---------------------------------------------------------------- its life */
 
 static void how(const char *name, int status, char text[200])
 {
@@ -154,11 +206,27 @@ static void how(const char *name, int status, char text[200])
                  WEXITSTATUS(status) == 127 ? " (it was not found)" : "");
 }
 
-enum program_result program_start(struct program *p, tare_error *error)
+static enum program_result not_ready(struct program *p, enum program_result r, tare_error *error)
+{
+    char text[200];
+    if (r == PROGRAM_LATE) {
+        end_now(p);
+        text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
+    } else if (r == PROGRAM_DIED) {
+        how(p->options.name, end(p), text);
+        text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
+    } else {
+        end_now(p);
+        text_fail(error, TARE_E_CONFIG, "%.400s", p->answer);
+    }
+    return PROGRAM_FAILED;
+}
+
+/* Starts it unless it runs. PROGRAM_WORKS: it runs, and may not be ready yet. */
+static enum program_result launch(struct program *p, tare_error *error)
 {
     int fd[2];
-    char text[200];
-    if (p->pid) return PROGRAM_ANSWERED;
+    if (p->pid) return PROGRAM_WORKS;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) {
         text_fail(error, TARE_E_IO, "%s cannot be started: %s", p->options.name, strerror(errno));
         return PROGRAM_FAILED;
@@ -171,41 +239,82 @@ enum program_result program_start(struct program *p, tare_error *error)
         text_fail(error, TARE_E_NOT_FOUND, "%s cannot be started: %s", p->options.name, strerror(got));
         return PROGRAM_FAILED;
     }
-    if (!p->options.says_ready) return PROGRAM_ANSWERED;
-    const enum program_result r = exchange(p, (tare_text){0}, now() + (int64_t)(p->options.start * 1e9));
-    if (!r && strstr(p->answer, "\"ready\"")) return PROGRAM_ANSWERED;
-    if (r == PROGRAM_LATE) {
-        end_now(p);
-        text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
-    } else if (r) {
-        how(p->options.name, end(p), text);
-        text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
-    } else {
-        end_now(p);
-        text_fail(error, TARE_E_CONFIG, "%.400s", p->answer);
-    }
-    return PROGRAM_FAILED;
+    p->ready = !p->options.says_ready;
+    if (!p->ready) expect_line(p, (tare_text){0}, program_now() + (int64_t)(p->options.start * 1e9));
+    return PROGRAM_WORKS;
 }
 
-enum program_result program_ask(struct program *p, tare_text question, int64_t deadline_ns, tare_text *answer, tare_error *error)
+/* PROGRAM_ANSWERED: it is ready. */
+static enum program_result become_ready(struct program *p, tare_error *error)
+{
+    if (p->ready) return PROGRAM_ANSWERED;
+    const enum program_result r = exchange(p);
+    if (r == PROGRAM_WORKS) return r;
+    if (r || !strstr(p->answer, "\"ready\"")) return not_ready(p, r, error);
+    p->ready = true;
+    return PROGRAM_ANSWERED;
+}
+
+enum program_result program_start(struct program *p, tare_error *error)
+{
+    enum program_result r = launch(p, error);
+    while (r == PROGRAM_WORKS && (r = become_ready(p, error)) == PROGRAM_WORKS) program_wait(&p, 1, 1000000000);
+    return r;
+}
+
+void program_stop(struct program *p)
+{
+    end_now(p);
+}
+
+/* ---------------------------------------------------------------- a question */
+
+static enum program_result pose(struct program *p, tare_error *error)
+{
+    const enum program_result r = launch(p, error);
+    if (r == PROGRAM_WORKS && p->ready) expect_line(p, p->asked.text, p->asked.deadline_ns);
+    return r;
+}
+
+enum program_result program_begin(struct program *p, tare_text question, int64_t deadline_ns, tare_error *error)
+{
+    p->asked.text = question;
+    p->asked.deadline_ns = deadline_ns;
+    p->asked.deaths = 0;
+    return pose(p, error);
+}
+
+enum program_result program_look(struct program *p, tare_text *answer, tare_error *error)
 {
     char text[200] = "";
-    for (int attempt = 0; attempt < 2; attempt++) { /* it may have died of the question before */
-        enum program_result r = program_start(p, error);
+    for (;;) {
+        const bool ready = p->ready;
+        enum program_result r = become_ready(p, error);
         if (r) return r;
-        r = exchange(p, question, deadline_ns);
+        if (!ready) expect_line(p, p->asked.text, p->asked.deadline_ns);
+        r = exchange(p);
         *answer = (tare_text){p->answer, p->size};
         if (r == PROGRAM_LATE) end_now(p);
         if (r != PROGRAM_DIED) return r;
         how(p->options.name, end(p), text);
+        if (++p->asked.deaths == 2) break; /* the first time it may have died of the question before */
+        r = pose(p, error);
+        if (r != PROGRAM_WORKS) return r;
     }
     text_fail(error, TARE_E_PLUGIN, "%s, twice, over the same row", text);
     return PROGRAM_DIED;
 }
 
+enum program_result program_ask(struct program *p, tare_text question, int64_t deadline_ns, tare_text *answer, tare_error *error)
+{
+    enum program_result r = program_begin(p, question, deadline_ns, error);
+    while (r == PROGRAM_WORKS && (r = program_look(p, answer, error)) == PROGRAM_WORKS) program_wait(&p, 1, 1000000000);
+    return r;
+}
+
 int64_t program_deadline(double timeout, const tare_answer *const *answers, int64_t n)
 {
-    int64_t deadline = timeout > 0 ? now() + (int64_t)(timeout * 1e9) : 0;
+    int64_t deadline = timeout > 0 ? program_now() + (int64_t)(timeout * 1e9) : 0;
     for (int64_t i = 0; i < n; i++) {
         const int64_t theirs = answers[i]->deadline_ns;
         if (theirs && (!deadline || theirs < deadline)) deadline = theirs;

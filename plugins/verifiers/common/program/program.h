@@ -1,5 +1,6 @@
 /* A program of the user's that answers lines with lines: one JSON object in, one JSON value out. It is started when it is first needed, stays
- * for the next question, is killed when it is late, and started again after that or after its death. One call at a time.
+ * for the next question, is killed when it is late, and started again after that or after its death. One question at a time: program_ask
+ * waits for its answer; program_begin and program_look do not.
  * Beside it what the verifiers that ask such a program have alike: parameters, the deadline, a verdict from a reward.
  */
 #ifndef TARE_VERIFIERS_PROGRAM_H
@@ -20,9 +21,10 @@ struct program_options {
 
 enum program_result {
     PROGRAM_ANSWERED,
-    PROGRAM_LATE,  /* killed; the next question starts another */
-    PROGRAM_DIED,  /* twice over this question; how is in the error */
-    PROGRAM_FAILED /* it cannot be started, or is not ready in time; why is in the error */
+    PROGRAM_LATE,   /* killed; the next question starts another */
+    PROGRAM_DIED,   /* twice over this question; how is in the error */
+    PROGRAM_FAILED, /* it cannot be started, or is not ready in time; why is in the error */
+    PROGRAM_WORKS   /* no answer yet */
 };
 
 tare_status program_new(const struct program_options *options, struct program **out, tare_error *error);
@@ -33,6 +35,16 @@ enum program_result program_start(struct program *p, tare_error *error);
  * deadline_ns: CLOCK_MONOTONIC; 0: none. */
 enum program_result program_ask(struct program *p, tare_text question, int64_t deadline_ns, tare_text *answer, tare_error *error);
 
+/* The same without waiting. begin gives PROGRAM_WORKS or PROGRAM_FAILED; the question lives until look gives something else than PROGRAM_WORKS,
+ * or stop. */
+enum program_result program_begin(struct program *p, tare_text question, int64_t deadline_ns, tare_error *error);
+enum program_result program_look(struct program *p, tare_text *answer, tare_error *error);
+/* Waits until one of n programs has something to say or is late, at most wait_ns. */
+void program_wait(struct program *const *programs, int64_t n, int64_t wait_ns);
+/* Ends it; the next question starts another. */
+void program_stop(struct program *p);
+
+int64_t program_now(void); /* CLOCK_MONOTONIC in nanoseconds */
 /* When n rows must be answered, for program_ask: the earliest of the host's deadlines and `timeout` seconds from now (0: the host's alone). */
 int64_t program_deadline(double timeout, const tare_answer *const *answers, int64_t n);
 /* What a reward without a verdict says: correct at correct_at or more, wrong at 0 or less, partial between. */
