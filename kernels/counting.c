@@ -144,7 +144,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
                             .packed_bytes = like ? like->packed_bytes : gpu_packed_bytes,
                             .kv_bytes = like ? like->kv_bytes : gpu_kv_bytes,
                             .matmul_dx_packed = counting_matmul_dx,
-                            .matmul_dw_apart = device ? NULL : counting_matmul_dw,
+                            .matmul_dw_apart = counting_matmul_dw,
                             KERNEL_OPERATIONS(ENTRY)};
 #undef ENTRY
     if (!device) out->sample = draw_zeros;

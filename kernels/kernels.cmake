@@ -7,7 +7,7 @@ function(kernels_build NAME SOURCE)
     target_sources(tare_kernels PRIVATE $<TARGET_OBJECTS:tare_kernels_${NAME}>)
 endfunction()
 
-add_library(tare_kernels STATIC ${KERNELS}/dispatch.c ${KERNELS}/caches.c ${KERNELS}/counting.c)
+add_library(tare_kernels STATIC ${KERNELS}/dispatch.c ${KERNELS}/caches.c ${KERNELS}/counting.c ${KERNELS}/cost.c)
 target_link_libraries(tare_kernels PUBLIC tare_base)
 # emu512 runs the 16-lane code on AVX2, so that a machine without AVX-512 tests its indexing. For the kernels' own tests alone: its tiles do not fit the
 # registers, and a compiler spends a minute on them.

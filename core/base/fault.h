@@ -22,6 +22,7 @@
  *   sample      on each rank: its groups are about to be sampled
  *   rollback    on each rank: the state of a checkpoint is about to be read back; its record is made
  *   recorded    the sinks have the step's metrics
+ *   opening     a run begins or goes on: 0 nothing is written yet, 1 the chain's link, 2 config.ini, 3 manifest.json, 4 later dumps are removed, 5 later metrics
  *   questions   an evaluation's record holds `step` questions
  *   cell        `step` cells of a sweep are done
  * Errors: TARE_E_INVALID, TARE_FAULT cannot be read; TARE_E_GENERIC, kind = fail. */

@@ -1,5 +1,6 @@
 /* A table of kernels that times another one: every operation goes on to it, and its time, floating-point operations and bytes are added up. */
 #include "bench.h"
+#include "cost.h"
 
 #include <string.h>
 
@@ -56,162 +57,81 @@ static void sample_tile(double now)
     profiled.tile_seconds += bench_clock(profiled.pool) - now;
 }
 
-static void count(int op, double start, double flops, double bytes)
+static void count(int op, double start, struct kernel_cost cost)
 {
     struct bench_op *o = &profiled.into->op[op];
     const double now = bench_clock(profiled.pool);
     o->calls++;
     o->seconds += now - start;
-    o->flops += flops;
-    o->bytes += bytes;
+    o->flops += cost.flops;
+    o->bytes += cost.bytes;
     if (now >= profiled.next && profiled.vocab >= 0) sample_tile(now);
 }
-/* TIMED(op, flops, bytes, operation) of the arguments o */
-#define TIMED(OP, FLOPS, BYTES, NAME)                                                                                              \
+
+/* TIMED(op, operation, operation whose cost it has) of the arguments o */
+#define TIMED(OP, NAME, COST)                                                                                                      \
     do {                                                                                                                           \
         const double start_ = bench_clock(profiled.pool);                                                                          \
         profiled.k->NAME(c, o);                                                                                                    \
-        count((OP), start_, (double)(FLOPS), (double)(BYTES));                                                                     \
+        count((OP), start_, cost_##COST(o));                                                                                       \
     } while (0)
 
+/* Products of the vocabulary's width are the head's. */
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
-    TIMED(o->n == profiled.vocab ? MATMUL_HEAD : MATMUL, 2 * o->t * o->n * o->k,
-          4 * o->t * (o->n + o->k) + o->n * o->k * (o->dtype == DTYPE_BF16 ? 2 : 4), matmul);
+    TIMED(o->n == profiled.vocab ? MATMUL_HEAD : MATMUL, matmul, matmul);
 }
 static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k), matmul_dx);
+    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, matmul_dx, matmul_dx);
 }
 static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 {
-    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k),
-          matmul_dx_packed);
+    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, matmul_dx_packed, matmul_dx);
 }
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    TIMED(o->n == profiled.vocab ? DW_HEAD : DW, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k),
-          matmul_dw);
+    TIMED(o->n == profiled.vocab ? DW_HEAD : DW, matmul_dw, matmul_dw);
 }
 static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    TIMED(o->n == profiled.vocab ? DW_HEAD : DW, 2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k),
-          matmul_dw_apart);
-}
-static void pack(const struct kctx *c, const struct op_pack *o)
-{
-    TIMED(PACK, 0, o->n * o->k * (o->dtype == DTYPE_BF16 ? 6 : 8), pack);
+    TIMED(o->n == profiled.vocab ? DW_HEAD : DW, matmul_dw_apart, matmul_dw);
 }
 static void zero(const struct kctx *c, void *p, int64_t bytes)
 {
     const double start = bench_clock(profiled.pool);
     profiled.k->backend->zero(c, p, bytes);
-    count(ZERO, start, 0, (double)bytes);
+    count(ZERO, start, (struct kernel_cost){0, (double)bytes});
 }
 
-static void attention(const struct kctx *c, const struct op_attention *o)
-{
-    const double width = (double)(o->shape.heads * o->shape.head_dim);
-    double pairs = 0, keys = 0, rows = 0;
-    for (int64_t i = 0; i < o->n_seqs; i++) {
-        const struct attn_seq *q = &o->seqs[i];
-        int64_t shared = 0, blocks = (q->pos + q->q_len + KV_BLOCK - 1) / KV_BLOCK;
-        while (i && shared < blocks && shared * KV_BLOCK < q[-1].pos + q[-1].q_len && q->blocks[shared] == q[-1].blocks[shared])
-            shared++;
-        pairs += (double)q->q_len * ((double)q->pos + 0.5 * (double)(q->q_len + 1));
-        keys += (double)(blocks - shared) * KV_BLOCK;
-        rows += (double)q->q_len;
+#define OPERATION(OP, NAME)                                                                                                        \
+    static void NAME(const struct kctx *c, const struct op_##NAME *o)                                                              \
+    {                                                                                                                              \
+        TIMED(OP, NAME, NAME);                                                                                                     \
     }
-    TIMED(ATTENTION, 4 * pairs * width, 8 * keys * (double)(o->shape.kv_heads * o->shape.head_dim) + 8 * rows * width, attention);
-}
-static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
-{
-    const int64_t width = o->shape.heads * o->shape.head_dim;
-    double pairs = 0;
-    for (int64_t i = 0; i < o->n_segs; i++)
-        pairs += (double)o->segs[i].q_len * ((double)o->segs[i].prefix_len + 0.5 * (double)(o->segs[i].q_len + 1));
-    TIMED(ATTENTION_GRAD, 10 * pairs * (double)width, 8 * o->t * (width + o->shape.stride), attention_grad);
-}
-static void kv_write(const struct kctx *c, const struct op_kv_write *o)
-{
-    TIMED(KV_WRITE, 0, 16 * o->n * o->shape.kv_heads * o->shape.head_dim, kv_write);
-}
-static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
-{
-    TIMED(KV_COPY, 0, 16 * o->n * KV_BLOCK * o->shape.kv_heads * o->shape.head_dim, kv_copy);
-}
-static void rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
-{
-    TIMED(RMSNORM, 4 * o->t * o->heads * o->width, 8 * o->t * o->heads * o->width, rmsnorm);
-}
-static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
-{
-    TIMED(RMSNORM_GRAD, 11 * o->t * o->heads * o->width, 16 * o->t * o->heads * o->width, rmsnorm_grad);
-}
-static void rope(const struct kctx *c, const struct op_rope *o)
-{
-    TIMED(ROPE, 3 * o->t * o->n_heads * o->head_dim, 8 * o->t * o->n_heads * o->head_dim, rope);
-}
-static void swiglu(const struct kctx *c, const struct op_swiglu *o)
-{
-    TIMED(SWIGLU, 20 * o->t * o->f, 12 * o->t * o->f, swiglu);
-}
-static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
-{
-    TIMED(SWIGLU_GRAD, 26 * o->t * o->f, 20 * o->t * o->f, swiglu_grad);
-}
-static void head_stats(const struct kctx *c, const struct op_head_stats *o)
-{
-    TIMED(HEAD_STATS, 22 * o->r * o->v, 4 * o->r * o->v, head_stats);
-}
-static void head_kl(const struct kctx *c, const struct op_head_kl *o)
-{
-    TIMED(HEAD_KL, 24 * o->r * o->v, 8 * o->r * o->v, head_kl);
-}
-static void head_grad(const struct kctx *c, const struct op_head_grad *o)
-{
-    TIMED(HEAD_GRAD, 22 * o->r * o->v, 8 * o->r * o->v, head_grad);
-}
-static void sample(const struct kctx *c, const struct op_sample *o)
-{
-    TIMED(SAMPLE, 24 * o->r * o->v, 4 * (o->ld ? o->r : 1) * o->v, sample);
-}
-static void embed(const struct kctx *c, const struct op_embed *o)
-{
-    TIMED(EMBED, 0, 8 * o->t * o->width, embed);
-}
-static void embed_grad(const struct kctx *c, const struct op_embed_grad *o)
-{
-    TIMED(EMBED_GRAD, o->t * o->width, 12 * o->t * o->width, embed_grad);
-}
-static void gather_rows(const struct kctx *c, const struct op_gather_rows *o)
-{
-    TIMED(GATHER, 0, 8 * o->n * o->width, gather_rows);
-}
-static void scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
-{
-    TIMED(GATHER, o->n * o->width, 12 * o->n * o->width, scatter_add_rows);
-}
-static void add(const struct kctx *c, const struct op_add *o)
-{
-    TIMED(ADD, o->n, 12 * o->n, add);
-}
-static void add_columns(const struct kctx *c, const struct op_add_columns *o)
-{
-    TIMED(ADD, o->t * o->n, 12 * o->t * o->n, add_columns);
-}
-static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
-{
-    TIMED(SQUARES, 2 * o->n, 4 * o->n, sum_squares);
-}
-static void digest(const struct kctx *c, const struct op_digest *o)
-{
-    TIMED(DIGEST, 0, o->bytes, digest);
-}
-static void adamw(const struct kctx *c, const struct op_adamw *o)
-{
-    TIMED(ADAMW, 14 * o->n, 28 * o->n, adamw);
-}
+OPERATION(PACK, pack)
+OPERATION(ATTENTION, attention)
+OPERATION(ATTENTION_GRAD, attention_grad)
+OPERATION(KV_WRITE, kv_write)
+OPERATION(KV_COPY, kv_copy)
+OPERATION(RMSNORM, rmsnorm)
+OPERATION(RMSNORM_GRAD, rmsnorm_grad)
+OPERATION(ROPE, rope)
+OPERATION(SWIGLU, swiglu)
+OPERATION(SWIGLU_GRAD, swiglu_grad)
+OPERATION(HEAD_STATS, head_stats)
+OPERATION(HEAD_KL, head_kl)
+OPERATION(HEAD_GRAD, head_grad)
+OPERATION(SAMPLE, sample)
+OPERATION(EMBED, embed)
+OPERATION(EMBED_GRAD, embed_grad)
+OPERATION(GATHER, gather_rows)
+OPERATION(GATHER, scatter_add_rows)
+OPERATION(ADD, add)
+OPERATION(ADD, add_columns)
+OPERATION(SQUARES, sum_squares)
+OPERATION(DIGEST, digest)
+OPERATION(ADAMW, adamw)
 
 const struct kernels *bench_profile_wrap(const struct kernels *k)
 {

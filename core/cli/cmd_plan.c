@@ -5,7 +5,7 @@
 #include "cli/plan_measure.h"
 #include "model/adapter.h"
 #include "observe/manifest.h"
-#include "plan/plan.h"
+#include "plan/launches.h"
 #include "settle/settle.h"
 #include "update/objective.h"
 
@@ -14,13 +14,16 @@
 #include <string.h>
 
 const char plan_usage[] =
-    "usage: tare plan CONFIG [--json] [--measure] [plan.key=value ...] [section.key=value ...]\n"
+    "usage: tare plan CONFIG [--json] [--measure] [--kernels] [plan.key=value ...] [section.key=value ...]\n"
     "Memory by class and rank, capacity of the key/value cache, bytes on the wire and time by stage, and whether it fits; nothing "
     "is\n"
     "allocated, and of the model only config.json is read. The exit status is 1 when it does not fit. docs/plan.md has the "
     "formulas.\n"
     "  --json                  one JSON object in place of the table\n"
     "  --measure               peaks of this machine's cores, memory and disk, measured now (a few seconds)\n"
+    "  --kernels               on a GPU, what each kernel of a step has to compute and to move, and the time that the peaks allow "
+    "at\n"
+    "                          least: a prefill, a decoded token, a micro-batch, an optimizer step\n"
     "  dist.ranks=8            for any number of ranks\n"
     "  plan.device=NAME        a device whose peaks are known: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"
     "  plan.memory=80GB        bytes of a device, or of a host when run.device = cpu (KB MB GB TB KiB MiB GiB TiB)\n"
@@ -32,7 +35,7 @@ const char plan_usage[] =
     "  tare plan configs/qwen2.5-math-7b-bv-blend.ini model.path=configs/models/Qwen2.5-Math-7B plan.device=rtx-pro-6000\n";
 
 struct request {
-    bool json, measure;
+    bool json, measure, kernels;
     const char *device;
     double memory, flops, bandwidth, link, disk, compute_use, memory_use, reserve; /* NAN: not given */
     double hosts, prompt_tokens, response_tokens, vocab;
@@ -117,7 +120,8 @@ static int64_t whole(double x, int64_t otherwise)
     return isnan(x) ? otherwise : (int64_t)x;
 }
 
-static tare_status answer(const struct request *r, const struct config *c, struct str *out, int *fits, struct err *e)
+static tare_status answer(const struct request *r, const struct config *c, struct launches *launches, struct str *out, int *fits,
+                          struct err *e)
 {
     struct plan_input in = {.config = c,
                             .ranks = c->dist.ranks ? c->dist.ranks : 1,
@@ -135,10 +139,16 @@ static tare_status answer(const struct request *r, const struct config *c, struc
     TRY(machine_of(r, c, &in.machine, e));
     TRY(plan_make(&in, &p, e));
     *fits = p.fits;
-    if (!r->json) return plan_print(&p, out, e);
-    json_t *o;
+    if (r->kernels) TRY(launches_make(&p, launches, e));
+    if (!r->json) {
+        TRY(plan_print(&p, out, e));
+        return r->kernels ? launches_print(&p, launches, out, e) : TARE_OK;
+    }
+    json_t *o, *kernels = NULL;
     TRY(plan_json(&p, &o, e));
-    tare_status status = json_print(o, out, e);
+    tare_status status = r->kernels ? launches_json(launches, &kernels, e) : TARE_OK;
+    if (kernels) json_object_set_new(o, "kernels", kernels);
+    if (!status) status = json_print(o, out, e);
     if (!status) status = str_add(out, "\n", 1, e);
     json_decref(o);
     return status;
@@ -148,10 +158,13 @@ static tare_status run(const struct request *r, const char *file, const char *co
 {
     struct config c;
     struct str out = {0};
+    struct launches *launches = NULL; /* too large for a stack */
     TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = settle(&c, true, NULL, e);
-    if (!status) status = answer(r, &c, &out, fits, e);
+    tare_status status = mem_new((int64_t)sizeof *launches, (void **)&launches, e);
+    if (!status) status = settle(&c, true, NULL, e);
+    if (!status) status = answer(r, &c, launches, &out, fits, e);
     if (!status) status = cli_print(&out, e);
+    mem_free(launches);
     str_free(&out);
     config_free(&c);
     return status;
@@ -182,6 +195,8 @@ int cmd_plan(int argc, char **argv)
             r.json = true;
         else if (!strcmp(argv[i], "--measure"))
             r.measure = true;
+        else if (!strcmp(argv[i], "--kernels"))
+            r.kernels = true;
         else if (argv[i][0] == '-' || (equals ? n == 256 : file != NULL))
             return cli_unexpected(argv[i], plan_usage);
         else if (!equals)

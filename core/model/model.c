@@ -165,19 +165,22 @@ static enum dtype dtype_of(const struct st_tensor *t)
     return !t || !strcmp(t->dtype, "F32") ? DTYPE_F32 : !strcmp(t->dtype, "BF16") ? DTYPE_BF16 : DTYPE_F16;
 }
 
+static int64_t largest_tensor(const struct model *m)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].rows * m->tensors[i].cols > most) most = m->tensors[i].rows * m->tensors[i].cols;
+    return most;
+}
+
 tare_status model_read_weights(struct model *m, const char *folder, struct err *e)
 {
     struct safetensors file;
     float *staging = NULL;
-    int64_t largest = 0;
     if (m->lora) return adapter_read(m, folder, e);
     TRY(safetensors_open_folder(folder, &file, e));
     tare_status status = TARE_OK;
-    for (int64_t i = 0; i < m->n_tensors; i++) {
-        const int64_t n = m->tensors[i].rows * m->tensors[i].cols;
-        if (n > largest) largest = n;
-    }
-    TRY_TO(status, done, mem_new(largest * 4, (void **)&staging, e));
+    TRY_TO(status, done, mem_new(largest_tensor(m) * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
         TRY_TO(status, done,
@@ -296,24 +299,57 @@ tare_status model_base_view(const struct model *m, struct model **out, struct er
     return TARE_OK;
 }
 
+struct initial {
+    struct rng_key key;
+    double deviation;
+    int64_t n;
+    float *x;
+};
+enum { INITIAL_TASK = 1 << 14 }; /* numbers; each is a function of its place, so who draws it does not matter */
+
+static void init_task(void *arg, int64_t task, int thread)
+{
+    const struct initial *t = arg;
+    const int64_t first = task * INITIAL_TASK, last = first + INITIAL_TASK < t->n ? first + INITIAL_TASK : t->n;
+    (void)thread;
+    for (int64_t j = first; j < last; j++) t->x[j] = (float)(t->deviation * rng_normal(t->key, (uint64_t)j));
+}
+
 /* Norms 1, biases 0, products and embedding normal; what ends in the residual stream is scaled down so that its variance does not grow with L
  * (Radford et al. 2019, GPT-2). */
 static void init_tensor(const struct model *m, int64_t i, double std, uint64_t seed, float *x)
 {
     const struct tensor *t = &m->tensors[i];
-    const struct rng_key key = rng_derive(rng_key(seed, RNG_INIT), (uint64_t)i);
     const bool residual = strstr(t->name, "o_proj") || strstr(t->name, "down_proj");
-    const double deviation = residual ? std / sqrt(2.0 * (double)m->shape.layers) : std;
-    const bool bias = t->vector && strstr(t->name, ".bias");
-    for (int64_t j = 0; j < t->rows * t->cols; j++)
-        x[j] = t->vector ? (bias ? 0.0f : 1.0f) : (float)(deviation * rng_normal(key, (uint64_t)j));
+    struct initial draws = {.key = rng_derive(rng_key(seed, RNG_INIT), (uint64_t)i),
+                            .deviation = residual ? std / sqrt(2.0 * (double)m->shape.layers) : std,
+                            .n = t->rows * t->cols,
+                            .x = x};
+    if (!t->vector) {
+        pool_run(m->ctx.pool, (draws.n + INITIAL_TASK - 1) / INITIAL_TASK, init_task, &draws);
+        return;
+    }
+    const float value = strstr(t->name, ".bias") ? 0.0f : 1.0f;
+    for (int64_t j = 0; j < draws.n; j++) x[j] = value;
+}
+
+/* A tensor at a time, so that the host holds no second copy of the model. */
+static tare_status init_weights(struct model *m, double std, uint64_t seed, struct err *e)
+{
+    float *staging;
+    TRY(mem_new(largest_tensor(m) * (int64_t)sizeof *staging, (void **)&staging, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        init_tensor(m, i, std, seed, staging);
+        shards_upload(m, m->tensors[i].offset, staging, m->tensors[i].rows * m->tensors[i].cols);
+    }
+    mem_free(staging);
+    return TARE_OK;
 }
 
 tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
                       const struct kernels *k, struct pool *pool, struct model **out, struct err *e)
 {
     struct model *m;
-    float *staging = NULL;
     tare_status status = TARE_OK;
     *out = NULL;
     TRY(model_alloc(k, pool, &m, e));
@@ -325,13 +361,9 @@ tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t
     TRY_TO(status, done, hf_config_new(m, c, vocab, e));
     TRY_TO(status, done, whole_buffers(m, e));
     TRY_TO(status, done, positions_fill(m, e));
-    TRY_TO(status, done, mem_new(m->n_params * 4, (void **)&staging, e));
-    for (int64_t i = 0; i < m->n_tensors; i++)
-        init_tensor(m, i, c->init_std > 0 ? c->init_std : 0.02, seed, staging + m->tensors[i].offset);
-    m->k->backend->upload(&m->ctx, m->weights, staging, m->n_params * 4);
+    TRY_TO(status, done, init_weights(m, c->init_std > 0 ? c->init_std : 0.02, seed, e));
     status = model_refresh(m, e);
 done:
-    mem_free(staging);
     if (status)
         model_free(m);
     else
@@ -374,15 +406,13 @@ static tare_status write_weights(struct saving *s, const char *folder, enum dtyp
 {
     const struct model *m = s->m;
     struct st_source *sources;
-    int64_t largest = 0;
     TRY(mem_new(m->n_tensors * (int64_t)sizeof *sources, (void **)&sources, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
         sources[i] =
             (struct st_source){.name = t->name, .rank = t->vector ? 1 : 2, .shape = {t->vector ? t->cols : t->rows, t->cols}};
-        if (t->rows * t->cols > largest) largest = t->rows * t->cols;
     }
-    tare_status status = host_room(m, largest * (int64_t)sizeof(float), &s->host, e);
+    tare_status status = host_room(m, largest_tensor(m) * (int64_t)sizeof(float), &s->host, e);
     if (!status) status = safetensors_write_folder(folder, sources, m->n_tensors, fetch_tensor, s, dtype, SHARD_BYTES, e);
     mem_free(s->host);
     mem_free(sources);

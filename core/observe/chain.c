@@ -11,10 +11,12 @@
 
 struct chain {
     char dir[FS_PATH], path[FS_PATH], last[CHAIN_SUM];
-    int fd;
-    json_t *covered; /* name -> sum */
+    int fd;           /* -1: not settled yet */
+    json_t *covered;  /* name -> sum */
+    struct str whole; /* the chain as chain_settle leaves it */
 };
 
+const char CHAIN_PROCESS[] = "process", CHAIN_FORK[] = "fork", CHAIN_BACK[] = "back";
 static const char FILE_NAME[] = "chain.jsonl", END[] = ",\"chain\":\"";
 enum { TAIL = sizeof END - 1 + CHAIN_SUM - 1 + 2 }; /* ,"chain":"SUM"} */
 
@@ -175,7 +177,7 @@ tare_status chain_checkpoint(struct chain *c, int64_t step, struct err *e)
 tare_status chain_rollback(struct chain *c, int64_t step, const char *manifest, int64_t n, struct err *e)
 {
     TRY(chain_cover(c, "manifest.json", manifest, n, e));
-    TRY(add_link(c, step, "back", e));
+    TRY(add_link(c, step, CHAIN_BACK, e));
     return chain_sync(c, e);
 }
 
@@ -195,6 +197,7 @@ void chain_close(struct chain *c)
     if (!c) return;
     if (c->fd >= 0) close(c->fd);
     json_decref(c->covered);
+    str_free(&c->whole);
     free(c);
 }
 
@@ -231,17 +234,61 @@ tare_status chain_check(const char *run_dir, int64_t step, struct err *e)
     return status == TARE_E_CANCELLED ? TARE_OK : status;
 }
 
-static tare_status cut_after(struct chain *c, int64_t step, struct err *e)
+/* Bytes of the links up to the step, whose last sum goes to c->last. */
+static tare_status kept_bytes(struct chain *c, const struct str *text, int64_t step, int64_t *end, struct err *e)
 {
-    struct str text = {0};
     struct cut k = {.c = c, .step = step};
-    int64_t end = 0;
-    if (step < 0 || !fs_exists(c->path)) return fs_write_atomic(c->path, "", 0, e);
-    tare_status status = fs_read_all(c->path, &text, e);
-    if (!status) status = walk_lines(&(struct walk){.visit = keep_link, .ctx = &k, .path = c->path}, &text, &end, e);
-    if (status == TARE_E_CANCELLED) status = TARE_OK;
-    if (!status) status = fs_write_atomic(c->path, text.data, end, e);
-    str_free(&text);
+    *end = 0;
+    if (step < 0) return TARE_OK;
+    const tare_status status = walk_lines(&(struct walk){.visit = keep_link, .ctx = &k, .path = c->path}, text, end, e);
+    return status == TARE_E_CANCELLED ? TARE_OK : status;
+}
+
+/* Takes the sum of the last line, and what *last was. False: the line is no link. */
+static bool last_sum(const struct str *text, char last[CHAIN_SUM], char was[CHAIN_SUM])
+{
+    const char *end = text->data + text->size - 1; /* the newline */
+    if (text->size <= TAIL || memcmp(end - TAIL, END, sizeof END - 1)) return false;
+    memcpy(was, last, CHAIN_SUM);
+    memcpy(last, end - 2 - (CHAIN_SUM - 1), CHAIN_SUM - 1);
+    return true;
+}
+
+/* A link after this text. */
+static tare_status append_link(struct chain *c, int64_t step, const char *kind, struct str *text, struct err *e)
+{
+    struct str line = {0};
+    tare_status status = print_link(c, step, kind, &line, e);
+    if (!status) status = str_add(text, line.data, line.size, e);
+    str_free(&line);
+    return status;
+}
+
+/* Links of later steps stay until what they are about is gone: until then this link follows them too. */
+static tare_status announce(struct chain *c, struct str *old, int64_t step, const char *kind, struct err *e)
+{
+    char settled[CHAIN_SUM];
+    if (!last_sum(old, c->last, settled)) return TARE_OK;
+    TRY(append_link(c, step, kind, old, e));
+    memcpy(c->last, settled, CHAIN_SUM);
+    return fs_write_atomic(c->path, old->data, old->size, e);
+}
+
+static tare_status begin_link(struct chain *c, int64_t step, const char *kind, struct err *e)
+{
+    const int64_t at = step > 0 ? step : 0;
+    struct str old = {0};
+    int64_t kept = 0;
+    tare_status status = fs_exists(c->path) ? fs_read_all(c->path, &old, e) : TARE_OK;
+    if (!status) status = kept_bytes(c, &old, step, &kept, e);
+    while (old.size && old.data[old.size - 1] != '\n') old.size--; /* half a line, from a write that was cut off */
+    const bool goes_back = kept < old.size;
+    if (!status) status = str_add(&c->whole, old.data, kept, e);
+    if (!status && goes_back) status = announce(c, &old, at, kind, e);
+    if (!status) status = append_link(c, at, kind, &c->whole, e);
+    if (!status && !goes_back) status = fs_write_atomic(c->path, c->whole.data, c->whole.size, e);
+    str_free(&old);
+    json_object_clear(c->covered);
     return status;
 }
 
@@ -252,21 +299,29 @@ static tare_status cover_if_there(struct chain *c, const char *name, struct err 
     return fs_exists(path) ? cover_file(c, name, e) : TARE_OK;
 }
 
-static tare_status open_at(struct chain *c, int64_t step, const char *kind, struct err *e)
+static tare_status open_at(struct chain *c, const struct chain_start *s, struct err *e)
 {
     char checkpoint[100];
-    name_checkpoint(step, checkpoint);
-    TRY(cut_after(c, step, e));
-    c->fd = open(c->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (c->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", c->path, strerror(errno));
-    TRY(cover_if_there(c, "config.ini", e));
-    TRY(cover_if_there(c, "manifest.json", e));
+    name_checkpoint(s->step, checkpoint);
+    for (int i = 0; i < s->n; i++) {
+        const struct chain_text *t = &s->texts[i];
+        TRY(t->text ? chain_cover(c, t->name, t->text->data, t->text->size, e) : cover_if_there(c, t->name, e));
+    }
     TRY(cover_if_there(c, "lock", e)); /* a fork has none yet */
     TRY(cover_if_there(c, checkpoint, e));
-    return add_link(c, step > 0 ? step : 0, kind, e);
+    return begin_link(c, s->step, s->kind, e);
 }
 
-tare_status chain_open(const char *run_dir, int64_t step, const char *kind, struct chain **out, struct err *e)
+tare_status chain_settle(struct chain *c, struct err *e)
+{
+    TRY(fs_write_atomic(c->path, c->whole.data, c->whole.size, e));
+    c->fd = open(c->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (c->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", c->path, strerror(errno));
+    str_free(&c->whole);
+    return TARE_OK;
+}
+
+tare_status chain_open(const char *run_dir, const struct chain_start *start, struct chain **out, struct err *e)
 {
     *out = NULL;
     struct chain *c = calloc(1, sizeof *c);
@@ -275,7 +330,7 @@ tare_status chain_open(const char *run_dir, int64_t step, const char *kind, stru
     c->covered = json_object();
     tare_status status = c->covered ? fs_join(c->dir, "", run_dir, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
     if (!status) status = fs_join(c->path, run_dir, FILE_NAME, e);
-    if (!status) status = open_at(c, step, kind, e);
+    if (!status) status = open_at(c, start, e);
     if (status)
         chain_close(c);
     else

@@ -2,7 +2,8 @@
  *
  *   {"step":3,"link":"step","files":{"rollouts/step-000003.jsonl":SUM,"estimator/step-000003.state":SUM,"metrics.jsonl":SUM},"chain":SUM}
  *
- * link: process (config.ini, manifest.json and the lock as the run began or went on; the checkpoint that it went on from), fork (the same, when the
+ * link: process (config.ini and manifest.json as they are about to be written when the run begins or goes on, the lock, the checkpoint that it goes on
+ * from; where it goes back, links and records of later steps are removed after it), fork (the same, when the
  * run branched off another; the lines before are that run's), step (what the step left;
  * of metrics.jsonl its line), back (a rollback: manifest.json as it is about to be written), checkpoint (its complete.json, which has the hash of every file of it), end (the process ended by itself).
  * A SUM is XXH3's of 128 bits, 32 hexadecimal digits; "chain" that of the line before it ("" for the first), then of this line up to its comma. So
@@ -18,9 +19,23 @@
 
 struct chain;
 
-/* Continues the chain after `step` (-1: from the beginning), and adds a link of this kind (process, fork). TARE_E_CORRUPT: the lines that are kept are
- * damaged. A run from before there were chains gets one that begins there. */
-tare_status chain_open(const char *run_dir, int64_t step, const char *kind, struct chain **out, struct err *e);
+/* A file of the run's folder. text: what it is about to be; NULL: as it is. */
+struct chain_text {
+    const char *name;
+    const struct str *text;
+};
+extern const char CHAIN_PROCESS[], CHAIN_FORK[], CHAIN_BACK[]; /* kinds of links */
+struct chain_start {
+    int64_t step; /* -1: from the beginning */
+    const char *kind;
+    const struct chain_text *texts; /* [n] what the link is about, with the lock and the step's checkpoint */
+    int n;
+};
+/* Continues the chain after the step with a link of this kind. Links of later steps stay before it until chain_settle, so that whatever is on the disk in
+ * between has a link. TARE_E_CORRUPT: the lines that are kept are damaged. A run from before there were chains gets one that begins there. */
+tare_status chain_open(const char *run_dir, const struct chain_start *start, struct chain **out, struct err *e);
+/* The files are as they were announced, and the records of later steps are gone: now their links go. Before any other link. */
+tare_status chain_settle(struct chain *c, struct err *e);
 /* The sum of something that the next link is about. */
 tare_status chain_cover(struct chain *c, const char *name, const void *data, int64_t n, struct err *e);
 /* The link of what was covered since the last one. */

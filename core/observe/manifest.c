@@ -178,16 +178,15 @@ tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rol
     return status;
 }
 
-tare_status manifest_write(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct err *e)
+tare_status manifest_continue(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct str *text,
+                              struct err *e)
 {
     char path[FS_PATH];
-    struct str before = {0}, text = {0};
+    struct str before = {0};
     TRY(fs_join(path, run_dir, "manifest.json", e));
     tare_status status = TARE_OK;
     if (resume && fs_exists(path)) status = fs_read_all(path, &before, e);
-    if (!status) status = manifest_print(m, before.data, step, &text, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    if (!status) status = manifest_print(m, before.data, step, text, e);
     str_free(&before);
-    str_free(&text);
     return status;
 }

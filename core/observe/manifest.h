@@ -31,8 +31,9 @@ struct manifest_rollback {
 /* JSON text that ends with a newline. previous: the text of the manifest that is continued, or NULL; step: the one that the run
  * continues from. */
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e);
-/* Writes RUN/manifest.json; resume: the one that is there is continued. */
-tare_status manifest_write(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct err *e);
+/* The text of RUN/manifest.json; resume: the one that is there is continued. */
+tare_status manifest_continue(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct str *text,
+                              struct err *e);
 
 /* The text of RUN/manifest.json with one more in its list "rollbacks". */
 tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e);

@@ -1,5 +1,6 @@
 #include "observe/observe.h"
 
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "config/ini_file.h"
@@ -62,53 +63,84 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
     return status;
 }
 
-tare_status observe_config(const char *path, const struct config *c, const char *before, int64_t step, struct err *e)
+/* The text of config.ini. before: the file that it continues from `step`, or NULL. */
+static tare_status config_text(const struct config *c, const char *before, int64_t step, struct str *text, struct err *e)
 {
-    struct str history = {0}, text = {0}, out = {0};
+    struct str history = {0}, out = {0};
     tare_status status = before ? add_history(before, c, step, &history, e) : TARE_OK;
     if (!status && history.size)
-        status = str_addf(&text, e,
+        status = str_addf(text, e,
                           "# Changed when the run was resumed; up to the step named, the value before the arrow was used:\n%s\n",
                           history.data);
     if (!status) status = config_dump(c, &out, e);
-    if (!status) status = str_add(&text, out.data, out.size, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    if (!status) status = str_add(text, out.data, out.size, e);
     str_free(&history);
-    str_free(&text);
     str_free(&out);
     return status;
 }
 
-/* config.ini and manifest.json: written before the first step, replaced when the run continues. */
-static tare_status describe(const char *dir, const struct config *c, const struct manifest *m, bool resume, int64_t step,
-                            struct str *config, struct str *manifest, struct err *e)
+tare_status observe_config(const char *path, const struct config *c, const char *before, int64_t step, struct err *e)
 {
-    char path[FS_PATH];
-    TRY(fs_join(path, dir, "config.ini", e));
-    TRY(observe_config(path, c, resume && fs_exists(path) ? path : NULL, step, e));
-    TRY(config_dump(c, config, e));
-    TRY(manifest_write(dir, m, resume, step, e));
-    TRY(fs_join(path, dir, "manifest.json", e));
-    return fs_read_all(path, manifest, e);
+    struct str text = {0};
+    tare_status status = config_text(c, before, step, &text, e);
+    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
+    str_free(&text);
+    return status;
+}
+
+/* What describes the run: made before the first step, and again when the run continues. */
+struct description {
+    const char *dir;
+    int64_t step; /* that the run continues from */
+    char config_path[FS_PATH], manifest_path[FS_PATH];
+    struct str config, manifest, settings; /* settings: the configuration alone */
+};
+
+static tare_status describe(struct description *d, const struct config *c, const struct manifest *m, bool resume, struct err *e)
+{
+    TRY(fs_join(d->config_path, d->dir, "config.ini", e));
+    TRY(fs_join(d->manifest_path, d->dir, "manifest.json", e));
+    TRY(config_text(c, resume && fs_exists(d->config_path) ? d->config_path : NULL, d->step, &d->config, e));
+    TRY(config_dump(c, &d->settings, e));
+    return manifest_continue(d->dir, m, resume, d->step, &d->manifest, e);
+}
+
+/* The chain's link comes first: whenever the process is killed from here on, the chain ends with a link that says what the files are about to be
+ * (core/replay/sums.c). */
+static tare_status begin_records(struct observe *o, const struct description *d, const struct metrics_options *metrics,
+                                 struct err *e)
+{
+    const struct chain_text texts[] = {{"config.ini", &d->config}, {"manifest.json", &d->manifest}};
+    TRY(fault_point(0, "opening", 0, e));
+    TRY(chain_open(o->dir, &(struct chain_start){d->step, CHAIN_PROCESS, texts, 2}, &o->chain, e));
+    TRY(fault_point(0, "opening", 1, e));
+    TRY(fs_write_atomic(d->config_path, d->config.data, d->config.size, e));
+    TRY(fault_point(0, "opening", 2, e));
+    TRY(fs_write_atomic(d->manifest_path, d->manifest.data, d->manifest.size, e));
+    TRY(fault_point(0, "opening", 3, e));
+    TRY(rollouts_cut(o->dir, d->step, e));
+    TRY(fault_point(0, "opening", 4, e));
+    TRY(metrics_open(metrics, &o->metrics, e));
+    TRY(fault_point(0, "opening", 5, e));
+    return chain_settle(o->chain, e);
 }
 
 static tare_status open_records(struct observe *o, const struct config *c, const struct manifest *m, bool resume, int64_t step,
                                 struct err *e)
 {
-    struct str config = {0}, manifest = {0};
-    tare_status status = describe(o->dir, c, m, resume, step, &config, &manifest, e);
-    if (!status) status = rollouts_cut(o->dir, step, e);
-    const struct metrics_options options = {.dir = o->dir,
+    struct description d = {.dir = o->dir, .step = step};
+    tare_status status = describe(&d, c, m, resume, e);
+    const struct metrics_options metrics = {.dir = o->dir,
                                             .name = c->run.name,
-                                            .config = config.data,
-                                            .manifest = manifest.data,
+                                            .config = d.settings.data,
+                                            .manifest = d.manifest.data,
                                             .tensorboard = c->log.tensorboard,
                                             .database = c->log.database,
                                             .keep = step};
-    if (!status) status = metrics_open(&options, &o->metrics, e);
-    if (!status) status = chain_open(o->dir, step, "process", &o->chain, e);
-    str_free(&config);
-    str_free(&manifest);
+    if (!status) status = begin_records(o, &d, &metrics, e);
+    str_free(&d.config);
+    str_free(&d.manifest);
+    str_free(&d.settings);
     return status;
 }
 

@@ -8,7 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* What makes a folder a run: it was opened once. */
+/* What makes a folder a run: it was opened once. (The chain's link alone, which comes before the manifest, tells nothing that could be lost.) */
 static bool holds_run(const char *run_dir)
 {
     static const char *const MARKS[] = {"manifest.json", "metrics.jsonl", "checkpoints"};

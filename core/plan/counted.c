@@ -1,28 +1,12 @@
 /* What a run takes, from the run's own allocations: the model, the trainer and the sampler are made on a backend that only counts (kernels_counting),
  * the trainer meets its largest micro-batches, the sampler the longest prompts. What is said here is whose bytes belong to which class. */
-#include "dist/comm.h"
-#include "kernels.h"
+#include "plan/counted.h"
+
 #include "model/layout.h"
-#include "model/lora.h"
-#include "plan/plan.h"
 #include "rollout/scheduler.h"
-#include "update/update.h"
 
+#include <string.h>
 #include <tare/objective.h>
-
-struct counted {
-    const struct plan *plan;
-    const struct plan_input *in;
-    struct kernels kernels;
-    struct kctx ctx; /* for the backend's figures */
-    struct comm comm;
-    struct lora_spec lora;
-    struct model *model, *reference;
-    struct trainer *trainer;
-    struct sampler *sampler;
-    struct arena arena; /* requests */
-    struct plan_counted *out;
-};
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -44,6 +28,15 @@ static tare_status no_collective(struct comm *c, const void *in, int64_t bytes, 
     return TARE_OK;
 }
 
+static tare_status no_gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e)
+{
+    int64_t bytes = 0;
+    (void)in, (void)n, (void)e;
+    for (int r = 0; r < c->size; r++) bytes += out_bytes[r];
+    memset(out, 0, (size_t)bytes);
+    return TARE_OK;
+}
+
 static tare_status no_wait(struct comm *c, struct err *e)
 {
     (void)c, (void)e;
@@ -54,6 +47,7 @@ static struct comm quiet_comm(const struct plan_input *in)
 {
     return (struct comm){.size = (int)in->ranks,
                          .kind = "none",
+                         .gather = no_gather,
                          .all_gather = no_collective,
                          .gather_begin = no_collective,
                          .gather_wait = no_wait,
@@ -100,7 +94,7 @@ static tare_status make_model(struct counted *x, bool trained, struct model **ou
     return model_counted(&source, &x->in->shape, out, e);
 }
 
-static tare_status count_model(struct counted *x, struct err *e)
+tare_status counted_model(struct counted *x, struct err *e)
 {
     struct plan_counted *out = x->out;
     TRY(measure_base(x, e));
@@ -142,24 +136,34 @@ static tare_status count_reference(struct counted *x, bool wanted, struct err *e
     return TARE_OK;
 }
 
-static tare_status count_update(struct counted *x, struct err *e)
+static bool wants_reference(const struct plan_input *in)
+{
+    return in->config->loss.kl_coef > 0 || (in->objective_needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+}
+
+struct update_largest counted_largest(const struct counted *x, int64_t prompt, int64_t completion)
 {
     const struct config *c = x->in->config;
-    const uint32_t needs = x->in->objective_needs;
-    const bool reference = c->loss.kl_coef > 0 || (needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
     const int64_t groups = c->train.minibatch / c->rollout.group_size,
                   shards = x->in->gradient_shards > 0 ? x->in->gradient_shards : 1;
-    const struct update_largest largest = {
+    return (struct update_largest){
         .groups = larger((groups + shards - 1) / shards, 1),
         .rollouts = c->rollout.group_size,
-        .prompt = x->plan->prompt_tokens,
-        .completion = x->plan->new_tokens,
+        .prompt = prompt,
+        .completion = completion,
         .exact_kl = exact_kl(x->in),
-        .forward = reference || c->loss.old_logprobs == OLD_RECOMPUTE || (needs & TARE_OBJECTIVE_PASS),
+        .forward =
+            wants_reference(x->in) || c->loss.old_logprobs == OLD_RECOMPUTE || (x->in->objective_needs & TARE_OBJECTIVE_PASS),
     };
+}
+
+tare_status counted_update(struct counted *x, struct err *e)
+{
+    const struct config *c = x->in->config;
+    const struct update_largest largest = counted_largest(x, x->plan->prompt_tokens, x->plan->new_tokens);
     struct plan_counted *out = x->out;
     struct update_memory m;
-    TRY(count_reference(x, reference, e));
+    TRY(count_reference(x, wants_reference(x->in), e));
     const int64_t before = held(x);
     TRY(trainer_new(x->model, x->reference, &c->train, &c->loss, 1, 0, 1, &x->trainer, e));
     const struct trainer *t = x->trainer;
@@ -177,13 +181,14 @@ static tare_status count_update(struct counted *x, struct err *e)
 
 /* ---- sampling */
 
-static tare_status requests_new(struct counted *x, int64_t n, int64_t samples, struct sample_request **out, struct err *e)
+tare_status counted_requests(struct counted *x, int64_t n, int64_t samples, int64_t prompt_tokens, struct sample_request **out,
+                             struct err *e)
 {
     int32_t *prompt;
-    TRY(arena_new(&x->arena, &prompt, x->plan->prompt_tokens, e));
+    TRY(arena_new(&x->arena, &prompt, prompt_tokens, e));
     TRY(arena_new(&x->arena, out, n, e));
     for (int64_t i = 0; i < n; i++)
-        (*out)[i] = (struct sample_request){.prompt = prompt, .prompt_len = x->plan->prompt_tokens, .n_samples = samples};
+        (*out)[i] = (struct sample_request){.prompt = prompt, .prompt_len = prompt_tokens, .n_samples = samples};
     return TARE_OK;
 }
 
@@ -197,7 +202,7 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
     struct sample_request *requests;
     struct sample_output sampled;
     TRY(sampler_new(x->model, c->rollout.batch, c->rollout.kv_tokens, &x->sampler, e));
-    TRY(requests_new(x, larger(groups, 1), c->rollout.group_size, &requests, e));
+    TRY(counted_requests(x, larger(groups, 1), c->rollout.group_size, x->plan->prompt_tokens, &requests, e));
     TRY(sampler_reserve(x->sampler, requests, larger(groups, 1), x->plan->new_tokens, &out->train, e));
     const int64_t blocks = sampler_memory(x->sampler).cache_blocks;
     if (groups) TRY(sampler_run(x->sampler, &two, rng_key(0, RNG_TRAIN), requests, groups, NULL, &x->arena, &sampled, e));
@@ -205,7 +210,7 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
         const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
         const int64_t own = (rows + x->in->ranks - 1) / x->in->ranks;
-        TRY(requests_new(x, own, c->eval.samples, &requests, e));
+        TRY(counted_requests(x, own, c->eval.samples, x->plan->prompt_tokens, &requests, e));
         TRY(sampler_reserve(x->sampler, requests, own, longest, &out->eval, e));
     }
     const struct sampler_memory m = sampler_memory(x->sampler);
@@ -217,29 +222,45 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
     return TARE_OK;
 }
 
-static tare_status count_all(struct counted *x, int64_t groups, struct err *e)
+void counted_init(struct counted *x, const struct plan *p, struct plan_counted *out)
+{
+    *x = (struct counted){.plan = p, .in = &p->in, .comm = quiet_comm(&p->in), .out = out};
+    *out = (struct plan_counted){0};
+    arena_init(&x->arena, "plan");
+}
+
+tare_status counted_backend(struct counted *x, struct err *e)
 {
     const struct kernels *like = x->in->kernels;
     if (!like && !x->in->machine.gpu) TRY(kernels_cpu(config_kernels(x->in->config), &like, e));
     kernels_counting(like, &x->kernels);
     const struct plan_machine *m = &x->in->machine;
     x->kernels.backend->reserve(&x->ctx, (int64_t)(m->gpu ? m->memory - m->reserve : m->memory));
-    TRY(lora_spec_of(x->in->config, &x->lora, e));
-    TRY(count_model(x, e));
-    TRY(count_update(x, e));
+    return lora_spec_of(x->in->config, &x->lora, e);
+}
+
+static tare_status count_all(struct counted *x, int64_t groups, struct err *e)
+{
+    TRY(counted_backend(x, e));
+    TRY(counted_model(x, e));
+    TRY(counted_update(x, e));
     return count_sampling(x, groups, e);
+}
+
+void counted_free(struct counted *x)
+{
+    sampler_free(x->sampler);
+    trainer_free(x->trainer);
+    model_free(x->reference);
+    model_free(x->model);
+    arena_free(&x->arena);
 }
 
 tare_status plan_count(const struct plan *p, int64_t groups, struct plan_counted *out, struct err *e)
 {
-    struct counted x = {.plan = p, .in = &p->in, .comm = quiet_comm(&p->in), .out = out};
-    *out = (struct plan_counted){0};
-    arena_init(&x.arena, "plan");
+    struct counted x;
+    counted_init(&x, p, out);
     const tare_status status = count_all(&x, groups, e);
-    sampler_free(x.sampler);
-    trainer_free(x.trainer);
-    model_free(x.reference);
-    model_free(x.model);
-    arena_free(&x.arena);
+    counted_free(&x);
     return status;
 }

@@ -309,8 +309,10 @@ static tare_status make_steps(const struct fork *f, const char *part, struct err
 static tare_status add_link(const struct fork *f, const char *part, struct err *e)
 {
     struct chain *c;
-    TRY(chain_open(part, f->step ? f->step : -1, "fork", &c, e));
-    const tare_status status = chain_sync(c, e);
+    static const struct chain_text FILES[] = {{"config.ini", NULL}, {"manifest.json", NULL}};
+    TRY(chain_open(part, &(struct chain_start){f->step ? f->step : -1, CHAIN_FORK, FILES, 2}, &c, e));
+    tare_status status = chain_settle(c, e);
+    if (!status) status = chain_sync(c, e);
     chain_close(c);
     return status;
 }

@@ -19,8 +19,9 @@ struct sums {
     bool open;                /* no process has ended the run by itself: killed, or still going */
     bool broken;              /* the chain cannot be read to its end */
     bool going;               /* a process writes the run now */
-    char
-        before[CHAIN_SUM]; /* of manifest.json, when the last link is of a rollback, which is written before the file; else empty */
+    int64_t back; /* >= 0: the last link is of a process that is about to go back to this step; later records may be gone */
+    json_t *
+        before; /* file -> sums that it had before the last links, if those are of processes or a rollback; they come before the files */
 };
 
 static tare_status fault(struct sums *s, struct err *e, const char *format, ...) ERR_PRINTF(3, 4);
@@ -64,6 +65,31 @@ static tare_status take_sums(struct sums *s, const struct chain_link *l, struct 
     return TARE_OK;
 }
 
+/* A process, and a rollback, say what files are about to be; until the next link a file may be what it was before. */
+static tare_status take_before(struct sums *s, const struct chain_link *l, struct err *e)
+{
+    const char *name;
+    json_t *sum;
+    if (strcmp(l->kind, CHAIN_PROCESS) && strcmp(l->kind, CHAIN_BACK)) {
+        json_object_clear(s->before);
+        return TARE_OK;
+    }
+    json_object_foreach((json_t *)(uintptr_t)l->files, name, sum)
+    {
+        json_t *sums = json_object_get(s->before, name);
+        if (!sums && json_object_set_new(s->before, name, sums = json_object())) FAIL(e, TARE_E_NOMEM, "%s: no memory", s->run);
+        if (json_object_set_new(sums, json_text_or(s->known, name, ""), json_true()))
+            FAIL(e, TARE_E_NOMEM, "%s: no memory", s->run);
+    }
+    return TARE_OK;
+}
+
+/* Whether the file may be so: sum, or "" where it is not there. */
+static bool is_from_before(const struct sums *s, const char *name, const char *sum)
+{
+    return json_object_get(json_object_get(s->before, name), sum) != NULL;
+}
+
 static tare_status take_link(void *ctx, const struct chain_link *l, struct err *e)
 {
     struct sums *s = ctx;
@@ -74,9 +100,10 @@ static tare_status take_link(void *ctx, const struct chain_link *l, struct err *
                   (long long)l->line));
     if (l->line == 1) s->result->begins = l->step;
     s->open = strcmp(l->kind, "end") != 0;
-    s->last = l->step;
+    s->back = !strcmp(l->kind, CHAIN_PROCESS) && l->step < s->last ? l->step : -1;
+    if (s->back < 0) s->last = l->step;
     snprintf(s->result->head, sizeof s->result->head, "%s", l->chain);
-    snprintf(s->before, sizeof s->before, "%s", strcmp(l->kind, "back") ? "" : json_text_or(s->known, "manifest.json", ""));
+    TRY(take_before(s, l, e));
     return take_sums(s, l, e);
 }
 
@@ -157,7 +184,8 @@ static tare_status check_metrics(struct sums *s, struct err *e)
     str_free(&text);
     json_object_foreach(s->metrics, step, sum)
     {
-        if (!status) status = fault(s, e, "metrics.jsonl: the line of step %s is missing", step);
+        if (!status && (s->back < 0 || strtoll(step, NULL, 10) <= s->back))
+            status = fault(s, e, "metrics.jsonl: the line of step %s is missing", step);
     }
     return status;
 }
@@ -167,6 +195,13 @@ static tare_status check_metrics(struct sums *s, struct err *e)
 static bool is_checkpoint(const char *name)
 {
     return !strncmp(name, "checkpoints/", 12);
+}
+
+/* Of a record "FOLDER/step-N..."; -1: it has none. */
+static int64_t step_of(const char *name)
+{
+    const char *at = strstr(name, "/step-");
+    return at ? strtoll(at + 6, NULL, 10) : -1;
 }
 
 static tare_status check_checkpoint(struct sums *s, const char *name, struct err *e)
@@ -180,6 +215,14 @@ static tare_status check_checkpoint(struct sums *s, const char *name, struct err
     return why.code ? fault(s, e, "%s", why.message) : TARE_OK;
 }
 
+/* The last link says what the file was about to be. */
+static tare_status unfinished(struct sums *s, const char *name, struct err *e)
+{
+    char text[FS_PATH];
+    snprintf(text, sizeof text, "%.3000s is from before the last link: the run was killed while it went on, or is going on", name);
+    return note(s, text, e);
+}
+
 static tare_status check_file(struct sums *s, const char *name, const char *want, struct err *e)
 {
     char path[FS_PATH], sum[CHAIN_SUM];
@@ -189,19 +232,22 @@ static tare_status check_file(struct sums *s, const char *name, const char *want
     TRY(fs_join(path, s->run, name, e));
     const tare_status status = fs_map(path, &m, &why);
     if (status == TARE_E_NOT_FOUND) {
-        if (is_checkpoint(name) && strtoll(name + strlen("checkpoints/step-"), NULL, 10) != s->checkpoint) {
+        if (is_checkpoint(name) && step_of(name) != s->checkpoint) {
             char folder[FS_PATH];
             fs_dirname(folder, path);
             s->result->pruned += !fs_is_dir(folder);
             return fs_is_dir(folder) ? fault(s, e, "%s: is missing", name) : TARE_OK;
         }
+        if (is_from_before(s, name, "")) return unfinished(s, name, e);
+        if (s->back >= 0 && step_of(name) > s->back) return TARE_OK;
         return strcmp(name, "lock") ? fault(s, e, "%s: is missing", name) : TARE_OK; /* a copy of a run needs no lock */
     }
     if (status) return fault(s, e, "%s", why.message);
     chain_sum(m.data, m.size, sum);
     fs_unmap(&m);
-    if (!strcmp(name, "manifest.json") && !strcmp(sum, s->before))
-        return note(s, "manifest.json lacks the last rollback: the run was killed there, or is going on", e);
+    if (strcmp(sum, want) && is_from_before(s, name, sum)) return unfinished(s, name, e);
+    if (strcmp(sum, want) && s->open && !strcmp(name, "lock"))
+        return note(s, "lock is of a process that has no link: it was killed before it went on, or begins now", e);
     if (strcmp(sum, want))
         return fault(s, e, "%s: is not the file that was written (its sum is %s, the chain's %s)", name, sum, want);
     s->result->files++;
@@ -214,7 +260,7 @@ static tare_status check_known(struct sums *s, struct err *e)
     json_t *sum;
     json_object_foreach(s->known, name, sum)
     {
-        const int64_t step = is_checkpoint(name) ? strtoll(name + strlen("checkpoints/step-"), NULL, 10) : -1;
+        const int64_t step = is_checkpoint(name) ? step_of(name) : -1;
         if (step > s->checkpoint) s->checkpoint = step;
     }
     json_object_foreach(s->known, name, sum) TRY(check_file(s, name, json_string_value(sum), e));
@@ -294,7 +340,14 @@ static tare_status check_all(struct sums *s, struct err *e)
 
 tare_status verify_sums(const char *run, struct verify_result *out, struct err *e)
 {
-    struct sums s = {.run = run, .result = out, .known = json_object(), .metrics = json_object(), .last = -1, .checkpoint = -1};
+    struct sums s = {.run = run,
+                     .result = out,
+                     .known = json_object(),
+                     .metrics = json_object(),
+                     .before = json_object(),
+                     .last = -1,
+                     .back = -1,
+                     .checkpoint = -1};
     *out = (struct verify_result){0};
     tare_status status = run_folder_check(run, e);
     s.going = !status && run_lock_is_held(run);
@@ -303,5 +356,6 @@ tare_status verify_sums(const char *run, struct verify_result *out, struct err *
     out->last = s.last;
     json_decref(s.known);
     json_decref(s.metrics);
+    json_decref(s.before);
     return status;
 }

@@ -79,6 +79,12 @@ static tare_status count(struct trainer *t, const struct update_largest *l, stru
     return run_both(t, l, pieces, l->groups, e);
 }
 
+tare_status update_walk(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e)
+{
+    *out = (struct update_memory){0};
+    return count(t, l, lengths_of(t->train, l), out, e);
+}
+
 static int64_t cache_bytes(const struct model *m, const struct kv_cache *c)
 {
     return c->n_layers * 2 * kv_cache_bytes(m, c->n_blocks);

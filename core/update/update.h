@@ -112,6 +112,8 @@ struct update_memory {     /* bytes of the backend's memory */
         reference; /* with the caches of keys and values; chunks of logits; what the forward passes' cache takes */
 };
 tare_status update_count(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e);
+/* One of them alone, forward and backward; fills rows and targets. */
+tare_status update_walk(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e);
 
 /* ---- optimizer.c: clips by global norm, AdamW on every parameter, makes the compute copy again, zeroes the gradients. A norm that is not
  * finite, or whose square is not in single precision, is TARE_E_NOT_FINITE with t->overflow, or skipped (train.on_nonfinite). */

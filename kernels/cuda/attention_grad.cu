@@ -21,8 +21,18 @@ struct grad_plan {
     std::vector<grad_queries> queries;
     std::vector<grad_keys> keys;
     std::vector<grad_job> jobs;
-    int64_t rows = 0; /* that are some segment's queries */
+    std::vector<grad_rest> rests;
+    int32_t parts = 0; /* beside dqkv */
+    int64_t rows = 0;  /* that are some segment's queries */
 };
+using grad_tiles = std::vector<std::vector<grad_job>>; /* jobs of each tile of keys */
+
+/* Queries of a part: a block's time goes with them, so long tiles are cut until there are some 1024 blocks, but not below PART_ROWS rows. */
+#ifdef TARE_CUDA_SHIM
+enum { PART_ROWS = 64, PART_BLOCKS = 1 << 20 }; /* small tests are to have parts too */
+#else
+enum { PART_ROWS = 4096, PART_BLOCKS = 1024 };
+#endif
 
 static void plan_queries(grad_plan &p, const struct attn_seg &s, int64_t queries)
 {
@@ -35,7 +45,7 @@ static void plan_queries(grad_plan &p, const struct attn_seg &s, int64_t queries
 }
 
 /* Jobs of the keys begin .. end-1 (in tiles of `width` from row 0 on) that are a segment's own or its prefix. */
-static void plan_jobs(std::vector<std::vector<grad_job>> &tiles, const struct attn_seg &s, int64_t width)
+static void plan_jobs(grad_tiles &tiles, const struct attn_seg &s, int64_t width)
 {
     const grad_job all = {(int32_t)s.q_begin, (int32_t)(s.q_begin + s.q_len), (int32_t)s.prefix_begin,
                           (int32_t)(s.prefix_begin + s.prefix_len), (int32_t)s.q_begin};
@@ -56,18 +66,53 @@ static int64_t work(const grad_plan &p, const grad_keys &k)
     return n;
 }
 
-static void plan_make(grad_plan &p, const struct attn_seg *segs, int64_t n_segs, int64_t t, int64_t queries, int64_t width)
+static int64_t part_of(const grad_tiles &tiles, struct attn_shape s)
 {
-    std::vector<std::vector<grad_job>> tiles((size_t)((t + width - 1) / width));
+    const int64_t least = std::max<int64_t>(PART_ROWS / (s.heads / s.kv_heads), 1);
+    int64_t all = 0;
+    for (const auto &jobs : tiles)
+        for (const grad_job &j : jobs) all += j.to - j.from;
+    return std::max(least, all * s.kv_heads / PART_BLOCKS);
+}
+
+/* One tile's jobs as parts of `most` queries, in their order. */
+static void plan_parts(grad_plan &p, const std::vector<grad_job> &jobs, int32_t row, int32_t n, int64_t most)
+{
+    const int32_t first_part = p.parts + 1;
+    grad_keys part = {row, n, (int32_t)p.jobs.size(), 0, 0};
+    int64_t room = most;
+    for (grad_job j : jobs)
+        while (j.from < j.to) {
+            if (!room) {
+                part.last = (int32_t)p.jobs.size();
+                p.keys.push_back(part);
+                part.first = part.last, part.part = ++p.parts, room = most;
+            }
+            grad_job piece = j;
+            piece.to = (int32_t)std::min<int64_t>(j.to, j.from + room);
+            p.jobs.push_back(piece);
+            room -= piece.to - piece.from;
+            j.from = piece.to;
+        }
+    part.last = (int32_t)p.jobs.size();
+    p.keys.push_back(part);
+    if (p.parts >= first_part) p.rests.push_back(grad_rest{row, n, first_part, p.parts});
+}
+
+static void plan_make(grad_plan &p, const struct op_attention_grad *o, int64_t queries, int64_t width, bool cut)
+{
+    const struct attn_seg *segs = o->segs;
+    const int64_t n_segs = o->n_segs, t = o->t;
+    grad_tiles tiles((size_t)((t + width - 1) / width));
     for (int64_t i = 0; i < n_segs; i++) {
         if (segs[i].q_len <= 0) continue;
         plan_queries(p, segs[i], queries);
         plan_jobs(tiles, segs[i], width);
     }
+    const int64_t most = cut ? part_of(tiles, o->shape) : INT32_MAX;
     for (size_t i = 0; i < tiles.size(); i++) {
-        const int32_t first = (int32_t)p.jobs.size(), row = (int32_t)((int64_t)i * width);
-        p.jobs.insert(p.jobs.end(), tiles[i].begin(), tiles[i].end());
-        p.keys.push_back(grad_keys{row, (int32_t)std::min(width, t - row), first, (int32_t)p.jobs.size()});
+        const int64_t row = (int64_t)i * width;
+        plan_parts(p, tiles[i], (int32_t)row, (int32_t)std::min(width, t - row), most);
     }
     /* Blocks start in the order of the grid: those with most work first. */
     std::stable_sort(p.keys.begin(), p.keys.end(),
@@ -83,6 +128,8 @@ static bool plan_upload(const struct kctx *c, const grad_plan &p, grad_args &a)
         cuda_upload_args(c, p.queries.data(), (int64_t)(p.queries.size() * sizeof(grad_queries))));
     a.keys = static_cast<const grad_keys *>(cuda_upload_args(c, p.keys.data(), (int64_t)(p.keys.size() * sizeof(grad_keys))));
     a.jobs = static_cast<const grad_job *>(cuda_upload_args(c, p.jobs.data(), (int64_t)(p.jobs.size() * sizeof(grad_job))));
+    if (!p.rests.empty())
+        a.rests = static_cast<const grad_rest *>(cuda_upload_args(c, p.rests.data(), (int64_t)(p.rests.size() * sizeof(grad_rest))));
     return !kernel_faulted(c);
 }
 
@@ -99,7 +146,7 @@ void cuda_attention_grad(const struct kctx *c, const struct op_attention_grad *o
     const bool mma = fits_mma(o->shape);
     const int64_t group = o->shape.heads / o->shape.kv_heads, rows = mma ? GRAD_MMA_ROWS : GRAD_PLAIN_ROWS;
     grad_plan p;
-    plan_make(p, o->segs, o->n_segs, o->t, rows / group > 0 ? rows / group : 1, mma ? GRAD_MMA_KEYS : GRAD_PLAIN_KEYS);
+    plan_make(p, o, rows / group > 0 ? rows / group : 1, mma ? GRAD_MMA_KEYS : GRAD_PLAIN_KEYS, mma);
     if (p.rows < o->t &&
         !CUDA_TRY(c, cudaMemsetAsync(o->dqkv, 0, (size_t)(o->t * o->shape.stride) * sizeof(float), cuda_stream(c))))
         return;
@@ -108,18 +155,20 @@ void cuda_attention_grad(const struct kctx *c, const struct op_attention_grad *o
     a.dqkv = o->dqkv, a.qkv = o->qkv, a.dout = o->dout, a.stats = o->stats, a.stride = o->shape.stride, a.scale = o->shape.scale;
     a.heads = (int)o->shape.heads, a.kv_heads = (int)o->shape.kv_heads, a.dim = (int)o->shape.head_dim;
     const int64_t width = o->shape.heads * o->shape.head_dim, n_delta = (o->t * o->shape.heads + 127) / 128 * 128;
-    float *delta = static_cast<float *>(cuda_scratch(c, n_delta * 4 + (mma ? o->t * (o->shape.stride + width) * 2 : 0)));
+    const int64_t n_parts = p.parts * o->shape.kv_heads * GRAD_MMA_KEYS * 2 * o->shape.head_dim;
+    float *delta =
+        static_cast<float *>(cuda_scratch(c, (n_delta + n_parts) * 4 + (mma ? o->t * (o->shape.stride + width) * 2 : 0)));
     if (!delta || !plan_upload(c, p, a)) return;
-    a.delta = delta;
+    a.delta = delta, a.parts = delta + n_delta;
     CUDA_LAUNCH(c, grad_delta, (unsigned)((o->t * o->shape.heads + 3) / 4), 128, 0, delta, o->dout, o->out, o->t * o->shape.heads,
                 a.dim);
     if (!mma) {
         attention_grad_plain_launch(c, a, (int64_t)p.queries.size(), (int64_t)p.keys.size());
         return;
     }
-    __nv_bfloat16 *qkv16 = reinterpret_cast<__nv_bfloat16 *>(delta + n_delta), *dout16 = qkv16 + o->t * o->shape.stride;
+    __nv_bfloat16 *qkv16 = reinterpret_cast<__nv_bfloat16 *>(delta + n_delta + n_parts), *dout16 = qkv16 + o->t * o->shape.stride;
     to_bf16(c, qkv16, o->qkv, o->t * o->shape.stride);
     to_bf16(c, dout16, o->dout, o->t * width);
     a.qkv16 = qkv16, a.dout16 = dout16;
-    attention_grad_mma_launch(c, a, (int64_t)p.queries.size(), (int64_t)p.keys.size());
+    attention_grad_mma_launch(c, a, grad_sizes{(int64_t)p.queries.size(), (int64_t)p.keys.size(), (int64_t)p.rests.size()});
 }

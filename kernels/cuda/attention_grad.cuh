@@ -5,6 +5,10 @@
  *
  * dQ and (dK, dV) are kernels of their own, so that each sum has one owner and one order and no atomics: a block owns queries and walks their keys, or
  * owns keys and walks, segment by segment in the order of the array, the queries that see them.
+ *
+ * Keys that very many queries see (a prompt that a group shares, the head of a long sequence) would leave the device to a few blocks. So a tile's jobs
+ * are cut into parts of about as many query rows each, by the batch's shape alone: the first part writes to dqkv, every other one to memory of its own,
+ * and grad_keys_add adds them in their order.
  */
 #ifndef TARE_CUDA_ATTENTION_GRAD_CUH
 #define TARE_CUDA_ATTENTION_GRAD_CUH
@@ -15,7 +19,11 @@ struct grad_queries { /* n queries from batch row `row`; they see rows prefix ..
     int32_t row, n, prefix, prefix_len, own;
 };
 
-struct grad_keys { /* n keys from batch row `row`; jobs first .. last-1 */
+struct grad_keys { /* n keys from batch row `row`; jobs first .. last-1; part: where the sums go, 0: dqkv, i: block i - 1 of parts */
+    int32_t row, n, first, last, part;
+};
+
+struct grad_rest { /* parts first .. last of n keys from batch row `row`, to be added to dqkv in this order */
     int32_t row, n, first, last;
 };
 
@@ -31,12 +39,17 @@ struct grad_args {
     const struct grad_queries *queries;
     const struct grad_keys *keys;
     const struct grad_job *jobs;
+    const struct grad_rest *rests;
+    float *parts; /* [parts, J, GRAD_MMA_KEYS, 2, D]: of keys, of values */
     int64_t stride;
     int heads, kv_heads, dim;
     float scale;
 };
 
-void attention_grad_mma_launch(const struct kctx *c, const struct grad_args &a, int64_t n_queries, int64_t n_keys);
+struct grad_sizes {
+    int64_t queries, keys, rests;
+};
+void attention_grad_mma_launch(const struct kctx *c, const struct grad_args &a, grad_sizes n);
 void attention_grad_plain_launch(const struct kctx *c, const struct grad_args &a, int64_t n_queries, int64_t n_keys);
 enum { GRAD_MMA_ROWS = 64, GRAD_MMA_KEYS = 128, GRAD_PLAIN_ROWS = 16, GRAD_PLAIN_KEYS = 16 };
 

@@ -258,6 +258,11 @@ template <int D> __device__ inline step_rows step_at(__nv_bfloat16 *base, int st
     return s;
 }
 
+template <int D> __device__ inline float *part_at(const grad_args &a, int part, int head)
+{
+    return a.parts + ((int64_t)(part - 1) * a.kv_heads + head) * GRAD_MMA_KEYS * 2 * D;
+}
+
 template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_grad_keys(const grad_args a)
 {
     CUDA_SHARED(__nv_bfloat16, shared);
@@ -292,30 +297,48 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
     for (int i = 0; i < 2; i++) {
         const int key = warp * 16 + lane / 4 + i * 8;
         if (key >= t.n) continue;
-        float *to = a.dqkv + (t.row + key) * a.stride + (a.heads + head) * D + lane % 4 * 2;
+        float *to = t.part ? part_at<D>(a, t.part, head) + key * 2 * D : a.dqkv + (t.row + key) * a.stride + (a.heads + head) * D;
+        float *values = to + (t.part ? 1 : a.kv_heads) * D;
 #pragma unroll
         for (int d = 0; d < D / 8; d++) {
-            *reinterpret_cast<float2 *>(to + d * 8) = make_float2(dk[d][2 * i], dk[d][2 * i + 1]);
-            *reinterpret_cast<float2 *>(to + a.kv_heads * D + d * 8) = make_float2(dv[d][2 * i], dv[d][2 * i + 1]);
+            const int at = d * 8 + lane % 4 * 2;
+            *reinterpret_cast<float2 *>(to + at) = make_float2(dk[d][2 * i], dk[d][2 * i + 1]);
+            *reinterpret_cast<float2 *>(values + at) = make_float2(dv[d][2 * i], dv[d][2 * i + 1]);
         }
+    }
+}
+
+/* A block has four keys, a warp one of them: its gradient, then its value's. */
+template <int D> static __global__ void grad_keys_add(const grad_args a)
+{
+    const grad_rest r = a.rests[blockIdx.x];
+    const int head = (int)blockIdx.y, key = (int)blockIdx.z * 4 + (int)threadIdx.x / 32;
+    if (key >= r.n) return;
+    float *to = a.dqkv + (r.row + key) * a.stride + (a.heads + head) * D;
+    for (int d = (int)threadIdx.x % 32; d < 2 * D; d += 32) {
+        float *sum = to + (d < D ? d : a.kv_heads * D + d - D), x = *sum;
+        for (int part = r.first; part <= r.last; part++) x += part_at<D>(a, part, head)[key * 2 * D + d];
+        *sum = x;
     }
 }
 
 /* ---- launch */
 
-template <int D> static void grad_launch(const struct kctx *c, const grad_args &a, int64_t n_queries, int64_t n_keys)
+template <int D> static void grad_launch(const struct kctx *c, const grad_args &a, grad_sizes n)
 {
     const int queries = (2 * GRAD_MMA_ROWS + 4 * KEYS) * D * 2, keys = key_tiles<D>::BYTES;
     CUDA_SHARED_LIMIT(c, attention_grad_queries<D>, queries);
     CUDA_SHARED_LIMIT(c, attention_grad_keys<D>, keys);
-    CUDA_LAUNCH(c, attention_grad_keys<D>, dim3((unsigned)n_keys, (unsigned)a.kv_heads), KEY_THREADS, keys, a);
-    CUDA_LAUNCH(c, attention_grad_queries<D>, dim3((unsigned)n_queries, (unsigned)a.kv_heads), QUERY_THREADS, queries, a);
+    const unsigned heads = (unsigned)a.kv_heads;
+    CUDA_LAUNCH(c, attention_grad_keys<D>, dim3((unsigned)n.keys, heads), KEY_THREADS, keys, a);
+    if (n.rests) CUDA_LAUNCH(c, grad_keys_add<D>, dim3((unsigned)n.rests, heads, GRAD_MMA_KEYS / 4), 128, 0, a);
+    CUDA_LAUNCH(c, attention_grad_queries<D>, dim3((unsigned)n.queries, heads), QUERY_THREADS, queries, a);
 }
 
-void attention_grad_mma_launch(const struct kctx *c, const grad_args &a, int64_t n_queries, int64_t n_keys)
+void attention_grad_mma_launch(const struct kctx *c, const grad_args &a, grad_sizes n)
 {
     if (a.dim == 64)
-        grad_launch<64>(c, a, n_queries, n_keys);
+        grad_launch<64>(c, a, n);
     else
-        grad_launch<128>(c, a, n_queries, n_keys);
+        grad_launch<128>(c, a, n);
 }

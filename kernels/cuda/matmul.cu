@@ -190,7 +190,8 @@ static __global__ void product_dbias(float *dbias, const float *dy, int64_t t, i
     dbias[column] += sum;
 }
 
-void cuda_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
+/* apart: the product's sums begin at 0, and dw is added at their end. The library always does so: dw is its C, with beta = 1. */
+static void dw_product(const struct kctx *c, const struct op_matmul_dw *o, bool apart)
 {
     CUDA_OP(c, "matmul_dw", "t n k", o->t, o->n, o->k);
     if (o->t <= 0) return;
@@ -198,7 +199,8 @@ void cuda_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
     if (o->dbias && o->n > 0) CUDA_LAUNCH(c, product_dbias, cuda_blocks(o->n, 32), 256, 0, o->dbias, o->dy, o->t, o->n);
     if (o->n <= 0 || o->k <= 0) return;
     if (!has_lt(c)) {
-        matmul_plain(c, plain_product{o->dw, o->dy, o->x, nullptr, nullptr, o->n, o->k, o->t, 1, o->n, o->k, 1, o->k, 1, round});
+        matmul_plain(c, plain_product{o->dw, o->dy, o->x, nullptr, apart ? o->dw : nullptr, o->n, o->k, o->t, 1, o->n, o->k, 1,
+                                      o->k, !apart, round});
         return;
     }
     const void *a = o->x, *b = o->dy;
@@ -209,4 +211,14 @@ void cuda_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
         a = rounded(c, &at, o->x, o->t * o->k);
     }
     matmul_lt(c, lt_product{o->dw, a, b, nullptr, o->dw, o->k, o->n, o->t, o->k, o->n, o->k, o->k, 0, 1, o->dtype});
+}
+
+void cuda_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
+{
+    dw_product(c, o, false);
+}
+
+void cuda_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
+{
+    dw_product(c, o, true);
 }

@@ -30,6 +30,7 @@ void cuda_table(struct kernels *k)
 #undef CUDA_ENTRY
     k->packed_bytes = cuda_packed_bytes;
     k->matmul_dx_packed = cuda_matmul_dx_packed;
+    k->matmul_dw_apart = cuda_matmul_dw_apart;
     k->kv_bytes = cuda_kv_bytes;
     k->decode_open = cuda_decode_open;
     k->decode_close = cuda_decode_close;

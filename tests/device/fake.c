@@ -247,6 +247,16 @@ static void fake_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
     fake.cpu->matmul_dw(&own, &work);
 }
 
+static void fake_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
+{
+    OPERATION(matmul_dw);
+    work.dw = T(o->dw);
+    work.dbias = T(o->dbias);
+    work.dy = T(o->dy);
+    work.x = T(o->x);
+    fake.cpu->matmul_dw_apart(&own, &work);
+}
+
 static void fake_embed(const struct kctx *c, const struct op_embed *o)
 {
     OPERATION(embed);
@@ -482,8 +492,11 @@ static const struct backend backend = {
 };
 
 #define ENTRY(NAME) .NAME = fake_##NAME,
-static const struct kernels table = {
-    .name = "fake", .backend = &backend, .packed_bytes = fake_packed_bytes, KERNEL_OPERATIONS(ENTRY)};
+static const struct kernels table = {.name = "fake",
+                                     .backend = &backend,
+                                     .packed_bytes = fake_packed_bytes,
+                                     .matmul_dw_apart = fake_matmul_dw_apart,
+                                     KERNEL_OPERATIONS(ENTRY)};
 
 TARE_EXPORT const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size);
 const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_t size)

@@ -138,6 +138,24 @@ done
 train run.dir=broken --resume || bad "not resumed: $(cat err.txt)"
 verify 0 broken --steps 1-12
 says '^steps 1 to 12: made again, the same to the bit'
+# killed while a run begins, or goes on from step 6 after step 8, with another configuration: its files are of before or after, and nothing else passes
+for at in 0 1 2 3 4 5; do
+    rm -rf opened again
+    killed_at opening $at "$TARE" train tiny.ini log.progress=none run.dir=opened && ok || bad "not killed at opening $at of a new run"
+    rm -rf opened
+    killed_at apply 8 "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=opened && ok || bad "not killed"
+    killed_at opening $at "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=opened --resume --allow-change train.lr=2e-3 && ok || bad "not killed at opening $at"
+    cp -r opened again
+    verify 0 opened
+    echo '# x' >> again/config.ini
+    verify 1 again
+    says 'config.ini: is not the file that was written'
+    killed_at opening $at "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=opened --resume --allow-change train.lr=3e-3 && ok || bad "not killed a second time at opening $at"
+    verify 0 opened
+    train run.dir=opened --resume --allow-change && ok || bad "killed at opening $at, not resumed: $(cat err.txt)"
+    verify 0 opened --steps 10-12
+    cmp -s run/checkpoints/step-000012/model.safetensors opened/checkpoints/step-000012/model.safetensors && ok || bad "killed at opening $at: the weights differ"
+done
 got=0; TARE_FAULT=stage=update,step=5,kind=stop train run.dir=stopped || got=$?
 [ $got = 130 ] && ok || bad "not interrupted"
 verify 0 stopped

@@ -66,6 +66,11 @@ static void products(const struct kernels *k, const struct kctx *c, enum dtype d
         KERNEL(ref, &contexts[0], matmul_dw, .dw = h.dw, .dbias = db, .dy = h.y, .x = h.x, .t = s.t, .n = s.n, .k = s.k,
                .dtype = dtype);
         close_to("dw", dtype, same_bits, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, s.t);
+        k->matmul_dw_apart(
+            c, &(struct op_matmul_dw){.dw = h.gdw, .dy = h.gy, .x = h.gx, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
+        ref->matmul_dw_apart(&contexts[0],
+                             &(struct op_matmul_dw){.dw = h.dw, .dy = h.y, .x = h.x, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
+        close_to("dw apart", dtype, same_bits, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, 2 * s.t);
         assert_near("dbias", from_device(k, c, gdb, 4 * s.n), db, s.n, (double)(s.t + 2) * 0x1p-23);
         device_end(k, c);
     }

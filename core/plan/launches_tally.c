@@ -1,0 +1,252 @@
+/* What the CUDA backend launches for an operation: kernels/cuda, in words. docs/dev/cuda.md, "Products" and "Attention". */
+#include "cost.h"
+#include "plan/launches.h"
+
+#include <string.h>
+
+enum { STREAM_ROWS = 32, STREAM_PIECE = 64, STREAM_FP32_ROWS = 16, STREAM_FP32_INNER = 4096 }; /* matmul_stream.cu, matmul_bf16 */
+
+static _Thread_local struct {
+    struct kernels inner;
+    struct backend backend;
+    struct launch_rates rates;
+    struct launch_stage_cost *into;
+    const void *rounded; /* the dy that the last operation, a product's gradient, left in bf16 */
+    struct attention_work decode;
+} tally;
+
+static void launch(const char *kernel, double flops, double bytes)
+{
+    struct launch_stage_cost *s = tally.into;
+    int i = 0;
+    if (!s) return;
+    while (i < s->n && strcmp(s->kernel[i].kernel, kernel)) i++;
+    if (i == LAUNCH_KERNELS) return;
+    if (i == s->n) s->kernel[s->n++] = (struct launch){.kernel = kernel};
+    const double compute = flops / tally.rates.flops, memory = bytes / tally.rates.bandwidth;
+    struct launch *l = &s->kernel[i];
+    l->launches++;
+    l->flops += flops;
+    l->bytes += bytes;
+    l->seconds += compute > memory ? compute : memory;
+    l->of_compute += compute > memory ? compute : 0;
+    s->seconds += compute > memory ? compute : memory;
+}
+
+/* Of an operation that is no product's gradient. */
+static void launch_other(const char *kernel, double flops, double bytes)
+{
+    tally.rounded = NULL;
+    launch(kernel, flops, bytes);
+}
+
+static void useful(const struct kctx *c, double flops)
+{
+    const char *stage = c->fault && c->fault->stage ? c->fault->stage : "";
+    if (tally.into && strcmp(stage, "forward pass again")) tally.into->useful += flops; /* transformer.c names it so */
+}
+
+/* fp32 to bf16 */
+static void convert(int64_t n)
+{
+    launch("convert", 0, 6.0 * (double)n);
+}
+
+static void converted_dy(const float *dy, int64_t n)
+{
+    if (tally.rounded != dy) convert(n);
+    tally.rounded = dy;
+}
+
+/* D[rows, cols] of `inner` terms; once: times that D moves, read or written; ab: bytes of a factor's element. */
+static void product(const char *kernel, double rows, double cols, double inner, double ab, double once)
+{
+    launch(kernel, 2 * rows * cols * inner, ab * inner * (rows + cols) + 4 * once * rows * cols);
+}
+
+static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
+{
+    const double t = (double)o->t, n = (double)o->n, k = (double)o->k, once = o->residual ? 2 : 1;
+    useful(c, cost_matmul(o).flops);
+    if (o->dtype != DTYPE_BF16) {
+        product(tally.rates.batch_invariant ? "product_plain" : "cublaslt", t, n, k, 4, once);
+        return;
+    }
+    const bool stream = !tally.rates.batch_invariant && o->t <= STREAM_ROWS && o->k % STREAM_PIECE == 0;
+    if (stream && o->k <= STREAM_FP32_INNER && o->t <= STREAM_FP32_ROWS) {
+        launch("product_stream", 2 * t * n * k, 2 * n * k + 4 * t * k + 4 * once * t * n);
+        return;
+    }
+    convert(o->t * o->k);
+    product(stream ? "product_stream" : tally.rates.batch_invariant ? "product_chain" : "cublaslt", t, n, k, 2, once);
+}
+
+static void dx(const struct kctx *c, const struct op_matmul_dx *o, bool packed)
+{
+    const bool bf16 = o->dtype == DTYPE_BF16;
+    useful(c, cost_matmul_dx(o).flops);
+    if (bf16) {
+        converted_dy(o->dy, o->t * o->n);
+        if (!packed) convert(o->n * o->k);
+    }
+    product("cublaslt dx", (double)o->t, (double)o->k, (double)o->n, bf16 ? 2 : 4, 1);
+}
+
+static void tally_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
+{
+    dx(c, o, false);
+}
+
+static void tally_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+{
+    dx(c, o, true);
+}
+
+static void tally_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
+{
+    const bool bf16 = o->dtype == DTYPE_BF16;
+    useful(c, cost_matmul_dw(o).flops);
+    if (o->dbias) launch("product_dbias", 0, 4.0 * (double)(o->t * o->n));
+    if (bf16) {
+        converted_dy(o->dy, o->t * o->n);
+        convert(o->t * o->k);
+    }
+    product("cublaslt dw", (double)o->n, (double)o->k, (double)o->t, bf16 ? 2 : 4, 2);
+}
+
+/* ---- attention */
+
+static void attention_launches(const struct kctx *c, const struct attn_shape *s, struct attention_work w, bool decodes)
+{
+    const double width = (double)(s->heads * s->head_dim), kv = (double)(s->kv_heads * s->head_dim);
+    const double element = s->dtype == DTYPE_BF16 ? 2 : 4;
+    useful(c, 4 * w.pairs * width);
+    launch_other(decodes ? "attention decode" : "attention", 4 * w.pairs * width, 2 * element * w.keys * kv + 8 * w.rows * width);
+    if (decodes && !tally.rates.batch_invariant) launch("attention combine", 0, 8 * w.rows * width);
+}
+
+/* On a session's places an operation has no sequences: they are those of its load. */
+static void tally_attention(const struct kctx *c, const struct op_attention *o)
+{
+    attention_launches(c, &o->shape, o->n_seqs ? attention_work(o) : tally.decode, !o->n_seqs);
+}
+
+/* S and dP are computed for the queries and once more for the keys (attention_grad.cuh). */
+static void tally_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
+{
+    const double t = (double)o->t, width = (double)(o->shape.heads * o->shape.head_dim), stride = (double)o->shape.stride;
+    const double one = 2 * attention_grad_pairs(o) * width, rows = t * (stride + width), kv = stride - width;
+    const bool bf16 = o->shape.dtype == DTYPE_BF16;
+    useful(c, cost_attention_grad(o).flops);
+    launch_other("grad_delta", 0, 8 * t * width);
+    if (bf16) {
+        convert((int64_t)(t * stride));
+        convert((int64_t)(t * width));
+    }
+    launch_other("attention_grad keys", 4 * one, (bf16 ? 2 : 4) * rows + 4 * t * kv);
+    launch_other("attention_grad queries", 3 * one, (bf16 ? 2 : 4) * rows + 4 * t * width);
+}
+
+static void tally_kv_write(const struct kctx *c, const struct op_kv_write *o)
+{
+    (void)c;
+    launch_other("kv_write", 0, (double)(o->n * o->shape.kv_heads * o->shape.head_dim) * (o->shape.dtype == DTYPE_BF16 ? 12 : 16));
+}
+
+static void tally_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
+{
+    (void)c;
+    launch_other("kv_copy", 0,
+                 (double)(o->n * KV_BLOCK * o->shape.kv_heads * o->shape.head_dim) * (o->shape.dtype == DTYPE_BF16 ? 8 : 16));
+}
+
+/* ---- one launch each, bound by memory */
+
+#define ONE_LAUNCH(NAME)                                                                                                           \
+    static void tally_##NAME(const struct kctx *c, const struct op_##NAME *o)                                                      \
+    {                                                                                                                              \
+        (void)c;                                                                                                                   \
+        launch_other(#NAME, 0, cost_##NAME(o).bytes);                                                                              \
+    }
+ONE_LAUNCH(pack)
+ONE_LAUNCH(embed)
+ONE_LAUNCH(embed_grad)
+ONE_LAUNCH(rmsnorm)
+ONE_LAUNCH(rmsnorm_grad)
+ONE_LAUNCH(rope)
+ONE_LAUNCH(swiglu)
+ONE_LAUNCH(swiglu_grad)
+ONE_LAUNCH(head_stats)
+ONE_LAUNCH(head_kl)
+ONE_LAUNCH(head_grad)
+ONE_LAUNCH(add)
+ONE_LAUNCH(add_columns)
+ONE_LAUNCH(gather_rows)
+ONE_LAUNCH(scatter_add_rows)
+ONE_LAUNCH(sum_squares)
+ONE_LAUNCH(adamw)
+ONE_LAUNCH(digest)
+
+static void tally_sample(const struct kctx *c, const struct op_sample *o)
+{
+    launch_other("sample", 0, cost_sample(o).bytes);
+    if (o->token) tally.inner.sample(c, o); /* the host reads what was drawn */
+}
+
+static void tally_zero(const struct kctx *c, void *p, int64_t bytes)
+{
+    launch("memset", 0, (double)bytes);
+    tally.inner.backend->zero(c, p, bytes);
+}
+
+/* ---- a decode session: one token is issued, with the sequences of its load */
+
+static void tally_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places)
+{
+    struct attention_work *w = &tally.decode;
+    *w = (struct attention_work){.rows = (double)load->n};
+    for (int64_t i = 0; i < load->n; i++) {
+        const struct decode_row *r = &load->rows[i];
+        int64_t shared = 0;
+        const int64_t full = i ? (r->pos < r[-1].pos ? r->pos : r[-1].pos) / KV_BLOCK : 0;
+        while (shared < full && r->blocks[shared] == r[-1].blocks[shared]) shared++;
+        w->pairs += (double)(r->pos + 1);
+        w->keys += (double)(r->pos + 1 - shared * KV_BLOCK);
+    }
+    tally.inner.decode_load(c, d, load, places);
+}
+
+static int tally_decode_begin(const struct kctx *c, struct decode *d)
+{
+    (void)c, (void)d;
+    return 1;
+}
+
+static void tally_decode_end(const struct kctx *c, struct decode *d)
+{
+    (void)c, (void)d;
+}
+
+void launches_tally(struct kernels *k, struct launch_rates rates)
+{
+    tally.inner = *k;
+    tally.backend = *k->backend;
+    tally.rates = rates;
+    tally.into = NULL;
+    tally.rounded = NULL;
+    tally.backend.zero = tally_zero;
+    k->backend = &tally.backend;
+#define ENTRY(NAME) k->NAME = tally_##NAME;
+    KERNEL_OPERATIONS(ENTRY)
+#undef ENTRY
+    k->matmul_dx_packed = tally_dx_packed;
+    k->matmul_dw_apart = tally_matmul_dw;
+    k->decode_load = tally_decode_load;
+    k->decode_begin = tally_decode_begin;
+    k->decode_end = tally_decode_end;
+}
+
+void launches_into(struct launch_stage_cost *into)
+{
+    tally.into = into;
+}

@@ -1,0 +1,164 @@
+#include "cost.h"
+
+#define COST(FLOPS, BYTES) ((struct kernel_cost){(double)(FLOPS), (double)(BYTES)})
+
+static int64_t element(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? 2 : 4;
+}
+
+struct kernel_cost cost_pack(const struct op_pack *o)
+{
+    return COST(0, o->n * o->k * (4 + element(o->dtype)));
+}
+
+struct kernel_cost cost_matmul(const struct op_matmul *o)
+{
+    return COST(2 * o->t * o->n * o->k, 4 * o->t * (o->n + o->k) + o->n * o->k * element(o->dtype));
+}
+
+struct kernel_cost cost_matmul_dx(const struct op_matmul_dx *o)
+{
+    return COST(2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k));
+}
+
+struct kernel_cost cost_matmul_dw(const struct op_matmul_dw *o)
+{
+    return COST(2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k));
+}
+
+struct attention_work attention_work(const struct op_attention *o)
+{
+    struct attention_work w = {0};
+    for (int64_t i = 0; i < o->n_seqs; i++) {
+        const struct attn_seq *q = &o->seqs[i];
+        int64_t shared = 0, blocks = (q->pos + q->q_len + KV_BLOCK - 1) / KV_BLOCK;
+        while (i && shared < blocks && shared * KV_BLOCK < q[-1].pos + q[-1].q_len && q->blocks[shared] == q[-1].blocks[shared])
+            shared++;
+        w.pairs += (double)q->q_len * ((double)q->pos + 0.5 * (double)(q->q_len + 1));
+        w.keys += (double)(blocks - shared) * KV_BLOCK;
+        w.rows += (double)q->q_len;
+    }
+    return w;
+}
+
+struct kernel_cost cost_attention(const struct op_attention *o)
+{
+    const struct attention_work w = attention_work(o);
+    const double width = (double)(o->shape.heads * o->shape.head_dim), kv = (double)(o->shape.kv_heads * o->shape.head_dim);
+    return COST(4 * w.pairs * width, 8 * w.keys * kv + 8 * w.rows * width);
+}
+
+double attention_grad_pairs(const struct op_attention_grad *o)
+{
+    double pairs = 0;
+    for (int64_t i = 0; i < o->n_segs; i++)
+        pairs += (double)o->segs[i].q_len * ((double)o->segs[i].prefix_len + 0.5 * (double)(o->segs[i].q_len + 1));
+    return pairs;
+}
+
+struct kernel_cost cost_attention_grad(const struct op_attention_grad *o)
+{
+    const int64_t width = o->shape.heads * o->shape.head_dim;
+    return COST(10 * attention_grad_pairs(o) * (double)width, 8 * o->t * (width + o->shape.stride));
+}
+
+struct kernel_cost cost_kv_write(const struct op_kv_write *o)
+{
+    return COST(0, 16 * o->n * o->shape.kv_heads * o->shape.head_dim);
+}
+
+struct kernel_cost cost_kv_copy(const struct op_kv_copy *o)
+{
+    return COST(0, 16 * o->n * KV_BLOCK * o->shape.kv_heads * o->shape.head_dim);
+}
+
+struct kernel_cost cost_rmsnorm(const struct op_rmsnorm *o)
+{
+    return COST(4 * o->t * o->heads * o->width, 8 * o->t * o->heads * o->width);
+}
+
+struct kernel_cost cost_rmsnorm_grad(const struct op_rmsnorm_grad *o)
+{
+    return COST(11 * o->t * o->heads * o->width, 16 * o->t * o->heads * o->width);
+}
+
+struct kernel_cost cost_rope(const struct op_rope *o)
+{
+    return COST(3 * o->t * o->n_heads * o->head_dim, 8 * o->t * o->n_heads * o->head_dim);
+}
+
+struct kernel_cost cost_swiglu(const struct op_swiglu *o)
+{
+    return COST(20 * o->t * o->f, 12 * o->t * o->f);
+}
+
+struct kernel_cost cost_swiglu_grad(const struct op_swiglu_grad *o)
+{
+    return COST(26 * o->t * o->f, 20 * o->t * o->f);
+}
+
+struct kernel_cost cost_head_stats(const struct op_head_stats *o)
+{
+    return COST(22 * o->r * o->v, 4 * o->r * o->v);
+}
+
+struct kernel_cost cost_head_kl(const struct op_head_kl *o)
+{
+    return COST(24 * o->r * o->v, 8 * o->r * o->v);
+}
+
+struct kernel_cost cost_head_grad(const struct op_head_grad *o)
+{
+    return COST(22 * o->r * o->v, 8 * o->r * o->v);
+}
+
+struct kernel_cost cost_sample(const struct op_sample *o)
+{
+    return COST(24 * o->r * o->v, 4 * (o->ld ? o->r : 1) * o->v);
+}
+
+struct kernel_cost cost_embed(const struct op_embed *o)
+{
+    return COST(0, 8 * o->t * o->width);
+}
+
+struct kernel_cost cost_embed_grad(const struct op_embed_grad *o)
+{
+    return COST(o->t * o->width, 12 * o->t * o->width);
+}
+
+struct kernel_cost cost_gather_rows(const struct op_gather_rows *o)
+{
+    return COST(0, 8 * o->n * o->width);
+}
+
+struct kernel_cost cost_scatter_add_rows(const struct op_scatter_add_rows *o)
+{
+    return COST(o->n * o->width, 12 * o->n * o->width);
+}
+
+struct kernel_cost cost_add(const struct op_add *o)
+{
+    return COST(o->n, 12 * o->n);
+}
+
+struct kernel_cost cost_add_columns(const struct op_add_columns *o)
+{
+    return COST(o->t * o->n, 12 * o->t * o->n);
+}
+
+struct kernel_cost cost_sum_squares(const struct op_sum_squares *o)
+{
+    return COST(2 * o->n, 4 * o->n);
+}
+
+struct kernel_cost cost_digest(const struct op_digest *o)
+{
+    return COST(0, o->bytes);
+}
+
+struct kernel_cost cost_adamw(const struct op_adamw *o)
+{
+    return COST(14 * o->n, 28 * o->n);
+}

@@ -1,0 +1,24 @@
+/* What operations cost by their definition in kernels.h: floating-point operations, and bytes of memory when every operand is moved once, as the CPU
+ * backends keep them (keys, values and activations in fp32). Whoever measures or plans compares with these. */
+#ifndef TARE_KERNELS_COST_H
+#define TARE_KERNELS_COST_H
+
+#include "kernels.h"
+
+struct kernel_cost {
+    double flops, bytes;
+};
+
+/* struct kernel_cost cost_NAME(const struct op_NAME *) */
+#define COST_ENTRY(NAME) struct kernel_cost cost_##NAME(const struct op_##NAME *o);
+KERNEL_OPERATIONS(COST_ENTRY)
+#undef COST_ENTRY
+
+/* Pairs of a query and a key that it sees, and keys that are read when leading blocks which neighbours share are read once. */
+struct attention_work {
+    double rows, pairs, keys;
+};
+struct attention_work attention_work(const struct op_attention *o);
+double attention_grad_pairs(const struct op_attention_grad *o);
+
+#endif

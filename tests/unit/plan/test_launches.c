@@ -1,0 +1,148 @@
+/* The kernels of a GPU by arithmetic: a small model computed by hand. */
+#include "engine.h"
+
+#include "plan/launches.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct model_shape SMALL = {.arch = ARCH_QWEN2,
+                                         .vocab = 32,
+                                         .hidden = 8,
+                                         .layers = 2,
+                                         .heads = 2,
+                                         .kv_heads = 1,
+                                         .head_dim = 4,
+                                         .intermediate = 16,
+                                         .max_position = 64,
+                                         .tied = true,
+                                         .qkv_bias = true};
+
+static struct launches made(const char *const *settings, int64_t n, int64_t ranks)
+{
+    const struct plan_machine m = {.gpu = true, .memory = 1e9, .flops = 1e9, .bandwidth = 1e6, .link = 1e6};
+    struct config c;
+    struct err e = {0};
+    struct plan p;
+    struct launches l;
+    assert_ok(config_load(&c, NULL, settings, n, &e), &e);
+    const struct plan_input in = {
+        .config = &c, .shape = SMALL, .ranks = ranks, .hosts = 1, .shard = SHARD_ZERO3, .gradient_shards = ranks, .machine = m};
+    assert_ok(plan_make(&in, &p, &e), &e);
+    assert_ok(launches_make(&p, &l, &e), &e);
+    config_free(&c);
+    return l;
+}
+
+#define MADE(RANKS, ...)                                                                                                           \
+    made((const char *const[]){"run.dir=x", "model.path=x", "model.dtype=bf16", "rollout.prompts=8", "rollout.group_size=2",       \
+                               "rollout.max_prompt_tokens=5", "rollout.max_new_tokens=7", "train.minibatch=8", __VA_ARGS__},       \
+         8 + (int64_t)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)), (RANKS))
+
+static struct launch of(const struct launches *l, enum launch_stage stage, const char *kernel)
+{
+    const struct launch_stage_cost *s = &l->stage[stage];
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->kernel[i].kernel, kernel)) return s->kernel[i];
+    return (struct launch){.kernel = kernel};
+}
+
+static void assert_double(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-9 * fmax(1, fabs(want)))) fail_msg("%.17g where %.17g was expected", got, want);
+}
+
+/* 4 groups of 2: rows 4 x 5 + 8 x 6 = 68, targets 56. A row has 2 x 576 multiply-adds in the layers, a target 256 in the head. Pairs of a query and a key:
+ * 4 x 15 in the prompts, 8 x (30 + 21) in the completions; a pair costs 2 x 8 multiply-adds in each of two layers, forward. */
+enum { ROWS = 68, TARGETS = 56, PAIRS = 4 * 15 + 8 * 51 };
+
+static void micro_batch(void **state)
+{
+    (void)state;
+    const struct launches l = MADE(1, "train.recompute=none");
+    const double products = 2.0 * (1152 * ROWS + 256 * TARGETS);
+    assert_string_equal(l.stage[LAUNCH_MICRO_BATCH].what, "forward and backward of a micro-batch of 68 rows, 56 of them targets");
+    assert_double(of(&l, LAUNCH_MICRO_BATCH, "cublaslt").flops, products);
+    assert_double(of(&l, LAUNCH_MICRO_BATCH, "cublaslt dw").flops, products);
+    assert_double(of(&l, LAUNCH_MICRO_BATCH, "cublaslt dx").flops, products);
+    assert_int_equal(of(&l, LAUNCH_MICRO_BATCH, "cublaslt dw").launches, 4 * 2 + 1);
+    /* S and P V forward; S, dP, dV, dK for the keys and S, dP, dQ for the queries: 4, 8 and 6 operations a pair and element */
+    assert_double(of(&l, LAUNCH_MICRO_BATCH, "attention").flops, 4.0 * PAIRS * 8 * 2);
+    assert_double(of(&l, LAUNCH_MICRO_BATCH, "attention_grad keys").flops, 8.0 * PAIRS * 8 * 2);
+    assert_double(of(&l, LAUNCH_MICRO_BATCH, "attention_grad queries").flops, 6.0 * PAIRS * 8 * 2);
+    /* by definition S and dP are computed once */
+    assert_double(l.stage[LAUNCH_MICRO_BATCH].useful, 3 * products + (4.0 + 10) * PAIRS * 8 * 2);
+    /* a product rounds its x; its gradient dy and x again, and dx takes that dy; attention's gradient qkv and dout */
+    assert_int_equal(of(&l, LAUNCH_MICRO_BATCH, "convert").launches, 9 + 2 * 9 + 2 * 2);
+    /* at these peaks everything is bound by memory: a second a million bytes */
+    double bytes = 0, seconds = 0;
+    for (int i = 0; i < l.stage[LAUNCH_MICRO_BATCH].n; i++)
+        bytes += l.stage[LAUNCH_MICRO_BATCH].kernel[i].bytes, seconds += l.stage[LAUNCH_MICRO_BATCH].kernel[i].seconds;
+    assert_double(seconds, bytes / 1e6);
+    assert_double(l.stage[LAUNCH_MICRO_BATCH].seconds, seconds);
+}
+
+/* What is recomputed takes time and is of no use. */
+static void recomputed(void **state)
+{
+    (void)state;
+    const struct launches l = MADE(1, "train.recompute=none"), again = MADE(1, "train.recompute=layer");
+    assert_double(again.stage[LAUNCH_MICRO_BATCH].useful, l.stage[LAUNCH_MICRO_BATCH].useful);
+    /* qkv, o and gate up of the first layer; the last one still has its own, and no product of a layer's end is needed */
+    assert_double(of(&again, LAUNCH_MICRO_BATCH, "cublaslt").flops - of(&l, LAUNCH_MICRO_BATCH, "cublaslt").flops,
+                  2.0 * ROWS * (576 - 128));
+    assert_true(again.stage[LAUNCH_MICRO_BATCH].seconds > l.stage[LAUNCH_MICRO_BATCH].seconds);
+}
+
+/* A gradient that is made in the sums needs no window of zeros that is added to them; on several ranks it does. */
+static void windows(void **state)
+{
+    (void)state;
+    const struct launches one = MADE(1, "train.recompute=none"), two = MADE(2, "train.recompute=none");
+    const double embedding = 4.0 * 32 * 8;
+    /* the embedding's window and a row's gradient; of a layer norms and biases alone */
+    assert_true(of(&one, LAUNCH_MICRO_BATCH, "memset").bytes < 2 * embedding + 4 * ROWS * 8);
+    assert_true(of(&two, LAUNCH_MICRO_BATCH, "memset").bytes > embedding + 2 * 4 * 576 + 4 * ROWS / 2 * 8);
+}
+
+static void sampling(void **state)
+{
+    (void)state;
+    const struct launches l = MADE(1, "train.recompute=none");
+    assert_string_equal(l.stage[LAUNCH_PREFILL].what, "prefill of 8 prompts of 5 tokens");
+    assert_double(of(&l, LAUNCH_PREFILL, "cublaslt").flops, 2.0 * (1152 * 40 + 256 * 8));
+    /* 16 rows in the middle of their completions, 5 + 3 tokens before them: a key each, and their own */
+    assert_string_equal(l.stage[LAUNCH_DECODE].what, "one decoded token of 16 sequences with 8 keys");
+    assert_double(of(&l, LAUNCH_DECODE, "cublaslt").flops, 2.0 * (1152 + 256) * 16);
+    assert_double(of(&l, LAUNCH_DECODE, "attention decode").flops, 4.0 * 16 * 9 * 8 * 2);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "attention decode").launches, 2);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "attention").launches, 0);
+}
+
+static void optimizer(void **state)
+{
+    (void)state;
+    const struct launches one = MADE(1, "train.recompute=none"), two = MADE(2, "train.recompute=none");
+    assert_int_equal(of(&one, LAUNCH_OPTIMIZER, "adamw").launches, 4); /* embedding, two layers, the last norm */
+    assert_double(of(&one, LAUNCH_OPTIMIZER, "adamw").bytes / 28, of(&one, LAUNCH_OPTIMIZER, "sum_squares").bytes / 4);
+    assert_true(of(&two, LAUNCH_OPTIMIZER, "adamw").bytes < 0.6 * of(&one, LAUNCH_OPTIMIZER, "adamw").bytes);
+}
+
+static void without_peaks(void **state)
+{
+    (void)state;
+    static struct config c;
+    struct plan p = {.in = {.config = &c, .machine = {.gpu = true, .bandwidth = 1}}};
+    struct launches l;
+    struct err e = {0};
+    assert_int_equal(launches_make(&p, &l, &e), TARE_E_CONFIG);
+    assert_non_null(strstr(e.message, "plan.device=NAME"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch), cmocka_unit_test(recomputed),
+                                       cmocka_unit_test(windows),     cmocka_unit_test(sampling),
+                                       cmocka_unit_test(optimizer),   cmocka_unit_test(without_peaks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
