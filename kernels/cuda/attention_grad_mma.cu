@@ -293,17 +293,17 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
         job = next, row = next_row, stage ^= 1;
     }
     cp_async_wait<0>(); /* keys that nobody sees are still on their way */
+    float *sums = t.part ? part_at<D>(a, t.part, head) : a.dqkv + t.row * a.stride + (a.heads + head) * D;
+    const int64_t ld = t.part ? 2 * D : a.stride, values = t.part ? D : a.kv_heads * D;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int key = warp * 16 + lane / 4 + i * 8;
         if (key >= t.n) continue;
-        float *to = t.part ? part_at<D>(a, t.part, head) + key * 2 * D : a.dqkv + (t.row + key) * a.stride + (a.heads + head) * D;
-        float *values = to + (t.part ? 1 : a.kv_heads) * D;
+        float *to = sums + key * ld + lane % 4 * 2;
 #pragma unroll
         for (int d = 0; d < D / 8; d++) {
-            const int at = d * 8 + lane % 4 * 2;
-            *reinterpret_cast<float2 *>(to + at) = make_float2(dk[d][2 * i], dk[d][2 * i + 1]);
-            *reinterpret_cast<float2 *>(values + at) = make_float2(dv[d][2 * i], dv[d][2 * i + 1]);
+            *reinterpret_cast<float2 *>(to + d * 8) = make_float2(dk[d][2 * i], dk[d][2 * i + 1]);
+            *reinterpret_cast<float2 *>(to + values + d * 8) = make_float2(dv[d][2 * i], dv[d][2 * i + 1]);
         }
     }
 }
