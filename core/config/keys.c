@@ -80,7 +80,9 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(model, path, "",
          "Hugging Face folder of the policy that training starts from (config.json, model*.safetensors, tokenizer.json)."),
     TEXT(model, reference, "",
-         "Folder of the frozen reference policy of the KL term. Empty: the policy that training starts from."),
+         "Folder of the frozen reference policy of the KL term, and of the teacher of the estimator opd. It may have another "
+         "shape, with "
+         "the policy's tokenizer. Empty: the policy that training starts from."),
     TEXT(model, base, "",
          "Folder of the base model, when model.path is an adapter. Empty: the one that its adapter_config.json names."),
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,

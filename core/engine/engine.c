@@ -83,15 +83,43 @@ static bool same_shape(const struct model_shape *a, const struct model_shape *b)
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->intermediate == b->intermediate && a->tied == b->tied;
 }
 
+/* A reference of another shape reads the policy's tokens, so it has to have the same ones. What compares whole distributions needs as many logits. */
+static tare_status check_teacher(const struct engine *g, struct err *e)
+{
+    const struct config *c = g->config;
+    const struct model_shape *policy = &g->model->shape, *teacher = &g->reference->shape;
+    const bool exact = (c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT) || (objective_needs(g->objective) & TARE_OBJECTIVE_KL);
+    struct tokenizer *t = NULL;
+    const char *folder = g->reference->folder;
+    tare_status s = tokenizer_load(folder, &t, e);
+    if (s)
+        return err_prefix(e, "model.reference = %s has another shape than the policy, and needs its tokenizer", c->model.reference);
+    const bool same = tokenizer_hash(t) == tokenizer_hash(g->tokenizer);
+    tokenizer_free(t);
+    if (!same)
+        FAIL(e, TARE_E_CONFIG,
+             "model.reference = %s has another tokenizer than model.path = %s (their tokenizer.json differ), so it cannot score "
+             "the policy's "
+             "tokens; name a model with the same one",
+             c->model.reference, c->model.path);
+    if (teacher->vocab < policy->vocab)
+        FAIL(e, TARE_E_CONFIG,
+             "model.reference = %s has %lld logits and the policy %lld; it needs one for each token that the policy can sample",
+             c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
+    if (exact && teacher->vocab != policy->vocab)
+        FAIL(e, TARE_E_CONFIG,
+             "model.reference = %s has %lld logits and the policy %lld; the exact KL needs as many: set loss.kl = k3, or another "
+             "reference",
+             c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
+    return TARE_OK;
+}
+
 tare_status engine_open_reference(struct engine *g, struct err *e)
 {
     const struct model_config *c = &g->config->model;
     if (g->model->lora && !*c->reference) return model_base_view(g->model, &g->reference, e);
     TRY(load_model(g, *c->reference ? c->reference : c->path, false, &g->reference, e));
-    if (!same_shape(&g->reference->shape, &g->model->shape))
-        FAIL(e, TARE_E_CONFIG, "model.reference = %s has another shape than model.path = %s; they must be the same architecture",
-             c->reference, c->path);
-    return TARE_OK;
+    return same_shape(&g->reference->shape, &g->model->shape) ? TARE_OK : check_teacher(g, e);
 }
 
 /* ---------------------------------------------------------------- prompts and sampling */

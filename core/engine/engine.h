@@ -60,7 +60,8 @@ struct engine {
 /* comm: of the job, outlives the engine; NULL: one rank. With it all functions are collective. */
 void engine_init(struct engine *g, const struct config *c, struct comm *comm);
 tare_status engine_open(struct engine *g, unsigned parts, struct err *e);
-/* The frozen reference policy: model.reference, or the initial model. TARE_E_CONFIG: not the model's shape. */
+/* The frozen reference policy: model.reference, or the initial model. It may have another shape, with the policy's tokenizer;
+ * TARE_E_CONFIG where it has not. */
 tare_status engine_open_reference(struct engine *g, struct err *e);
 /* objective.plugin, with the environment in env. Before engine_open_reference and engine_open_trainer, which asks what it needs. */
 tare_status engine_open_objective(struct engine *g, struct err *e);

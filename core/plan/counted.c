@@ -84,21 +84,21 @@ static tare_status measure_base(const struct counted *x, struct err *e)
     return status;
 }
 
-static tare_status make_model(struct counted *x, bool trained, struct model **out, struct err *e)
+static tare_status make_model(struct counted *x, const struct model_shape *shape, bool trained, struct model **out, struct err *e)
 {
     const struct model_source source = {.config = &x->in->config->model,
                                         .kernels = &x->kernels,
                                         .comm = x->in->ranks > 1 ? &x->comm : NULL,
                                         .shard = x->in->shard,
                                         .lora = trained ? &x->lora : NULL};
-    return model_counted(&source, &x->in->shape, out, e);
+    return model_counted(&source, shape, out, e);
 }
 
 tare_status counted_model(struct counted *x, struct err *e)
 {
     struct plan_counted *out = x->out;
     TRY(measure_base(x, e));
-    TRY(make_model(x, true, &x->model, e));
+    TRY(make_model(x, &x->in->shape, true, &x->model, e));
     const struct model *m = x->model;
     const int64_t L = m->shape.layers;
     int64_t largest = 0;
@@ -130,8 +130,9 @@ static tare_status count_reference(struct counted *x, bool wanted, struct err *e
     const struct config *c = x->in->config;
     const int64_t before = held(x);
     if (!wanted) return TARE_OK;
-    TRY(x->lora.rank && !*c->model.reference ? model_base_view(x->model, &x->reference, e)
-                                             : make_model(x, false, &x->reference, e));
+    TRY(x->lora.rank && !*c->model.reference
+            ? model_base_view(x->model, &x->reference, e)
+            : make_model(x, x->in->reference.layers ? &x->in->reference : &x->in->shape, false, &x->reference, e));
     x->out->bytes[PLAN_REFERENCE] = held(x) - before;
     return TARE_OK;
 }

@@ -78,6 +78,15 @@ tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape
     return shape_of(c, vocab, 0, out, e);
 }
 
+/* The reference's own shape, where it is named and there; 0 layers: the policy's. */
+static tare_status reference_shape(const struct config *c, struct model_shape *out, struct err *e)
+{
+    char path[FS_PATH];
+    if (!*c->model.reference) return TARE_OK;
+    TRY(fs_join(path, c->model.reference, "config.json", e));
+    return fs_exists(path) ? read_shape(path, &c->model, out, e) : TARE_OK;
+}
+
 /* ---- what to change */
 
 struct change {
@@ -187,6 +196,7 @@ tare_status plan_make(const struct plan_input *in, struct plan *out, struct err 
     if (in->ranks < 1 || in->hosts < 1 || in->hosts > in->ranks)
         FAIL(e, TARE_E_CONFIG, "%lld ranks on %lld hosts; at least 1 of each, and no host without a rank", (long long)in->ranks,
              (long long)in->hosts);
+    TRY(reference_shape(in->config, &out->in.reference, e));
     TRY(plan_memory(out, e));
     plan_time(out);
     return out->fits == 0 ? advise(out, e) : TARE_OK;

@@ -50,8 +50,8 @@ struct plan_machine {
 
 struct plan_input {
     const struct config *config;
-    struct model_shape shape;
-    int64_t ranks, hosts; /* hosts: machines that the ranks are spread over (CPU) */
+    struct model_shape shape, reference; /* reference: filled by plan_make */
+    int64_t ranks, hosts;                /* hosts: machines that the ranks are spread over (CPU) */
     enum shard shard;
     int64_t gradient_shards;                /* a minibatch's groups are dealt to so many before they are cut into micro-batches */
     int64_t prompt_tokens, response_tokens; /* of a typical row, for the times; 0: the longest allowed */

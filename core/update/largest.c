@@ -44,8 +44,11 @@ static tare_status run_both(struct trainer *t, const struct update_largest *l, s
 {
     struct microbatch_job job = {.m = t->m, .exact_kl = l->exact_kl, .loss = no_loss};
     TRY(microbatch_alone(t, &job, pieces, n, e));
-    job = (struct microbatch_job){.m = t->reference ? t->reference : t->m};
-    return l->forward ? microbatch_alone(t, &job, pieces, n, e) : TARE_OK;
+    if (!l->forward) return TARE_OK;
+    job = (struct microbatch_job){.m = t->m};
+    TRY(microbatch_alone(t, &job, pieces, n, e));
+    job.m = t->reference;
+    return t->reference ? microbatch_alone(t, &job, pieces, n, e) : TARE_OK;
 }
 
 static tare_status count(struct trainer *t, const struct update_largest *l, struct lengths x, struct update_memory *out,
@@ -99,6 +102,6 @@ tare_status update_count(struct trainer *t, const struct update_largest *l, stru
         TRY(count(t, &one, (struct lengths){l->prompt, l->completion, 0}, out, e));
     out->activations = arena_tensor_bytes(&t->acts) + cache_bytes(t->m, &t->cache);
     out->head = arena_tensor_bytes(&t->head);
-    out->reference = cache_bytes(t->m, &t->ref_cache);
+    out->reference = cache_bytes(t->reference ? t->reference : t->m, &t->ref_cache) + cache_bytes(t->m, &t->own_cache);
     return TARE_OK;
 }

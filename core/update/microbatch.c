@@ -160,6 +160,14 @@ static tare_status reserve_cache(const struct model *m, struct kv_cache *c, int6
     return kv_cache_new(m, layers, blocks + blocks / 4, c, e);
 }
 
+/* Where a forward pass of m without a loss keeps its keys and values. */
+static struct kv_cache *pass_cache(struct trainer *t, const struct model *m)
+{
+    const struct model *ref = t->reference;
+    const bool alike = !ref || (ref->shape.layers == t->m->shape.layers && kv_cache_bytes(ref, 1) == kv_cache_bytes(t->m, 1));
+    return alike || m == ref ? &t->ref_cache : &t->own_cache;
+}
+
 /* Logits and scores of a chunk of head rows, in the backend's memory, and room for what goes to the host and comes from it. What the host reads
  * (logprob, entropy, kl) lies in one piece, so that it comes in one transfer. */
 struct chunk {
@@ -227,7 +235,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         KERNEL(k, &m->ctx, head_stats, .logprob = c.logprob, .entropy = c.entropy, .lse = c.lse, .logits = c.logits,
                .target = target, .temperature = temperature, .r = n, .v = vocab);
         if (ref_hidden) {
-            model_logits(t->reference, ref_hidden + begin * width, n, c.ref_logits);
+            model_logits(t->reference, ref_hidden + begin * t->reference->shape.hidden, n, c.ref_logits);
             KERNEL(k, &m->ctx, head_stats, .logprob = c.ref_logprob, .lse = c.ref_lse, .logits = c.ref_logits, .target = target,
                    .temperature = temperature, .r = n, .v = vocab);
             KERNEL(k, &m->ctx, head_kl, .kl = c.kl, .logits = c.logits, .lse = c.lse, .ref_logits = c.ref_logits,
@@ -260,8 +268,9 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
         TRY(model_forward(ref, &t->ref_cache, &p->packed.forward, &t->acts, &ref_hidden, e));
     }
     if (!j->loss) {
-        TRY(reserve_cache(m, &t->ref_cache, m->shape.layers, p->packed.n_blocks, e));
-        TRY(model_forward(m, &t->ref_cache, &p->packed.forward, &t->acts, &hidden, e));
+        struct kv_cache *cache = pass_cache(t, m);
+        TRY(reserve_cache(m, cache, m->shape.layers, p->packed.n_blocks, e));
+        TRY(model_forward(m, cache, &p->packed.forward, &t->acts, &hidden, e));
         return run_head(t, j, p, hidden, NULL, NULL, tally, e);
     }
     struct train_pass *pass;

@@ -130,11 +130,14 @@ tare_status objective_open(const struct objective_options *x, struct objective *
     return TARE_OK;
 }
 
-tare_status objective_look(const char *name, const struct plugin_search *search, uint32_t *needs, struct err *e)
+tare_status objective_look(const struct config *c, uint32_t *needs, struct err *e)
 {
     const struct plugin *p;
-    TRY(plugin_open(name, TARE_OBJECTIVE, search, &p, e));
+    const struct plugin_search search = {.folder = c->run.plugins};
+    TRY(plugin_open(c->objective.plugin, TARE_OBJECTIVE, &search, &p, e));
     *needs = p->desc.needs;
+    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    if (p->desc.needs & TARE_NEED_REF_LOGPROB) *needs |= TARE_OBJECTIVE_REFERENCE;
     return TARE_OK;
 }
 

@@ -27,8 +27,8 @@ struct objective_options {
 
 /* Errors: what plugin_open says; needs that this program does not know; TARE_OBJECTIVE_SAMPLER with loss.old_logprobs = sampler, or together with loss.rollout_is. */
 tare_status objective_open(const struct objective_options *o, struct objective **out, struct err *e);
-/* What it needs, without opening it. */
-tare_status objective_look(const char *plugin, const struct plugin_search *search, uint32_t *needs, struct err *e);
+/* What the configuration's objective needs, without opening it; TARE_OBJECTIVE_REFERENCE too where the estimator reads the reference's logprobs. */
+tare_status objective_look(const struct config *c, uint32_t *needs, struct err *e);
 void objective_free(struct objective *o); /* NULL: nothing */
 uint32_t objective_needs(const struct objective *o);
 const struct plugin *objective_plugin(const struct objective *o);

@@ -42,6 +42,7 @@ void trainer_free(struct trainer *t)
     if (t->moment2) m->k->backend->release(&m->ctx, t->moment2);
     kv_cache_free(m, &t->cache);
     kv_cache_free(m, &t->ref_cache);
+    kv_cache_free(m, &t->own_cache);
     arena_free(&t->pack);
     arena_free(&t->acts);
     arena_free(&t->head);

@@ -37,7 +37,8 @@ struct trainer {
     float *moment1, *moment2;            /* [n_own]; with dist.shard = none [n_params] */
     int64_t moment_bytes;                /* of both */
     struct kv_cache cache;               /* one layer, grown as needed */
-    struct kv_cache ref_cache;           /* all layers of the reference */
+    struct kv_cache ref_cache;           /* all layers of the reference, and of a pass of the policy where one cache serves both */
+    struct kv_cache own_cache;           /* of the policy, where the reference has another shape */
     struct arena pack, acts, head, work; /* a micro-batch's plan, activations, logits; an iteration's arrays */
 };
 

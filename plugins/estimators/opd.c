@@ -6,9 +6,9 @@
  * thinkingmachines.ai/blog/on-policy-distillation) and, over the whole vocabulary, in GKD (Agarwal et al. 2023, arXiv 2306.13649). Rewards
  * are not used.
  *
- * The teacher is the reference policy: model.reference = FOLDER. It needs the policy's tokenizer and, in this version, its shape. A
- * completion that the policy did not sample (rollout.off_policy) has logprobs of 0 and gets A = 0. The advantage of a rollout that is
- * reported is the mean over its tokens.
+ * The teacher is the reference policy: model.reference = FOLDER, a model of any shape and size with the policy's tokenizer. A completion
+ * that the policy did not sample (rollout.off_policy) has logprobs of 0 and gets A = 0. The advantage of a rollout that is reported is the
+ * mean over its tokens.
  */
 #include "common/stateless.h"
 

@@ -65,6 +65,19 @@ done
 "$TARE" verify-run whole --steps 11 > out.txt 2>&1 && ok || bad "a step after a rollback cannot be made again: $(tail -3 out.txt)"
 train run.dir=replay checkpoint.keep=0 && "$TARE" verify-run replay --steps 7-9 > out.txt 2>&1 && ok || bad "the steps of a rollback cannot be made again: $(tail -3 out.txt)"
 
+# A curriculum's state goes back too: what it had learnt from the steps that are made again is learnt once, also when the run is killed there.
+of_curriculum() { train curriculum.plugin=replay "$@"; }
+of_curriculum run.dir=chosen && ok || bad "a curriculum with a state: $(tail -2 err.txt)"
+grep -q 'back to the checkpoint of step' err.txt && ok || bad "the curriculum never met the row that overflows: $(cat err.txt)"
+back=$(sed -n 's/.*back to the checkpoint of step [0-9]*; step \([0-9]*\) is made again.*/\1/p' err.txt | head -n 1)
+for at in "rollback:$back" "data:$((back + 1))" "apply:$back"; do
+    rm -rf broken
+    killed_at "${at%:*}" "${at#*:}" of_curriculum run.dir=broken || { bad "a curriculum: not killed at $at"; continue; }
+    of_curriculum run.dir=broken --resume && ok || bad "a curriculum, killed at $at: $(tail -2 err.txt)"
+    cmp -s chosen/checkpoints/step-000012/model.safetensors broken/checkpoints/step-000012/model.safetensors &&
+        cmp -s chosen/checkpoints/step-000012/training.state broken/checkpoints/step-000012/training.state && ok || bad "a curriculum, killed at $at: other weights or states"
+done
+
 # A spike, which is finite, is told at its step and at no other; not before twenty steps have been seen.
 rows one.jsonl 10 23
 sed -i s/huge/high/ one.jsonl

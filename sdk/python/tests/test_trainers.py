@@ -6,6 +6,7 @@ import glob
 import importlib.util
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -109,27 +110,39 @@ class Trl(unittest.TestCase):
 
     @unittest.skipUnless(there("accelerate"), "accelerate is not installed")
     def test_two_processes(self):
-        """Six rollouts a process, groups of four: the second group lies on both."""
-        for name in ("bv_blend", "spo"):
-            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                out = os.path.join(folder, "out")
-                done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0", "--standalone",
-                                       os.path.join(HERE, "trl_run.py"), folder, out, name], capture_output=True, text=True,
-                                      env=dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""))
-                self.assertEqual(done.returncode, 0, done.stderr[-3000:])
-                one, two = (json.load(open("%s.%d" % (out, rank))) for rank in (0, 1))
-                self.assertEqual(one["steps"], 3)
-                self.assertEqual(one["state"], two["state"])
-                for a, b in zip(one["seen"], two["seen"]):
-                    self.assertEqual((a["reward"], a["sizes"], a["columns"], a["advantage"]), (b["reward"], b["sizes"], b["columns"], b["advantage"]))
-                    self.assertEqual(a["sizes"], [4, 4, 4])
-                    groups = [set(a["every_uid"][k: k + 4]) for k in (0, 4, 8)]
-                    self.assertEqual([len(g) for g in groups], [1, 1, 1])  # a group is of one prompt,
-                    self.assertEqual(len(set.union(*groups)), 3)  # and there are three
-                    single = __import__("torch").tensor(a["advantage"]).tolist()
-                    self.assertEqual(a["used"] + b["used"], single)  # each process trains on its own part
-                estimator = Estimator(name, **({"n_clusters": 2} if name == "bv_blend" else {}))
-                self.assertEqual(self.replay(estimator, one["seen"]).save().hex(), one["state"])
+        """Every built-in estimator. Six rollouts a process, groups of four: the second group lies on both."""
+        names = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(os.environ["TARE_PLUGIN_PATH"], "estimators", "*.so")))
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out")
+            done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0", "--standalone",
+                                   os.path.join(HERE, "trl_run.py"), folder, out, *names], capture_output=True, text=True,
+                                  env=dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""))
+            self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+            first, second = (json.loads(pathlib.Path("%s.%d" % (out, rank)).read_text()) for rank in (0, 1))
+        refused = {name: first[name]["refused"] for name in names if "refused" in first[name]}
+        self.assertEqual(sorted(refused), ["entropy_top", "grpo_process", "opd", "rl_zvp"], refused)  # opd: TRL loads a reference by its name in the Hub
+        self.assertGreater(len(names), 25)
+        for name in set(names) - set(refused):
+            with self.subTest(name):
+                self.two_processes_agree(name, first[name], second[name])
+
+    def two_processes_agree(self, name, one, two):
+        from trl_run import CLUSTERED
+
+        self.assertEqual(one["steps"], 3)
+        self.assertEqual(one["state"], two["state"])
+        for a, b in zip(one["seen"], two["seen"]):
+            for what in ("reward", "sizes", "columns", "advantage", "weight", "tokens"):
+                self.assertEqual(a[what], b[what], what)
+            self.assertEqual(a["sizes"], [4, 4, 4])
+            groups = [set(a["every_uid"][k: k + 4]) for k in (0, 4, 8)]
+            self.assertEqual([len(g) for g in groups], [1, 1, 1])  # a group is of one prompt,
+            self.assertEqual(len(set.union(*groups)), 3)  # and there are three
+            if a["tokens"] is None:  # each process trains on its own part
+                weighted = [x * w for x, w in zip(a["advantage"], a["weight"])]
+                self.assertEqual(a["used"] + b["used"], __import__("torch").tensor(weighted).tolist())
+        estimator = Estimator(name, **({"n_clusters": 2} if CLUSTERED(name) else {}))
+        self.assertEqual(self.replay(estimator, one["seen"]).save().hex(), one["state"])
 
 
 class Loader(list):

@@ -1,4 +1,5 @@
-"""A tiny GRPO run inside TRL, for test_trainers.py: in its own process, or in several under torch.distributed.run. Prints one JSON line to FILE.RANK."""
+"""Tiny GRPO runs inside TRL, for test_trainers.py: in its own process, or in several under torch.distributed.run. Writes what each estimator was given
+and gave to FILE.RANK, as JSON; of one that cannot run there, why."""
 
 import json
 import os
@@ -9,8 +10,11 @@ import transformers
 import trl
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tare_sdk import Estimator
+from tare_sdk import Estimator, TareError
 from tare_sdk.trl import GRPOTrainer, reward_function
+
+
+CLUSTERED = lambda name: name in ("bv_blend", "bv_beta", "eb_blend", "naive", "n_eff", "sigma_hist", "rae", "krpo")
 
 
 def tokens():
@@ -63,13 +67,28 @@ def make(folder, steps, estimator, rewards=None, batch=16, **options):
     return trainer
 
 
-def main():
-    folder, out, name = sys.argv[1:4]
-    estimator = Estimator(name, **({"n_clusters": 2} if name == "bv_blend" else {}))
-    trainer = make(folder, 3, estimator, batch=6, reward_weights=[0.5, 0.5])
+def uneven(completions, **_):
+    """0 or 1: some estimators take nothing else."""
+    return [float(len(set(c)) % 2) for c in completions]
+
+
+def run(folder, name):
+    estimator = Estimator(name, **({"n_clusters": 2} if CLUSTERED(name) else {}))
+    trainer = make(folder, 3, estimator, batch=6, rewards=[uneven])
     trainer.train()
+    return {"seen": trainer.seen, "state": estimator.save().hex(), "steps": estimator.steps}
+
+
+def main():
+    folder, out, *names = sys.argv[1:]
+    results = {}
+    for name in names:
+        try:
+            results[name] = run(os.path.join(folder, name), name)
+        except TareError as error:
+            results[name] = {"refused": str(error)}
     with open("%s.%s" % (out, os.environ.get("RANK", "0")), "w") as file:
-        json.dump({"seen": trainer.seen, "state": estimator.save().hex(), "steps": estimator.steps}, file)
+        json.dump(results, file)
 
 
 if __name__ == "__main__":
