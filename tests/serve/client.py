@@ -103,7 +103,6 @@ class Server:
             assert time.monotonic() < give_up, (name, self.metric(name), value)
             time.sleep(0.01)
 
-
     def said(self):
         with open("serve.log") as f:
             return f.read()
