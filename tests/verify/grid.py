@@ -184,7 +184,94 @@ def option(r):
     return forms(a), forms(b)
 
 
-CONSTRUCTS = [whole, fraction, mixed, repeating, scientific, ratio, measure, speed, matrix, vector, polar, congruence, base, members, bound, without, function, options, option]
+def progression(r):
+    d, n, m = r.choice([2, 3, 4, 6]), r.choice([1, 2]), r.randint(1, 3)
+    def forms(d, n):
+        step, degrees = "%s\\pi" % ("" if n == 1 else n), 180 // d
+        out = ["x = \\frac{\\pi}{%d} + %s, %s \\in \\mathbb{Z}" % (d, step.replace("\\pi", "%s\\pi" % k), k) for k in "knm"]
+        return out + ["\\left\\{\\frac{\\pi}{%d} + %dk\\pi \\mid k \\in \\mathbb{Z}\\right\\}" % (d, n), "x = %d^\\circ + %d^\\circ n, n \\in \\mathbb{Z}" % (degrees, 180 * n), "\\frac{\\pi}{%d} - %dk\\pi, k \\in \\mathbb{Z}" % (d, n),
+                      "x = \\frac{\\pi}{%d} + %d\\pi + %dk\\pi \\ (k \\in \\mathbb{Z})" % (d, n * m, n), "x = \\frac{\\pi}{%d} + %dk\\pi\\text{ for any integer }k" % (d, n)]
+    return forms(d, n), forms(d + 1, n) + forms(d, 3 - n) + ["\\frac{\\pi}{%d}" % d]
+
+
+def residue(r):
+    m = r.randint(3, 11)
+    k = r.randint(0, m - 1)
+    def forms(k, m):
+        return ["x \\equiv %d \\pmod{%d}" % (k, m), "x = %dk + %d, k \\in \\mathbb{Z}" % (m, k), "x = %dn - %d, n \\in \\mathbb{Z}" % (m, m - k), "\\{%dk + %d : k \\in \\mathbb{Z}\\}" % (m, k), "x \\equiv %d \\pmod{%d}" % (k - m, m)]
+    return forms(k, m), forms((k + 1) % m, m) + forms(k, m + 1) + ["x = %d" % k if k else "x = %d" % m]
+
+
+def clock(r):
+    h, m, late = r.randint(1, 11), r.choice([5, 15, 30, 45, 50]), r.random() < .5
+    def forms(h, m, late):
+        half = ["p.m.", "PM", "pm"] if late else ["a.m.", "AM", "am"]
+        return ["%d:%02d\\text{ %s}" % (h, m, x) for x in half] + ["%d{:}%02d \\text{ %s}" % (h, m, half[1]), text("%d:%02d %s" % (h, m, half[0])), "%d:%02d\\,\\mathrm{%s}" % (h, m, half[2])]
+    return forms(h, m, late), forms(h, m, not late) + forms(h % 11 + 1, m, late) + forms(h, (m + 5) % 60, late)
+
+
+def duration(r):
+    h, m = r.randint(1, 9), r.choice([5, 12, 15, 20, 30, 45])
+    def forms(h, m):
+        return ["%d\\text{ hours }%d\\text{ minutes}" % (h, m), "%d\\text{ h }%d\\text{ min}" % (h, m), "%d\\text{ minutes}" % (60 * h + m), "%d\\text{ hours and }%d\\text{ minutes}" % (h, m), "%d\\text{ s}" % (3600 * h + 60 * m)]
+    return forms(h, m), forms(h + 1, m) + forms(h, m + 2) + ["%d.%02d\\text{ hours}" % (h, m) if m not in (0,) else "1", "%d\\text{ minutes}" % (h + m)]
+
+
+def arc(r):
+    d, m = r.randint(1, 89), r.choice([6, 15, 30, 45, 54])
+    def forms(d, m):
+        return ["%d^\\circ %d'" % (d, m), "%d^{\\circ}%d^{\\prime}" % (d, m), "%s^\\circ" % (F(60 * d + m, 60) + 0 if 0 else ("%.2f" % (d + m / 60)).rstrip("0")), "%d\\text{ degrees }%d\\text{ minutes}" % (d, m), "%d^\\circ %d' 0''" % (d, m)]
+    return forms(d, m), forms(d + 1, m) + ["%d.%d^\\circ" % (d, m) if m not in (30,) else "%d^\\circ 31'" % d, "%d^\\circ" % d]
+
+
+def decimal(r):
+    w, c = r.randint(1000, 99999), r.choice([5, 25, 75, 48, 9])
+    def forms(w, c):
+        g = "{:,}".format(w)
+        return ["%d.%02d" % (w, c), "%s.%02d" % (g, c), "%s{,}%02d" % (g.replace(",", "."), c), "%s{,}%02d" % (g.replace(",", "\\,"), c), "%s.%02d" % (g.replace(",", "{,}"), c), "%s.%02d" % (g.replace(",", "'"), c)]
+    return forms(w, c), forms(w + 1, c) + ["%d" % (100 * w + c), "%d.%02d" % (w, c + 1)]
+
+
+def derived(r):
+    small, big, by = r.choice([("J", "kJ", 1000), ("V", "kV", 1000), ("\\Omega", "k\\Omega", 1000), ("mA", "A", 1000), ("W", "MW", 10**6), ("Hz", "MHz", 10**6), ("Pa", "kPa", 1000), ("mmol", "mol", 1000)])
+    n = r.randint(2, 30)
+    def forms(n):
+        return ["%d\\ \\mathrm{%s}" % (n, big), "%d\\ \\mathrm{%s}" % (n * by, small), "%d\\,\\mathrm{%s}" % (n, big), "%d \\times 10^{%d}\\ \\mathrm{%s}" % (n, len(str(by)) - 1, small)]
+    return forms(n), forms(n + 1) + ["%d\\ \\mathrm{%s}" % (n, small), "%d\\ \\mathrm{%s}" % (n * by, big)]
+
+
+def open_bound(r):
+    a = r.randint(2, 50)
+    def forms(a):
+        return ["x \\ge %d" % a, "[%d, \\infty)" % a, "\\ge %d" % a, text("%d or more" % a), text("at least %d" % a), text("no less than %d" % a), "%d\\text{ or greater}" % a, "x \\not< %d" % a]
+    return forms(a), forms(a + 1) + [str(a), text("more than %d" % a), text("%d or less" % a), "(%d, \\infty)" % a]
+
+
+def integral(r):
+    n, b, c = r.randint(1, 4), r.randint(1, 4), r.randint(1, 5)
+    def forms(n, b, c):
+        return ["\\frac{%d}{%d}" % (c * b**(n + 1), n + 1), "\\int_0^{%d} %dx^{%d}\\,dx" % (b, c, n), "\\int_{0}^{%d} %dt^{%d} dt" % (b, c, n), "%d\\int_0^%d x^%d \\, dx" % (c, b, n), "\\left[\\frac{%dx^{%d}}{%d}\\right]_0^{%d}" % (c, n + 1, n + 1, b), "\\frac{%d}{%d}x^{%d}\\Big|_0^{%d}" % (c, n + 1, n + 1, b)]
+    return forms(n, b, c), forms(n + 1, b + 1, c) + ["\\int_1^{%d} %dx^{%d}\\,dx" % (b + 1, c, n + 5), "\\frac{%d}{%d}" % (c * b**(n + 1) + 1, n + 1)]
+
+
+def limit(r):
+    a, c = r.randint(1, 9), r.randint(2, 9)
+    def forms(a, c):
+        return [str(2 * a * c), "\\lim_{x \\to %d} \\frac{%d(x^2 - %d)}{x - %d}" % (a, c, a * a, a), "\\lim_{t\\to %d} %d(t + %d)" % (a, c, a), "%d\\lim_{h \\to 0} \\frac{(%d + h)^2 - %d}{h}" % (c, a, a * a), "\\lim_{x \\to 0} \\frac{\\sin(%dx)}{x}" % (2 * a * c), "\\lim_{x \\to \\infty} \\frac{%dx^2 + x}{x^2 - 1}" % (2 * a * c)]
+    return forms(a, c), forms(a + 1, c) + forms(a, c + 1)
+
+
+def date(r):
+    months = "January February March April June July August September October November December".split()
+    month, day = r.choice(months), r.randint(1, 28)
+    suffix = lambda d: "th" if 10 < d < 20 else {1: "st", 2: "nd", 3: "rd"}.get(d % 10, "th")
+    def forms(month, day):
+        return [text("%s %d" % (month, day)), "\\text{%s }%d" % (month, day), text("%d %s" % (day, month)), text("%s %d%s" % (month, day, suffix(day))), text("the %d%s of %s" % (day, suffix(day), month)), text("%s. %d" % (month[:3], day))]
+    return forms(month, day), forms(month, day % 28 + 1) + forms(r.choice([m for m in months if m != month]), day)
+
+
+CONSTRUCTS = [whole, fraction, mixed, repeating, scientific, ratio, measure, speed, matrix, vector, polar, congruence, base, members, bound, without, function, options, option,
+              progression, residue, clock, duration, arc, decimal, derived, open_bound, integral, limit, date]
 
 
 # ---------------------------------------------------------------- frames: what stands around the value, in the formula

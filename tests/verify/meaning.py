@@ -337,7 +337,8 @@ def as_text(r):
         g = r.choice(["\\frac{\\sin x}{x}", "\\left(1+\\frac{1}{x}\\right)^x", "\\frac{x^2-1}{x-1}", "x e^{-x}", "f(x)"])
         to = r.choice(["0", "\\infty", "1", "a"])
         eq = ["\\lim_{x \\to %s} %s" % (to, g), "\\lim_{x\\to %s}%s" % (to, g), "\\lim\\limits_{x \\rightarrow %s} %s" % (to, g), "\\displaystyle\\lim_{x\\to{%s}} %s" % (to, g)]
-        ne = ["\\lim_{x \\to 2} %s" % g, "\\lim_{x \\to %s} 2%s" % (to, g), "\\lim_{x \\to %s} %s + 1" % (to, g), "\\lim_{x \\to -%s} %s" % (to, g) if to != "0" else "\\lim_{x \\to 5} %s" % g]
+        twice, turned = 3 if to == "0" and g[0] == "x" else 2, "3" if "sin" in g else "-" + to  # both limits 0; an even function
+        ne = ["\\lim_{x \\to 2} %s" % g, "\\lim_{x \\to %s} %d%s" % (to, twice, g) + (" + 1" if twice == 3 else ""), "\\lim_{x \\to %s} %s + 1" % (to, g), "\\lim_{x \\to %s} %s" % (turned, g) if to != "0" else "\\lim_{x \\to 5} %s" % g]
     elif kind == 3:
         eq = ["\\frac{dy}{dx} = %d%s" % (b, "xy"), "\\frac{dy}{dx}=%dxy" % b, "\\dfrac{dy}{dx} = %dyx" % b, "\\frac{\\mathrm{d}y}{\\mathrm{d}x} = %d x y" % b, "\\frac{d y}{d x} = %dxy" % b]
         ne = ["\\frac{dy}{dx} = %dxy" % (b + 1), "\\frac{dy}{dx} = -%dxy" % b, "\\frac{dx}{dy} = %dxy" % b]

@@ -105,11 +105,37 @@ static void rename_bound(struct parser *p, int from, int to, struct token bound)
     }
 }
 
+/* The x of the dx that stands in a fraction, as in \frac{dx}{1 + x^2}; -1: there is none */
+static int inner_variable(const struct parser *p, int start)
+{
+    for (int i = start; i + 1 < p->t && i < start + 40; i++) {
+        const struct token *t = &p->m->tokens[i + 1];
+        if (is_symbol(p, t - 1, "d") && t->kind == T_SYM) return mk_sym(p->m, p->m->pool + t->text, t->n_text);
+    }
+    return -1;
+}
+
+/* The product x without one factor a and one factor b; -1: it does not have them */
+static int without_factors(struct math *m, int x, int a, int b)
+{
+    int rest = mk_int(m, 1), left[2] = {a, b};
+    for (int i = 0; at(m, x)->op == OP_MUL && i < at(m, x)->n; i++) {
+        const int k = kid(m, x, i);
+        if (k == left[0])
+            left[0] = -1;
+        else if (k == left[1])
+            left[1] = -1;
+        else
+            rest = mk_mul(m, rest, k);
+    }
+    return left[0] < 0 && left[1] < 0 ? rest : -1;
+}
+
 /* \int_a^b f dx, an opaque structure: equal when the limits and f dx are. Without a differential it is over x. */
 int parse_integral(struct parser *p)
 {
     struct math *m = p->m;
-    int kids[3] = {-1, -1, -1}, last = -1, depth = 0;
+    int kids[5] = {-1, -1, -1, -1, -1}, last = -1, depth = 0;
     p->t++;
     for (int k = 0; k < 2; k++) {
         const int kind = peek(p)->kind;
@@ -131,6 +157,7 @@ int parse_integral(struct parser *p)
         if (kind == T_REL || kind == T_COMMA || kind == T_INT || kind == T_END) break;
         if (!depth && is_symbol(p, &m->tokens[i], "d") && m->tokens[i + 1].kind == T_SYM) last = i;
     }
+    const int start = p->t;
     if (!enter(p)) return -1;
     if (last >= 0 && kids[0] >= 0 && kids[1] >= 0) rename_bound(p, p->t, last + 2, m->tokens[last + 1]);
     int body = mk_int(m, 1);
@@ -142,16 +169,20 @@ int parse_integral(struct parser *p)
     p->depth--;
     if (body < 0 || (last >= 0 && p->t != last)) return parse_fail(p, "an integral");
     const int d = mk_sym(m, "d", 1);
+    if (last < 0 && (kids[4] = inner_variable(p, start)) >= 0) kids[3] = without_factors(m, body, d, kids[4]);
+    bool known = last < 0 && kids[4] >= 0 && kids[3] >= 0; /* what is integrated, and by what */
     if (last >= 0) {
         const struct token *t = &m->tokens[last + 1];
-        body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, m->pool + t->text, t->n_text)));
+        kids[3] = body, kids[4] = mk_sym(m, m->pool + t->text, t->n_text), known = true;
+        body = mk_mul(m, body, mk_mul(m, d, kids[4]));
         p->t = last + 2;
     } else if (!contains(m, body, d)) {
         body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, "x", 1)));
     }
     const bool limits = kids[0] >= 0 && kids[1] >= 0;
     kids[2] = body;
-    return mk(m, OP_INT, limits, limits ? kids : kids + 2, limits ? 3 : 1);
+    m->integrals |= limits && known;
+    return mk(m, OP_INT, limits, limits ? kids : kids + 2, !limits ? 1 : known ? 5 : 3);
 }
 
 /* Where the limit at the cursor ends: at a comma or relation outside of its brackets. */
@@ -209,5 +240,7 @@ int parse_limit(struct parser *p)
             if (v < 10) break;
         }
     }
-    return mk_sym(m, name, n);
+    const int symbol = mk_sym(m, name, n);
+    if (symbol >= 0 && t.n_text == 3 && m->n_limits < MAX_LIMITS) m->limits[m->n_limits++] = (struct limit){symbol, under, body};
+    return symbol;
 }

@@ -107,8 +107,22 @@ static bool same_statements(struct math *m, int gold, int pred)
     return said(m, equal, equal ? "the same statements" : "different statements");
 }
 
+static bool is_otherwise(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    return a->op == OP_TEXT && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of("otherwise"), false);
+}
+
+/* A value and its condition, a row of cases; "otherwise" is any condition: the other rows have to be the same */
+static bool is_piece(const struct math *m, int x)
+{
+    return at(m, x)->op == OP_TUPLE && at(m, x)->aux == 8 && at(m, x)->n == 2 && !at(m, x)->n_digits;
+}
+
 static bool compare_tuples(struct math *m, int gold, int pred)
 {
+    if (is_piece(m, gold) && is_piece(m, pred) && is_otherwise(m, kid(m, gold, 1)) != is_otherwise(m, kid(m, pred, 1)))
+        return compare(m, kid(m, gold, 0), kid(m, pred, 0));
     const struct node *a = at(m, gold), *b = at(m, pred);
     if ((a->aux | b->aux) & 8 && a->aux != b->aux) return said(m, false, "a set's condition against something else");
     if (a->n == 2 && b->n == 2 && a->aux != b->aux) return said(m, false, "other ends of the interval");
@@ -156,109 +170,6 @@ static bool compare_texts(struct math *m, int gold, int pred)
     const struct node *t = at(m, first ? gold : pred);
     const bool same = gold == pred || name_is(m, first ? pred : gold, m->pool + t->digits, t->n_digits);
     return said(m, same, same ? "the same words" : "different words");
-}
-
-static int word_end(const char *s, int i, int n)
-{
-    while (i < n && s[i] != ' ') i++;
-    return i;
-}
-
-/* Is each word of a among those of b, a plural s apart? What is counted may be described: tickets, children tickets. */
-static bool words_among(const char *a, int na, const char *b, int nb)
-{
-    for (int i = 0, end; i < na; i = end + 1) {
-        end = word_end(a, i, na);
-        const int size = end - i - (end > i + 1 && a[end - 1] == 's');
-        bool found = false;
-        for (int k = 0, last; k < nb && !found; k = last + 1) {
-            last = word_end(b, k, nb);
-            found = last - k - (last > k + 1 && b[last - 1] == 's') == size && !memcmp(a + i, b + k, (size_t)size);
-        }
-        if (!found) return false;
-    }
-    return true;
-}
-
-/* The same, or the same but for powers that one side leaves out: cm where cm^2 is meant. */
-static bool same_units(const char *a, int na, const char *b, int nb)
-{
-    if (na == nb && !memcmp(a, b, (size_t)na)) return true;
-    if (a[0] == '?' && b[0] == '?') return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
-    const bool powers = memchr(a, '^', (size_t)na) != NULL;
-    if (a[0] == '?' || b[0] == '?' || powers == (memchr(b, '^', (size_t)nb) != NULL)) return false;
-    const char *with = powers ? a : b, *without = powers ? b : a;
-    const int n = powers ? na : nb, other = powers ? nb : na;
-    int i = 0, k = 0;
-    for (; i < n; i++) {
-        if (with[i] != '^') {
-            if (k == other || with[i] != without[k++]) return false;
-            continue;
-        }
-        if (i + 1 < n && with[i + 1] == '-') return false;
-        while (i + 1 < n && with[i + 1] != ' ') i++;
-    }
-    return k == other;
-}
-
-/* 5 km is 5000 m */
-static bool compare_converted(struct math *m, int gold, int pred)
-{
-    const int sides[2] = {gold, pred};
-    char unit[2][UNIT_TEXT];
-    int value[2], size[2];
-    for (int k = 0; k < 2; k++) {
-        const struct node a = *at(m, sides[k]);
-        if (at(m, kid(m, sides[k], 0))->op > OP_DEG) return false;
-        value[k] = unit_convert(m, kid(m, sides[k], 0), m->pool + a.digits, a.n_digits, unit[k], &size[k]);
-        if (value[k] < 0) return false;
-    }
-    if (size[0] != size[1] || memcmp(unit[0], unit[1], (size_t)size[0]) != 0) return false;
-    return decide(m, value[0], value[1]) && said(m, true, "the same measure in other units");
-}
-
-/* One bit for a unit, one for percent, one for degrees; 0: a bare number */
-static int measured_in(const struct math *m, int x)
-{
-    const struct node *a = at(m, x);
-    return a->op == OP_UNIT ? 1 : a->op == OP_PCT ? 2 : a->flags & NODE_DEG ? 4 : 0;
-}
-
-/* x rad: x */
-static int without_radians(const struct math *m, int x)
-{
-    const struct node *a = at(m, x);
-    return a->op == OP_UNIT && a->n_digits == 3 && !memcmp(m->pool + a->digits, "rad", 3) ? kid(m, x, 0) : x;
-}
-
-static bool compare_measures(struct math *m, int gold, int pred)
-{
-    const struct node a = *at(m, gold), b = *at(m, pred);
-    if (a.op == OP_UNIT && b.op == OP_UNIT) {
-        if (same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
-            return compare(m, kid(m, gold, 0), kid(m, pred, 0));
-        return compare_converted(m, gold, pred) || said(m, false, "different units");
-    }
-    const int g = without_radians(m, gold), q = without_radians(m, pred);
-    if ((g != gold || q != pred) && ((at(m, g)->flags ^ at(m, q)->flags) & NODE_DEG)) return compare(m, g, q);
-    const int kinds = measured_in(m, gold) | measured_in(m, pred);
-    if (kinds & (kinds - 1)) return said(m, false, "different units");
-    if (a.op == OP_UNIT || b.op == OP_UNIT) {
-        const int ratios = (at(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold)->op == OP_RATIO) +
-                           (at(m, b.op == OP_UNIT ? kid(m, pred, 0) : pred)->op == OP_RATIO);
-        if (ratios == 1) return said(m, false, "a ratio against a measure"); /* 1:2 is not $0.50 */
-        if (!m->o.unit_missing) return said(m, false, "a unit on one side only (policy)");
-        return compare(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold, b.op == OP_UNIT ? kid(m, pred, 0) : pred);
-    }
-    if (a.op == OP_BASE || b.op == OP_BASE)
-        return compare(m, a.op == OP_BASE ? kid(m, gold, 0) : gold, b.op == OP_BASE ? kid(m, pred, 0) : pred);
-    if (a.op == OP_PCT && b.op == OP_PCT) return compare(m, kid(m, gold, 0), kid(m, pred, 0));
-    const int x = a.op == OP_PCT ? kid(m, gold, 0) : gold, y = b.op == OP_PCT ? kid(m, pred, 0) : pred;
-    if (compare(m, x, y)) return said(m, true, "equal but for the percent sign");
-    const int hundred = mk_int(m, 100);
-    if (at(m, x)->op > OP_DEG || at(m, y)->op > OP_DEG) return false;
-    const int u = a.op == OP_PCT ? mk_div(m, x, hundred) : x, v = b.op == OP_PCT ? mk_div(m, y, hundred) : y;
-    return u >= 0 && v >= 0 && decide(m, u, v);
 }
 
 static bool is_inequality(const struct math *m, int x)
@@ -317,18 +228,6 @@ static enum truth compare_conditions(struct math *m, int gold, int pred)
     return compare_intervals(m, gold, pred);
 }
 
-/* (B) 12 is 12, and is B. */
-static bool compare_options(struct math *m, int gold, int pred)
-{
-    const struct node a = *at(m, gold), b = *at(m, pred);
-    if (a.op == OP_OPTION && b.op == OP_OPTION)
-        return a.aux == b.aux ? compare(m, kid(m, gold, 0), kid(m, pred, 0)) : said(m, false, "different options");
-    const bool first = a.op == OP_OPTION;
-    const char letter[1] = {text_lower((char)(first ? a.aux : b.aux))};
-    if (name_is(m, first ? pred : gold, letter, 1)) return said(m, true, "the letter of the option");
-    return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
-}
-
 static bool holds_pi(const struct math *m, int x)
 {
     if (at(m, x)->op == OP_CONST) return at(m, x)->aux == C_PI;
@@ -342,14 +241,27 @@ static unsigned options_of(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     unsigned letters = 0;
-    if (a->op != OP_MUL && !is_list(m, x)) return 0;
-    for (int i = 0; i < a->n; i++) {
-        const struct node *k = at(m, kid(m, x, i));
+    if (a->op != OP_MUL && a->op != OP_SYM && !is_list(m, x)) return 0;
+    for (int i = 0; i < (a->op == OP_SYM ? 1 : a->n); i++) {
+        const struct node *k = a->op == OP_SYM ? a : at(m, kid(m, x, i));
         const char c = k->op == OP_SYM && m->symbol[k->aux].n_name == 1 ? m->pool[m->symbol[k->aux].name] : 0;
         if (c < 'A' || c > 'H') return 0;
         letters |= 1U << (c - 'A');
     }
     return letters;
+}
+
+/* (B) 12 is 12, and is B. */
+static bool compare_options(struct math *m, int gold, int pred)
+{
+    const struct node a = *at(m, gold), b = *at(m, pred);
+    if (a.op == OP_OPTION && b.op == OP_OPTION)
+        return a.aux == b.aux ? compare(m, kid(m, gold, 0), kid(m, pred, 0)) : said(m, false, "different options");
+    const bool first = a.op == OP_OPTION;
+    const char letter[1] = {text_lower((char)(first ? a.aux : b.aux))};
+    if (name_is(m, first ? pred : gold, letter, 1)) return said(m, true, "the letter of the option");
+    if (options_of(m, first ? pred : gold)) return said(m, false, "different options"); /* (A) D is not D */
+    return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
 }
 
 /* AC and A, C: several options */
@@ -359,6 +271,49 @@ static bool same_options(const struct math *m, int gold, int pred)
     return letters && letters == options_of(m, pred);
 }
 
+static bool same_integral(struct math *m, int gold, int pred)
+{
+    const int limits = at(m, gold)->aux;
+    if (limits != at(m, pred)->aux) return false;
+    for (int i = 0; i < (limits ? 3 : 1); i++)
+        if (!compare(m, kid(m, gold, i), kid(m, pred, i))) return false;
+    return true;
+}
+
+/* 3 and 1/7 as one number; -1: two */
+static int mixed_in_words(struct math *m, int x)
+{
+    const struct node a = *at(m, x);
+    int64_t whole;
+    if (a.op != OP_LIST || a.n != 2 || a.aux != JOINT_AND) return -1;
+    const int part = kid(m, x, 1), one = mk_int(m, 1), zero = mk_int(m, 0);
+    if (!small_int(m, kid(m, x, 0), &whole) || whole < 1 || at(m, part)->op == OP_NUM || at(m, part)->op > OP_DEG) return -1;
+    if (numeric_less(m, zero, part) != YES || numeric_less(m, part, one) != YES) return -1;
+    return mk_add(m, kid(m, x, 0), part);
+}
+
+/* What is no list, no relation and no measure: matrices, integrals, scalars. */
+static bool compare_values(struct math *m, int gold, int pred)
+{
+    const struct node *a = at(m, gold), *b = at(m, pred);
+    if (a->op == OP_MATRIX && b->op == OP_MATRIX) {
+        if (a->aux != b->aux) return said(m, false, "matrices of different shapes");
+        return elementwise(m, gold, pred, "equal matrices", "different matrices");
+    }
+    if (a->op == OP_INT && b->op == OP_INT && same_integral(m, gold, pred)) return said(m, true, "the same integral");
+    if (gold != pred && calculus_values(m, &gold, &pred)) return compare(m, gold, pred);
+    if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
+    if (gold != pred && same_segment(m, gold, pred)) return said(m, true, "the same segment");
+    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) { /* 30 degrees and pi / 6 */
+        const int x = in_radians(m, gold), y = in_radians(m, pred);
+        return x >= 0 && y >= 0 && decide(m, x, y);
+    }
+    if (decide(m, gold, pred)) return true;
+    const char *reason = m->reason;
+    return same_antiderivatives(m, gold, pred) ? said(m, true, "the same but for the constant of integration")
+                                               : said(m, false, reason);
+}
+
 bool compare(struct math *m, int gold, int pred)
 {
     if (gold < 0 || pred < 0) return said(m, false, "too large");
@@ -366,6 +321,7 @@ bool compare(struct math *m, int gold, int pred)
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
         return said(m, true, "the same structure");
     if (a->op == OP_OPTION || b->op == OP_OPTION) return compare_options(m, gold, pred);
+    if (compare_families(m, gold, pred) == YES) return true;
     if (a->op == OP_WHERE || b->op == OP_WHERE) return compare_where(m, gold, pred);
     const enum truth conditions = compare_conditions(m, gold, pred);
     if (conditions != UNKNOWN) return said(m, conditions == YES, conditions == YES ? "the same solutions" : "different solutions");
@@ -389,6 +345,8 @@ bool compare(struct math *m, int gold, int pred)
         if (t != UNKNOWN) return said(m, t == YES, t == YES ? "the same set of numbers" : "different sets of numbers");
         return said(m, false, "sets that cannot be compared");
     }
+    const enum truth composite = compare_composites(m, gold, pred);
+    if (composite != UNKNOWN) return composite == YES;
     same_notation(m, &gold, &pred);
     a = at(m, gold), b = at(m, pred);
     if (a->op == OP_TUPLE && (b->op == OP_TUPLE || (is_list(m, pred) && !(a->aux & 11)))) {
@@ -399,20 +357,10 @@ bool compare(struct math *m, int gold, int pred)
         return elementwise(m, gold, pred, "equal members in order", "different members in order");
     if (m->nesting && (a->op == OP_SET) != (b->op == OP_SET)) return said(m, false, "a set against a member of a set");
     if (is_list(m, gold) != is_list(m, pred) && same_options(m, gold, pred)) return said(m, true, "the same options");
+    const int mixed = is_list(m, gold) ? -1 : mixed_in_words(m, pred);
+    if (mixed >= 0 && at(m, gold)->op <= OP_DEG) return compare(m, gold, mixed);
     if (is_list(m, gold) || is_list(m, pred) || (a->flags | b->flags) & NODE_PM) return compare_sets(m, gold, pred);
     if ((a->op >= OP_PCT && a->op <= OP_BASE) || (b->op >= OP_PCT && b->op <= OP_BASE)) return compare_measures(m, gold, pred);
     if (a->op == OP_RATIO || b->op == OP_RATIO) return compare_ratios(m, gold, pred);
-    if (a->op == OP_MATRIX && b->op == OP_MATRIX) {
-        if (a->aux != b->aux) return said(m, false, "matrices of different shapes");
-        return elementwise(m, gold, pred, "equal matrices", "different matrices");
-    }
-    if (a->op == OP_INT && b->op == OP_INT && a->aux == b->aux)
-        return elementwise(m, gold, pred, "the same integral", "different integrals");
-    if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
-    if (gold != pred && same_segment(m, gold, pred)) return said(m, true, "the same segment");
-    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) { /* 30 degrees and pi / 6 */
-        const int x = in_radians(m, gold), y = in_radians(m, pred);
-        return x >= 0 && y >= 0 && decide(m, x, y);
-    }
-    return decide(m, gold, pred);
+    return compare_values(m, gold, pred);
 }

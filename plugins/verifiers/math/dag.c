@@ -31,7 +31,8 @@ void math_reset(struct math *m)
             slot = (slot + 1) % TABLE;
         }
     }
-    m->n_nodes = m->n_kids = m->n_pool = m->n_symbols = 0;
+    m->n_nodes = m->n_kids = m->n_pool = m->n_symbols = m->n_limits = 0;
+    m->integrals = false;
     m->steps = MAX_STEPS;
     memset(m->alias, 0, sizeof m->alias);
 }

@@ -11,7 +11,7 @@
  */
 #include "joint.h"
 #include "numerals.h"
-#include "tokens.h"
+#include "units.h"
 
 #include <string.h>
 
@@ -252,7 +252,7 @@ static int64_t sentence_end(tare_text t, int64_t i)
 static bool known_word(const char *s, int64_t n)
 {
     int power;
-    return n == 1 || find_function(s, n) || find_unit(s, n, false) || find_scale(s, n, &power) || is_percent_word(s, n) ||
+    return n == 1 || find_function(s, n) || find_unit(s, n, false).kind || find_scale(s, n, &power) || is_percent_word(s, n) ||
            is_degree_word(s, n) || (n == 2 && (!memcmp(s, "or", 2) || !memcmp(s, "to", 2))) || (n == 3 && !memcmp(s, "and", 3));
 }
 
@@ -274,7 +274,7 @@ static tare_text numeric_front(tare_text t)
         if (!known_word(t.data + i, n - i)) break;
         /* a unit glued to the number, with its power: 1,000.99m2 */
         const bool raised = n < t.size && ((unsigned char)t.data[n] == 0xC2 || t.data[n] == '^');
-        if (raised && i > 0 && text_is_digit(t.data[i - 1]) && find_unit(t.data + i, n - i, true)) break;
+        if (raised && i > 0 && text_is_digit(t.data[i - 1]) && find_unit(t.data + i, n - i, true).kind) break;
         i = n;
     }
     t = text_slice(t, 0, i);

@@ -20,7 +20,7 @@ static const struct character FOLD[] = {
     {0xB1, "\\pm "},
     {0xB2, "^{2}"},
     {0xB3, "^{3}"},
-    {0xB5, "\\mu "},
+    {0xB5, "\\micro "},
     {0xB7, "\\cdot "},
     {0xB9, "^{1}"},
     {0xBA, "^{\\circ}"},

@@ -55,11 +55,22 @@ static int in_order(int *args, int n)
     return n;
 }
 
+/* The matrix with the entries on its diagonal */
+static int diagonal(struct math *m, const int *entries, int n)
+{
+    enum { MOST = 12 };
+    int all[MOST * MOST];
+    if (n > MOST) return -1;
+    for (int i = 0; i < n * n; i++) all[i] = i % (n + 1) ? mk_int(m, 0) : entries[i / n];
+    return mk(m, OP_MATRIX, n, all, n * n);
+}
+
 int parse_function_value(struct parser *p, int f, int base, int *args, int n)
 {
     struct math *m = p->m;
     if ((f <= F_CSC || f == F_CIS) && n && (args[0] = in_radians(m, args[0])) < 0) return -1;
     if (f == F_MAX || f == F_MIN || f == F_GCD || f == F_LCM) return mk(m, OP_FUNC, f, args, in_order(args, n));
+    if (f == F_DIAG) return diagonal(m, args, n);
     if (n != 1) return parse_fail(p, "a function of one value with several");
     if (f == F_CONJ && !(at(m, args[0])->flags & NODE_VAR)) return conjugate(m, args[0]);
     if (f == F_EXP) return mk_pow(m, mk_const(m, C_E), args[0]);

@@ -76,6 +76,29 @@ static int between(struct math *m, int low, int middle, int high, int s, int clo
     return mk(m, OP_TUPLE, closed >> 1 | (closed & 1) << 1, (int[]){b, a}, 2);
 }
 
+/* f > 0 or f >= 0 for a quadratic f of the symbol s: between its roots, or outside of them; -1: no quadratic that is known */
+static int quadratic(struct math *m, int f, bool closed, int s)
+{
+    int c[MAX_TAYLOR + 1], sign;
+    const int inf = mk_const(m, C_INF), zero = mk_int(m, 0), two = mk_int(m, 2);
+    if (f < 0 || at(m, f)->op > OP_DEG || at(m, f)->flags & (NODE_SHAPE | NODE_PM | NODE_INF)) return -1;
+    if (coefficients(m, f, at(m, s)->aux, c) != 3 || !is_constant(m, c[0]) || !is_constant(m, c[1]) || exact_sign(m, c[2], &sign))
+        return -1;
+    const int square = mk_mul(m, c[1], c[1]), product = mk_mul(m, mk_int(m, 4), mk_mul(m, c[0], c[2]));
+    const int discriminant = mk_add(m, square, mk_neg(m, product));
+    if (discriminant < 0 || !sign) return -1;
+    const bool none = numeric_less(m, discriminant, zero) == YES;
+    if (none) return sign > 0 ? mk_const(m, C_REALS) : mk_const(m, C_EMPTY);
+    if (numeric_less(m, zero, discriminant) != YES) return -1;
+    const int root = mk_root(m, discriminant, 2), middle = mk_neg(m, c[1]), twice = mk_mul(m, two, c[2]);
+    const int one = mk_div(m, mk_add(m, middle, mk_neg(m, root)), twice), other = mk_div(m, mk_add(m, middle, root), twice);
+    const int low = sign > 0 ? one : other, high = sign > 0 ? other : one;
+    if (sign < 0) return mk(m, OP_TUPLE, closed ? 3 : 0, (int[]){low, high}, 2);
+    const int below = mk(m, OP_TUPLE, closed ? 2 : 0, (int[]){mk_neg(m, inf), low}, 2),
+              above = mk(m, OP_TUPLE, closed ? 1 : 0, (int[]){high, inf}, 2);
+    return below < 0 || above < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){below, above}, 2);
+}
+
 /* low (<, <=) high, the symbol on either side */
 static int single(struct math *m, int low, int high, bool closed, int s)
 {
@@ -89,6 +112,8 @@ static int single(struct math *m, int low, int high, bool closed, int s)
                   above = between(m, bound, inside, inf, s, closed ? 1 : 0);
         return below < 0 || above < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){below, above}, 2);
     }
+    const int curve = left || right ? quadratic(m, mk_add(m, high, mk_neg(m, low)), closed, s) : -1;
+    if (curve >= 0) return curve;
     if (left && !right && is_constant(m, high)) return between(m, minus_inf, low, high, s, closed << 1);
     if (right && !left && is_constant(m, low)) return between(m, low, high, inf, s, closed);
     if (!left || !right) return -1;

@@ -140,6 +140,26 @@ static int differential(const struct parser *p, int *k, const char *d)
     return (int)order;
 }
 
+/* The derivative of the factors at the cursor, after \frac{d}{dx}; -2, and nothing taken: of what is no function of x */
+static int derived(struct parser *p, const struct token *by, int order)
+{
+    struct math *m = p->m;
+    const int saved = p->t, v = mk_sym(m, m->pool + by->text, by->n_text);
+    const char *error = m->parse_error;
+    if (v < 0 || !enter(p)) return -1;
+    int x = parse_power(p);
+    while (x >= 0 && (starts_factor(p) || peek(p)->kind == T_TIMES)) {
+        accept(p, T_TIMES);
+        x = mk_mul(m, x, parse_power(p));
+    }
+    p->depth--;
+    const int s = at(m, v)->aux;
+    if (x >= 0 && (!only_constants(m, x, s) || at(m, x)->op > OP_DEG || substitute(m, x, s, mk_int(m, 0)) == x)) x = -1;
+    for (int k = 0; k < order && x >= 0; k++) x = derivative(m, x, s);
+    if (x >= 0) return x;
+    return p->t = saved, m->parse_error = error, -2;
+}
+
 /* \frac{dy}{dx} is no quotient in which d cancels; nor is \frac{d}{dx}. By x it is y', by another letter a name of its own. */
 int parse_derivative(struct parser *p)
 {
@@ -166,5 +186,9 @@ int parse_derivative(struct parser *p)
         memcpy(name + n, p->m->pool + by->text, (size_t)by->n_text), n += by->n_text;
     }
     p->t += k + 1;
+    if (f->kind != T_SYM && starts_factor(p)) {
+        const int x = derived(p, by, order);
+        if (x != -2) return x;
+    }
     return mk_sym(p->m, name, n);
 }

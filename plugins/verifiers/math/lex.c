@@ -8,10 +8,20 @@ bool lex_fail(struct lexer *x, const char *why)
     return false;
 }
 
+/* \not in front of a relation */
+static int lex_negated(int rel)
+{
+    static const uint8_t negation[] = {
+        [R_EQ] = R_NE, [R_NE] = R_EQ, [R_LT] = R_GE, [R_LE] = R_GT, [R_GT] = R_LE, [R_GE] = R_LT, [R_IN] = R_NOTIN, [R_SUPSET] = 0};
+    return negation[rel];
+}
+
 bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_text)
 {
     struct math *m = x->m;
     if (m->n_tokens == MAX_TOKENS) return lex_fail(x, "too long to parse");
+    if (kind == T_REL && x->negated) aux = lex_negated(aux);
+    x->negated = false;
     struct token t = {.kind = (int16_t)kind, .aux = aux, .space = x->space, .n_text = (int32_t)n_text};
     if (n_text && (t.text = pool_add(m, text, n_text)) < 0) return lex_fail(x, "too long to parse");
     m->tokens[m->n_tokens++] = t;
@@ -205,6 +215,7 @@ bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, i
     *used = word;
     const char *temperature = lex_temperature(x, s, word);
     if (temperature) return lex_push(x, T_UNIT, 0, temperature, 4);
+    if (n >= 8 && !memcmp(s, "per cent", 8)) return *used = 8, lex_push(x, T_PERCENT, 0, NULL, 0);
     if (is_percent_word(s, word)) return lex_push(x, T_PERCENT, 0, NULL, 0);
     if (is_degree_word(s, word)) return lex_push_degrees(x, s, n, used);
     if (lex_last_kind(x) == T_NUM && find_scale(s, word, &power)) return lex_push(x, T_SCALE, power, NULL, 0);
@@ -222,8 +233,7 @@ static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
     *done = true;
     if (x->plain && x->space && lex_last_kind(x) == T_NUM) {
         used = unit_read(s, x->n - x->i, true, &u);
-        if (used && (used > 1 || u.part[0].name[0]) && lex_skip_spaces(x, x->i + used) >= x->n)
-            return x->i += used, lex_push_unit(x, &u);
+        if (used && (used > 1 || u.n) && lex_skip_spaces(x, x->i + used) >= x->n) return x->i += used, lex_push_unit(x, &u);
     }
     if (!lex_push_measure(x, s, x->n - x->i, false, &used)) return false;
     x->i += used;
@@ -267,7 +277,7 @@ static bool lex_letters(struct lexer *x)
         lex_skip_spaces(x, lex_digits_end(x, x->i)) >= x->n)
         return lex_push(x, T_CHOOSE, 0, NULL, 0); /* 10C3 */
     if ((s[0] == 'C' || s[0] == 'P') && n == 1 && !lex_last_kind(x) && (!lex_counted(x, s[0], &done) || done)) return done;
-    if (s[0] == 'C' && (!lex_combinations(x, &done) || done)) return done;
+    if (strchr("CAP", s[0]) && (!lex_combinations(x, s[0], &done) || done)) return done;
     return push_letter(x, s[0]);
 }
 
@@ -279,6 +289,9 @@ int lex_base_of(const char *s, int64_t n)
     if (n > 2 && s[0] == '(' && s[n - 1] == ')') s++, n -= 2;
     if (n > 2 && !memcmp(s, "in", 2)) s += 2, n -= 2;
     if (n > 4 && !memcmp(s, "base", 4)) s += 4, n -= 4;
+    if (lex_word_is(s, n, "binary")) return 2;
+    if (lex_word_is(s, n, "octal")) return 8;
+    if (lex_word_is(s, n, "hex") || lex_word_is(s, n, "hexadecimal")) return 16;
     for (int i = 0; names[i]; i++)
         if (lex_word_is(s, n, names[i])) return i + 2;
     if (n < 1 || n > 2 || !text_is_digit(s[0]) || !text_is_digit(s[n - 1])) return 0;
@@ -381,6 +394,32 @@ static bool lex_plus(struct lexer *x, char d)
     return lex_push(x, sign ? T_PM : T_PLUS, 0, NULL, 0);
 }
 
+/* (2|5), as German schools write a point: whole numbers on both sides, and brackets around them */
+static bool lex_bar_of_pair(const struct lexer *x)
+{
+    const struct token *t = x->m->tokens + x->m->n_tokens;
+    int64_t i = lex_skip_spaces(x, x->i);
+    i += i < x->n && x->s[i] == '-';
+    const int64_t end = lex_skip_spaces(x, lex_digits_end(x, i));
+    if (lex_last_kind(x) != T_NUM || x->depth != 1 || lex_digits_end(x, i) == i || end >= x->n || x->s[end] != ')') return false;
+    const int k = x->m->n_tokens > 1 ? t[-2].kind : T_END;
+    return k == T_LPAREN || (k == T_MINUS && x->m->n_tokens > 2 && t[-3].kind == T_LPAREN);
+}
+
+/* between_digits: if a numeral comes before it, or nothing */
+static bool lex_comma(struct lexer *x, bool between_digits)
+{
+    x->m->commas_between |= between_digits && (!lex_last_kind(x) || lex_last_kind(x) == T_NUM);
+    return lex_push(x, T_COMMA, 0, NULL, 0);
+}
+
+/* A bar: of an absolute value, or between the coordinates of (2|5) */
+static bool lex_bar(struct lexer *x)
+{
+    if (lex_bar_of_pair(x)) return lex_push(x, T_SEMI, 0, NULL, 0);
+    return lex_push(x, x->after_left ? T_LBAR : T_BAR, 0, NULL, 0);
+}
+
 static bool lex_operator(struct lexer *x)
 {
     const char c = x->s[x->i], d = x->i + 1 < x->n ? x->s[x->i + 1] : 0;
@@ -400,7 +439,7 @@ static bool lex_operator(struct lexer *x)
     case '_':
         return lex_base_or_index(x);
     case ',':
-        return lex_push(x, T_COMMA, 0, NULL, 0);
+        return lex_comma(x, tight && text_is_digit(d));
     case ';':
         return lex_push(x, T_SEMI, 0, NULL, 0);
     case ':':
@@ -423,7 +462,7 @@ static bool lex_operator(struct lexer *x)
     case '}':
         return lex_push(x, T_RBRACE, 0, NULL, 0);
     case '|':
-        return lex_push(x, x->after_left ? T_LBAR : T_BAR, 0, NULL, 0);
+        return lex_bar(x);
     case '$':
     case '"':
     case '`':
@@ -468,8 +507,10 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to)
         bool done = false;
         if (c == '{' || c == '_' || c == '^') ok = lex_prescript(x, &done);
         if (ok && !done && c == '{') ok = lex_braced_sign(x, &done);
+        if (ok && !done && (c == '\'' || c == '"' || c == '^')) ok = lex_arc(x, &done);
         if (done) continue;
         if (text_is_digit(c) || (c == '.' && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1])) ||
+            (c == ',' && lex_decimal_comma(x)) ||
             (c == '.' && (lex_starts(x, x->i, ".\\overline{") || lex_starts(x, x->i, ".\\dot{"))))
             ok = lex_number(x);
         else if (text_is_letter(c))
@@ -485,11 +526,12 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to)
     return ok;
 }
 
-bool lex(struct math *m, const char *s, int64_t n, bool commas, bool plain)
+bool lex(struct math *m, const char *s, int64_t n, enum commas commas, bool plain)
 {
     struct lexer x = {.m = m, .s = s, .n = n, .commas = commas, .plain = plain};
     m->n_tokens = 0;
     m->parse_error = NULL;
-    if (!lex_option(&x) || !lex_range(&x, x.i, n)) return false;
+    bool done;
+    if (!lex_large_base(&x, &done) || (!done && (!lex_option(&x) || !lex_range(&x, x.i, n)))) return false;
     return lex_push(&x, T_END, 0, NULL, 0);
 }

@@ -212,6 +212,33 @@ static const struct word *command_of(const char *name, int64_t *n)
     return w ? w : by_pattern(name, *n);
 }
 
+/* y = at i, as after the \quad of x = 2 \quad y = 5 */
+static bool assigns(const struct lexer *x, int64_t i)
+{
+    i = lex_skip_spaces(x, i);
+    if (i >= x->n || !text_is_letter(x->s[i])) return false;
+    i++;
+    if (i + 1 < x->n && x->s[i] == '_' && (text_is_digit(x->s[i + 1]) || text_is_letter(x->s[i + 1]))) i += 2;
+    i = lex_skip_spaces(x, i);
+    return i < x->n && x->s[i] == '=';
+}
+
+/* \forall k \in Z: a condition after a value */
+static bool lex_quantifier(struct lexer *x)
+{
+    if (!x->m->n_tokens) return x->space = true, true;
+    if (lex_last_kind(x) == T_COMMA) x->m->n_tokens--;
+    return lex_push(x, T_WHERE, 0, NULL, 0);
+}
+
+/* A command that says nothing, but for a \quad between two assignments */
+static bool lex_skip(struct lexer *x, const char *name, int64_t n)
+{
+    if (ends_in(name, n, "quad") && lex_after_operand(x) && !x->depth && !x->matrices && assigns(x, x->i))
+        return lex_push(x, T_COMMA, 0, NULL, 0);
+    return x->space = true, true;
+}
+
 /* After \right: its | closes, its . is nothing. */
 static bool lex_right(struct lexer *x)
 {
@@ -229,7 +256,12 @@ static bool lex_blackboard(struct lexer *x)
     if (from < x->n && x->s[from] == '{') from = lex_skip_spaces(x, from + 1);
     const struct word *set = from < x->n ? find_command(x->s + from, 1) : NULL;
     x->i = to;
-    if (set && set->kind == T_CONST) return lex_push_word(x, set);
+    if (set && set->kind == T_CONST) { /* \mathbb{N}^*, N^{*}: without zero */
+        static const char *const marks[] = {"^*", "^{*}", "^\\ast", "^{\\ast}", NULL};
+        for (const char *const *k = marks; *k; k++)
+            if (lex_starts(x, x->i, *k)) return x->i += (int64_t)strlen(*k), lex_push_word(x, set);
+        return lex_push_word(x, set);
+    }
     const char name[3] = {'\\', 'b', from < x->n ? x->s[from] : 0}; /* E[X], P(A): names */
     return text_is_letter(name[2]) ? lex_push_symbol(x, name, 3) : lex_fail(x, "an unknown blackboard letter");
 }
@@ -260,12 +292,26 @@ static bool lex_styled(struct lexer *x, int style, bool *done)
     return true;
 }
 
+/* 1.2\ \mu\text{F}, 5 \micro m: a unit; 5\mu m is a product. *done: it was a unit */
+static bool lex_micro(struct lexer *x, const char *s, bool *done)
+{
+    struct unit u;
+    const int64_t next = lex_skip_spaces(x, x->i);
+    const bool upright = next < x->n && (x->s[next] == '\\' || s[2] == 'i');
+    const int64_t used = upright ? unit_read(s, x->n - (s - x->s), true, &u) : 0;
+    *done = used > 0;
+    if (!*done) return true;
+    x->i = s - x->s + used;
+    return lex_push_unit(x, &u);
+}
+
 /* Commands that mean something else after a value: 8\Omega, 2\angle 60^\circ, 30\deg. *done: it was one. */
 static bool lex_behind_value(struct lexer *x, const char *name, int64_t n, bool *done)
 {
     const bool number = lex_last_kind(x) == T_NUM;
     *done = true;
     if (number && lex_word_is(name, n, "Omega") && lex_skip_spaces(x, x->i) >= x->n) return lex_push(x, T_UNIT, 0, "ohm", 3);
+    if (number && (lex_word_is(name, n, "mu") || lex_word_is(name, n, "micro"))) return lex_micro(x, name - 1, done);
     if (number && lex_word_is(name, n, "angle")) return lex_push(x, T_FUNC, F_CIS, NULL, 0);
     if (lex_after_operand(x) && lex_word_is(name, n, "deg")) return lex_push(x, T_DEGREE, 0, NULL, 0);
     return *done = false, true;
@@ -300,12 +346,16 @@ bool lex_command(struct lexer *x)
         skip_optional(x);
         return x->space = true, true;
     case T_SKIP:
-        return x->space = true, true;
+        return lex_skip(x, name, n);
     case T_ROW: /* \cr */
         return lex_line_end(x);
     case T_ASIDE:
         x->i = lex_group_end(x, lex_skip_spaces(x, x->i));
         return x->space = true, true;
+    case T_NOT:
+        return x->negated = true, true;
+    case T_WHERE:
+        return lex_quantifier(x);
     case T_LEFT:
         x->after_left = true;
         return true;

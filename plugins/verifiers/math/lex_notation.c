@@ -14,6 +14,14 @@ static int64_t script(const struct lexer *x, int64_t i, int64_t *from, int64_t *
     return lex_skip_spaces(x, end);
 }
 
+/* A command of two arguments, the ranges a and b. */
+static bool push_pair(struct lexer *x, int kind, int aux, const int64_t *a, const int64_t *b)
+{
+    return lex_push(x, kind, aux, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, a[0], a[1]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, b[0], b[1]) &&
+           lex_push(x, T_RBRACE, 0, NULL, 0);
+}
+
 /* {}_n C_r, ^n C_r, {}_n\mathrm{P}_r as \binom{n}{r} or n!/(n - r)!. *done: it was one. */
 bool lex_prescript(struct lexer *x, bool *done)
 {
@@ -27,7 +35,16 @@ bool lex_prescript(struct lexer *x, bool *done)
         return true;
     }
     if (i >= x->n || (x->s[i] != '_' && x->s[i] != '^')) return true;
+    const bool raised = x->s[i] == '^';
     i = script(x, i + 1, &n[0], &n[1]);
+    if (raised && n[0] < n[1]) { /* ^3/_8 */
+        int64_t k = i;
+        while (lex_starts(x, k, "\\!") || lex_starts(x, k, "\\,")) k = lex_skip_spaces(x, k + 2);
+        if (lex_starts(x, k, "/_")) {
+            const int64_t end = script(x, k + 2, &r[0], &r[1]);
+            return *done = true, x->i = end, push_pair(x, T_FRAC, 0, n, r);
+        }
+    }
     char letter[NEAR_BYTES];
     const struct lexer near = lex_near(x, i);
     const int64_t at = i, name = lex_group_end(&near, i),
@@ -39,9 +56,7 @@ bool lex_prescript(struct lexer *x, bool *done)
     if (n[0] >= n[1] || r[0] >= r[1]) return true;
     *done = true;
     x->i = i;
-    return lex_push(x, T_BINOM, *letter == 'P', NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, n[0], n[1]) &&
-           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, r[0], r[1]) &&
-           lex_push(x, T_RBRACE, 0, NULL, 0);
+    return push_pair(x, T_BINOM, *letter == 'P', n, r);
 }
 
 /* C(7, 3) and P(7, 3) of whole numbers, the first not the smaller: combinations, permutations. *done: it was one. */
@@ -58,12 +73,10 @@ bool lex_counted(struct lexer *x, char letter, bool *done)
     if (i >= x->n || x->s[i] != ')' || value[0] < value[1]) return true;
     *done = true;
     x->i = i + 1;
-    return lex_push(x, T_BINOM, letter == 'P', NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[0], to[0]) &&
-           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[1], to[1]) &&
-           lex_push(x, T_RBRACE, 0, NULL, 0);
+    return push_pair(x, T_BINOM, letter == 'P', (int64_t[]){from[0], to[0]}, (int64_t[]){from[1], to[1]});
 }
 
-bool lex_combinations(struct lexer *x, bool *done)
+bool lex_combinations(struct lexer *x, char letter, bool *done)
 {
     int64_t from[2] = {0}, to[2] = {0}, i = lex_skip_spaces(x, x->i);
     *done = false;
@@ -73,14 +86,13 @@ bool lex_combinations(struct lexer *x, bool *done)
         i = script(x, i + 1, &from[up], &to[up]);
         from[up] = lex_skip_spaces(x, from[up]);
         const char first = from[up] < to[up] ? x->s[from[up]] : 0;
-        if (!text_is_digit(first) && !(first >= 'a' && first <= 'z' && first != 'c')) return true; /* C^T, C_1^{-1}, C^c */
+        if (!text_is_digit(first) && !(letter == 'C' && first >= 'a' && first <= 'z' && first != 'c'))
+            return true; /* C^T, C_1^{-1}, C^c */
     }
     if (to[0] - from[0] == 1 && x->s[from[0]] < '3') return true; /* the square of a constant C_1 */
     *done = true;
     x->i = i;
-    return lex_push(x, T_BINOM, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[0], to[0]) &&
-           lex_push(x, T_RBRACE, 0, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from[1], to[1]) &&
-           lex_push(x, T_RBRACE, 0, NULL, 0);
+    return push_pair(x, T_BINOM, letter != 'C', (int64_t[]){from[0], to[0]}, (int64_t[]){from[1], to[1]});
 }
 
 /* {=}, {:} and {} at a brace: the sign alone, or nothing. *done: it was one of these. */
@@ -103,6 +115,56 @@ bool lex_after_degree(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
     return lex_last_kind(x) == T_DEGREE || (x->m->n_tokens > 1 && t[-1].kind == T_RBRACE && t[-2].kind == T_DEGREE);
+}
+
+/* How many primes stand at i: ', '', ", ^\prime, ^{\prime\prime}; *end after them */
+static int primes_at(const struct lexer *x, int64_t i, int64_t *end)
+{
+    int primes = 0, braces = 0;
+    for (bool more = true; more && primes < 3;) {
+        i = lex_skip_spaces(x, i);
+        const char c = i < x->n ? x->s[i] : 0;
+        more = true;
+        if (c == '\'')
+            primes++, i++;
+        else if (c == '"')
+            primes += 2, i++;
+        else if (lex_starts(x, i, "\\prime"))
+            primes++, i += 6;
+        else if (c == '^' && (lex_starts(x, lex_skip_spaces(x, i + 1), "\\prime") || lex_starts(x, i + 1, "{\\prime") ||
+                              lex_starts(x, i + 1, "{'")))
+            i = lex_skip_spaces(x, i + 1), braces += x->s[i] == '{', i += x->s[i] == '{';
+        else if (c == '}' && braces)
+            braces--, i++;
+        else
+            more = false;
+        if (more) *end = i;
+    }
+    return braces ? 0 : primes;
+}
+
+/* Does a number of feet end here, with one of inches after it? 5'8" */
+static bool inches_follow(const struct lexer *x, int64_t i)
+{
+    int64_t end = lex_skip_spaces(x, i);
+    const int64_t digits = lex_digits_end(x, end);
+    return digits > end && primes_at(x, digits, &end) == 2;
+}
+
+bool lex_arc(struct lexer *x, bool *done)
+{
+    const struct token *t = x->m->tokens + x->m->n_tokens;
+    int64_t end = x->i;
+    *done = false;
+    if (lex_last_kind(x) != T_NUM || x->m->n_tokens < 1) return true;
+    const int before = x->m->n_tokens > 1 ? t[-2].kind : T_END, primes = primes_at(x, x->i, &end);
+    const bool degrees =
+        before == T_DEGREE || before == T_ARC || (before == T_RBRACE && x->m->n_tokens > 2 && t[-3].kind == T_DEGREE);
+    const bool feet = primes == 1 && inches_follow(x, end), inches = primes == 2 && before == T_UNIT;
+    if (primes < 1 || primes > 2 || !(degrees || feet || inches)) return true;
+    *done = true;
+    x->i = end;
+    return degrees ? lex_push(x, T_ARC, primes, NULL, 0) : lex_push(x, T_UNIT, 0, feet ? "ft" : "in", 2);
 }
 
 /* C, F, Celsius, Fahrenheit after a degree sign; NULL: another word */

@@ -11,7 +11,7 @@ static bool three_digits(const struct lexer *x, int64_t i)
 /* A mark between groups of three digits that can be nothing else: {,} ,\! \, \! \; blank. The index after it, or 0. */
 static int64_t group_mark(const struct lexer *x, int64_t i)
 {
-    static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", NULL};
+    static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", "'", "\\_", "_", NULL};
     if (lex_last_kind(x) == T_UNDER || lex_last_kind(x) == T_CARET) return 0; /* \log_10 100 */
     for (const char *const *k = marks; *k; k++)
         if (lex_starts(x, i, *k)) {
@@ -43,7 +43,7 @@ static int64_t point_groups(const struct lexer *x, int64_t i)
     if (p - i > 3 || p == i) return 0;
     for (; p < x->n && x->s[p] == '.' && three_digits(x, p + 1); n++) p += 4;
     const bool comma = p + 1 < x->n && x->s[p] == ',' && text_is_digit(x->s[p + 1]) && x->plain;
-    return n > 1 || (n && (comma || lex_starts(x, p, "{,}"))) ? p : 0;
+    return n > 1 || (n && (comma || x->commas == COMMA_DECIMALS || lex_starts(x, p, "{,}"))) ? p : 0;
 }
 
 /* The length of the mark between the whole part and the decimals at p, 0: none. A comma is one in plain text, when it does not separate a
@@ -52,10 +52,11 @@ static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int
 {
     if (p + 1 >= x->n) return 0;
     if (x->s[p] == '.') return 1;
-    if (p == begin) return 0;
+    if (p == begin) return lex_decimal_comma(x);
     if (lex_starts(x, p, "{,}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
     const int64_t end = lex_digits_end(x, p + 1);
-    const bool cents = aux & NUM_GROUPED && x->commas && end == p + 3; /* 1\,234,56 */
+    if (x->commas == COMMA_DECIMALS && x->s[p] == ',') return end > p + 1;
+    const bool cents = aux & NUM_GROUPED && x->commas == COMMA_GROUPS && end == p + 3; /* 1\,234,56 */
     const bool comma = (x->plain || cents) && x->s[p] == ',' && end > p + 1 && !(end < x->n && x->s[end] == ',');
     for (int64_t i = begin; i < p; i++)
         if (x->s[i] == ',' && x->s[i - 1] != '\\') return 0; /* not that of the group mark \, */
@@ -73,9 +74,11 @@ static bool is_hexadecimal(const struct lexer *x)
 static int64_t dotted_period(const struct lexer *x, int64_t p)
 {
     int64_t dots = 0, i = p;
-    if (i < x->n && x->s[i] == '(' && !text_is_digit(x->s[i - 1])) {
+    if (i < x->n && x->s[i] == '(') { /* 0.(3); 0.1(6) where nothing follows that makes it a product */
+        const bool first = !text_is_digit(x->s[i - 1]);
         i = lex_digits_end(x, p + 1);
-        return i > p + 1 && i < x->n && x->s[i] == ')' ? i + 1 : 0;
+        if (i == p + 1 || i >= x->n || x->s[i] != ')') return 0;
+        return first || lex_skip_spaces(x, i + 1) >= x->n ? i + 1 : 0;
     }
     for (; lex_starts(x, i, "\\dot"); dots++) {
         int64_t k = lex_skip_spaces(x, i + 4);
@@ -125,7 +128,7 @@ static bool whole_part(struct lexer *x, struct numeral *v)
 {
     const int64_t begin = x->i;
     int64_t run, p = lex_digits_end(x, begin);
-    const bool commas = p > begin && p - begin <= 3 && x->commas && !x->depth && p < x->n && x->s[p] == ',';
+    const bool commas = p > begin && p - begin <= 3 && x->commas == COMMA_GROUPS && !x->depth && p < x->n && x->s[p] == ',';
     if (commas && comma_groups(x, begin, &run)) {
         x->m->commas_ambiguous = true;
         return v->p = run, v->aux = NUM_GROUPED, take_digits(x, begin, run);
@@ -139,11 +142,26 @@ static bool whole_part(struct lexer *x, struct numeral *v)
     return v->p = p, true;
 }
 
+/* \overline{ or \bar{ at q, or \bar and one digit: its length; 0: none */
+static int64_t bar_at(const struct lexer *x, int64_t q)
+{
+    static const char *const bars[] = {"\\overline", "\\bar", NULL};
+    for (const char *const *b = bars; *b; b++) {
+        const int64_t n = (int64_t)strlen(*b), i = q + n;
+        if (!lex_starts(x, q, *b) || i >= x->n) continue;
+        if (x->s[i] == '{') return n + 1;
+        const int64_t digit = lex_skip_spaces(x, i);
+        if (digit < x->n && text_is_digit(x->s[digit])) return digit - q;
+    }
+    return 0;
+}
+
 /* The decimals after the mark, and their period under a bar, between dots or in brackets. */
 static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
 {
     const int64_t first = v->p + mark, q = lex_digits_end(x, first), dots = dotted_period(x, q);
-    const int64_t bar = lex_starts(x, q, "\\overline{") ? 10 : lex_starts(x, q, "\\bar{") ? 5 : 0;
+    const int64_t bar = bar_at(x, q);
+    const bool braced = bar && x->s[q + bar - 1] == '{';
     if (q == first && !bar && !dots) return true;
     int64_t end_of_dots, shown = bar || dots ? 0 : period_shown(x, first, q, &end_of_dots);
     if (shown) { /* the digits, of which the last ones go on */
@@ -158,10 +176,11 @@ static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
     v->p = q;
     if (!take_digits(x, first, q)) return false;
     if (!bar && !dots) return true;
-    const int64_t end = dots ? dots : lex_digits_end(x, q + bar);
-    if (bar && (end == q + bar || end >= x->n || x->s[end] != '}')) return lex_fail(x, "a bar over something else than digits");
+    const int64_t end = dots ? dots : bar && !braced ? q + bar + 1 : lex_digits_end(x, q + bar);
+    if (bar && (end == q + bar || (braced && (end >= x->n || x->s[end] != '}'))))
+        return lex_fail(x, "a bar over something else than digits");
     const int32_t before = x->m->n_pool;
-    v->p = end + (bar != 0);
+    v->p = end + braced;
     if (!take_digits(x, q, end)) return false;
     return v->rep = x->m->n_pool - before, true;
 }
@@ -178,6 +197,11 @@ static void power_of_ten(const struct lexer *x, struct numeral *v)
     v->exp += x->s[p + 1] == '-' ? -e : e;
     v->aux |= NUM_ENOTATION;
     v->p = r;
+}
+
+bool lex_decimal_comma(const struct lexer *x)
+{
+    return x->commas == COMMA_DECIMALS && !lex_after_operand(x) && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1]);
 }
 
 bool lex_number(struct lexer *x)

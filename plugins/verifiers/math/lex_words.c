@@ -144,11 +144,25 @@ static bool counts_only(const char *s, int64_t n)
         if (!held) return true;
         const enum role role = phrase_role(words, held, &used, &tex);
         if (is_numeral_word(words[0]) || role == ROLE_RELATE || role == ROLE_NOT || role == ROLE_REFUSED || role == ROLE_TEX ||
-            role == ROLE_EXCEPT)
+            role == ROLE_EXCEPT || role == ROLE_BOUND || role == ROLE_BETWEEN || role == ROLE_CLOSED)
             return false;
         if (held == 2) words[0] = words[1], from[0] = from[1];
         held--;
     }
+}
+
+/* (1 d.p.), (3 s.f.), correct to 2 decimal places: how far the value is rounded */
+static bool is_rounding_mark(const char *s, int64_t n)
+{
+    static const char *const marks[] = {"d.p",     "dp",          "s.f",           "sf",      "sig. fig",
+                                        "sig fig", "significant", "decimal place", "nearest", NULL};
+    bool digit = false;
+    for (int64_t i = 0; i < n; i++) {
+        digit |= text_is_digit(s[i]);
+        for (const char *const *k = marks; *k; k++)
+            if (s[i] == **k && text_starts((tare_text){s, n}, i, *k, true)) return digit || **k == 'n' || (*k)[1] == 'e';
+    }
+    return false;
 }
 
 /* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
@@ -162,9 +176,12 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     if (lex_word_is(text + 1, size, "am") || lex_word_is(text + 1, size, "pm")) return lex_push(x, T_UNIT, 0, text + 1, size);
     size = squash(s, n, text + 1, true);
     const int base = lex_base_of(text + 1, size);
-    if (base && memchr(text + 1, 'b', (size_t)size)) return lex_push(x, T_BASE, base, NULL, 0);
+    if (base && size > 2 &&
+        (memchr(text + 1, 'b', (size_t)size) || memchr(text + 1, 'h', (size_t)size) || memchr(text + 1, 'c', (size_t)size)))
+        return lex_push(x, T_BASE, base, NULL, 0);
     if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) /* (exactly) */
         return names_another(s, n) ? lex_fail(x, "a remark that names another value") : (x->space = true, true);
+    if (is_rounding_mark(s, n)) return x->space = true, true;
     const int before = x->m->n_tokens;
     if (!lex_push_measure(x, s, n, true, &used)) return false;
     if (used && (used == n || !has_words(s + used, n - used))) return true;
@@ -211,7 +228,7 @@ static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
 static bool lex_upright(struct lexer *x, const char *s, int64_t n, bool *done)
 {
     *done = false;
-    if (lex_word_is(s, n, "C")) return lex_combinations(x, done);
+    if (n == 1 && strchr("CAP", *s)) return lex_combinations(x, *s, done);
     if (lex_word_is(s, n, "min") && lex_after_operand(x) && !(x->i < x->n && strchr("({_\\", x->s[x->i])))
         return *done = true, lex_push(x, T_UNIT, 0, "min", 3);
     const struct word *w = n > 1 ? find_command(s, n) : NULL;
@@ -282,6 +299,9 @@ bool lex_words(struct lexer *x, bool math_font)
     if (n <= 0) return x->space = true, true;
     if (!lex_e_notation(x, s, n, &done)) return false;
     if (done) return true;
+    if (lex_last_kind(x) == T_PLUS &&
+        (lex_word_is(s, n, "constant") || lex_word_is(s, n, "const") || lex_word_is(s, n, "Constant")))
+        return lex_push(x, T_SYM, 0, "C", 1);
     if (lex_word_is(s, n, "cis")) return lex_push(x, T_FUNC, F_CIS, NULL, 0);
     if (!lex_joint(x, s, n, &done)) return false;
     if (done) return true;
@@ -294,8 +314,12 @@ bool lex_words(struct lexer *x, bool math_font)
     if (words && !x->m->n_tokens && introduces(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
     if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && !lex_words_behind(x, s, n, &done)) return false;
     if (done) return true;
-    const char *unit = find_unit(s, word, true); /* \text{USD } 5 */
-    if (word == n && unit && (!strcmp(unit, "dollar") || !strcmp(unit, "euro")) && to < end - 1 && n == 3)
-        return lex_push(x, T_CURRENCY, 0, unit, (int64_t)strlen(unit));
+    if (word == n && (to < end - 1 || lex_skip_spaces(x, end) < x->n) &&
+        unit_is_money(find_unit(s, word, true))) { /* \text{USD } 5 */
+        char text[UNIT_TEXT];
+        struct unit u;
+        unit_read(s, word, true, &u);
+        return lex_push(x, T_CURRENCY, 0, text, unit_print(&u, text));
+    }
     return lex_prose(x, s, n);
 }

@@ -9,7 +9,8 @@ struct lexer {
     const char *s;
     int64_t n, i, skip_from, skip_to, no_group; /* no_group: a run of digits and commas up to here is a list */
     int depth, matrices, nesting, angles;
-    bool commas, plain, space, after_left;
+    enum commas commas;
+    bool plain, space, after_left, negated; /* negated: a \not came before */
 };
 
 bool lex_fail(struct lexer *x, const char *why);
@@ -36,13 +37,17 @@ bool lex_word_is(const char *s, int64_t n, const char *w);
 
 /* The characters from .. to - 1, then on from where it was. */
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
-bool lex_number(struct lexer *x); /* lex_number.c */
+bool lex_large_base(struct lexer *x, bool *done); /* lex_whole.c; *done: the answer is a numeral in a base above ten */
+/* lex_number.c */
+bool lex_number(struct lexer *x);
+bool lex_decimal_comma(const struct lexer *x); /* at a comma: does it begin ,75? */
 /* lex_notation.c */
 bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
 bool lex_counted(struct lexer *x, char letter, bool *done);
-bool lex_combinations(struct lexer *x, bool *done); /* _n^k after a C; *done: it was one */
+bool lex_combinations(struct lexer *x, char letter, bool *done); /* _n^k after C, A or P; *done: it was one */
 bool lex_braced_sign(struct lexer *x, bool *done);
 bool lex_after_degree(const struct lexer *x);
+bool lex_arc(struct lexer *x, bool *done); /* primes after a number: minutes of arc, feet; *done: they were that */
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
 int64_t lex_measure_in_text(const char *s, int64_t n); /* the numeral of "3 hours", all of "6 and 8"; 0: neither */
 /* Under a hat, squashed: i, j or k, also without their dots; 0: another name */

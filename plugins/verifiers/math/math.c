@@ -76,7 +76,7 @@ static int64_t join(const struct found *f, char *out, int64_t capacity)
 }
 
 /* A node, or -1 with m->parse_error. */
-static int read_answer(struct math *m, const struct found *f, bool commas)
+static int read_answer(struct math *m, const struct found *f, enum commas commas)
 {
     int parts[256], n = 0;
     for (int i = 0; i < f->n; i++) {
@@ -149,7 +149,20 @@ static int read_in_words(struct math *m, const struct found *f, struct prose *pr
         prose->size = size;
     else
         return -1;
-    return lex(m, m->buffer, prose->size, true, f->plain) ? parse_answer(m) : -1;
+    return lex(m, m->buffer, prose->size, COMMA_GROUPS, f->plain) ? parse_answer(m) : -1;
+}
+
+/* The inside of \text{...} around or at the start of an answer, without a full stop. */
+static tare_text words_of(tare_text t)
+{
+    t = text_trim(t);
+    for (int64_t i = 0; i < 12 && i < t.size && t.data[0] == '\\'; i++)
+        if (t.data[i] == '{') {
+            t = text_trim(text_slice(t, i + 1, t.size));
+            break;
+        }
+    while (t.size && strchr("}. ", t.data[t.size - 1])) t = text_slice(t, 0, t.size - 1);
+    return t;
 }
 
 /* A second reading, of answers with words that did not compare equal as they were written. A name in front of the value on one side only
@@ -167,6 +180,20 @@ static bool equal_in_words(struct math *m, const struct found *gold, const struc
     return compare(m, *x, *y);
 }
 
+/* "Yes, it is possible" for Yes: the word, and what explains it after a comma or a full stop. */
+static bool same_verdict_word(const struct found *gold, const struct found *pred)
+{
+    static const char *const words[] = {"yes", "no", "true", "false", NULL};
+    if (gold->n != 1 || pred->n != 1) return false;
+    const tare_text g = words_of(gold->text[0]), p = words_of(pred->text[0]);
+    for (const char *const *w = words; *w; w++) {
+        const int64_t n = (int64_t)strlen(*w);
+        if (text_equal(g, text_of(*w), true))
+            return text_starts(p, 0, *w, true) && (p.size == n || strchr(",.;:", p.data[n]) != NULL);
+    }
+    return false;
+}
+
 struct outcome {
     enum tare_verdict_code code;
     const char *reason;
@@ -179,6 +206,30 @@ static bool several(const struct math *m, int x)
     return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
 }
 
+static bool is_whole(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    return a->op == OP_NUM ? a->exp >= 0 : a->op == OP_UNIT && is_whole(m, kid(m, x, 0));
+}
+
+/* Commas that may be something else: 1,234 two numbers where both sides are several, 1250,5 one where the gold answer, x, is one and the other,
+ * as it was first read, no pair in brackets. */
+static bool equal_by_commas(struct math *m, const struct found *gold, const struct found *pred, int x, int first)
+{
+    const char *reason = m->reason;
+    bool equal = false;
+    if (m->commas_ambiguous) {
+        const int a = read_answer(m, gold, COMMA_LISTS), b = a < 0 ? -1 : read_answer(m, pred, COMMA_LISTS);
+        equal = b >= 0 && several(m, a) && several(m, b) && compare(m, a, b);
+    } else if (m->commas_between && !several(m, x) && at(m, x)->op != OP_TUPLE && !is_whole(m, x) && at(m, first)->op != OP_TUPLE &&
+               at(m, first)->op != OP_SET) { /* -3,0 may be two */
+        const int y = read_answer(m, pred, COMMA_DECIMALS);
+        equal = y >= 0 && !several(m, y) && at(m, y)->op != OP_TUPLE && compare(m, x, y);
+    }
+    if (!equal) m->reason = reason;
+    return equal;
+}
+
 static struct outcome judge(struct math *m, const struct found *gold, const struct found *pred)
 {
     struct outcome r = {.gold = -1, .pred = -1};
@@ -187,35 +238,35 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
     if (!gold->n) return r.code = TARE_UNPARSABLE, r.reason = "no answer in the row's answer", r;
     m->commas_ambiguous = false;
     m->precision = 0;
-    r.gold = read_answer(m, gold, true);
+    r.gold = read_answer(m, gold, COMMA_GROUPS);
     r.gold_error = m->parse_error;
-    r.pred = read_answer(m, pred, true);
+    m->commas_between = false;
+    r.pred = read_answer(m, pred, COMMA_GROUPS);
     r.pred_error = m->parse_error;
+    const enum truth dates = gold->n == 1 && pred->n == 1 ? compare_dates(gold->text[0], pred->text[0]) : UNKNOWN;
+    if (dates != UNKNOWN)
+        return r.code = dates ? TARE_CORRECT : TARE_WRONG, r.reason = dates ? "the same date" : "different dates", r;
     if (r.gold < 0 || r.pred < 0) {
         const bool words = r.gold >= 0 && at(m, r.gold)->op == OP_TEXT;
-        if (same_text(m, gold, pred, words) || same_long_text(gold, pred))
+        if (same_text(m, gold, pred, words) || same_long_text(gold, pred) || same_formula(gold, pred))
             return r.code = TARE_CORRECT, r.reason = "the same text", r;
+        if (same_verdict_word(gold, pred)) return r.code = TARE_CORRECT, r.reason = "the same word", r;
         if (equal_in_words(m, gold, pred, &r.gold, &r.pred)) return r.code = TARE_CORRECT, r.reason = m->reason, r;
         r.code = r.pred < 0 ? TARE_UNPARSABLE : TARE_WRONG;
         r.reason = r.pred < 0 ? r.pred_error : "the row's answer cannot be read as mathematics, and the text differs";
         return r;
     }
+    if (same_formula(gold, pred)) return r.code = TARE_CORRECT, r.reason = "the same chemical formula", r;
     if (is_verbatim(m, gold, pred)) {
         r.code = same_text(m, gold, pred, false) ? TARE_CORRECT : TARE_WRONG;
         r.reason = r.code == TARE_CORRECT ? "the same text" : "different dates, telephone numbers or names";
         return r;
     }
     bool equal = compare(m, r.gold, r.pred);
-    if (!equal && m->commas_ambiguous) { /* 1,234 as two numbers */
-        const char *reason = m->reason;
-        const int a = read_answer(m, gold, false), b = a < 0 ? -1 : read_answer(m, pred, false);
-        if (b >= 0 && several(m, a) && several(m, b))
-            equal = compare(m, a, b);
-        else
-            m->reason = reason;
-    }
+    if (!equal) equal = equal_by_commas(m, gold, pred, r.gold, r.pred);
     if (!equal && (at(m, r.gold)->op == OP_TEXT || at(m, r.pred)->op == OP_TEXT) && same_text(m, gold, pred, true))
         equal = true, m->reason = "the same words";
+    if (!equal && at(m, r.gold)->op == OP_TEXT && same_verdict_word(gold, pred)) equal = true, m->reason = "the same word";
     const char *why = m->reason;
     if (!equal && !(equal = equal_in_words(m, gold, pred, &r.gold, &r.pred))) m->reason = why;
     r.code = equal ? TARE_CORRECT : TARE_WRONG;
@@ -244,7 +295,7 @@ static void widen_gold(struct math *m, tare_text answer, struct found *gold)
     if (!gold->rule || strcmp(gold->rule, "last number") || t.size > 200) return;
     const struct found whole = {.text = {t}, .n = 1, .rule = "the whole answer", .plain = !memchr(t.data, '\\', (size_t)t.size)};
     math_reset(m);
-    const int x = read_answer(m, &whole, true);
+    const int x = read_answer(m, &whole, COMMA_GROUPS);
     if (x >= 0 && at(m, x)->op != OP_TEXT && at(m, x)->op != OP_UNIT) *gold = whole;
 }
 

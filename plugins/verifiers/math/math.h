@@ -62,7 +62,7 @@ enum op {
     OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
     OP_MATRIX, /* aux: columns */
     OP_RATIO,
-    OP_INT,   /* from, to (aux 1: they are there), the integrand */
+    OP_INT,   /* aux 1: from, to, the integrand with its differential, without it, the variable; else the integrand with it */
     OP_TEXT,  /* digits: folded words */
     OP_WHERE, /* a value and its conditions; aux 1: they only say what kind of number a letter is */
     OP_OPTION /* (B) 12: the value; aux: the letter */
@@ -108,7 +108,8 @@ enum func {
     F_ARG,
     F_CONJ,
     F_SIGN,
-    F_CIS, /* never a node: e^{ix} */
+    F_CIS,  /* never a node: e^{ix} */
+    F_DIAG, /* never one: a matrix */
     F_N
 };
 
@@ -151,6 +152,8 @@ struct options {
     bool unit_missing, letter_case, number_words;
 };
 
+enum { MAX_LIMITS = 8, MAX_TAYLOR = 12 };
+
 struct math {
     struct options defaults, o;
     struct node *nodes;
@@ -161,6 +164,11 @@ struct math {
         int32_t name, n_name;
     } symbol[MAX_SYMBOLS];
     int32_t n_symbols;
+    struct limit {
+        int symbol, under, body; /* nodes: what stands for it; x \to a; of what */
+    } limits[MAX_LIMITS];
+    int n_limits;
+    bool integrals; /* some definite integral was read */
     struct token *tokens;
     int32_t n_tokens;
     char *buffer;                    /* [4 * MAX_ANSWER] the answer being lexed, folded */
@@ -173,6 +181,7 @@ struct math {
     const char *reason, *parse_error;
     int64_t precision;     /* bits of the balls that the verdict rests on; 0: it is exact */
     bool commas_ambiguous; /* some 1,234 was read as one number */
+    bool commas_between;   /* some other comma stands between digits */
 };
 
 enum { TABLE = 32768 };
@@ -235,13 +244,19 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case);
 bool is_date_or_phone(const char *s, int64_t n);
 bool is_capitals(const char *s, int64_t n);
 
-/* false: m->parse_error. commas: 1,234 may be one number; plain: so may 1,5 */
-bool lex(struct math *m, const char *s, int64_t n, bool commas, bool plain);
+/* What a comma between digits is: 1,234 one number, and 1,5 two; every comma separates; every one is a decimal mark. */
+enum commas { COMMA_GROUPS, COMMA_LISTS, COMMA_DECIMALS };
+enum truth { NO = 0, YES = 1, UNKNOWN = 2 };
+/* lex_whole.c: the same chemical formula, however its digits are set */
+bool same_formula(const struct found *gold, const struct found *pred);
+enum truth compare_dates(tare_text gold, tare_text pred); /* dates.c; UNKNOWN: one is no date in words */
+
+/* false: m->parse_error. plain: no TeX, where 1,5 may be one number */
+bool lex(struct math *m, const char *s, int64_t n, enum commas commas, bool plain);
 int parse_answer(struct math *m); /* of the tokens; -1: m->parse_error */
 
 /* ---------------------------------------------------------------- deciding */
 
-enum truth { NO = 0, YES = 1, UNKNOWN = 2 };
 enum value { V_OK = 0, V_NOT_RATIONAL, V_UNDEFINED, V_TOO_BIG };
 
 /* Once in the process, before anything of FLINT. */
@@ -273,7 +288,8 @@ enum truth numeric_proportional(struct math *m, int p, int q, int *sign);
 bool decide(struct math *m, int a, int b);     /* scalars */
 void math_alias(struct math *m, int a, int b); /* which letters stand for which under the options; -1, -1: none */
 bool compare(struct math *m, int gold, int pred);
-bool compare_where(struct math *m, int gold, int pred); /* where.c: either has conditions */
+bool compare_where(struct math *m, int gold, int pred);          /* where.c: either has conditions */
+enum truth compare_families(struct math *m, int gold, int pred); /* family.c: a + b k over all whole k; YES or UNKNOWN */
 enum truth compare_relations(struct math *m, int gold, int pred);
 bool relation_value(struct math *m, int x, int *lhs, int *value); /* x = v, an assignment or a chain that ends in a value */
 bool is_name(const struct math *m, int x);
@@ -285,6 +301,14 @@ bool relation_ascending(const struct math *m, int x, int *members, int *ops);
 enum truth compare_intervals(struct math *m, int a, int b);
 int in_radians(struct math *m, int x);                    /* functions.c: degrees as multiples of pi / 180 */
 bool same_notation(struct math *m, int *gold, int *pred); /* shapes.c: vectors and matrices */
+/* calculus.c */
+int derivative(struct math *m, int x, int s); /* by the symbol s; -1: no rule */
+/* x + C and y + K, where x and y differ by a constant */
+int coefficients(struct math *m, int f, int s, int *out); /* out: MAX_TAYLOR + 1; how many; 0: no polynomial of the symbol s */
+bool same_antiderivatives(struct math *m, int gold, int pred);
+bool only_constants(const struct math *m, int x, int s); /* letters other than s stand for constants, by their names */
+/* gold and pred with the limits and definite integrals in them replaced by their values; false: there are none that are known */
+bool calculus_values(struct math *m, int *gold, int *pred);
 bool is_real_set(const struct math *m, int x);
 int relation_to_set(struct math *m, int x); /* inequality.c: an inequality in one symbol, as an interval; -1: none */
 /* One inequality, or a list of them, all in the same symbol: that symbol's node; else -1. */

@@ -15,7 +15,7 @@ bool enter(struct parser *p)
     return false;
 }
 
-static int number_of(struct parser *p, const struct token *t)
+int number_of(struct parser *p, const struct token *t)
 {
     struct math *m = p->m;
     if (!t->rep) return mk_num(m, false, m->pool + t->text, t->n_text, t->exp);
@@ -55,8 +55,6 @@ static int group(struct parser *p) /* { sum } */
     p->depth--;
     return x < 0 ? -1 : accept(p, T_RBRACE) ? x : parse_fail(p, "a brace that is not closed");
 }
-
-static int parse_atom(struct parser *p);
 
 int parse_argument(struct parser *p)
 {
@@ -114,6 +112,7 @@ bool starts_factor(const struct parser *p)
     case T_BINOM:
     case T_SUM:
     case T_PROD:
+    case T_INT:
     case T_LIM:
     case T_DET:
     case T_LBRACK:
@@ -127,7 +126,7 @@ bool starts_factor(const struct parser *p)
     case T_LPAREN:
         return !at_condition(p);
     case T_BAR:
-        return !p->no_bar && (!p->bars || opens_inner(p));
+        return ahead(p, 1)->kind != T_UNDER && !p->no_bar && (!p->bars || opens_inner(p));
     default:
         return false;
     }
@@ -374,7 +373,7 @@ static int parse_symbol(struct parser *p)
     return less < 0 ? -1 : mk(m, OP_FACT, 0, &less, 1);
 }
 
-static int parse_atom(struct parser *p)
+int parse_atom(struct parser *p)
 {
     struct math *m = p->m;
     const struct token t = *peek(p);
@@ -440,47 +439,6 @@ static int parse_atom(struct parser *p)
     }
 }
 
-/* 3^{+}, 0^-: a limit from one side; T_PLUS or T_MINUS, taken, or 0 */
-static int one_sided(struct parser *p)
-{
-    const bool brace = peek(p)->kind == T_LBRACE;
-    const int sign = ahead(p, brace)->kind, next = ahead(p, 1 + brace)->kind;
-    if ((sign != T_PLUS && sign != T_MINUS) || (next != T_RBRACE && (brace || next != T_END))) return 0;
-    p->t += brace ? 3 : 1;
-    return sign;
-}
-
-int parse_power(struct parser *p)
-{
-    struct math *m = p->m;
-    if (!enter(p)) return -1;
-    int x = parse_atom(p);
-    for (int posts = 0; x >= 0; posts++) {
-        if (posts == 64) {
-            x = parse_fail(p, "too many marks after a value");
-        } else if (peek(p)->kind == T_CARET) {
-            p->t++;
-            const int side = one_sided(p);
-            if (side)
-                x = mk_mul(m, x, mk_sym(m, side == T_PLUS ? "^+" : "^-", 2));
-            else if (accept(p, T_DEGREE))
-                x = mk(m, OP_DEG, 0, &x, 1);
-            else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
-                p->t += 3, x = mk(m, OP_DEG, 0, &x, 1);
-            else
-                x = ordered_pow(p, parse_unset(m, x), parse_unset(m, parse_exponent(p)));
-        } else if (accept(p, T_DEGREE)) {
-            x = mk(m, OP_DEG, 0, &x, 1);
-        } else if (accept(p, T_FACT)) {
-            x = mk(m, OP_FACT, 0, &x, 1);
-        } else {
-            break;
-        }
-    }
-    p->depth--;
-    return x;
-}
-
 static int signed_factor(struct parser *p)
 {
     bool minus = false;
@@ -504,6 +462,15 @@ static bool at_hundredth(const struct parser *p)
     return peek(p)->kind == T_PERCENT;
 }
 
+/* P(2, 5): a point with its name in front */
+static bool is_point(const struct parser *p, int name, int x)
+{
+    if (x < 0 || at(p->m, x)->op != OP_TUPLE || at(p->m, x)->aux || at(p->m, name)->op != OP_SYM) return false;
+    const struct node *a = at(p->m, name);
+    const char c = p->m->pool[p->m->symbol[a->aux].name];
+    return p->m->symbol[a->aux].n_name == 1 && c >= 'A' && c <= 'Z';
+}
+
 static int parse_product(struct parser *p)
 {
     struct math *m = p->m;
@@ -524,7 +491,8 @@ static int parse_product(struct parser *p)
         } else if (starts_factor(p)) {
             if (kind == T_NUM && number) x = parse_fail(p, "two numbers side by side");
             const int first = p->t;
-            x = ordered_mul(p, parse_unset(m, x), parse_unset(m, parse_power(p)), ' ');
+            const int factor = parse_unset(m, parse_power(p));
+            x = is_point(p, x, factor) ? factor : ordered_mul(p, parse_unset(m, x), factor, ' ');
             number = kind == T_NUM && p->t == first + 1;
         } else if (at_hundredth(p)) {
             p->t++;
@@ -569,6 +537,8 @@ int parse_sum(struct parser *p)
         const int y = mod ? signed_factor(p) : parse_product(p);
         x = y < 0 ? -1 : mk(m, mod ? OP_MOD : OP_BINOM, 0, (int[]){x, y}, 2);
     }
+    if (x >= 0 && !p->bars && (peek(p)->kind == T_BAR || peek(p)->kind == T_RBAR) && ahead(p, 1)->kind == T_UNDER)
+        p->t++, x = between_limits(p, x);
     p->depth--;
     return x < 0 ? parse_fail(p, "too large to parse") : x;
 }

@@ -64,8 +64,11 @@ int parse_element(struct parser *p);  /* a relation chain, ratio or value with i
 int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons); /* number of items, -1 */
 int parse_brackets(struct parser *p);                                                          /* ( [ { \{ \langle at the cursor */
 int parse_matrix(struct parser *p);
-int parse_exponent(struct parser *p);         /* after ^ */
-int parse_argument(struct parser *p);         /* of a command: a group, a digit, or whatever is there */
+int parse_exponent(struct parser *p); /* after ^ */
+int parse_argument(struct parser *p); /* of a command: a group, a digit, or whatever is there */
+int number_of(struct parser *p, const struct token *t);
+int parse_atom(struct parser *p);
+int between_limits(struct parser *p, int x);  /* postfix.c: x at _{x=2}, or from _0 to ^1 */
 int parse_power(struct parser *p);            /* a factor with what follows it: ^ ! degrees */
 bool starts_factor(const struct parser *p);   /* could a factor of a product without a sign start here? */
 int parse_unset(const struct math *m, int x); /* the member of a set of one: braces that only group */

@@ -70,6 +70,8 @@ static const struct {
     {"infinity", ROLE_TEX, "\\infty "},
     {"pi", ROLE_TEX, "\\pi "},
     {"union", ROLE_TEX, "\\cup "},
+    {"choose", ROLE_TEX, "\\choose "},
+    {"factorial", ROLE_TEX, "! "},
     {"modulo", ROLE_TEX, "\\text{ mod }"},
     {"mod", ROLE_TEX, "\\text{ mod }"},
     {"out of", ROLE_RATIO, "/"},
@@ -104,10 +106,21 @@ static const struct {
     {"no real solutions", ROLE_SET, "\\emptyset "},
     {"no integer solutions", ROLE_SET, "\\emptyset "},
     {"no such", ROLE_SET, "\\emptyset "},
+    {"no solution exists", ROLE_SET, "\\emptyset "},
+    {"no solutions exist", ROLE_SET, "\\emptyset "},
+    {"no integer solution", ROLE_SET, "\\emptyset "},
+    {"no valid solution", ROLE_SET, "\\emptyset "},
+    {"no valid solutions", ROLE_SET, "\\emptyset "},
+    {"none", ROLE_SET, "\\emptyset "},
+    {"impossible", ROLE_SET, "\\emptyset "},
+    {"none of", ROLE_REFUSED, NULL},
     {"dne", ROLE_SET, "\\text{DNE}"},
     {"does not exist", ROLE_SET, "\\text{DNE}"},
     {"do not exist", ROLE_SET, "\\text{DNE}"},
     {"undefined", ROLE_SET, "\\text{undefined}"},
+    {"not defined", ROLE_SET, "\\text{undefined}"},
+    {"is not defined", ROLE_SET, "\\text{undefined}"},
+    {"is undefined", ROLE_SET, "\\text{undefined}"},
     {"and", ROLE_JOINT, "and"},
     {"or", ROLE_JOINT, "or"},
     {"where", ROLE_WHERE, "where"},
@@ -137,7 +150,20 @@ static const struct {
     {"no", ROLE_NOT, NULL},
     {"cannot", ROLE_NOT, NULL},
     {"without", ROLE_NOT, NULL},
-    {"between", ROLE_REFUSED, NULL},
+    {"between", ROLE_BETWEEN, NULL},
+    {"strictly between", ROLE_BETWEEN, NULL},
+    {"inclusive", ROLE_CLOSED, NULL},
+    {"or more", ROLE_BOUND, " \\le "},
+    {"or greater", ROLE_BOUND, " \\le "},
+    {"or larger", ROLE_BOUND, " \\le "},
+    {"or above", ROLE_BOUND, " \\le "},
+    {"or higher", ROLE_BOUND, " \\le "},
+    {"and above", ROLE_BOUND, " \\le "},
+    {"or less", ROLE_BOUND, " \\ge "},
+    {"or fewer", ROLE_BOUND, " \\ge "},
+    {"or smaller", ROLE_BOUND, " \\ge "},
+    {"or below", ROLE_BOUND, " \\ge "},
+    {"and below", ROLE_BOUND, " \\ge "},
     {"almost", ROLE_REFUSED, NULL},
     {"nearly", ROLE_REFUSED, NULL},
     {"twice", ROLE_REFUSED, NULL},
@@ -149,7 +175,7 @@ static const struct {
     {"fewer", ROLE_REFUSED, NULL},
     {"up to", ROLE_REFUSED, NULL},
     {"under", ROLE_REFUSED, NULL},
-    {"over", ROLE_REFUSED, NULL},
+    {"over", ROLE_RATIO, "/"},
     {"above", ROLE_REFUSED, NULL},
     {"below", ROLE_REFUSED, NULL},
     {"from", ROLE_REFUSED, NULL},
@@ -168,8 +194,15 @@ static const char *const DROPPED[] = {
     "approximately", "roughly",    "around",  "approx",  "exactly",    "precisely", "at",     "on",          "with",  "total",
     "totals",        "altogether", "overall", "finally", "ultimately", "simply",    "indeed", "respectively"};
 
-static const char *const ANSWER_NOUNS[] = {"option",    "choice", "answer", "answers", "ans",   "final",  "result", "solution",
-                                           "solutions", "value",  "values", "correct", "total", "number", "amount", "get"};
+static const char *const ANSWER_NOUNS[] = {"option",      "choice",     "answer",    "answers",   "ans",     "final",
+                                           "result",      "solution",   "solutions", "statement", "claim",   "assertion",
+                                           "proposition", "inequality", "value",     "values",    "correct", "total",
+                                           "number",      "amount",     "get"};
+
+/* What kind of thing it is, when another word says which: an isosceles triangle. */
+static const char *const KINDS[] = {"triangle", "function", "series", "sequence", "matrix", "vector",  "vectors", "system",
+                                    "equation", "line",     "lines",  "curve",    "graph",  "number",  "set",     "angle",
+                                    "integral", "polygon",  "shape",  "figure",   "events", "relation"};
 
 static bool listed(tare_text w, const char *const *list, size_t n)
 {
@@ -181,6 +214,11 @@ static bool listed(tare_text w, const char *const *list, size_t n)
 bool is_answer_noun(tare_text w)
 {
     return listed(w, ANSWER_NOUNS, sizeof ANSWER_NOUNS / sizeof *ANSWER_NOUNS);
+}
+
+bool is_kind_noun(tare_text w)
+{
+    return listed(w, KINDS, sizeof KINDS / sizeof *KINDS);
 }
 
 /* How many words the phrase has, when the words start with it; else 0. */

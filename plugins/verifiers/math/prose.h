@@ -14,6 +14,9 @@ enum role {
     ROLE_RELATE,  /* its TeX is a relation */
     ROLE_RATIO,   /* between two whole numbers a fraction: 1 in 4; else as ROLE_DROP */
     ROLE_BASE,    /* in base 8 */
+    ROLE_BETWEEN, /* between 1 and 2 */
+    ROLE_CLOSED,  /* inclusive */
+    ROLE_BOUND,   /* or more: its TeX is the relation of the value before it to what is meant */
     ROLE_EXCEPT,  /* what follows is taken out */
     ROLE_SET,     /* its TeX is a set; a letter after it is the variable */
     ROLE_JOINT,   /* and, or */
@@ -27,7 +30,21 @@ enum role {
 /* The role of the longest phrase at the start of the words; *used: its words, *tex: what it stands for. */
 enum role phrase_role(const tare_text *words, int n, int *used, const char **tex);
 bool is_in_phrase(tare_text w);   /* the out of "out of" */
+bool is_kind_noun(tare_text w);   /* triangle, series: words that say less than the one beside them */
 bool is_answer_noun(tare_text w); /* answer, total, value: names that name nothing */
+
+struct prose_item {
+    tare_text t;
+    bool word, text, stop; /* text: from \text{}; stop: the end of a sentence */
+};
+
+struct prose_cut {
+    struct prose_item items[PROSE_ITEMS];
+    int n, nested; /* nested: boxes in boxes */
+    bool refused;  /* too much, or what cannot be read */
+};
+
+void cut_prose(struct prose_cut *out, tare_text t);
 
 struct prose {
     char tex[2 * PROSE_BYTES];

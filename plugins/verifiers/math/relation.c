@@ -10,30 +10,41 @@ static bool symbol_is(const struct math *m, int x, const char *name)
     return m->symbol[s].n_name == n && !memcmp(m->pool + m->symbol[s].name, name, (size_t)n);
 }
 
-/* The letters f and x of the name f(x), and where x is; false: another name */
-static bool is_application(const struct math *m, int x, tare_text part[4])
+/* The name of f(x), of one letter in brackets, as what stands before the brackets and the letter; false: another name */
+static bool is_application(const struct math *m, int x, tare_text *name, tare_text *letter)
 {
+    enum { BRACKET = 4 }; /* a blank, and three bytes for a bracket: parse_label */
     const struct node *a = at(m, x);
-    if (a->op != OP_TEXT || a->aux != TEXT_NAME) return false;
-    tare_text t = {m->pool + a->digits, a->n_digits};
-    int n = 0;
-    for (int64_t from = 0, i = 0; i <= t.size; i++) {
-        if (i < t.size && t.data[i] != ' ') continue;
-        if (n == 4) return false;
-        part[n++] = text_slice(t, from, i);
-        from = i + 1;
-    }
-    return n == 4 && part[2].size == 1 && text_is_letter(part[2].data[0]);
+    const tare_text t = {m->pool + a->digits, a->n_digits};
+    if (a->op != OP_TEXT || a->aux != TEXT_NAME || t.size < 2 * BRACKET + 3) return false;
+    const int64_t at_letter = t.size - BRACKET - 1, open = at_letter - BRACKET;
+    if (t.data[open] != '.' || t.data[at_letter - 1] != ' ' || t.data[at_letter + 1] != ' ' || t.data[at_letter + 2] != '.')
+        return false;
+    *name = text_slice(t, 0, open - 1), *letter = text_slice(t, at_letter, at_letter + 1);
+    return text_is_letter(letter->data[0]);
+}
+
+/* a_n: its name and its index, as above */
+static bool is_indexed(const struct math *m, int x, tare_text *name, tare_text *letter)
+{
+    if (at(m, x)->op != OP_SYM) return false;
+    const int s = at(m, x)->aux, n = m->symbol[s].n_name;
+    const char *text = m->pool + m->symbol[s].name;
+    if (n != 3 || text[1] != '_' || !text_is_letter(text[2])) return false;
+    return *name = (tare_text){text, 1}, *letter = (tare_text){text + 2, 1}, true;
 }
 
 /* pred with its letter called as in gold, where they are f(x) = ... and f(t) = ...; else pred. */
 static int same_argument(struct math *m, int gold, int pred)
 {
-    tare_text a[4], b[4];
+    tare_text f, g, x, t;
     if (at(m, gold)->n != 2 || at(m, pred)->n != 2 || relation_op(m, pred, 0) != R_EQ) return pred;
-    if (!is_application(m, kid(m, gold, 0), a) || !is_application(m, kid(m, pred, 0), b)) return pred;
-    if (!text_equal(a[0], b[0], false) || !text_equal(a[1], b[1], false) || !text_equal(a[3], b[3], false)) return pred;
-    const int to = mk_sym(m, a[2].data, 1), from = mk_sym(m, b[2].data, 1);
+    const int left = kid(m, gold, 0), right = kid(m, pred, 0);
+    if (!(is_application(m, left, &f, &x) && is_application(m, right, &g, &t)) &&
+        !(is_indexed(m, left, &f, &x) && is_indexed(m, right, &g, &t)))
+        return pred;
+    if (!text_equal(f, g, false)) return pred;
+    const int to = mk_sym(m, x.data, 1), from = mk_sym(m, t.data, 1);
     if (to < 0 || from < 0 || to == from) return pred;
     const int body = kid(m, pred, 1), value = substitute(m, body, at(m, from)->aux, to);
     if (substitute(m, body, at(m, to)->aux, mk_int(m, 0)) != body || value == body) return pred; /* f(t) = t + x; P(A) = 1 */
@@ -138,8 +149,10 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
         if (relation_op(m, x, i) != R_APPROX && !(relation_op(m, x, i) == R_IN && a->n == 2)) return false;
     const int first = kid(m, x, 0);
     *lhs = is_name(m, first) ? first : -1;
-    if (tends) return *value = kid(m, x, 1), *lhs >= 0 && at(m, first)->op == OP_SYM;
+    if (tends) return *value = kid(m, x, 1), *lhs >= 0 && (at(m, first)->op == OP_SYM || at(m, first)->op == OP_TUPLE);
     if (a->n == 2 && relation_op(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
+    if (!last && a->n == 2 && at(m, first)->op == OP_SYM && !(at(m, kid(m, x, 1))->flags & NODE_VAR)) /* x \approx 14.3 */
+        return *lhs = first, *value = kid(m, x, 1), true;
     if (!last) { /* only approximations: the exact value in front, when what follows does approximate it */
         *value = first;
         *lhs = -1;
@@ -333,13 +346,15 @@ static bool curve(const struct math *m, int y, int application)
 {
     const struct node *a = at(m, y), *b = at(m, application);
     if (a->op != OP_SYM || m->symbol[a->aux].n_name != 1 || m->pool[m->symbol[a->aux].name] != 'y') return false;
-    const char *s = m->pool + b->digits; /* a letter, a bracket, x, a bracket: parse_label */
-    return b->op == OP_TEXT && b->aux == TEXT_NAME && b->n_digits == 11 && text_is_letter(s[0]) && s[2] == '.' && s[6] == 'x' &&
-           s[8] == '.';
+    tare_text name, letter;
+    return b->op == OP_TEXT && is_application(m, application, &name, &letter) && letter.data[0] == 'x';
 }
 
 static bool same_name(const struct math *m, int a, int b)
 {
+    const int op = at(m, a)->op;
+    if ((op == OP_UNION || op == OP_INTER) && at(m, b)->op == op && kid(m, a, 0) == kid(m, b, 1) && kid(m, a, 1) == kid(m, b, 0))
+        return true;
     char x[4], y[4];
     const int n = segment_letters(m, a, x);
     if (n && n == segment_letters(m, b, y) && !memcmp(x, y, (size_t)n)) return true;

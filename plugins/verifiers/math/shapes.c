@@ -51,6 +51,22 @@ static int in_entries(struct math *m, int x, int n)
     return mk(m, OP_TUPLE, 0, entries, n);
 }
 
+/* I or I_n */
+static bool is_identity_name(const struct math *m, int x, int n)
+{
+    const int s = at(m, x)->aux, size = m->symbol[s].n_name;
+    const char *name = m->pool + m->symbol[s].name;
+    return name[0] == 'I' && (size == 1 || (size == 3 && name[1] == '_' && name[2] == '0' + n));
+}
+
+static int identity_matrix(struct math *m, int n)
+{
+    int entries[MAX_ENTRIES];
+    if (n * n > MAX_ENTRIES) return -1;
+    for (int i = 0; i < n * n; i++) entries[i] = mk_int(m, i % (n + 1) == 0);
+    return mk(m, OP_MATRIX, n, entries, n * n);
+}
+
 /* gold or pred in the notation of the other; false: nothing was to be done. */
 bool same_notation(struct math *m, int *gold, int *pred)
 {
@@ -62,7 +78,12 @@ bool same_notation(struct math *m, int *gold, int *pred)
     for (int k = 0; k < 2; k++) {
         const struct node a = *at(m, *sides[k]), b = *at(m, *sides[!k]);
         int x = -1;
-        if (a.op == OP_MATRIX && b.op == OP_TUPLE)
+        if (b.op == OP_BINOM && ((a.op == OP_MATRIX && a.aux == 1 && a.n == 2) || (a.op == OP_TUPLE && a.n == 2 && !a.aux))) {
+            x = mk(m, OP_MATRIX, 1, (int[]){kid(m, *sides[!k], 0), kid(m, *sides[!k], 1)}, 2);
+            if (a.op == OP_TUPLE) *sides[k] = column(m, *sides[k]);
+        } else if (a.op == OP_MATRIX && b.op == OP_SYM && is_identity_name(m, *sides[!k], a.aux))
+            x = identity_matrix(m, a.aux);
+        else if (a.op == OP_MATRIX && b.op == OP_TUPLE)
             x = a.aux == 1 && a.n > 1 ? column(m, *sides[!k]) : rows_in_brackets(m, *sides[!k]);
         else if ((a.op == OP_TUPLE || (a.op == OP_MATRIX && a.aux == 1)) && b.op <= OP_DEG)
             x = in_entries(m, *sides[!k], a.n);

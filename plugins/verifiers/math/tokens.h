@@ -72,12 +72,14 @@ enum tok {
     T_MARK, /* \angle, \triangle, \#: text; makes a name of what follows */
     T_PERCENT,
     T_DEGREE,
+    T_ARC,    /* aux 1: minutes of arc, 2: seconds */
     T_SCALE,  /* aux: power of ten */
     T_ACCENT, /* text: name; the next group is its argument */
     T_OVERLINE,
     T_GROUP, /* a command that only groups: \boxed */
     T_PMOD,  /* \pmod: its argument is a modulus */
     T_WHERE, /* what follows are conditions; aux: the set that its words name, or 0 */
+    T_NOT,   /* \not: negates the relation after it */
     T_ASIDE, /* a command whose argument is no part of the answer: \color{red} */
     T_SKIP,
     T_STYLE,
@@ -103,8 +105,6 @@ struct word {
 
 const struct word *find_command(const char *s, int64_t n);  /* after a backslash */
 const struct word *find_function(const char *s, int64_t n); /* sin, sqrt, pi, inf ... without one */
-/* A unit of measure; in_text: inside \text, where single letters are units too. NULL: none. */
-const char *find_unit(const char *s, int64_t n, bool in_text);
 bool find_scale(const char *s, int64_t n, int *power);
 bool is_percent_word(const char *s, int64_t n);
 bool is_degree_word(const char *s, int64_t n);

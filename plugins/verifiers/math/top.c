@@ -11,6 +11,27 @@ static bool is_shape(const struct parser *p, int x)
     return at(p->m, x)->op > OP_DEG || (at(p->m, x)->op == OP_CONST && at(p->m, x)->aux > C_UNDEFINED);
 }
 
+/* \{ x \in Z | -2 <= x < 2 \} as its members; -1: another set, or a large one */
+static int whole_numbers(struct math *m, int element, int condition)
+{
+    enum { MOST = 60 };
+    const struct node a = *at(m, element);
+    if (condition < 0 || a.op != OP_REL || a.n != 2 || relation_op(m, element, 0) != R_IN || at(m, condition)->op != OP_REL)
+        return -1;
+    const int set = kid(m, element, 1), natural = at(m, set)->aux == C_NATURALS;
+    if (at(m, set)->op != OP_CONST || !(natural || at(m, set)->aux == C_INTEGERS)) return -1;
+    if (inequality_symbol(m, condition) != kid(m, element, 0)) return -1;
+    const int range = relation_to_set(m, condition);
+    int64_t low, high;
+    int members[MOST], n = 0;
+    if (range < 0 || at(m, range)->op != OP_TUPLE || at(m, range)->n != 2) return -1;
+    if (!small_int(m, kid(m, range, 0), &low) || !small_int(m, kid(m, range, 1), &high) || (natural && low < 1)) return -1;
+    low += !(at(m, range)->aux & 1), high -= !(at(m, range)->aux & 2);
+    if (high - low >= MOST) return -1;
+    for (int64_t i = low; i <= high; i++) members[n++] = mk_int(m, i);
+    return n ? mk(m, OP_SET, 0, members, n) : mk_const(m, C_EMPTY);
+}
+
 /* \{ x | condition \}: the condition, when it is one relation; else a structure that equals only its like. */
 static int set_builder(struct parser *p, const int *items, int n)
 {
@@ -27,6 +48,8 @@ static int set_builder(struct parser *p, const int *items, int n)
         at(p->m, kid(p->m, element, 1))->op == OP_CONST && at(p->m, kid(p->m, element, 1))->aux == C_REALS)
         element = kid(p->m, element, 0);
     const int list = k == 1 ? conditions[0] : mk(p->m, OP_LIST, p->joints, conditions, k);
+    const int whole = whole_numbers(p->m, items[0], list);
+    if (whole >= 0) return whole;
     if (list >= 0 && at(p->m, element)->op == OP_SYM &&
         (inequality_symbol(p->m, list) == element || (k == 1 && at(p->m, list)->op == OP_REL))) {
         const int set = k == 1 ? relation_to_set(p->m, list) : -1;
@@ -180,7 +203,10 @@ static int parse_measure(struct parser *p)
     if (peek(p)->kind == T_TEXT) {
         const struct token t = *peek(p);
         p->t++;
-        return mk_text(m, OP_TEXT, 0, NULL, 0, m->pool + t.text, t.n_text);
+        const int words = mk_text(m, OP_TEXT, 0, NULL, 0, m->pool + t.text, t.n_text);
+        if (!starts_factor(p) && peek(p)->kind != T_MINUS) return words;
+        const int value = parse_element(p); /* amplitude 3, period \pi */
+        return words < 0 || value < 0 ? -1 : mk_text(m, OP_TUPLE, 8, (int[]){words, value}, 2, "named", 5);
     }
     p->n_currency = 0;
     int x = parse_set_expr(p);
@@ -209,6 +235,60 @@ static int parse_value(struct parser *p)
     return n == 1 ? parts[0] : mk_text(p->m, OP_TUPLE, 8, parts, n, "measures", 8);
 }
 
+/* The side that is left out of "\ge 5": a letter that nothing else is called. */
+static int nobody(struct math *m)
+{
+    return mk_sym(m, "\\nobody", 7);
+}
+
+static bool is_ordering(int rel)
+{
+    return rel >= R_LT && rel <= R_GE;
+}
+
+static bool ends_element(int kind)
+{
+    return kind == T_END || kind == T_COMMA || kind == T_SEMI || kind == T_AND || kind == T_RPAREN;
+}
+
+static int one_sided_set(struct parser *p, const int *kids, const char *op)
+{
+    const int relation = mk_text(p->m, OP_REL, 0, kids, 2, op, 1), set = relation < 0 ? -1 : relation_to_set(p->m, relation);
+    return set < 0 ? parse_fail(p, "a relation with one side") : set;
+}
+
+/* E: x^2/9 + y^2/4 = 1, where a ratio has no sum or power of letters */
+static bool names_equation(const struct parser *p, const int *items)
+{
+    const struct node *a = at(p->m, items[0]), *b = at(p->m, items[1]);
+    const bool sum = b->op == OP_ADD || b->op == OP_POW || (b->op == OP_MUL && b->flags & NODE_VAR && peek(p)->kind == T_REL);
+    return a->op == OP_SYM && (b->op == OP_REL || (peek(p)->kind == T_REL && peek(p)->aux == R_EQ && b->flags & NODE_VAR && sum));
+}
+
+/* k \in Z: the set, though its letter is not in blackboard bold */
+static int named_set(struct math *m, int x)
+{
+    static const struct {
+        char letter;
+        enum constant set;
+    } sets[] = {{'Z', C_INTEGERS}, {'N', C_NATURALS}, {'R', C_REALS}, {'Q', C_RATIONALS}};
+    const struct node *a = at(m, x);
+    for (size_t i = 0; a->op == OP_SYM && m->symbol[a->aux].n_name == 1 && i < sizeof sets / sizeof *sets; i++)
+        if (m->pool[m->symbol[a->aux].name] == sets[i].letter) return mk_const(m, sets[i].set);
+    return x;
+}
+
+/* a : b : c; the unit of the last member is that of all: 7:30 pm */
+static int parse_ratio(struct parser *p, int *items, int n)
+{
+    struct math *m = p->m;
+    const struct node last = *at(m, items[n - 1]);
+    if (last.op != OP_UNIT || n != 2) return mk(m, OP_RATIO, 0, items, n);
+    items[n - 1] = kid(m, items[n - 1], 0);
+    const int ratio = mk(m, OP_RATIO, 0, items, n);
+    return ratio < 0 ? -1 : mk_text(m, OP_UNIT, 0, &ratio, 1, m->pool + last.digits, last.n_digits);
+}
+
 /* values joined by relations; a : b : c */
 int parse_element(struct parser *p)
 {
@@ -216,8 +296,13 @@ int parse_element(struct parser *p)
     int kids[32], n = 0;
     char ops[32];
     if (!enter(p)) return -1;
-    const bool unnamed = peek(p)->kind == T_REL && (peek(p)->aux == R_EQ || peek(p)->aux == R_APPROX); /* "= 5" */
+    const int sign = peek(p)->kind == T_REL ? peek(p)->aux : 0;
+    const bool unnamed = sign == R_EQ || sign == R_APPROX || sign == R_SIM; /* "= 5" */
     p->t += unnamed;
+    if (is_ordering(sign)) { /* \ge 5 */
+        kids[n++] = nobody(m), ops[0] = (char)sign;
+        p->t++;
+    }
     for (;;) {
         int ratio[16], k = 0;
         do {
@@ -226,13 +311,19 @@ int parse_element(struct parser *p)
             if ((ratio[k++] = label != -2 ? label : parse_value(p)) < 0) return -1;
         } while (!p->no_bar && accept(p, T_COLON));
         if (n == 32) return parse_fail(p, "a long chain");
-        kids[n++] = k == 1 ? ratio[0] : mk(m, OP_RATIO, 0, ratio, k);
+        kids[n++] = k == 1 ? ratio[0] : k == 2 && names_equation(p, ratio) ? ratio[1] : parse_ratio(p, ratio, k);
         if (kids[n - 1] < 0) return -1;
+        if (n > 1 && ops[n - 2] == R_IN) kids[n - 1] = named_set(m, kids[n - 1]);
         if (peek(p)->kind != T_REL) break;
         ops[n - 1] = (char)peek(p)->aux;
         p->t++;
+        if (n == 1 && is_ordering(ops[0]) && ends_element(peek(p)->kind)) { /* 5 or more: 5 \le */
+            kids[n++] = nobody(m);
+            break;
+        }
     }
     p->depth--;
+    if (n == 2 && (kids[0] == nobody(m) || kids[1] == nobody(m))) return one_sided_set(p, kids, ops);
     if (n == 2 && ops[0] == R_SUPSET) return mk_text(m, OP_REL, 0, (int[]){kids[1], kids[0]}, 2, &(char){R_SUBSET}, 1);
     if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1]; /* = a b = 6 */
     if (n == 1) return kids[0];
@@ -255,12 +346,33 @@ static int connected(struct parser *p, int *items, int n, int joints)
     return items[0] < 0 ? -1 : 1;
 }
 
+/* x = 1, y = 2 or x = 2, y = 1: as many assignments of the same names before each "or". Returns how many items are left. */
+static int alternatives(struct parser *p, int *items, int n, uint64_t ors)
+{
+    struct math *m = p->m;
+    int size = 1, out = 0;
+    while (size < n && !(ors >> size & 1)) size++;
+    if (size < 2 || n % size || n > 63) return n;
+    for (int i = 0; i < n; i++) {
+        int lhs, value;
+        if ((i % size == 0) != (i == 0 || ors >> i & 1) || at(m, items[i])->op != OP_REL ||
+            !relation_value(m, items[i], &lhs, &value))
+            return n;
+        if (lhs < 0 || (i >= size && kid(m, items[i], 0) != kid(m, items[i - size], 0))) return n;
+        for (int k = i - i % size; k < i; k++)
+            if (kid(m, items[k], 0) == kid(m, items[i], 0)) return n;
+    }
+    for (int i = 0; i < n; i += size) items[out++] = mk(m, OP_LIST, JOINT_COMMA, items + i, size);
+    return out;
+}
+
 /* Elements between commas (or semicolons, or and/or) up to a closing token, which is taken. -2: a bar or colon instead (set builder). */
 int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons)
 {
     int n = 0, group = 0; /* group: first item since the last semicolon */
     bool commas = false;
     int joints = 0;
+    uint64_t ors = 0; /* bit i: "or" stands in front of item i */
     *semicolons = false;
     for (;;) {
         if (n == max) return parse_fail(p, "a long list");
@@ -289,8 +401,10 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
         }
         p->t++;
         if (kind == T_SEMI) group = n;
+        if (kind == T_AND && ahead(p, -1)->aux == JOINT_OR && n < 64) ors |= 1ULL << n;
         while (peek(p)->kind == T_AND || peek(p)->kind == T_COMMA || (peek(p)->kind == T_SEMI && kind != T_SEMI)) { /* ", and" */
             joints |= peek(p)->kind == T_AND ? peek(p)->aux : JOINT_COMMA;
+            if (peek(p)->kind == T_AND && peek(p)->aux == JOINT_OR && n < 64) ors |= 1ULL << n;
             p->t++;
         }
         if (peek(p)->kind == stop1 || peek(p)->kind == stop2) { /* a last comma */
@@ -304,6 +418,7 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     }
     for (int i = 0; i < n; i++)
         if (items[i] < 0) return -1;
+    if (joints == (JOINT_COMMA | JOINT_OR) || joints == (JOINT_AND | JOINT_OR)) n = alternatives(p, items, n, ors);
     p->joints = joints & ~JOINT_SIGN;
     return joints & JOINT_SIGN ? connected(p, items, n, joints) : n;
 }
@@ -321,6 +436,12 @@ static void skip_premises(struct parser *p)
     p->t = start;
 }
 
+static bool is_named(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    return a->op == OP_TUPLE && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of("named"), false);
+}
+
 int parse_answer(struct math *m)
 {
     struct parser p = {.m = m};
@@ -333,6 +454,7 @@ int parse_answer(struct math *m)
     const int option = accept(&p, T_OPTION) ? ahead(&p, -1)->aux : 0;
     const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
     if (n < 1) return parse_fail(&p, "nothing is there");
+    if (n == 1 && is_named(m, items[0])) return parse_fail(&p, "words in front of a value"); /* read in words */
     int x = lift_memberships(&p, items, n, p.joints);
     if (x >= 0 && p.t < m->n_tokens && peek(&p)->kind == T_WHERE) x = parse_conditions(&p, x);
     if (x >= 0 && option) x = mk(m, OP_OPTION, option, &x, 1);

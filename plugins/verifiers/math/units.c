@@ -34,11 +34,16 @@ static bool take_word(struct reader *r, const char *w)
     return true;
 }
 
-bool unit_multiply(struct unit *u, const char *name, int power)
+static bool same_name(struct unit_name a, struct unit_name b)
+{
+    return a.kind == b.kind && a.prefix == b.prefix;
+}
+
+bool unit_multiply(struct unit *u, struct unit_name name, int power)
 {
     int k = 0;
     if (!power) return true;
-    while (k < u->n && strcmp(u->part[k].name, name)) k++;
+    while (k < u->n && !same_name(u->part[k].name, name)) k++;
     if (k == UNIT_PARTS) return false;
     if (k == u->n) u->part[u->n++].name = name, u->part[k].power = 0;
     u->part[k].power += power;
@@ -68,47 +73,67 @@ static bool read_glued(struct reader *r, struct unit *u, int64_t end, int sign)
 {
     if (!r->in_text || end >= r->n || r->s[end] != '^') return false;
     for (int64_t k = end - 1; k > r->i; k--) {
-        const char *first = find_unit(r->s + r->i, k - r->i, true), *second = find_unit(r->s + k, end - k, true);
-        if (!first || !second) continue;
+        const struct unit_name first = find_unit(r->s + r->i, k - r->i, true), second = find_unit(r->s + k, end - k, true);
+        if (!first.kind || !second.kind) continue;
         r->i = end;
         return unit_multiply(u, first, sign) && unit_multiply(u, second, read_power(r) * sign);
     }
     return false;
 }
 
-/* One name with its power: cm^2, square feet. The unit's name is static; a name like km/h has two parts. */
+static void skip_fonts(struct reader *r) /* \mathrm{kg}\cdot\mathrm{m} */
+{
+    static const char *const fonts[] = {"\\mathrm", "\\text", "\\textrm", "\\rm", "\\mbox", "\\operatorname", NULL};
+    skip_blanks(r);
+    for (const char *const *f = fonts; *f;) {
+        const bool here = take_word(r, *f);
+        if (here) skip_blanks(r);
+        f = here ? fonts : f + 1;
+    }
+}
+
+static bool omega_at(const struct reader *r, int64_t i)
+{
+    return i + 6 <= r->n && !memcmp(r->s + i, "\\Omega", 6) && !(i + 6 < r->n && text_is_letter(r->s[i + 6]));
+}
+
+/* The letters at the cursor, after a prefix that is a command: \mu m, \micro\text{F}. kind 0: no unit */
+static struct unit_name read_name(struct reader *r, int64_t *end)
+{
+    char text[24] = "\\mu";
+    const bool micro = take_word(r, "\\micro") || (r->i + 3 < r->n && !memcmp(r->s + r->i, "\\mu", 3) && (r->i += 3, true));
+    if (micro) skip_fonts(r);
+    if (take_word(r, "\\Omega")) return *end = r->i, find_unit("ohm", 3, true);
+    for (*end = r->i; *end < r->n && text_is_letter(r->s[*end]);) ++*end;
+    const int64_t n = *end - r->i;
+    if (*end < r->n && r->s[*end] == '\\' && n == 1 && !micro && omega_at(r, *end)) { /* k\Omega */
+        const char prefixed[4] = {r->s[r->i], 'o', 'h', 'm'};
+        return *end += 6, find_unit(prefixed, 4, true);
+    }
+    if (!micro) return find_unit(r->s + r->i, n, r->in_text);
+    if (n < 1 || n > 20) return (struct unit_name){0, 0};
+    memcpy(text + 3, r->s + r->i, (size_t)n);
+    return find_unit(text, n + 3, true);
+}
+
+/* One name with its power: cm^2, square feet. */
 static bool read_factor(struct reader *r, struct unit *u, int sign)
 {
     int power = 1;
+    int64_t end;
     skip_blanks(r);
-    if (take_word(r, "square") || take_word(r, "sq") || take_word(r, "sq.")) power = 2;
+    if (take_word(r, "square") || take_word(r, "sq.") || take_word(r, "sq")) power = 2;
     if (power == 1 && (take_word(r, "cubic") || take_word(r, "cu"))) power = 3;
-    skip_blanks(r);
-    for (bool more = true; more;) { /* \mathrm{kg}\cdot\mathrm{m} */
-        static const char *const fonts[] = {"\\mathrm", "\\text", "\\textrm", "\\rm", "\\mbox", "\\operatorname", NULL};
-        more = false;
-        for (const char *const *f = fonts; *f && !more; f++) more = take_word(r, *f);
-        skip_blanks(r);
-    }
-    const char *name = NULL;
-    if (take_word(r, "\\Omega")) {
-        name = "ohm";
-    } else {
-        int64_t n = 0;
-        if (r->i + 3 < r->n && !memcmp(r->s + r->i, "\\mu", 3)) n = 3;
-        int64_t end = r->i + n;
-        while (end < r->n && text_is_letter(r->s[end])) end++;
-        if (!n && end > r->i) name = find_unit(r->s + r->i, end - r->i, r->in_text);
-        if (!name && !n) return read_glued(r, u, end, sign);
-        if (!name) return false;
-        r->i = end;
-        if (r->i < r->n && r->s[r->i] == '.' && (r->i + 1 >= r->n || r->s[r->i + 1] == ' ')) r->i++; /* ft. */
-    }
+    skip_fonts(r);
+    const struct unit_name name = read_name(r, &end);
+    if (!name.kind) return read_glued(r, u, end, sign);
+    const bool ms = end - r->i == 2 && !memcmp(r->s + r->i, "ms", 2);
+    r->i = end;
+    if (r->i < r->n && r->s[r->i] == '.' && (r->i + 1 >= r->n || r->s[r->i + 1] == ' ')) r->i++; /* ft. */
     power *= read_power(r) * sign;
-    if (!strcmp(name, "ms") && power * sign < 0 && r->in_text) return unit_multiply(u, "m", sign) && unit_multiply(u, "s", power);
-    if (!strcmp(name, "unit")) power = sign; /* of whatever dimension */
-    if (!strcmp(name, "km/h")) return unit_multiply(u, "km", power) && unit_multiply(u, "h", -power);
-    if (!strcmp(name, "mph")) return unit_multiply(u, "mi", power) && unit_multiply(u, "h", -power);
+    if (ms && power * sign < 0 && r->in_text) /* ms^{-1} */
+        return unit_multiply(u, find_unit("m", 1, true), sign) && unit_multiply(u, find_unit("s", 1, true), power);
+    if (unit_is(name, "unit")) power = sign; /* of whatever dimension */
     return unit_multiply(u, name, power);
 }
 
@@ -158,13 +183,17 @@ int64_t unit_read(const char *s, int64_t n, bool in_text, struct unit *u)
 
 int unit_print(const struct unit *u, char *out)
 {
-    const char *names[UNIT_PARTS];
+    char names[UNIT_PARTS][24];
     int powers[UNIT_PARTS], n = 0, size = 0;
     for (int i = 0; i < u->n; i++) { /* by name */
+        const char *prefix, *symbol;
+        char name[24];
         if (!u->part[i].power) continue;
+        const int length = unit_spell(u->part[i].name, &prefix, &symbol);
+        snprintf(name, sizeof name, "%s%.*s", prefix, length, symbol);
         int k = n++;
-        for (; k > 0 && strcmp(names[k - 1], u->part[i].name) > 0; k--) names[k] = names[k - 1], powers[k] = powers[k - 1];
-        names[k] = u->part[i].name, powers[k] = u->part[i].power;
+        for (; k > 0 && strcmp(names[k - 1], name) > 0; k--) memcpy(names[k], names[k - 1], sizeof name), powers[k] = powers[k - 1];
+        memcpy(names[k], name, sizeof name), powers[k] = u->part[i].power;
     }
     for (int i = 0; i < n; i++)
         size += snprintf(out + size, 32, powers[i] == 1 ? "%s%s" : "%s%s^%d", i ? " " : "", names[i], powers[i]);

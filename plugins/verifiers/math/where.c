@@ -36,12 +36,27 @@ static bool is_membership(const struct math *m, int x)
     return at(m, set)->op == OP_CONST && at(m, set)->aux >= C_REALS;
 }
 
+/* n >= 1 for a_n: where the index starts */
+static bool starts_index(struct math *m, int x, int condition)
+{
+    int64_t first;
+    if (at(m, x)->op != OP_REL || at(m, kid(m, x, 0))->op != OP_SYM || at(m, condition)->op != OP_REL || at(m, condition)->n != 2)
+        return false;
+    const int name = at(m, kid(m, x, 0))->aux, letter = kid(m, condition, 0), sign = relation_op(m, condition, 0);
+    const char *s = m->pool + m->symbol[name].name;
+    const int n = m->symbol[name].n_name;
+    if (n != 3 || s[1] != '_' || at(m, letter)->op != OP_SYM || m->symbol[at(m, letter)->aux].n_name != 1) return false;
+    return s[2] == m->pool[m->symbol[at(m, letter)->aux].name] && (sign == R_GE || sign == R_GT) &&
+           small_int(m, kid(m, condition, 1), &first) && first >= 0 && first < 2;
+}
+
 static int with_conditions(struct parser *p, int x, const int *conditions, int n)
 {
     int kids[1 + MAX_CONDITIONS] = {x};
     bool memberships = true;
     if (n > MAX_CONDITIONS) return parse_fail(p, "many conditions");
-    for (int i = 0; i < n; i++) kids[1 + i] = conditions[i], memberships &= is_membership(p->m, conditions[i]);
+    for (int i = 0; i < n; i++)
+        kids[1 + i] = conditions[i], memberships &= is_membership(p->m, conditions[i]) || starts_index(p->m, x, conditions[i]);
     return mk(p->m, OP_WHERE, memberships, kids, 1 + n);
 }
 
@@ -84,6 +99,11 @@ int parse_congruence(struct parser *p, int x)
     struct math *m = p->m;
     const struct node a = *at(m, x);
     const int last = a.op == OP_REL ? kid(m, x, a.n - 1) : -1;
+    if (a.op == OP_REL && a.n == 2 && relation_op(m, x, 0) == R_EQ && at(m, kid(m, x, 0))->op == OP_MOD) { /* n mod 7 = 2 */
+        const char equivalent = R_EQUIV;
+        const int left = kid(m, x, 0), same = mk_text(m, OP_REL, 0, (int[]){kid(m, left, 0), last}, 2, &equivalent, 1);
+        if (at(m, kid(m, left, 0))->op == OP_SYM) return same < 0 ? -1 : congruence(p, same, kid(m, left, 1));
+    }
     if (last < 0 || at(m, last)->op != OP_MOD || a.n != 2 || relation_op(m, x, 0) != R_EQUIV) return x;
     const char sign = R_EQUIV;
     const int n = kid(m, last, 1), relation = mk_text(m, OP_REL, 0, (int[]){kid(m, x, 0), kid(m, last, 0)}, 2, &sign, 1);
@@ -140,11 +160,31 @@ static void spread_not_equal(struct parser *p, int *items, int n)
     }
 }
 
+static bool contains(const struct math *m, int x, int part)
+{
+    if (x == part) return true;
+    for (int i = 0; i < at(m, x)->n; i++)
+        if (contains(m, kid(m, x, i), part)) return true;
+    return false;
+}
+
+/* sqrt(x), x > 0: an expression, and an inequality in letters that it has */
+static bool is_restriction(struct math *m, int x, int condition)
+{
+    const struct node *a = at(m, x);
+    int lhs, value;
+    if (a->op == OP_REL && relation_value(m, x, &lhs, &value) && lhs >= 0) x = value, a = at(m, x);
+    const int s = inequality_symbol(m, condition);
+    return s >= 0 && a->op <= OP_DEG && a->op != OP_SYM && at(m, condition)->op == OP_REL && contains(m, x, s);
+}
+
 /* Items of a list that only say what kind of number a letter is become conditions of the others. */
 int lift_memberships(struct parser *p, int *items, int n, int joints)
 {
     int conditions[MAX_CONDITIONS], k = 0, rest = 0;
     spread_not_equal(p, items, n);
+    if (n == 2 && joints == JOINT_COMMA && is_restriction(p->m, items[0], items[1]))
+        return with_conditions(p, items[0], items + 1, 1);
     for (int i = 0; i < n; i++) k += is_membership(p->m, items[i]);
     if (!k || k == n || k > MAX_CONDITIONS) return n == 1 ? items[0] : mk(p->m, OP_LIST, joints, items, n);
     k = 0;
@@ -156,14 +196,6 @@ int lift_memberships(struct parser *p, int *items, int n, int joints)
     }
     const int x = rest == 1 ? items[0] : mk(p->m, OP_LIST, joints, items, rest);
     return x < 0 ? -1 : with_conditions(p, x, conditions, k);
-}
-
-static bool contains(const struct math *m, int x, int part)
-{
-    if (x == part) return true;
-    for (int i = 0; i < at(m, x)->n; i++)
-        if (contains(m, kid(m, x, i), part)) return true;
-    return false;
 }
 
 /* The letter of the only condition, k \in Z; -1: another one */

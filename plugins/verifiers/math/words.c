@@ -44,7 +44,7 @@ static const struct word COMMANDS[] = {
     {"top", T_SYM, 0, "top"},
     {"intercal", T_SYM, 0, "top"},
     {"euro", T_CURRENCY, 0, "euro"},
-    {"pounds", T_CURRENCY, 0, "pound sterling"},
+    {"pounds", T_CURRENCY, 0, "sterling"},
     {"yen", T_CURRENCY, 0, "yen"},
     {"rupee", T_CURRENCY, 0, "rupee"},
     {"won", T_CURRENCY, 0, "won"},
@@ -138,6 +138,16 @@ static const struct word COMMANDS[] = {
     {"gt", T_REL, R_GT, NULL},
     {"ne", T_REL, R_NE, NULL},
     {"neq", T_REL, R_NE, NULL},
+    {"not", T_NOT, 0, NULL},
+    {"nless", T_REL, R_GE, NULL},
+    {"ngtr", T_REL, R_LE, NULL},
+    {"nleq", T_REL, R_GT, NULL},
+    {"ngeq", T_REL, R_LT, NULL},
+    {"doteq", T_REL, R_APPROX, NULL},
+    {"forall", T_WHERE, 0, NULL},
+    {"mapsto", T_IMPLIES, 0, NULL},
+    {"longmapsto", T_IMPLIES, 0, NULL},
+    {"diag", T_FUNC, F_DIAG, NULL},
     {"approx", T_REL, R_APPROX, NULL},
     {"simeq", T_REL, R_APPROX, NULL},
     {"cong", T_REL, R_EQUIV, NULL},
@@ -315,6 +325,7 @@ static const struct word COMMANDS[] = {
     GREEK("kappa"),
     GREEK("lambda"),
     GREEK("mu"),
+    {"micro", T_SYM, 0, "mu"},
     GREEK("nu"),
     GREEK("xi"),
     GREEK("rho"),
@@ -385,7 +396,8 @@ bool find_scale(const char *s, int64_t n, int *power)
     static const struct {
         const char *name;
         int power;
-    } scales[] = {{"hundred", 2}, {"thousand", 3}, {"million", 6}, {"billion", 9}, {"trillion", 12}};
+    } scales[] = {{"hundred", 2}, {"thousand", 3}, {"million", 6}, {"billion", 9}, {"trillion", 12},
+                  {"lakh", 5},    {"lakhs", 5},    {"crore", 7},   {"crores", 7}};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
         if (equal(scales[i].name, s, n)) return *power = scales[i].power, true;
     return false;

@@ -1,0 +1,99 @@
+/* Dates in words: March 14, the 14th of March 2024, Wednesday. Both sides have to be dates, and what the gold answer says has to be there. */
+#include "prose.h"
+
+#include <string.h>
+
+struct date {
+    int weekday, month, day, year; /* 0: not said */
+};
+
+/* The place of w in the list, of which three letters are enough, by 1; 0: it is not there */
+static int place(tare_text w, const char *const *list)
+{
+    for (int i = 0; list[i]; i++)
+        if (text_equal(w, text_of(list[i]), true) || (w.size == 3 && text_equal(w, (tare_text){list[i], 3}, true))) return i + 1;
+    return 0;
+}
+
+/* What says nothing about the date */
+static bool is_filler(tare_text w)
+{
+    int used;
+    const char *tex;
+    const enum role role = phrase_role(&w, 1, &used, &tex);
+    if (role == ROLE_DROP || role == ROLE_IS || role == ROLE_THEN || is_answer_noun(w)) return true;
+    static const char *const words[] = {"the",  "of", "on", "in", "a",  "it",  "is",   "was",   "falls", "be",
+                                        "will", "th", "st", "nd", "rd", "day", "date", "month", NULL};
+    for (const char *const *k = words; *k; k++)
+        if (text_equal(w, text_of(*k), true)) return true;
+    return false;
+}
+
+static bool take_word(struct date *d, tare_text w)
+{
+    static const char *const months[] = {"January", "February",  "March",   "April",    "May",      "June", "July",
+                                         "August",  "September", "October", "November", "December", NULL};
+    static const char *const days[] = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", NULL};
+    if (is_filler(w)) return true;
+    int *field = &d->month, k = place(w, months);
+    if (!k &&
+        (text_equal(w, text_of("Sept"), true) || text_equal(w, text_of("Tues"), true) || text_equal(w, text_of("Thurs"), true)))
+        w.size = 3;
+    if (!k) k = place(w, months);
+    if (!k) k = place(w, days), field = &d->weekday;
+    if (!k || *field) return false;
+    return *field = k, true;
+}
+
+static bool take_number(struct date *d, int value, int64_t digits)
+{
+    int *field = digits == 4 ? &d->year : &d->day;
+    if (*field || !value || (digits != 4 && value > 31)) return false;
+    return *field = value, true;
+}
+
+/* because, since, as: no more of the date comes */
+static bool explains(tare_text w)
+{
+    int used;
+    const char *tex;
+    return phrase_role(&w, 1, &used, &tex) == ROLE_REASON;
+}
+
+/* The words and numbers of t, whose commands are passed over. false: something else is there, too */
+static bool read_date(tare_text t, struct date *d)
+{
+    *d = (struct date){0};
+    if (t.size > 80) return false;
+    for (int64_t i = 0; i < t.size;) {
+        int64_t k = i + (t.data[i] == '\\');
+        while (k < t.size && text_is_letter(t.data[k])) k++;
+        if (t.data[i] == '\\') { /* \text{, \, and the like */
+            i = k > i + 1 ? k : k + 1;
+        } else if (k > i) {
+            if (d->day && explains(text_slice(t, i, k))) break;
+            if (!take_word(d, text_slice(t, i, k))) return false;
+            i = k;
+        } else if (text_is_digit(t.data[i])) {
+            int value = 0;
+            for (k = i; k < t.size && k < i + 5 && text_is_digit(t.data[k]); k++) value = 10 * value + (t.data[k] - '0');
+            if (!take_number(d, value, k - i)) return false;
+            i = k;
+        } else if (text_is_space(t.data[i]) || strchr("{},.^$~*:", t.data[i])) {
+            i++;
+        } else {
+            return false;
+        }
+    }
+    return d->month || d->weekday;
+}
+
+enum truth compare_dates(tare_text gold, tare_text pred)
+{
+    struct date a, b;
+    if (!read_date(gold, &a) || !read_date(pred, &b)) return UNKNOWN;
+    const int x[] = {a.weekday, a.month, a.day, a.year}, y[] = {b.weekday, b.month, b.day, b.year};
+    for (int i = 0; i < 4; i++)
+        if (x[i] && x[i] != y[i]) return NO;
+    return (b.month && !a.month) || (b.day && !a.day) ? NO : YES;
+}
