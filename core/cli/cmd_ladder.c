@@ -82,7 +82,7 @@ static tare_status read_bands(struct ladder *l, struct err *e)
     TRY(fs_join(path, folder, "bands.csv", e));
     TRY(fs_read_all(path, &text, e));
     tare_status status = TARE_OK;
-    char *line = strtok_r(text.data, "\n", &rest); /* the head */
+    char *line = text.data ? strtok_r(text.data, "\n", &rest) : NULL; /* the head */
     while (!status && line && (line = strtok_r(NULL, "\n", &rest))) status = take_line(l, line, path, ++number, e);
     str_free(&text);
     for (int64_t i = 0; i < l->n; i++) l->rungs[i].before /= (double)l->rungs[i].n;

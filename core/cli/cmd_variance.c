@@ -21,6 +21,7 @@ const char variance_usage[] =
     "  --batch N            rollout.prompts   prompts of a batch; has to divide --prompts\n"
     "  --warm N             32       simulated steps of the state \"warmed\"; 0: without it\n"
     "  --width N            2048     cells of a gradient's sketch, a power of two from 64 to 32768; 0: gradients whole\n"
+    "  --metric adam        lengths and directions as Adam's step has them, by the checkpoint's second moments\n"
     "  --bootstrap N        1000     resamplings of the prompts for the intervals\n"
     "  --plan               only the memory that it would take\n"
     "  --json               JSON lines in place of the table\n"
@@ -82,6 +83,12 @@ static tare_status take_option(struct request *r, const char *option, const char
                                      {"--bootstrap", &o->bootstrap, 100, 100000}};
     for (size_t k = 0; k < sizeof NUMBERS / sizeof *NUMBERS; k++)
         if (!strcmp(option, NUMBERS[k].option)) return take_number(&NUMBERS[k], value, e);
+    if (!strcmp(option, "--metric")) {
+        if (strcmp(value, "adam") != 0)
+            FAIL(e, TARE_E_CONFIG, "--metric %s: there is adam; without --metric lengths are the plain ones", value);
+        o->adam = true;
+        return TARE_OK;
+    }
     if (!strcmp(option, "--group-sizes")) return take_sizes(value, o, e);
     if (!strcmp(option, "--from")) return take_name(option, value, o->from, VARIANCE_FROM, &o->n_from, e);
     if (!strcmp(option, "--estimator")) return take_name(option, value, o->estimators, VARIANCE_METHODS, &o->n_estimators, e);

@@ -1,4 +1,5 @@
 #include "variance/draw.h"
+#include "variance/adam.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,7 +23,8 @@ struct drawing {
     struct sketch sketch;
     struct token_ids ids;
     struct arena arena;
-    float *room; /* of a device's gradient on the host */
+    float *room;             /* of a device's gradient on the host */
+    float *factors, *scaled; /* of the metric; a gradient in it. NULL: the plain one */
     int64_t *rows;
     int64_t done, repeated; /* rollouts; of these as many with a completion that their prompt had before */
     double began, told;
@@ -57,6 +59,10 @@ static tare_status open_parts(struct drawing *d, struct err *e)
     TRY(cluster_open(c, &g->train, &g->env, NULL, g->pool, &d->cluster, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
     TRY(engine_open_trainer(g, c->rollout.temperature, 1, e));
+    if (d->options->adam) {
+        TRY(adam_factors(g, c->model.path, &d->factors, e));
+        TRY(mem_new(g->model->n_own * (int64_t)sizeof *d->scaled, (void **)&d->scaled, e));
+    }
     return sketch_new(g->model->n_own, d->options->width, (uint64_t)c->run.seed, &d->sketch, e);
 }
 
@@ -146,7 +152,8 @@ static tare_status gradients(struct drawing *d, const struct batch *b, int64_t f
             TRY(update_score(t, b, m, i, pool_weight(p, b->token_begin[i + 1] - b->token_begin[i]), e));
             const float *x = from_backend(d->engine.model, d->room, t->grads.sum, bytes);
             TRY(model_finish(d->engine.model, e));
-            sketch_of(&d->sketch, d->engine.pool, x, out, &p->square[first + i]);
+            for (int64_t j = 0; d->factors && j < d->sketch.n; j++) d->scaled[j] = d->factors[j] * x[j];
+            sketch_of(&d->sketch, d->engine.pool, d->factors ? d->scaled : x, out, &p->square[first + i]);
             progress(d);
         }
     return TARE_OK;
@@ -227,6 +234,8 @@ tare_status variance_draw(const struct config *c, const struct variance_options 
     engine_init(&d.engine, c, NULL);
     const tare_status status = draw_into(&d, e);
     mem_free(d.room);
+    mem_free(d.factors);
+    mem_free(d.scaled);
     sketch_free(&d.sketch);
     cluster_close(&d.cluster);
     embed_service_free(d.embed);

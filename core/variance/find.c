@@ -92,6 +92,7 @@ tare_status variance_need(const struct config *c, const struct variance_options 
     out->memory = here.memory;
     for (int k = 0; k < PLAN_CLASSES; k++)
         if (k != PLAN_REFERENCE) out->model += p.first.bytes[k];
+    if (o->adam) out->model += 2 * p.trained * (int64_t)sizeof(float); /* the factors, and a gradient times them */
     out->vectors = out->rollouts * width * (int64_t)sizeof(float);
     out->table = sketch_bytes(p.trained, o->width);
     out->work = work_bytes(o, width, c->run.threads ? c->run.threads : here.usable_cores);

@@ -66,6 +66,8 @@ static tare_status print_head(const struct report_of *r, struct str *out, struct
     if (isfinite(t.low)) TRY(str_addf(out, e, " [%.3g, %.3g]", t.low, t.high));
     if (!(t.value > 0)) TRY(str_add(out, ": not told from noise, take more rollouts", -1, e));
     TRY(str_add(out, "\n", 1, e));
+    if (r->options->adam)
+        TRY(str_add(out, "lengths and directions are those of Adam's step: each coordinate over sqrt(v) + eps\n", -1, e));
     if (p->sketched)
         TRY(str_addf(out, e, "sketches of %lld cells: a squared length is off by %.1f %% (one standard deviation)\n",
                      (long long)p->sketched, 100 * sqrt(2 / (double)p->sketched)));
@@ -164,10 +166,11 @@ static json_t *pool_json(const struct report_of *r)
     for (int64_t i = 0; i < r->methods->n_left_out; i++)
         json_object_set_new(left_out, r->methods->left_out[i].name, json_string(r->methods->left_out[i].why));
     for (int64_t m = 0; m < p->batch.n_groups; m++) json_array_append_new(pass, json_real(p->pass[m]));
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:s, s:o}", "kind", "checkpoint", "checkpoint", r->at->given, "step",
-                     (json_int_t)r->at->step, "prompts", (json_int_t)p->batch.n_groups, "rollouts",
-                     (json_int_t)r->options->rollouts, "sketch_width", (json_int_t)p->sketched, "mean_length", p->mean_length,
-                     "pass", pass, "reference", r->reference, "left_out", left_out);
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:s, s:o}", "kind", "checkpoint", "metric",
+                     r->options->adam ? "adam" : "plain", "checkpoint", r->at->given, "step", (json_int_t)r->at->step, "prompts",
+                     (json_int_t)p->batch.n_groups, "rollouts", (json_int_t)r->options->rollouts, "sketch_width",
+                     (json_int_t)p->sketched, "mean_length", p->mean_length, "pass", pass, "reference", r->reference, "left_out",
+                     left_out);
 }
 
 static tare_status print_line(json_t *o, struct str *out, struct err *e)

@@ -39,6 +39,7 @@ struct variance_options {
     int64_t warm;              /* simulated steps of the state `warmed`; 0: without */
     int64_t width;             /* of the sketches; 0: gradients are kept whole */
     int64_t bootstrap;         /* resamplings for the intervals */
+    bool adam;                 /* lengths and directions in the metric of Adam's step (adam.h) */
     bool plan;                 /* only say what it would take */
     bool json;                 /* JSON lines in place of the table */
     const char *out;           /* folder of the files; NULL: none */

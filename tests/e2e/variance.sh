@@ -55,6 +55,17 @@ variance $small --from run@12 --warm 0 --estimator rloo --estimator "bv_blend te
 # shellcheck disable=SC2086
 variance $small --from run --estimator rloo --width 0 --group-sizes 2 loss.aggregation=token # gradients whole, the newest checkpoint
 grep 'step 12' out.txt > /dev/null && ! grep sketches out.txt > /dev/null && ok || bad "whole gradients: $(cat out.txt)"
+# Adam's metric: with an epsilon that hides the moments it is the plain one; with the run's own it is another
+cosines() { sed -n 's/^| rloo | - | \([-0-9.]*\).*/\1/p' out.txt; }
+plain="--from run@12 --estimator rloo --group-sizes 8 --prompts 24 --rollouts 32 --groups 16 --bootstrap 200 --width 0"
+# shellcheck disable=SC2086
+variance $plain && one=$(cosines)
+# shellcheck disable=SC2086
+variance $plain --metric adam train.eps=1 && two=$(cosines)
+grep "are those of Adam's step" out.txt > /dev/null && ok || bad "the metric is not said: $(cat out.txt)"
+# shellcheck disable=SC2086
+variance $plain --metric adam && three=$(cosines)
+[ -n "$one" ] && awk -v a="$one" -v b="$two" -v c="$three" 'BEGIN { exit !((a - b)^2 < 1e-4 && (a - c)^2 > 1e-8) }' && ok || bad "directions: plain $one, a large epsilon $two, adam $three"
 variance --from run@9 --plan
 grep 'sketches of 2048' out.txt > /dev/null && ok || bad "--plan: $(cat out.txt)"
 mv base elsewhere # without --from it is the configuration's model
@@ -71,6 +82,10 @@ variance --from damaged@12 && says 'damaged/checkpoints/step-000012'
 variance --from run@12 --estimator nosuch && says nosuch
 variance --from run@12 estimator.plugin=grpoo && says "no estimator named 'grpoo'"
 variance --from nowhere && says nowhere
+want=3
+variance --from elsewhere --metric adam --prompts 24 --rollouts 32 && says 'elsewhere is no checkpoint of a run, so it has no moments'
+variance --from run@12 --metric newton && says 'there is adam'
+want=1
 want=3
 variance --from sft.ini@x && says 'not a step'
 variance --from run@12 --group-sizes 2,200 -o no && says 'above 128, half of --rollouts 256'
