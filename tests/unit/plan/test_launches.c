@@ -1,22 +1,11 @@
 /* The kernels of a GPU by arithmetic: a small model computed by hand. */
 #include "engine.h"
+#include "small.h"
 
 #include "plan/launches.h"
 
 #include <math.h>
 #include <string.h>
-
-static const struct model_shape SMALL = {.arch = ARCH_QWEN2,
-                                         .vocab = 32,
-                                         .hidden = 8,
-                                         .layers = 2,
-                                         .heads = 2,
-                                         .kv_heads = 1,
-                                         .head_dim = 4,
-                                         .intermediate = 16,
-                                         .max_position = 64,
-                                         .tied = true,
-                                         .qkv_bias = true};
 
 static struct launches made(const char *const *settings, int64_t n, int64_t ranks)
 {

@@ -2,6 +2,7 @@
  * and the advice; times of a machine with round peaks; quantities and devices. */
 #include "engine.h"
 #include "folder.h"
+#include "small.h"
 
 #include "base/fs.h"
 #include "dist/comm.h"
@@ -13,18 +14,6 @@
 
 #include <math.h>
 #include <string.h>
-
-static const struct model_shape SMALL = {.arch = ARCH_QWEN2,
-                                         .vocab = 32,
-                                         .hidden = 8,
-                                         .layers = 2,
-                                         .heads = 2,
-                                         .kv_heads = 1,
-                                         .head_dim = 4,
-                                         .intermediate = 16,
-                                         .max_position = 64,
-                                         .tied = true,
-                                         .qkv_bias = true};
 
 static void load(struct config *c, const char *const *settings, int64_t n)
 {
