@@ -32,6 +32,9 @@ extern char shim_first[400];       /* the first one since shim_forget */
 void shim_forget(void);            /* back to none */
 void shim_schedule(uint32_t seed); /* in which order a block's threads run; 0: by index */
 int shim_watches(void);            /* 0: built without watching accesses (a sanitizer's build) */
+/* 1: for the indices of shapes that are too large to be computed here. Of a launch's blocks only the first, the middle and the last of each dimension
+ * run; memory that is allocated exists where it is touched, and is zero. To be set before any is. Results mean nothing; accesses outside of an allocation are found. */
+extern int shim_corners;
 const struct kernels *kernels_shim(void);
 }
 

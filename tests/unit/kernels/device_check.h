@@ -22,6 +22,7 @@ extern char shim_first[400];
 void shim_forget(void);
 void shim_schedule(uint32_t seed);
 int shim_watches(void);
+extern int shim_corners;
 const struct kernels *kernels_shim(void);
 #endif
 

@@ -43,6 +43,13 @@ static __global__ void copy_kernel(float *y, const float *x, int n, int beyond)
     if (i < n + beyond) y[i] = beyond ? 1 : x[i];
 }
 
+/* y[i] = x[i] for all n elements, counted in 32 bits or 64. */
+static __global__ void many_kernel(float *y, const float *x, int64_t n, int narrow)
+{
+    const int64_t i = narrow ? (int64_t)(int)(blockIdx.x * blockDim.x + threadIdx.x) : (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+
 static __global__ void read_kernel(float *y, const float *x, int n)
 {
     const int i = (int)threadIdx.x;
@@ -134,6 +141,8 @@ extern "C" void planted_run(const struct kctx *c, const char *what, float *y, co
     if (is("relay")) CUDA_LAUNCH(c, relay_kernel, 2, THREADS, 0, y);
     if (is("count")) CUDA_LAUNCH(c, count_kernel, 3, THREADS, 0, (unsigned *)(void *)y);
     if (is("copy") || is("copy too much")) CUDA_LAUNCH(c, copy_kernel, 2, THREADS, 0, y, x, (int)n, is("copy too much"));
+    if (is("many") || is("too many for 32 bits"))
+        CUDA_LAUNCH(c, many_kernel, (unsigned)((n + THREADS - 1) / THREADS), THREADS, 0, y, x, n, is("too many for 32 bits"));
     if (is("read in front")) CUDA_LAUNCH(c, read_kernel, 1, THREADS, 0, y, x, (int)n);
     if (is("index")) CUDA_LAUNCH(c, index_kernel, 1, THREADS, 0, y, THREADS - 1);
     if (is("index too large")) CUDA_LAUNCH(c, index_kernel, 1, THREADS, 0, y, THREADS);
