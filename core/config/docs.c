@@ -65,7 +65,7 @@ static const char INTRODUCTION[] = "A configuration is an INI file: `[section]`,
                                    "line comes last: `section.key=value`. In a file, a value in double\n"
                                    "quotes may hold `\\n`, `\\t`, `\\\"` and `\\\\`. `${run.seed}` and `${run.name}` stand for "
                                    "their values. An unknown key, a wrong type and a value out of\n"
-                                   "range are refused before anything starts. Other paths than those of includes and "
+                                   "range are refused before anything starts. Other paths than those of includes, run.plugins and "
                                    "model.warm_start count from the working directory.\n";
 
 static const char FREE_SECTIONS[] = "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of the plugin "

@@ -31,6 +31,14 @@ static tare_status check_rollout(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_ranks(const struct config *c, struct err *e)
+{
+    if (c->dist.ranks > c->dist.gradient_shards)
+        APART(c, dist, ranks, dist, gradient_shards, "%lld", LL(c->dist.ranks), LL(c->dist.gradient_shards),
+              "some ranks would have no part in the update; set the latter to the number of ranks or a multiple of it");
+    return TARE_OK;
+}
+
 static tare_status check_prompt(const struct config *c, struct err *e)
 {
     if (c->data.prompt == PROMPT_PLAIN && *c->data.system)
@@ -185,6 +193,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
     tare_status (*const checks[])(const struct config *, struct err *) = {
         check_run,
         c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+        check_ranks,
         check_prompt,
         check_loss,
         check_verifier,

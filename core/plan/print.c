@@ -141,10 +141,13 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
                  p->n_advice > 1 ? "even with these"
                  : p->n_advice   ? "even with this"
                                  : "with smaller caches and micro-batches"));
-    if (p->ranks_needed) TRY(str_addf(out, e, "on %lld ranks", LL(p->ranks_needed)));
-    if (p->tokens_needed) TRY(str_addf(out, e, " with rollout.max_new_tokens=%lld", LL(p->tokens_needed)));
-    if (p->ranks_needed) return str_add(out, " it does\n", -1, e);
-    return str_add(out, "give more memory a rank, or a smaller model\n", -1, e);
+    if (!p->ranks_needed) return str_add(out, "give more memory a rank, or a smaller model\n", -1, e);
+    TRY(str_addf(out, e, "%s dist.ranks=%lld", p->n_advice ? "it does with all that and" : "it does with", LL(p->ranks_needed)));
+    if (p->ranks_needed > p->in.gradient_shards) TRY(str_addf(out, e, " dist.gradient_shards=%lld", LL(p->ranks_needed)));
+    if (p->tokens_needed) /* as find_ranks tried it */
+        TRY(str_addf(out, e, " rollout.max_new_tokens=%lld train.micro_tokens=%lld rollout.kv_tokens=%lld", LL(p->tokens_needed),
+                     LL(p->prompt_tokens + p->tokens_needed), LL(p->prompt_tokens + p->tokens_needed + KV_BLOCK)));
+    return str_add(out, "\n", 1, e);
 }
 
 static tare_status print_verdict(const struct plan *p, struct str *out, struct err *e)

@@ -21,9 +21,12 @@ expect 0 '^fits: a device needs' plan plan.device=h100
 expect 0 '7.616 billion parameters' plan plan.memory=96GB
 expect 1 '^does not fit: a device needs' plan plan.memory=40GB
 expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB rollout.kv_tokens=160000
-expect 1 '^even with \(this\|these\) it does not fit; on [0-9]* ranks with rollout.max_new_tokens=[0-9]* it does' plan device_memory=40GB
+expect 1 '^even with \(this\|these\) it does not fit; it does with all that and dist.ranks=[0-9]* dist.gradient_shards=[0-9]* rollout.max_new_tokens=[0-9]* ' plan device_memory=40GB
+# what it says that fits does fit: the changes, then those of the last line
+expect 0 '^fits' plan device_memory=40GB $(plan device_memory=40GB 2> /dev/null | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*all that and //p')
 expect 0 'give plan.memory to know' plan
-expect 0 '^fits' plan plan.memory=96GB dist.ranks=64
+expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
+expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of it' plan plan.memory=96GB dist.ranks=64
 expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
 expect 0 'rollout .* s .*memory' plan plan.device=h200 plan.response_tokens=1500
 expect 3 "plan.device = tpu is not known; known: a100" plan plan.device=tpu
