@@ -3,36 +3,57 @@
 #include <math.h>
 #include <string.h>
 
-/* Why a field of no row was checked; NULL: it was. */
-static const char *why_not(const struct audit *a, enum audit_column c)
+/* Why a field of no row was checked, where the dump has what the check needs. */
+static const char *why_of_rows(const struct audit *a, enum audit_column c)
 {
-    if (a->checked[c]) return NULL;
     switch (c) {
     case AUDIT_STEP:
-        return "the dump's steps, or the files' names, say none";
-    case AUDIT_ANSWER:
-        return "the dump has no answers";
+        return "no file's name has the number of a step, as completions_00012.jsonl";
     case AUDIT_REWARD:
-        return a->had[AUDIT_ANSWER] || a->answers.open ? "no row has both a reward and an answer"
-                                                       : "the dump has no answers, and data.train is not set";
+        return a->unjudged ? "the verifier could judge no row" : "no row has both a reward and an answer";
     case AUDIT_ADVANTAGE:
-        return "the dump has no advantages";
-    case AUDIT_LOSS_SCALE:
-        return a->had[AUDIT_LENGTH] ? "the dump has none" : "the dump has no lengths";
     case AUDIT_WEIGHT:
-        return "the dump has no weights";
+        return "no row that has one is in a whole group";
+    case AUDIT_LOSS_SCALE:
+        return a->had[c] ? "no row that has one is in a whole group of rows with lengths" : "the dump has none";
     default:
         return "the dump has none";
     }
 }
 
+/* What the check of a field needs and no row has. */
+static enum audit_column lacking(const struct audit *a, enum audit_column c)
+{
+    const enum audit_column needed = c == AUDIT_LOSS_SCALE ? AUDIT_LENGTH : c == AUDIT_REWARD ? AUDIT_ANSWER : c;
+    const bool can_lack = c == AUDIT_STEP || c == AUDIT_ANSWER || c == AUDIT_REWARD || c == AUDIT_ADVANTAGE || c == AUDIT_WEIGHT ||
+                          c == AUDIT_LOSS_SCALE;
+    if (!can_lack || a->had[needed] || (c == AUDIT_REWARD && a->answers.open)) return AUDIT_N;
+    return needed;
+}
+
+/* Why a field of no row was checked, and which option names its column. Weights and lengths few trainers write: no option is proposed. */
+static void why_not(const struct audit *a, enum audit_column c, char *out, size_t room)
+{
+    const enum audit_column needed = lacking(a, c);
+    if (needed == AUDIT_N) {
+        snprintf(out, room, "%s", why_of_rows(a, c));
+        return;
+    }
+    const char *name = audit_column_name(needed);
+    const int n = snprintf(out, room, "the dump has no %ss", name);
+    if (a->own || needed == AUDIT_WEIGHT || needed == AUDIT_LENGTH || n < 0) return;
+    snprintf(out + n, room - (size_t)n, "; give %s--field %s=COLUMN%s%s", needed == AUDIT_ANSWER ? "data.train=FILE or " : "", name,
+             *a->unused ? "; columns not used: " : "", a->unused);
+}
+
 static tare_status pack_fields(const struct audit *a, json_t *fields, struct err *e)
 {
     for (int c = 0; c < AUDIT_N; c++) {
-        const char *why = why_not(a, (enum audit_column)c);
+        char why[600];
         if (c == AUDIT_LENGTH) continue;
+        why_not(a, (enum audit_column)c, why, sizeof why);
         json_t *o = json_pack("{s:I, s:I, s:o}", "checked", (json_int_t)a->checked[c], "disagree", (json_int_t)a->disagree[c],
-                              "why", why ? json_string(why) : json_null());
+                              "why", a->checked[c] ? json_null() : json_string(why));
         if (!o || json_object_set_new(fields, audit_column_name((enum audit_column)c), o))
             FAIL(e, TARE_E_NOMEM, "no memory for the result");
     }
@@ -43,13 +64,14 @@ static tare_status pack(const struct audit *a, json_t **out, struct err *e)
 {
     const struct config *c = a->o->config;
     const json_t *first = json_array_get(a->list, 0);
-    *out = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s?, s:s, s:I, s:I, s:I, s:b, s:O, s:O, s:{}, s:o}", "format",
+    *out = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s?, s:s, s:I, s:I, s:I, s:b, s:b, s:O, s:O, s:{}, s:o}", "format",
                      a->map.name, "files", (json_int_t)a->files, "steps", (json_int_t)a->steps, "rows", (json_int_t)a->rows,
                      "groups", (json_int_t)a->groups, "group_size", (json_int_t)a->group_size, "verifier", c->verifier.plugins,
                      "estimator", c->estimator.plugin, "as", c->run.as == AS_NONE ? NULL : config_chosen(c, "run", "as"),
                      "aggregation", config_chosen(c, "loss", "aggregation"), "judged", (json_int_t)a->judged, "disputed",
-                     (json_int_t)a->disputed, "unjudged", (json_int_t)a->unjudged, "agrees", first == NULL, "first",
-                     first ? first : json_null(), "disagreements", a->list, "fields", "loss_scale",
+                     (json_int_t)a->disputed, "unjudged", (json_int_t)a->unjudged, "agrees", first == NULL, "computed",
+                     a->checked[AUDIT_REWARD] || a->checked[AUDIT_ADVANTAGE], "first", first ? first : json_null(), "disagreements",
+                     a->list, "fields", "loss_scale",
                      a->most > 0 ? json_pack("{s:f, s:f}", "least", a->least, "most", a->most) : json_null());
     if (!*out) FAIL(e, TARE_E_NOMEM, "no memory for the result");
     return pack_fields(a, json_object_get(*out, "fields"), e);

@@ -7,7 +7,8 @@
  *   format, files, steps, rows, groups, group_size
  *   verifier, estimator, as, aggregation what it was computed again with; as: null for none
  *   judged, disputed, unjudged           rewards that the verifier gave, those of them that the dump has otherwise, and those it could not give
- *   agrees          whether no row disagrees
+ *   agrees          whether no row disagrees in what was checked
+ *   computed        whether the reward or the advantage of some row was computed again
  *   first           the first disagreement: {file, row, step, group, rollout, field, says, expected, text}; null: none
  *   disagreements   the same of the first 1,000 rows that disagree
  *   fields          {FIELD: {checked, disagree, why}}: rows; why: the reason for which a field could not be checked

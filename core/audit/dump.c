@@ -34,6 +34,7 @@ static tare_status take_row(void *ctx, const json_t *object, const char *where, 
         TRY(fields_choose(a->o, object, where, &a->run, &a->map, e));
         a->own = !strcmp(a->map.name, "tare");
         a->mapped = true;
+        fields_unused(&a->map, object, a->unused, sizeof a->unused);
     }
     TRY(mem_grow((void **)&r->rows, &r->room, r->n + 1, sizeof *r->rows, e));
     struct audit_row *row = &r->rows[r->n];
@@ -44,6 +45,7 @@ static tare_status take_row(void *ctx, const json_t *object, const char *where, 
     row->line = line_of(where);
     json_incref(row->object);
     r->n++;
+    a->had[AUDIT_STEP] = a->had[AUDIT_STEP] || row->step >= 0;
     a->had[AUDIT_ANSWER] = a->had[AUDIT_ANSWER] || row->answer.data;
     a->had[AUDIT_ADVANTAGE] = a->had[AUDIT_ADVANTAGE] || !isnan(row->advantage);
     a->had[AUDIT_WEIGHT] = a->had[AUDIT_WEIGHT] || !isnan(row->weight);

@@ -64,19 +64,49 @@ const char *audit_column_name(enum audit_column c)
 
 /* ---------------------------------------------------------------- the map */
 
-static tare_status list_columns(const json_t *row, char *out, size_t room)
+/* Whether a part of the sum is this column, or a path into it. */
+static bool takes(const char *sum, const char *key)
 {
+    const size_t n = strlen(key);
+    if (!strcmp(sum, key)) return true;
+    while (*sum) {
+        const size_t size = strcspn(sum, "+");
+        const char *end = sum + size, *star = memchr(sum, '*', size), *name = star ? star + 1 : sum;
+        if ((size_t)(end - name) >= n && !memcmp(name, key, n) && (name + n == end || name[n] == '.')) return true;
+        sum = end + (*end == '+');
+    }
+    return false;
+}
+
+static bool takes_column(const struct field_map *m, const char *key)
+{
+    for (int c = 0; c < AUDIT_N; c++)
+        if (m->column[c] && takes(m->column[c], key)) return true;
+    return false;
+}
+
+/* Those that the map does not take; m NULL: all. Names that do not fit are left out whole. */
+static void list_columns(const json_t *row, const struct field_map *m, char *out, size_t room)
+{
+    static const char MORE[] = ", ...";
     const char *key;
     json_t *value;
     size_t at = 0;
     out[0] = 0;
     json_object_foreach((json_t *)(uintptr_t)row, key, value)
     {
-        const int n = snprintf(out + at, room - at, "%s%s", at ? ", " : "", key);
-        if (n < 0 || (size_t)n >= room - at) break;
-        at += (size_t)n;
+        if (m && takes_column(m, key)) continue;
+        if (at + 2 + strlen(key) + sizeof MORE > room) {
+            snprintf(out + at, room - at, "%s", at ? MORE : MORE + 2);
+            return;
+        }
+        at += (size_t)snprintf(out + at, room - at, "%s%s", at ? ", " : "", key);
     }
-    return TARE_OK;
+}
+
+void fields_unused(const struct field_map *m, const json_t *row, char *out, size_t room)
+{
+    list_columns(row, m, out, room);
 }
 
 static tare_status start_map(const struct audit_options *o, const json_t *row, const char *where, struct field_map *out,
@@ -95,7 +125,7 @@ static tare_status start_map(const struct audit_options *o, const json_t *row, c
         *out = (struct field_map){.name = "own", .grouping = GROUPS_IN_ORDER};
         return TARE_OK;
     }
-    list_columns(row, columns, sizeof columns);
+    list_columns(row, NULL, columns, sizeof columns);
     FAIL(e, TARE_E_CONFIG,
          "%s: no field map fits its columns (%s); say which is which: --field prompt=COLUMN --field completion=COLUMN ...", where,
          columns);

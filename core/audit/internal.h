@@ -35,6 +35,8 @@ struct field_map {
 /* The map for rows such as this one, with the user's own columns, in the arena. */
 tare_status fields_choose(const struct audit_options *o, const json_t *row, const char *where, struct arena *a,
                           struct field_map *out, struct err *e);
+/* The names of the row's columns that the map does not take, with commas between them. */
+void fields_unused(const struct field_map *m, const json_t *row, char *out, size_t room);
 
 struct audit_row {
     json_t *object;
@@ -85,6 +87,7 @@ struct audit {
     int64_t group_size, files, steps, rows, groups;
     int64_t checked[AUDIT_N], disagree[AUDIT_N];
     bool had[AUDIT_N];                  /* whether some row has the column */
+    char unused[400];                   /* columns of the first row that the map does not take */
     int64_t judged, disputed, unjudged; /* rewards that the verifier gave, gives otherwise, could not give */
     double least, most;                 /* share of the loss of a rollout; most 0: not known */
     struct finding *findings;           /* of this file */

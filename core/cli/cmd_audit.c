@@ -23,7 +23,8 @@ const char audit_usage[] =
     "  --rewards WRONG,RIGHT the dump's rewards for the verifier's 0 and 1; default 0,1\n"
     "  --tolerance X         |a - b| <= X max(1, |b|) agrees; default 1e-5\n"
     "  --json                everything as one JSON object\n"
-    "Exit status: 0 all rows agree, 1 some do not, 2 the dump could not be audited.\n";
+    "Exit status: 0 no row disagrees in what was checked, 1 some do, 2 the dump could not be audited, or neither its rewards nor\n"
+    "its advantages could be checked.\n";
 
 struct audit_arguments {
     struct audit_options o;
@@ -96,7 +97,8 @@ static tare_status load(struct audit_arguments *a, struct config *c, struct err 
     return config_load(c, a->file, a->overrides, a->n, e);
 }
 
-static tare_status run(struct audit_arguments *a, bool *agrees, struct err *e)
+/* code: the exit status as audit_usage has it. */
+static tare_status run(struct audit_arguments *a, int *code, struct err *e)
 {
     struct config c;
     struct str out = {0};
@@ -107,7 +109,9 @@ static tare_status run(struct audit_arguments *a, bool *agrees, struct err *e)
     if (!status) status = a->json ? json_print(result, &out, e) : audit_print(result, &out, e);
     if (!status && a->json) status = str_add(&out, "\n", 1, e);
     if (!status) status = cli_print(&out, e);
-    *agrees = json_bool_or(result, "agrees", 0);
+    const bool computed = json_bool_or(result, "computed", 0);
+    if (!status && a->json && !computed) log_message(LOG_ERROR, "nothing could be checked: neither rewards nor advantages");
+    *code = !json_bool_or(result, "agrees", 0) ? 1 : computed ? 0 : 2;
     str_free(&out);
     json_decref(result);
     config_free(&c);
@@ -117,13 +121,13 @@ static tare_status run(struct audit_arguments *a, bool *agrees, struct err *e)
 int cmd_audit(int argc, char **argv)
 {
     struct err e = {0};
-    bool agrees = false;
+    int code = 2;
     struct audit_arguments a = {.o = {.tolerance = 1e-5, .right = 1}};
     if (!parse(argc, argv, &a)) return cli_unexpected(a.bad, audit_usage);
     if (!a.o.n_dumps) return cli_usage(audit_usage);
-    if (run(&a, &agrees, &e)) {
+    if (run(&a, &code, &e)) {
         log_error(&e);
         return 2;
     }
-    return !agrees;
+    return code;
 }

@@ -303,7 +303,7 @@ static void print_stats(const struct generator *g)
 static tare_status run(struct generator *g, int argc, char **argv, struct err *e)
 {
     TRY(config_load(&g->config, NULL, NULL, 0, e));
-    TRY(model_keys_of_run(&g->config, argv[1], e));
+    TRY(model_keys_of_run(&g->config, argv[1], false, e));
     for (int i = 2; i < argc; i++)
         if (strchr(argv[i], '=')) TRY(model_key_set(&g->config, "generate", KEYS, N_KEYS, argv[i], e));
     TRY(open_engine(g, argv[1], e));

@@ -147,10 +147,12 @@ static tare_status add_model(struct serving *s, const char *argument, int argc, 
     char folder[FS_PATH];
     if (s->n == MODELS) FAIL(e, TARE_E_CONFIG, "more than %d models", MODELS);
     struct serve_model *m = &s->models[s->n];
+    if (!fs_is_dir(given))
+        FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such folder; give a Hugging Face folder, an adapter's or a run's", given);
     TRY(equals ? set_name(s, m, argument, (int)(equals - argument), e) : name_of_folder(s, m, given, e));
     TRY(config_load(&m->config, NULL, NULL, 0, e));
     s->n++;
-    TRY(model_keys_of_run(&m->config, given, e));
+    TRY(model_keys_of_run(&m->config, given, true, e));
     for (int i = 1; i < argc; i++)
         if (is_key(argv[i])) TRY(model_key_set(&m->config, "serve", KEYS, N_KEYS, argv[i], e));
     TRY(settle_model(given, folder, e));

@@ -27,7 +27,7 @@ tare_status model_key_set(struct config *c, const char *verb, const struct model
     FAIL(e, TARE_E_CONFIG, "tare %s has no key '%s'; the nearest is '%s', `tare %s --help` lists them", verb, given, near, verb);
 }
 
-tare_status model_keys_of_run(struct config *c, const char *run, struct err *e)
+tare_status model_keys_of_run(struct config *c, const char *run, bool messages, struct err *e)
 {
     char path[FS_PATH], where[FS_PATH];
     struct config own;
@@ -36,17 +36,23 @@ tare_status model_keys_of_run(struct config *c, const char *run, struct err *e)
     TRY(config_load(&own, path, NULL, 0, e));
     const struct {
         const char *key, *value;
-    } keys[] = {{"prompt", config_chosen(&own, "data", "prompt")},
-                {"chat_template", own.data.chat_template},
+    } keys[] = {{"chat_template", own.data.chat_template},
                 {"date", own.data.date},
+                {"prompt", config_chosen(&own, "data", "prompt")},
                 {"system", own.data.system},
                 {"suffix", own.data.suffix}};
+    const size_t n = messages ? 2 : sizeof keys / sizeof *keys;
     tare_status status = TARE_OK;
-    for (size_t i = 0; !status && i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; !status && i < n; i++) {
         snprintf(where, sizeof where, "%s", config_where(&own, "data", keys[i].key));
         status = config_set(c, "data", keys[i].key, keys[i].value, where, e);
     }
-    if (!status) log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[0].value, path);
+    if (!status && messages)
+        log_info(
+            "data.chat_template as in %s; requests bring their own messages; the run's data.system and data.suffix are not added",
+            path);
+    else if (!status)
+        log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[2].value, path);
     config_free(&own);
     return status;
 }

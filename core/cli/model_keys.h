@@ -12,7 +12,8 @@ struct model_key {
  * does not matter here. verb: for the error about a key that is not in the list */
 tare_status model_key_set(struct config *c, const char *verb, const struct model_key *keys, int n_keys, const char *argument,
                           struct err *e);
-/* Of a run's folder, and of no other: prompts as the run rendered them. The command line's own values come later. */
-tare_status model_keys_of_run(struct config *c, const char *run, struct err *e);
+/* Of a run's folder, and of no other: prompts as the run rendered them; with `messages`, which requests bring whole, its chat template and date alone. The
+ * command line's own values come later. */
+tare_status model_keys_of_run(struct config *c, const char *run, bool messages, struct err *e);
 
 #endif

@@ -11,13 +11,14 @@ audit() { # STATUS arguments
     [ $got = "$want" ] && ok || { bad "audit $*: status $got, expected $want"; cat out.txt err.txt; }
 }
 says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt; }; }
+last() { [ "$(tail -n 1 out.txt)" = "$1" ] && ok || { bad "not the last line: $1"; cat out.txt; }; }
 errs() { grep -q -- "$1" err.txt && ok || { bad "not in the error: $1"; cat err.txt; }; }
 again() { rm -rf copy; cp -r "$DUMPS/$1" copy; chmod -R u+w copy; }
 
 # ---------------------------------------------------------------- honest
 audit 0 "$DUMPS/trl" $EXACT
 says '^trl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
-says '^no row disagrees$'
+last 'no row disagrees in what was checked'
 says '^reward  *0 of 48 '
 says '^advantage  *0 of 48 '
 says '^exact disputes 0 % of 48 rewards$'
@@ -27,7 +28,7 @@ says '^reward  *0 of 48 '
 says '^advantage  *0 of 48 '
 audit 0 "$DUMPS/verl" as=verl verifier.plugins=exact data.train="$DUMPS/rows.jsonl"
 says '^verl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
-says '^advantage  *not checked: the dump has no advantages$'
+says '^not checked: advantage: the dump has no advantages; give --field advantage=COLUMN'
 says '^answer  *0 of 48 '
 audit 2 "$DUMPS/trl2" $EXACT
 errs 'exact, digits; say which is the reward: --field reward=COLUMN'
@@ -102,7 +103,9 @@ says '^slime: '
 printf '%s\n' '{"input":"1+1=","output":"2","label":2,"reward":0}' > openrlhf.jsonl
 audit 1 openrlhf.jsonl as=openrlhf
 says '^openrlhf: '
-says '^math disputes 100 % of 1 rewards$'
+says '^openrlhf: 1 file, 1 step, 1 row in 1 group of 1$'
+says '^computed again: rewards by math$'
+says '^math disputes 100 % of 1 reward$'
 audit 1 openrlhf.jsonl as=openrlhf --json
 checked "the JSON" << 'PY'
 import json
@@ -123,6 +126,29 @@ says '^weight  *0 of 128 '
 sed -i '7s/"advantage":[^,]*/"advantage":9/' run/rollouts/step-000003.jsonl
 audit 1 run
 says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, rollout 2: advantage: 9, expected '
+
+# ---------------------------------------------------------------- what could not be checked
+mkdir lacks
+sed 's/"step": [0-9]*, //; s/"answer"/"solution"/; s/, "advantage": [-0-9.]*//' "$DUMPS/trl/$T" > lacks/rows.jsonl
+grep -q solution lacks/rows.jsonl && ok || bad "nothing was renamed"
+audit 2 lacks $EXACT
+says '^computed again: nothing$'
+says '^not checked: reward: the dump has no answers; give data.train=FILE or --field answer=COLUMN; columns not used: solution$'
+says '^not checked: advantage: the dump has no advantages; give --field advantage=COLUMN; columns not used: solution$'
+says '^not checked: step: the dump has no steps; give --field step=COLUMN; columns not used: solution$'
+last 'nothing could be checked: neither rewards nor advantages'
+audit 2 lacks $EXACT --json
+errs 'nothing could be checked: neither rewards nor advantages'
+audit 0 lacks $EXACT --field answer=solution
+says '^computed again: rewards by exact$'
+says '^reward  *0 of 24 '
+last 'no row disagrees in what was checked'
+sed 's/"answer"/"solution"/' "$DUMPS/trl/$T" > lacks/rows.jsonl
+audit 0 lacks $EXACT
+says '^computed again: advantages by grpo as trl$'
+says '^not checked: reward: the dump has no answers'
+says "^not checked: step: no file's name has the number of a step"
+last 'no row disagrees in what was checked'
 
 # ---------------------------------------------------------------- refused
 audit 2

@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import os
+import shutil
 import subprocess
 
 from client import Server, run
@@ -175,5 +176,20 @@ def test_several_models():
         assert s.complete(**body, model="a", seed=5)["choices"][0]["text"] == texts[0]
 
 
+def test_a_run():
+    """Of a run's configuration its chat template counts; data.system and data.suffix go into no request, and the server says so."""
+    shutil.copytree("model", "own")
+    with open("own/config.ini", "w") as f:
+        f.write("[data]\ntrain = builtin:arithmetic/train\nsystem = Be brief.\nsuffix = Think first.\n")
+    body = {"messages": [{"role": "user", "content": "What is 2+3?"}], "max_tokens": 1}
+    with Server("tiny=model") as s:
+        wanted = s.chat(**body)["usage"]["prompt_tokens"]
+    with Server("tiny=own") as s:
+        assert s.chat(**body)["usage"]["prompt_tokens"] == wanted
+        said = s.said()
+    assert "requests bring their own messages; the run's data.system and data.suffix are not added" in said, said
+    assert "system and suffix as in" not in said, said
+
+
 run([test_as_generate, test_chat_as_generate, test_prompt_logprobs, test_batch_invariance, test_streams, test_parts_of_characters, test_stop,
-     test_several_models])
+     test_several_models, test_a_run])

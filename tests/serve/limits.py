@@ -104,7 +104,8 @@ def test_arguments():
     fails(3, "a value is missing", "model", "--port")
     fails(3, "has no key 'rollout.temperature'", "model", "rollout.temperature=1")
     fails(3, "no model is given", "--port", "0")
-    fails(1, "none-there", "none-there")
+    for folder in ("none-there", "empty"):
+        fails(1, f"{folder}: there is no such folder; give a Hugging Face folder, an adapter's or a run's", f"a={folder}")
     with Server("tiny=model") as s:
         fails(3, "cannot listen on", "model", "--port", str(s.port))
 
