@@ -2,7 +2,8 @@
 
 edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
         it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
-sizes   No file above 600 lines, no function above 60, none with more than 6 parameters. What is above today stands in structure.allow, one
+sizes   No file above 600 lines, no function above 60, none with more than 6 parameters but those
+        that the SDK's headers give a plugin. What is above today stands in structure.allow, one
         "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
 choices No text of a setting is compared outside of core/config: not a field of struct config that is a choice, not a choice's text as a
         literal. NOT_SETTINGS names what only looks like one.
@@ -20,6 +21,7 @@ NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"),
                 ("core/serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
 ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
 FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 6
+OF_THE_ABI = {"assign", "apply_records"}  # functions of a plugin's table: the SDK's headers say what they take
 
 
 def modules(source):
@@ -104,7 +106,7 @@ def breaches(source):
             for function, lines, parameters in functions(text):
                 if lines > FUNCTION_LINES:
                     found["lines", name, function] = lines
-                if parameters > PARAMETERS:
+                if parameters > PARAMETERS and function not in OF_THE_ABI:
                     found["parameters", name, function] = parameters
     return found
 

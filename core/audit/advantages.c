@@ -131,7 +131,8 @@ static tare_status loss_scales(struct audit *a, const struct audit_step *s, cons
     TRY(arena_new(&a->step, out, b->n_tokens + 1, e));
     TRY(arena_new(&a->step, &groups, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) groups[m] = m;
-    if (token_weights(b, &a->o->config->loss, groups, b->n_groups, a->o->config->rollout.max_new_tokens, *out, e))
+    if (token_weights(b, &a->o->config->loss, &(struct minibatch){groups, b->n_groups, a->o->config->rollout.max_new_tokens}, *out,
+                      e))
         return err_prefix(e, "%s", s->file);
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         const double share = (*out)[b->token_begin[i]] * (double)(b->token_begin[i + 1] - b->token_begin[i]);

@@ -93,8 +93,10 @@ static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round
                                     .top_k = r->top_k,
                                     .max_new_tokens = max_new,
                                     .ignore_eos = true};
-    return sampler_run(s->engine.sampler, &p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL,
-                       &s->batch, out, e);
+    return sampler_run(
+        s->engine.sampler,
+        &(struct sample_job){&p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL}, &s->batch,
+        out, e);
 }
 
 /* Groups of `size` rollouts over the prompts; advantages +1 and -1 in turn. */

@@ -76,19 +76,19 @@ static tare_status open_by_identity(char *identity, const char *const *settings,
     return status;
 }
 
-tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const char *name,
-                            const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
+tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const struct cli_choice *choice,
+                            struct cli_plugin *out, struct err *e)
 {
     if (!plugin_dim(codebook)) return TARE_OK;
-    if (name) {
-        TRY(cli_plugin_open(name, TARE_ENCODER, settings, n, out, e));
+    if (choice->name) {
+        TRY(cli_plugin_open(choice->name, TARE_ENCODER, choice->settings, choice->n, out, e));
     } else {
         char identity[4100] = "";
         TRY(match_identity(codebook, identity, 4096, e));
         if (!identity[0])
             FAIL(e, TARE_E_CONFIG, "%s: does not say which encoder its embeddings come from; name it with --encoder",
                  codebook_name);
-        TRY(open_by_identity(identity, settings, n, out, e));
+        TRY(open_by_identity(identity, choice->settings, choice->n, out, e));
     }
     return match_encoder(codebook, out->instance, codebook_name, e);
 }

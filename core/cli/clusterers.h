@@ -15,11 +15,16 @@ tare_status cli_plugin_open(const char *name, int32_t kind, const char *const *s
                             struct err *e);
 /* name: a codebook plugin, or a codebook's file (then kmeans with path=FILE). */
 tare_status cli_codebook_open(const char *name, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e);
-/* The encoder that a codebook's embeddings come from: `name` with settings, or, when name is NULL, the one its identity names with the
+/* The encoder that a codebook's embeddings come from: the choice, or, when its name is NULL, the one its identity names with the
  * parameters that stand there (settings are added: a model's folder, say). Nothing is opened for codebooks of rows. The encoder is matched
  * with the codebook. */
-tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const char *name,
-                            const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e);
+struct cli_choice {
+    const char *name;
+    const char *const *settings; /* [n] key=value */
+    int64_t n;
+};
+tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const struct cli_choice *choice,
+                            struct cli_plugin *out, struct err *e);
 void cli_plugin_close(struct cli_plugin *p);
 
 #endif

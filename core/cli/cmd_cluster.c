@@ -56,7 +56,7 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
 
 static tare_status assign_lines(struct filter *f, struct err *e)
 {
-    if (f->encoder) TRY(encode_texts(f->encoder, f->texts, f->n, f->pool, f->x, e));
+    if (f->encoder) TRY(encode_texts(&(struct encoding){f->encoder, f->texts, f->n, f->pool}, f->x, e));
     return plugin_assign(f->codebook, f->encoder ? f->x : NULL, f->rows, f->n, f->cluster, f->distance, e);
 }
 
@@ -132,7 +132,8 @@ static tare_status open_all(struct filter *f, const struct words *w, struct cli_
     if (w->fit) TRY(fit(f->codebook, w->fit, e));
     if (plugin_size(f->codebook) < 1)
         FAIL(e, TARE_E_CONFIG, "codebook %s: has no clusters before it has seen rows; give them with --fit FILE", w->codebook);
-    TRY(cli_encoder_for(f->codebook, w->codebook, w->encoder, w->encoder_settings, w->n_encoder, encoder, e));
+    const struct cli_choice choice = {w->encoder, w->encoder_settings, w->n_encoder};
+    TRY(cli_encoder_for(f->codebook, w->codebook, &choice, encoder, e));
     f->encoder = encoder->instance;
     TRY(pool_new((int)w->n_threads, &f->pool, e));
     return mem_new(f->capacity * plugin_dim(f->codebook) * (int64_t)sizeof *f->x, (void **)&f->x, e);

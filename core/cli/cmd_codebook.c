@@ -28,15 +28,17 @@ const char codebook_usage[] =
     "  --json         print what was reached as one JSON object, last\n"
     "  inspect: --nearest N prompts shown a cluster (default 3), --sample N rows for the silhouette (default 1000)\n";
 
-static tare_status print_result(const char *path, const struct kmeans_result *r, const struct kmeans_options *o, int64_t rows,
-                                double seconds, bool json, struct err *e)
+static tare_status print_result(const struct codebook_words *w, const struct kmeans_result *r, int64_t rows, double seconds,
+                                struct err *e)
 {
+    const struct kmeans_options *o = &w->options;
+    const char *path = w->out;
     int64_t least = r->sizes[0], most = r->sizes[0];
     for (int64_t k = 1; k < r->k; k++) {
         if (r->sizes[k] < least) least = r->sizes[k];
         if (r->sizes[k] > most) most = r->sizes[k];
     }
-    if (!json) {
+    if (!w->json) {
         printf("%s: %lld clusters of %lld rows, inertia %.10g, %lld iterations%s, %lld of %lld swaps kept, sizes %lld to %lld, "
                "%.2f s\n",
                path, (long long)r->k, (long long)rows, r->inertia, (long long)r->iterations,
@@ -61,8 +63,7 @@ static tare_status print_result(const char *path, const struct kmeans_result *r,
     return TARE_OK;
 }
 
-static tare_status train_embeddings(const struct codebook_words *w, struct pool *pool, struct kmeans_result *r, int64_t *rows,
-                                    struct err *e)
+static tare_status train_embeddings(const struct codebook_words *w, struct kmeans_result *r, int64_t *rows, struct err *e)
 {
     struct embeddings x;
     TRY(embeddings_open(w->embeddings, w->tensor, &x, e));
@@ -72,7 +73,7 @@ static tare_status train_embeddings(const struct codebook_words *w, struct pool 
     if (!s) {
         const struct codebook_origin from = {
             .encoder = w->identity, .corpus = w->embeddings, .corpus_hash = embeddings_hash(&x), .corpus_rows = x.n};
-        s = codebook_train(w->out, all, x.n, x.d, &w->options, &from, pool, r, e);
+        s = codebook_train(w->out, (struct kmeans_rows){all, x.n, x.d}, &w->options, &from, r, e);
     }
     *rows = x.n;
     mem_free(all);
@@ -80,27 +81,27 @@ static tare_status train_embeddings(const struct codebook_words *w, struct pool 
     return s;
 }
 
-static tare_status train_corpus(const struct codebook_words *w, struct pool *pool, struct kmeans_result *r, int64_t *rows,
-                                struct err *e)
+static tare_status train_corpus(const struct codebook_words *w, struct kmeans_result *r, int64_t *rows, struct err *e)
 {
     struct cli_plugin encoder = {0};
     struct corpus corpus = {0};
     tare_status s = cli_plugin_open(w->name, TARE_ENCODER, w->settings, w->n_settings, &encoder, e);
     if (!s) s = corpus_read(stdin, "standard input", &corpus, e);
-    if (!s) s = codebook_train_texts(w->out, encoder.instance, corpus.texts, corpus.n, "standard input", &w->options, pool, r, e);
+    const struct encoding texts = {encoder.instance, corpus.texts, corpus.n, w->options.pool};
+    if (!s) s = codebook_train_texts(w->out, &texts, "standard input", &w->options, r, e);
     *rows = corpus.n;
     if (corpus.texts) corpus_free(&corpus);
     cli_plugin_close(&encoder);
     return s;
 }
 
-static tare_status train(const struct codebook_words *w, struct pool *pool, struct err *e)
+static tare_status train(const struct codebook_words *w, struct err *e)
 {
     struct kmeans_result r;
     int64_t rows = 0;
     const double start = clock_seconds();
-    TRY(w->embeddings ? train_embeddings(w, pool, &r, &rows, e) : train_corpus(w, pool, &r, &rows, e));
-    const tare_status s = print_result(w->out, &r, &w->options, rows, clock_seconds() - start, w->json, e);
+    TRY(w->embeddings ? train_embeddings(w, &r, &rows, e) : train_corpus(w, &r, &rows, e));
+    const tare_status s = print_result(w, &r, rows, clock_seconds() - start, e);
     kmeans_result_free(&r);
     return s;
 }
@@ -175,13 +176,14 @@ static int read_words(int argc, char **argv, struct codebook_words *w, struct er
     return !w->out || !w->options.k || (!w->name == !w->embeddings) ? argc : 0;
 }
 
-static tare_status run(const struct codebook_words *w, struct err *e)
+static tare_status run(struct codebook_words *w, struct err *e)
 {
     struct pool *pool;
     TRY(pool_new((int)w->threads, &pool, e));
+    w->options.pool = pool;
     tare_status s;
     if (!w->verb)
-        s = train(w, pool, e);
+        s = train(w, e);
     else if (!strcmp(w->verb, "assign"))
         s = codebook_assign_file(w, pool, e);
     else

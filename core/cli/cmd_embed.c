@@ -74,7 +74,7 @@ static tare_status write_lines(struct filter *f, struct err *e)
 
 static tare_status flush_lines(struct filter *f, struct err *e)
 {
-    tare_status s = f->n ? encode_texts(f->encoder, f->texts, f->n, f->pool, f->out, e) : TARE_OK;
+    tare_status s = f->n ? encode_texts(&(struct encoding){f->encoder, f->texts, f->n, f->pool}, f->out, e) : TARE_OK;
     if (!s && f->n) s = write_lines(f, e);
     for (int64_t i = 0; i < f->n; i++) json_decref(f->lines[i]);
     f->n = 0;

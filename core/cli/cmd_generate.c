@@ -97,7 +97,8 @@ static tare_status generate(struct generator *g, struct err *e)
     const struct rng_key key = rng_derive(rng_key((uint64_t)g->config.run.seed, RNG_EVAL), 0);
     arena_reset(&g->work);
     const double began = clock_seconds();
-    TRY(rollout_run(g->engine.sampler, &g->config.rollout, &g->engine.sampling, key, &b, signals_flag(), &g->work, e));
+    TRY(rollout_run(g->engine.sampler, &(struct rollout_job){&g->config.rollout, &g->engine.sampling, key, signals_flag()}, &b,
+                    &g->work, e));
     g->seconds += clock_seconds() - began;
     if (g->engine.tokenizer) TRY(stage_texts(g->engine.tokenizer, g->engine.model, &b, &g->work, e));
     for (int64_t line = 0; line < g->n; line++)

@@ -154,7 +154,7 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
     uint64_t keys = 0;
     int64_t n = 0;
     struct sweep s;
-    struct sweep_table t;
+    struct sweep_table t = {0};
     for (; n < l->n_overrides; n++) {
         overrides[n] = l->overrides[n];
         keys = fs_hash(overrides[n], (int64_t)strlen(overrides[n]), keys);
@@ -172,7 +172,7 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
     overrides[n++] = dir;
     tare_status status = sweep_open(&s, file, overrides, n, e);
     if (!status) status = sweep_run(&s, &(struct sweep_mode){.cell = -1}, e);
-    if (!status) status = sweep_table_make(&s.plan, NULL, "", NULL, &s.arena, &t, e);
+    if (!status) status = sweep_table_make(&s.plan, NULL, "", &s.arena, &t, e);
     if (!status && t.n_rows != 1)
         status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: a rung has no axis but its seeds", r->name);
     if (!status) status = judge(l, r, &t.rows[0], out, e);

@@ -88,7 +88,7 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
     tare_status status = TARE_OK;
     arena_init(&arena, "table");
     for (int i = 0; !status && (i < a->n_metrics || i == 0); i++) {
-        status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, t.runs, &arena, &t, e);
+        status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, &arena, &t, e);
         if (!status && i) status = str_add(out, "\n", 1, e);
         if (!status && a->plan)
             status = planning_markdown(&t, &a->study, out, e);
@@ -103,11 +103,10 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
 static tare_status check_baseline(const struct sweep *s, const char *baseline, struct err *e)
 {
     struct arena arena;
-    struct sweep_table t;
-    struct run_data *runs;
+    struct sweep_table t = {0};
     arena_init(&arena, "baseline");
-    tare_status status = arena_new(&arena, &runs, s->plan.n_cells + 1, e);
-    if (!status) status = sweep_table_make(&s->plan, NULL, baseline, runs, &arena, &t, e);
+    tare_status status = arena_new(&arena, &t.runs, s->plan.n_cells + 1, e);
+    if (!status) status = sweep_table_make(&s->plan, NULL, baseline, &arena, &t, e);
     arena_free(&arena);
     return err_as_config(status, e);
 }
@@ -135,11 +134,10 @@ static bool is_decided(void *ctx, const struct sweep *s)
 {
     const struct arguments *a = ctx;
     struct arena arena;
-    struct sweep_table t;
+    struct sweep_table t = {0};
     struct err ignored;
     arena_init(&arena, "table");
-    const tare_status status =
-        sweep_table_make(&s->plan, a->n_metrics ? a->metrics[0] : NULL, a->baseline, NULL, &arena, &t, &ignored);
+    const tare_status status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[0] : NULL, a->baseline, &arena, &t, &ignored);
     const bool decided = !status && planning_decided(&t, a->study.alpha);
     arena_free(&arena);
     return decided;

@@ -219,8 +219,9 @@ static tare_status read_rows(const struct codebook_words *w, struct cli_plugin *
         TRY(embeddings_read(&r->embeddings, 0, r->n, r->x, e));
     } else {
         struct cli_plugin encoder = {0};
-        tare_status s = cli_encoder_for(codebook->instance, w->name, w->encoder, w->settings, w->n_settings, &encoder, e);
-        if (!s) s = encode_texts(encoder.instance, r->corpus.texts, r->n, pool, r->x, e);
+        const struct cli_choice choice = {w->encoder, w->settings, w->n_settings};
+        tare_status s = cli_encoder_for(codebook->instance, w->name, &choice, &encoder, e);
+        if (!s) s = encode_texts(&(struct encoding){encoder.instance, r->corpus.texts, r->n, pool}, r->x, e);
         cli_plugin_close(&encoder);
         TRY(s);
     }
@@ -248,7 +249,7 @@ static tare_status inspect_corpus(const struct codebook_words *w, struct cli_plu
                                       .n = r.n,
                                       .d = r.d,
                                       .k = plugin_size(codebook->instance)};
-    if (!s) s = inspect_clusters(&rows, w->nearest, w->sample, w->options.seed, pool, out, e);
+    if (!s) s = inspect_clusters(&rows, &(struct inspect_options){w->nearest, w->sample, w->options.seed, pool}, out, e);
     free_rows(&r);
     return s;
 }

@@ -78,10 +78,14 @@ static tare_status train_missing(const struct config *config, const char *path, 
     } else {
         TRY(questions(c->data, &c->arena, &texts, e));
     }
-    const struct kmeans_options options = {
-        .k = o->clusters, .restarts = o->restarts, .iterations = o->iterations, .swaps = o->restarts, .seed = (uint64_t)o->seed};
+    const struct kmeans_options options = {.k = o->clusters,
+                                           .restarts = o->restarts,
+                                           .iterations = o->iterations,
+                                           .swaps = o->restarts,
+                                           .seed = (uint64_t)o->seed,
+                                           .pool = c->pool};
     struct kmeans_result r;
-    const tare_status status = codebook_train_texts(path, c->encoder, texts, n, name, &options, c->pool, &r, e);
+    const tare_status status = codebook_train_texts(path, &(struct encoding){c->encoder, texts, n, c->pool}, name, &options, &r, e);
     if (!status) {
         log_info("codebook %s: %lld clusters of %lld questions (%s) with encoder %s, inertia %.6g, %lld iterations, seed %lld",
                  path, (long long)r.k, (long long)n, name, c->encoder->plugin->desc.name, r.inertia, (long long)r.iterations,
@@ -103,8 +107,8 @@ static tare_status ensure_codebook(const struct config *config, const char *path
     return comm && comm->size > 1 ? comm->barrier(comm, e) : TARE_OK;
 }
 
-static tare_status open_codebook(const struct config *config, const struct plugin_search *search, const struct plugin_env *env,
-                                 struct comm *comm, struct cluster *c, struct err *e)
+static tare_status open_codebook(const struct config *config, const struct plugin_search *search, const struct cluster_options *o,
+                                 struct cluster *c, struct err *e)
 {
     const struct plugin *p;
     const struct config_param *settings = config->params;
@@ -114,11 +118,11 @@ static tare_status open_codebook(const struct config *config, const struct plugi
     TRY(plugin_params(p, settings, &c->arena, &values, e));
     const char *path = path_in(p, values);
     if (path) { /* a codebook with a file works on embeddings */
-        TRY(open_encoder(config, search, env, c, e));
-        TRY(ensure_codebook(config, path, comm, c, e));
+        TRY(open_encoder(config, search, o->env, c, e));
+        TRY(ensure_codebook(config, path, o->comm, c, e));
     }
-    TRY(plugin_create(p, values, 0, env, &c->codebook, e));
-    if (!c->encoder && plugin_dim(c->codebook)) TRY(open_encoder(config, search, env, c, e));
+    TRY(plugin_create(p, values, 0, o->env, &c->codebook, e));
+    if (!c->encoder && plugin_dim(c->codebook)) TRY(open_encoder(config, search, o->env, c, e));
     return match_encoder(c->codebook, c->encoder, path ? path : p->desc.name, e);
 }
 
@@ -145,7 +149,7 @@ static tare_status assign_rows(struct cluster *c, const struct row *const *rows,
     if (d) {
         for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->question;
         TRY_TO(status, done, mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
-        TRY_TO(status, done, encode_cached(c->encoder, texts, n, c->pool, cache, x, &c->cached, e));
+        TRY_TO(status, done, encode_cached(&(struct encoding){c->encoder, texts, n, c->pool}, cache, x, &c->cached, e));
     }
     for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->json;
     TRY_TO(status, done, plugin_assign(c->codebook, x, texts, n, cluster, NULL, e));
@@ -204,16 +208,16 @@ static void warn(const struct cluster *c)
         log_warn("%lld of %lld rows of %s are in no cluster", (long long)c->unassigned, (long long)c->data->n, c->data->name);
 }
 
-tare_status cluster_open(const struct config *config, const struct dataset *data, const struct plugin_env *env, struct comm *comm,
-                         struct pool *pool, struct cluster *out, struct err *e)
+tare_status cluster_open(const struct config *config, const struct dataset *data, const struct cluster_options *o,
+                         struct cluster *out, struct err *e)
 {
     const double start = clock_seconds();
-    *out = (struct cluster){.data = data, .pool = pool};
+    *out = (struct cluster){.data = data, .pool = o->pool};
     arena_init(&out->arena, "clusters");
     if (!config_has_codebook(config)) return TARE_OK;
     const struct plugin_search search = {.folder = config->run.plugins};
-    tare_status status = open_codebook(config, &search, env, comm, out, e);
-    if (!status) status = assign_data(config, comm, out, e);
+    tare_status status = open_codebook(config, &search, o, out, e);
+    if (!status) status = assign_data(config, o->comm, out, e);
     if (status) {
         cluster_close(out);
         return status;

@@ -33,9 +33,14 @@ struct cluster {
     struct arena arena;
 };
 
-/* env: for the plugins (seed, embed service); comm: rank 0 trains a missing codebook while the others wait; NULL: one rank. */
-tare_status cluster_open(const struct config *config, const struct dataset *data, const struct plugin_env *env, struct comm *comm,
-                         struct pool *pool, struct cluster *out, struct err *e);
+struct cluster_options {
+    const struct plugin_env *env; /* for the plugins: seed, embed service */
+    struct comm *comm;            /* rank 0 trains a missing codebook while the others wait; NULL: one rank */
+    struct pool *pool;
+};
+
+tare_status cluster_open(const struct config *config, const struct dataset *data, const struct cluster_options *o,
+                         struct cluster *out, struct err *e);
 /* Whether the plugins and their parameters can be used; nothing is trained, encoded or written. *n_clusters: K, or clusterer.clusters where the
  * codebook would be trained first. */
 tare_status cluster_check(const struct config *config, const struct dataset *data, const struct plugin_env *env,

@@ -1,7 +1,6 @@
 #include "cluster/codebook.h"
 
 #include "base/fs.h"
-#include "cluster/encode.h"
 
 #include <string.h>
 
@@ -94,34 +93,35 @@ static tare_status write_codebook(const char *path, int64_t d, const struct kmea
     return status;
 }
 
-tare_status codebook_train(const char *path, const float *x, int64_t n, int64_t d, const struct kmeans_options *o,
-                           const struct codebook_origin *from, struct pool *pool, struct kmeans_result *out, struct err *e)
+tare_status codebook_train(const char *path, struct kmeans_rows rows, const struct kmeans_options *o,
+                           const struct codebook_origin *from, struct kmeans_result *out, struct err *e)
 {
-    TRY(kmeans_train(x, n, d, o, pool, out, e));
-    const tare_status status = write_codebook(path, d, o, from, out, e);
+    TRY(kmeans_train(rows, o, out, e));
+    const tare_status status = write_codebook(path, rows.d, o, from, out, e);
     if (status) kmeans_result_free(out);
     return status;
 }
 
-tare_status codebook_train_texts(const char *path, struct plugin_instance *encoder, const tare_text *texts, int64_t n,
-                                 const char *corpus, const struct kmeans_options *o, struct pool *pool, struct kmeans_result *out,
-                                 struct err *e)
+tare_status codebook_train_texts(const char *path, const struct encoding *texts, const char *corpus, const struct kmeans_options *o,
+                                 struct kmeans_result *out, struct err *e)
 {
+    struct plugin_instance *encoder = texts->encoder;
+    const int64_t n = texts->n, d = plugin_dim(encoder);
     struct str identity = {0}, state = {0};
     float *x = NULL;
     tare_status status;
     TRY_TO(status, done, kmeans_check(o, n, e)); /* before the long part */
-    TRY_TO(status, done, plugin_fit(encoder, texts, n, e));
+    TRY_TO(status, done, plugin_fit(encoder, texts->texts, n, e));
     TRY_TO(status, done, plugin_identity(encoder, &identity, e));
     if (encoder->plugin->encoder->save) TRY_TO(status, done, plugin_save_raw(encoder, &state, e));
-    TRY_TO(status, done, mem_new(n * plugin_dim(encoder) * (int64_t)sizeof *x, (void **)&x, e));
-    TRY_TO(status, done, encode_texts(encoder, texts, n, pool, x, e));
+    TRY_TO(status, done, mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
+    TRY_TO(status, done, encode_texts(texts, x, e));
     const struct codebook_origin from = {.encoder = identity.data ? identity.data : "",
                                          .corpus = corpus,
-                                         .corpus_hash = encode_hash_texts(texts, n),
+                                         .corpus_hash = encode_hash_texts(texts->texts, n),
                                          .corpus_rows = n,
                                          .encoder_state = {state.data, state.size}};
-    status = codebook_train(path, x, n, plugin_dim(encoder), o, &from, pool, out, e);
+    status = codebook_train(path, (struct kmeans_rows){x, n, d}, o, &from, out, e);
 done:
     mem_free(x);
     str_free(&identity);

@@ -8,8 +8,8 @@
 #define TARE_CORE_CODEBOOK_H
 
 #include "base/json.h"
+#include "cluster/encode.h"
 #include "cluster/kmeans.h"
-#include "plugin/plugin.h"
 
 struct codebook_origin {
     const char *encoder; /* identity; "" when not known */
@@ -19,13 +19,13 @@ struct codebook_origin {
     tare_text encoder_state; /* size 0: none */
 };
 
-/* Trains on x [n, d] and writes the file. out: what was reached; free it with kmeans_result_free. */
-tare_status codebook_train(const char *path, const float *x, int64_t n, int64_t d, const struct kmeans_options *options,
-                           const struct codebook_origin *origin, struct pool *pool, struct kmeans_result *out, struct err *e);
-/* The same from texts: fits the encoder where it has something to fit, encodes, trains, writes. */
-tare_status codebook_train_texts(const char *path, struct plugin_instance *encoder, const tare_text *texts, int64_t n,
-                                 const char *corpus, const struct kmeans_options *options, struct pool *pool,
-                                 struct kmeans_result *out, struct err *e);
+/* Trains on the rows and writes the file. out: what was reached; free it with kmeans_result_free. */
+tare_status codebook_train(const char *path, struct kmeans_rows rows, const struct kmeans_options *options,
+                           const struct codebook_origin *origin, struct kmeans_result *out, struct err *e);
+/* The same from texts: fits the encoder where it has something to fit, encodes on the encoding's pool, trains, writes. corpus: its name for
+ * people. */
+tare_status codebook_train_texts(const char *path, const struct encoding *texts, const char *corpus,
+                                 const struct kmeans_options *options, struct kmeans_result *out, struct err *e);
 /* __metadata__ of a codebook's file as an object of strings. */
 tare_status codebook_metadata(const char *path, json_t **out, struct err *e);
 

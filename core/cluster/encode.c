@@ -60,24 +60,25 @@ static void encode_task(void *arg, int64_t task, int thread)
     pthread_mutex_unlock(&job->lock);
 }
 
-tare_status encode_texts(struct plugin_instance *encoder, const tare_text *texts, int64_t n, struct pool *pool, float *out,
-                         struct err *e)
+tare_status encode_texts(const struct encoding *what, float *out, struct err *e)
 {
+    const int64_t n = what->n;
     struct entry *order;
     struct err first = {0};
     TRY(mem_new(n * (int64_t)sizeof *order, (void **)&order, e));
-    for (int64_t i = 0; i < n; i++) order[i] = (struct entry){texts[i].size, i};
+    for (int64_t i = 0; i < n; i++) order[i] = (struct entry){what->texts[i].size, i};
     qsort(order, (size_t)n, sizeof *order, longest_first);
-    struct job job = {.encoder = encoder,
-                      .texts = texts,
+    struct job job = {.encoder = what->encoder,
+                      .texts = what->texts,
                       .order = order,
                       .n = n,
-                      .d = plugin_dim(encoder),
+                      .d = plugin_dim(what->encoder),
                       .out = out,
                       .failed = -1,
                       .err = &first};
     pthread_mutex_init(&job.lock, NULL);
-    pool_run(encoder->plugin->desc.threading == TARE_REENTRANT ? pool : NULL, (n + BATCH - 1) / BATCH, encode_task, &job);
+    pool_run(what->encoder->plugin->desc.threading == TARE_REENTRANT ? what->pool : NULL, (n + BATCH - 1) / BATCH, encode_task,
+             &job);
     pthread_mutex_destroy(&job.lock);
     mem_free(order);
     if (job.failed < 0) return TARE_OK;
@@ -101,13 +102,13 @@ struct cache_head {
 };
 static const char MAGIC[8] = "tareemb1";
 
-static tare_status cache_key(const struct plugin_instance *encoder, const tare_text *texts, int64_t n, uint64_t *key, struct err *e)
+static tare_status cache_key(const struct encoding *what, uint64_t *key, struct err *e)
 {
-    struct str what = {0};
-    tare_status status = plugin_identity(encoder, &what, e);
-    if (!status && encoder->plugin->encoder->save) status = plugin_save_raw(encoder, &what, e);
-    if (!status) *key = fs_hash(what.data, what.size, encode_hash_texts(texts, n));
-    str_free(&what);
+    struct str encoder = {0};
+    tare_status status = plugin_identity(what->encoder, &encoder, e);
+    if (!status && what->encoder->plugin->encoder->save) status = plugin_save_raw(what->encoder, &encoder, e);
+    if (!status) *key = fs_hash(encoder.data, encoder.size, encode_hash_texts(what->texts, what->n));
+    str_free(&encoder);
     return status;
 }
 
@@ -148,22 +149,21 @@ static tare_status cache_write(const char *path, uint64_t key, int64_t n, int64_
     return status;
 }
 
-tare_status encode_cached(struct plugin_instance *encoder, const tare_text *texts, int64_t n, struct pool *pool, const char *folder,
-                          float *out, bool *hit, struct err *e)
+tare_status encode_cached(const struct encoding *what, const char *folder, float *out, bool *hit, struct err *e)
 {
     if (hit) *hit = false;
-    if (!folder) return encode_texts(encoder, texts, n, pool, out, e);
-    const int64_t d = plugin_dim(encoder);
+    if (!folder) return encode_texts(what, out, e);
+    const int64_t n = what->n, d = plugin_dim(what->encoder);
     char path[FS_PATH], name[64];
     uint64_t key;
-    TRY(cache_key(encoder, texts, n, &key, e));
+    TRY(cache_key(what, &key, e));
     snprintf(name, sizeof name, "embeddings-%016llx.bin", (unsigned long long)key);
     TRY(fs_join(path, folder, name, e));
     if (cache_read(path, key, n, d, out)) {
         if (hit) *hit = true;
         return TARE_OK;
     }
-    TRY(encode_texts(encoder, texts, n, pool, out, e));
+    TRY(encode_texts(what, out, e));
     TRY(fs_mkdirs(folder, e));
     return cache_write(path, key, n, d, out, e);
 }

@@ -6,14 +6,19 @@
 #include "base/pool.h"
 #include "plugin/plugin.h"
 
+struct encoding {
+    struct plugin_instance *encoder;
+    const tare_text *texts; /* [n] */
+    int64_t n;
+    struct pool *pool; /* NULL: the calling thread alone */
+};
+
 /* out: [n, D], D = plugin_dim(encoder). Every number is finite on success. */
-tare_status encode_texts(struct plugin_instance *encoder, const tare_text *texts, int64_t n, struct pool *pool, float *out,
-                         struct err *e);
+tare_status encode_texts(const struct encoding *what, float *out, struct err *e);
 
 /* The same with a file in between: folder/embeddings-HASH.bin, where HASH is of the encoder (identity and fitted state) and all texts.
  * A file that is damaged, or of another size, is computed anew and replaced. folder NULL: no file. hit may be NULL. */
-tare_status encode_cached(struct plugin_instance *encoder, const tare_text *texts, int64_t n, struct pool *pool, const char *folder,
-                          float *out, bool *hit, struct err *e);
+tare_status encode_cached(const struct encoding *what, const char *folder, float *out, bool *hit, struct err *e);
 
 /* XXH3 over sizes and bytes of texts, in order. */
 uint64_t encode_hash_texts(const tare_text *texts, int64_t n);

@@ -49,8 +49,8 @@ static void silhouette_task(void *arg, int64_t task, int thread)
     s->value[task] = larger > 0 && isfinite(b) ? (b - a) / larger : 0;
 }
 
-tare_status inspect_silhouette(const struct inspect_rows *rows, int64_t sample, uint64_t seed, struct pool *pool, double *out,
-                               int64_t *sampled, struct err *e)
+tare_status inspect_silhouette(const struct inspect_rows *rows, const struct inspect_options *o, double *out, int64_t *sampled,
+                               struct err *e)
 {
     int64_t *index, n = 0, clusters = 0;
     *out = NAN;
@@ -58,14 +58,14 @@ tare_status inspect_silhouette(const struct inspect_rows *rows, int64_t sample, 
     int64_t *sizes = index + rows->n;
     for (int64_t i = 0; i < rows->n; i++)
         if (rows->cluster[i] >= 0) index[n++] = i;
-    rng_shuffle(rng_key(seed, RNG_SHUFFLE), index, n);
-    if (n > sample) n = sample;
+    rng_shuffle(rng_key(o->seed, RNG_SHUFFLE), index, n);
+    if (n > o->sample) n = o->sample;
     for (int64_t i = 0; i < n; i++) clusters += !sizes[rows->cluster[index[i]]]++;
     struct silhouette s = {.rows = rows, .index = index, .n = n, .sizes = sizes};
-    tare_status status = mem_new((n + pool_threads(pool) * rows->k) * (int64_t)sizeof *s.value, (void **)&s.value, e);
+    tare_status status = mem_new((n + pool_threads(o->pool) * rows->k) * (int64_t)sizeof *s.value, (void **)&s.value, e);
     if (!status && clusters > 1) {
         s.sum = s.value + n;
-        pool_run(pool, n, silhouette_task, &s);
+        pool_run(o->pool, n, silhouette_task, &s);
         double total = 0;
         for (int64_t i = 0; i < n; i++) total += s.value[i];
         *out = total / (double)n;
@@ -115,8 +115,7 @@ static tare_status describe_cluster(const struct inspect_rows *r, int64_t k, str
     return set(o, "nearest", texts, e);
 }
 
-tare_status inspect_clusters(const struct inspect_rows *rows, int64_t nearest, int64_t sample, uint64_t seed, struct pool *pool,
-                             json_t **out, struct err *e)
+tare_status inspect_clusters(const struct inspect_rows *rows, const struct inspect_options *options, json_t **out, struct err *e)
 {
     struct ranked *room;
     TRY(mem_new(rows->n * (int64_t)sizeof *room, (void **)&room, e));
@@ -126,10 +125,10 @@ tare_status inspect_clusters(const struct inspect_rows *rows, int64_t nearest, i
     tare_status status = TARE_OK;
     for (int64_t i = 0; i < rows->n; i++) none += rows->cluster[i] < 0;
     for (int64_t k = 0; k < rows->k && !status; k++) {
-        status = describe_cluster(rows, k, room, nearest, list, e);
+        status = describe_cluster(rows, k, room, options->nearest, list, e);
         empty += !json_integer_value(json_object_get(json_array_get(list, (size_t)k), "rows"));
     }
-    if (!status && rows->x) status = inspect_silhouette(rows, sample, seed, pool, &silhouette, &sampled, e);
+    if (!status && rows->x) status = inspect_silhouette(rows, options, &silhouette, &sampled, e);
     if (!status) status = set(o, "rows", json_integer((json_int_t)rows->n), e);
     if (!status) status = set(o, "in_no_cluster", json_integer((json_int_t)none), e);
     if (!status) status = set(o, "empty", json_integer((json_int_t)empty), e);

@@ -18,12 +18,17 @@ struct inspect_rows {
     int64_t n, d, k;
 };
 
+struct inspect_options {
+    int64_t nearest, sample; /* texts shown of a cluster; rows that the silhouette is taken over */
+    uint64_t seed;
+    struct pool *pool;
+};
+
 /* {"rows","in_no_cluster","empty","silhouette","sampled","clusters":[{"cluster","rows","mean_distance","nearest":[...]}]} */
-tare_status inspect_clusters(const struct inspect_rows *rows, int64_t nearest, int64_t sample, uint64_t seed, struct pool *pool,
-                             json_t **out, struct err *e);
+tare_status inspect_clusters(const struct inspect_rows *rows, const struct inspect_options *o, json_t **out, struct err *e);
 /* Sampled silhouette; NAN when fewer than two clusters are in the sample. */
-tare_status inspect_silhouette(const struct inspect_rows *rows, int64_t sample, uint64_t seed, struct pool *pool, double *out,
-                               int64_t *sampled, struct err *e);
+tare_status inspect_silhouette(const struct inspect_rows *rows, const struct inspect_options *o, double *out, int64_t *sampled,
+                               struct err *e);
 /* A rollout dump (a file, or a run's folder of step files, in order): rewards by cluster, the share explained, drift of use. */
 tare_status inspect_rollouts(const char *path, json_t **out, struct err *e);
 

@@ -90,16 +90,16 @@ static tare_status result_new(struct kmeans_result *out, const struct kmeans_run
     return mem_new(o->restarts * (int64_t)sizeof(double), (void **)&out->restart_inertia, e);
 }
 
-tare_status kmeans_train(const float *x, int64_t n, int64_t d, const struct kmeans_options *o, struct pool *pool,
-                         struct kmeans_result *out, struct err *e)
+tare_status kmeans_train(struct kmeans_rows rows, const struct kmeans_options *o, struct kmeans_result *out, struct err *e)
 {
     *out = (struct kmeans_result){0};
-    TRY(kmeans_check(o, n, e));
-    struct kmeans_run r = {.x = x, .n = n, .d = d, .k = o->k, .iterations = o->iterations, .pool = pool, .no_bounds = o->no_bounds};
+    TRY(kmeans_check(o, rows.n, e));
+    struct kmeans_run r = {
+        .x = rows.x, .n = rows.n, .d = rows.d, .k = o->k, .iterations = o->iterations, .pool = o->pool, .no_bounds = o->no_bounds};
     tare_status status = run_new(&r, e);
     if (!status) status = result_new(out, &r, o, e);
     if (!status) {
-        nearest_norms(x, n, d, pool, r.norm2);
+        nearest_norms(rows.x, rows.n, rows.d, o->pool, r.norm2);
         status = check_finite(&r, e);
     }
     if (!status) status = restarts(&r, o, out, e);

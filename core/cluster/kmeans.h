@@ -22,10 +22,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct kmeans_rows {
+    const float *x; /* [n, d], finite */
+    int64_t n, d;
+};
+
 struct kmeans_options {
     int64_t k, restarts, iterations, swaps;
     uint64_t seed;
-    bool no_bounds; /* for tests and measurements: the same result, slower */
+    struct pool *pool; /* NULL: the calling thread alone */
+    bool no_bounds;    /* for tests and measurements: the same result, slower */
 };
 
 struct kmeans_result {
@@ -40,9 +46,8 @@ struct kmeans_result {
     int64_t rows_computed, rows_skipped; /* by the bounds, over everything */
 };
 
-/* x: [n, d], finite. Errors: TARE_E_RANGE for K > n or too few distinct rows, TARE_E_NOT_FINITE naming the row. */
-tare_status kmeans_train(const float *x, int64_t n, int64_t d, const struct kmeans_options *options, struct pool *pool,
-                         struct kmeans_result *out, struct err *e);
+/* Errors: TARE_E_RANGE for K > n or too few distinct rows, TARE_E_NOT_FINITE naming the row. */
+tare_status kmeans_train(struct kmeans_rows rows, const struct kmeans_options *options, struct kmeans_result *out, struct err *e);
 void kmeans_result_free(struct kmeans_result *r);
 
 /* The largest useful number of clusters and a limit on options: refused here with the name of what is wrong. */

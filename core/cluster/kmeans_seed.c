@@ -30,12 +30,13 @@ static void trial_task(void *arg, int64_t task, int thread)
     float dots[NEAREST_BLOCK * NEAREST_LANES];
     const float *rows[NEAREST_BLOCK];
     const float zero[NEAREST_LANES] = {0};
+    const struct nearest_panel panel = {.centroids = job->panel, .half_norms = zero, .d = r->d};
     (void)thread;
     memset(sum, 0, KM_TRIALS * sizeof *sum);
     for (int64_t first = task * KM_CHUNK; first < end; first += NEAREST_BLOCK) {
         const int64_t count = end - first < NEAREST_BLOCK ? end - first : NEAREST_BLOCK;
         for (int64_t i = 0; i < count; i++) rows[i] = r->x + (first + i) * r->d;
-        r->nearest.kernel(rows, count, job->panel, zero, r->d, 0, NULL, dots);
+        r->nearest.kernel(rows, count, &panel, NULL, dots);
         for (int64_t i = 0; i < count; i++) {
             for (int64_t t = 0; t < job->n; t++) {
                 const float d = trial_distance(r, first + i, job->rows[t], dots[i * NEAREST_LANES + t]);

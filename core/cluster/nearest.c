@@ -152,9 +152,11 @@ void nearest_block(const struct nearest *n, const float *x, const double *norm2,
             best[i].panel[l] = 0;
         }
     }
-    for (int64_t p = 0; p < n->n_panels; p++)
-        n->kernel(rows, count, n->panels + p * NEAREST_LANES * n->d, n->half_norms + p * NEAREST_LANES, n->d, (int32_t)p, best,
-                  NULL);
+    for (int64_t p = 0; p < n->n_panels; p++) {
+        const struct nearest_panel panel = {n->panels + p * NEAREST_LANES * n->d, n->half_norms + p * NEAREST_LANES, n->d,
+                                            (int32_t)p};
+        n->kernel(rows, count, &panel, best, NULL);
+    }
     for (int64_t i = 0; i < count; i++) {
         const struct found f = settle(n, rows[i], norm2 ? norm2[index ? index[i] : i] : squares(rows[i], n->d), &best[i]);
         out.cluster[i] = f.cluster;

@@ -25,10 +25,17 @@ struct lane_best {
     int32_t panel[NEAREST_LANES];
 } __attribute__((aligned(64)));
 
-/* Scores half_norms[l] - x . c_l of `rows` rows against the 16 centroids of a panel, taken into best[rows]. dots, when not NULL, gets
- * x . c_l as [rows, 16] and best is left alone. */
-typedef void (*nearest_kernel)(const float *const *x, int64_t rows, const float *panel, const float *half_norms, int64_t d,
-                               int32_t index, struct lane_best *best, float *dots);
+struct nearest_panel {       /* 16 centroids side by side */
+    const float *centroids;  /* [d, 16] */
+    const float *half_norms; /* [16] ||c||^2 / 2 */
+    int64_t d;
+    int32_t index; /* among the panels */
+};
+
+/* Scores half_norms[l] - x . c_l of `rows` rows against a panel, taken into best[rows]. dots, when not NULL, gets x . c_l as [rows, 16] and
+ * best is left alone. */
+typedef void (*nearest_kernel)(const float *const *x, int64_t rows, const struct nearest_panel *panel, struct lane_best *best,
+                               float *dots);
 
 struct nearest {
     int64_t k, d, n_panels;

@@ -5,21 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void scores_plain(const float *const *x, int64_t rows, const float *panel, const float *half_norms, int64_t d, int32_t index,
-                         struct lane_best *best, float *dots)
+static void scores_plain(const float *const *x, int64_t rows, const struct nearest_panel *panel, struct lane_best *best,
+                         float *dots)
 {
     for (int64_t r = 0; r < rows; r++) {
         float acc[NEAREST_LANES] = {0};
-        for (int64_t i = 0; i < d; i++)
-            for (int l = 0; l < NEAREST_LANES; l++) acc[l] += x[r][i] * panel[i * NEAREST_LANES + l];
+        for (int64_t i = 0; i < panel->d; i++)
+            for (int l = 0; l < NEAREST_LANES; l++) acc[l] += x[r][i] * panel->centroids[i * NEAREST_LANES + l];
         if (dots) {
             memcpy(dots + r * NEAREST_LANES, acc, sizeof acc);
             continue;
         }
         for (int l = 0; l < NEAREST_LANES; l++) {
-            const float s = half_norms[l] - acc[l], was = best[r].best[l], larger = s > was ? s : was;
+            const float s = panel->half_norms[l] - acc[l], was = best[r].best[l], larger = s > was ? s : was;
             best[r].second[l] = larger < best[r].second[l] ? larger : best[r].second[l];
-            best[r].panel[l] = s < was ? index : best[r].panel[l];
+            best[r].panel[l] = s < was ? panel->index : best[r].panel[l];
             best[r].best[l] = s < was ? s : was;
         }
     }
@@ -43,15 +43,17 @@ AVX2 static inline __attribute__((always_inline)) void take_avx2(__m256 s, int32
 }
 
 /* R is a constant at every call. Every loop over it must unroll: one that does not makes acc an array in memory, stored at each step. */
-AVX2 static inline __attribute__((always_inline)) void tile_avx2(const int R, const float *const *x, const float *panel,
-                                                                 const float *half_norms, int64_t d, int32_t index,
-                                                                 struct lane_best *best, float *dots)
+AVX2 static inline __attribute__((always_inline)) void
+tile_avx2(const int R, const float *const *x, const struct nearest_panel *panel, struct lane_best *best, float *dots)
 {
+    const float *const c = panel->centroids, *const half_norms = panel->half_norms;
+    const int64_t d = panel->d;
+    const int32_t index = panel->index;
     __m256 low[6], high[6];
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) low[r] = high[r] = _mm256_setzero_ps();
     for (int64_t i = 0; i < d; i++) {
-        const __m256 b0 = _mm256_load_ps(panel + i * NEAREST_LANES), b1 = _mm256_load_ps(panel + i * NEAREST_LANES + 8);
+        const __m256 b0 = _mm256_load_ps(c + i * NEAREST_LANES), b1 = _mm256_load_ps(c + i * NEAREST_LANES + 8);
 #pragma GCC unroll 6
         for (int r = 0; r < R; r++) {
             const __m256 a = _mm256_broadcast_ss(x[r] + i);
@@ -72,24 +74,25 @@ AVX2 static inline __attribute__((always_inline)) void tile_avx2(const int R, co
     }
 }
 
-AVX2 static void scores_avx2(const float *const *x, int64_t rows, const float *panel, const float *half_norms, int64_t d,
-                             int32_t index, struct lane_best *best, float *dots)
+AVX2 static void scores_avx2(const float *const *x, int64_t rows, const struct nearest_panel *panel, struct lane_best *best,
+                             float *dots)
 {
     int64_t r = 0;
-    for (; r + 6 <= rows; r += 6)
-        tile_avx2(6, x + r, panel, half_norms, d, index, best + r, dots ? dots + r * NEAREST_LANES : NULL);
-    for (; r < rows; r++) tile_avx2(1, x + r, panel, half_norms, d, index, best + r, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r + 6 <= rows; r += 6) tile_avx2(6, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r < rows; r++) tile_avx2(1, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
 }
 
-AVX512 static inline __attribute__((always_inline)) void tile_avx512(const int R, const float *const *x, const float *panel,
-                                                                     const float *half_norms, int64_t d, int32_t index,
-                                                                     struct lane_best *best, float *dots)
+AVX512 static inline __attribute__((always_inline)) void
+tile_avx512(const int R, const float *const *x, const struct nearest_panel *panel, struct lane_best *best, float *dots)
 {
+    const float *const c = panel->centroids, *const half_norms = panel->half_norms;
+    const int64_t d = panel->d;
+    const int32_t index = panel->index;
     __m512 acc[12];
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) acc[r] = _mm512_setzero_ps();
     for (int64_t i = 0; i < d; i++) {
-        const __m512 b = _mm512_load_ps(panel + i * NEAREST_LANES);
+        const __m512 b = _mm512_load_ps(c + i * NEAREST_LANES);
 #pragma GCC unroll 12
         for (int r = 0; r < R; r++) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i]), b, acc[r]);
     }
@@ -108,13 +111,12 @@ AVX512 static inline __attribute__((always_inline)) void tile_avx512(const int R
     }
 }
 
-AVX512 static void scores_avx512(const float *const *x, int64_t rows, const float *panel, const float *half_norms, int64_t d,
-                                 int32_t index, struct lane_best *best, float *dots)
+AVX512 static void scores_avx512(const float *const *x, int64_t rows, const struct nearest_panel *panel, struct lane_best *best,
+                                 float *dots)
 {
     int64_t r = 0;
-    for (; r + 12 <= rows; r += 12)
-        tile_avx512(12, x + r, panel, half_norms, d, index, best + r, dots ? dots + r * NEAREST_LANES : NULL);
-    for (; r < rows; r++) tile_avx512(1, x + r, panel, half_norms, d, index, best + r, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r + 12 <= rows; r += 12) tile_avx512(12, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r < rows; r++) tile_avx512(1, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
 }
 #endif
 

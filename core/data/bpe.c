@@ -206,19 +206,20 @@ static tare_status append(struct token_ids *out, const int32_t *ids, int64_t n, 
     return TARE_OK;
 }
 
-static tare_status merge_piece(const struct vocab *v, const struct merges *m, struct bpe_scratch *s, const unsigned char *piece,
-                               int64_t n, struct token_ids *out, struct err *e)
+static tare_status merge_piece(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n,
+                               struct token_ids *out, struct err *e)
 {
+    const int32_t *byte_id = b->vocab->byte_id;
     if (n > INT32_MAX / 4) FAIL(e, TARE_E_RANGE, "a text of %lld bytes without a place to cut is too long to encode", (long long)n);
     TRY(mem_grow((void **)&s->nodes, &s->n_nodes, n, sizeof *s->nodes, e));
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++)
-        if (v->byte_id[piece[i]] >= 0) s->nodes[count++].id = v->byte_id[piece[i]];
+        if (byte_id[piece[i]] >= 0) s->nodes[count++].id = byte_id[piece[i]];
     if (count > SHORT_PIECE) {
         TRY(mem_grow((void **)&s->heap, &s->n_heap, 3 * count, sizeof *s->heap, e));
-        count = merge_long(m, s, count);
+        count = merge_long(b->merges, s, count);
     } else {
-        count = merge_short(m, s->nodes, count);
+        count = merge_short(b->merges, s->nodes, count);
     }
     if (out->n + count > out->capacity) TRY(mem_grow((void **)&out->data, &out->capacity, out->n + count, sizeof *out->data, e));
     for (int64_t i = 0; i < count; i++) out->data[out->n + i] = s->nodes[i].id;
@@ -226,14 +227,14 @@ static tare_status merge_piece(const struct vocab *v, const struct merges *m, st
     return TARE_OK;
 }
 
-tare_status bpe_encode(const struct vocab *v, const struct merges *m, bool whole, struct bpe_scratch *s, const unsigned char *piece,
-                       int64_t n, struct token_ids *out, struct err *e)
+tare_status bpe_encode(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n, struct token_ids *out,
+                       struct err *e)
 {
     struct bpe_cached *c = n <= CACHE_TEXT ? cache_slot(s, piece, n) : NULL;
     if (c && c->size == n && !memcmp(c->text, piece, (size_t)n)) return append(out, c->ids, c->n, e);
     const int64_t begin = out->n;
-    const int32_t id = whole ? vocab_find_bytes(v, piece, n) : -1;
-    TRY(id >= 0 ? append(out, &id, 1, e) : merge_piece(v, m, s, piece, n, out, e));
+    const int32_t id = b->whole ? vocab_find_bytes(b->vocab, piece, n) : -1;
+    TRY(id >= 0 ? append(out, &id, 1, e) : merge_piece(b, s, piece, n, out, e));
     if (!c || out->n - begin > CACHE_IDS) return TARE_OK;
     c->size = (uint8_t)n;
     c->n = (uint8_t)(out->n - begin);

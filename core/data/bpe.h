@@ -33,8 +33,13 @@ struct bpe_scratch {
 
 tare_status bpe_scratch_new(struct bpe_scratch **out, struct err *e);
 void bpe_scratch_free(struct bpe_scratch *s);
-/* whole: take a piece that is a token as it is, before any merge (ignore_merges). */
-tare_status bpe_encode(const struct vocab *v, const struct merges *m, bool whole, struct bpe_scratch *s, const unsigned char *piece,
-                       int64_t n, struct token_ids *out, struct err *e);
+
+struct bpe {
+    const struct vocab *vocab;
+    const struct merges *merges;
+    bool whole; /* a piece that is a token is taken as it is, before any merge (ignore_merges) */
+};
+tare_status bpe_encode(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n, struct token_ids *out,
+                       struct err *e);
 
 #endif

@@ -216,16 +216,9 @@ void split_free(struct split *s)
 
 /* ---------------------------------------------------------------- steps */
 
-struct walk {
-    const struct split *steps;
-    int64_t n_steps;
-    piece_sink sink;
-    void *ctx;
-};
+static tare_status run_steps(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e);
 
-static tare_status run_steps(const struct walk *w, int64_t step, const unsigned char *text, int64_t n, struct err *e);
-
-static tare_status run_pcre(const struct walk *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+static tare_status run_pcre(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
 {
     const pcre2_code *code = w->steps[step].code;
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
@@ -256,7 +249,7 @@ static tare_status run_pcre(const struct walk *w, int64_t step, const unsigned c
     return status;
 }
 
-static tare_status run_digits(const struct walk *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+static tare_status run_digits(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
 {
     const bool individual = w->steps[step].individual;
     const unsigned char *p = text, *end = text + n, *next;
@@ -270,7 +263,7 @@ static tare_status run_digits(const struct walk *w, int64_t step, const unsigned
     return TARE_OK;
 }
 
-static tare_status run_steps(const struct walk *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+static tare_status run_steps(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
 {
     if (step == w->n_steps) return w->sink(w->ctx, text, n, e);
     const struct split *s = &w->steps[step];
@@ -284,9 +277,7 @@ static tare_status run_steps(const struct walk *w, int64_t step, const unsigned 
     return TARE_OK;
 }
 
-tare_status pretokenize(const struct split *steps, int64_t n_steps, const unsigned char *text, int64_t n, piece_sink sink,
-                        void *ctx, struct err *e)
+tare_status pretokenize(const struct pretokenizer *p, const unsigned char *text, int64_t n, struct err *e)
 {
-    const struct walk w = {steps, n_steps, sink, ctx};
-    return n ? run_steps(&w, 0, text, n, e) : TARE_OK;
+    return n ? run_steps(p, 0, text, n, e) : TARE_OK;
 }

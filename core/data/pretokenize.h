@@ -29,8 +29,14 @@ tare_status split_regex(const char *pattern, int64_t n, bool literal, const char
 void split_free(struct split *s);
 
 typedef tare_status (*piece_sink)(void *ctx, const unsigned char *text, int64_t n, struct err *e);
-/* Calls sink with every piece of text, in order. */
-tare_status pretokenize(const struct split *steps, int64_t n_steps, const unsigned char *text, int64_t n, piece_sink sink,
-                        void *ctx, struct err *e);
+
+struct pretokenizer {
+    const struct split *steps; /* [n_steps] */
+    int64_t n_steps;
+    piece_sink sink;
+    void *ctx; /* of the sink */
+};
+/* Calls the sink with every piece of text, in order. */
+tare_status pretokenize(const struct pretokenizer *p, const unsigned char *text, int64_t n, struct err *e);
 
 #endif

@@ -40,26 +40,25 @@ static tare_status configure(struct tokenizer *t, const char *config, int64_t n,
     return status;
 }
 
-tare_status tokenizer_parse(const char *json, int64_t n, const char *config, int64_t config_n, const char *where,
-                            struct tokenizer **out, struct err *e)
+tare_status tokenizer_parse(tare_text json, tare_text config, const char *where, struct tokenizer **out, struct err *e)
 {
     *out = NULL;
     struct tokenizer *t;
     TRY(mem_new(sizeof *t, (void **)&t, e));
     vocab_init(&t->vocab);
     for (int k = 0; k < TOKEN_ROLES; k++) t->role_id[k] = -1;
-    t->hash = fs_hash(json, n, 0);
+    t->hash = fs_hash(json.data, json.size, 0);
     tare_status status = mem_new(sizeof *t->pool, (void **)&t->pool, e);
     if (!status) {
         pthread_mutex_init(&t->pool->lock, NULL);
-        status = parse_into(t, json, n, where, e);
+        status = parse_into(t, json.data, json.size, where, e);
     }
-    if (!status && config) {
+    if (!status && config.data) {
         char place[FS_PATH];
         fs_dirname(place, where);
         char path[FS_PATH + 32];
         snprintf(path, sizeof path, "%s/tokenizer_config.json", place);
-        status = configure(t, config, config_n, path, e);
+        status = configure(t, config.data, config.size, path, e);
     }
     if (status)
         tokenizer_free(t);
@@ -82,7 +81,7 @@ tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct er
     }
     const bool configured = fs_exists(config_path);
     if (configured) status = fs_read_all(config_path, &config, e);
-    if (!status) status = tokenizer_parse(json.data, json.size, configured ? config.data : NULL, config.size, path, out, e);
+    if (!status) status = tokenizer_parse((tare_text){json.data, json.size}, (tare_text){config.data, config.size}, path, out, e);
     str_free(&json);
     str_free(&config);
     return status;
@@ -135,22 +134,23 @@ struct encoding {
 static tare_status encode_piece(void *ctx, const unsigned char *text, int64_t n, struct err *e)
 {
     const struct encoding *k = ctx;
-    return bpe_encode(&k->t->vocab, &k->t->merges, k->t->ignore_merges, k->scratch, text, n, k->out, e);
+    return bpe_encode(&(struct bpe){&k->t->vocab, &k->t->merges, k->t->ignore_merges}, k->scratch, text, n, k->out, e);
 }
 
 /* Normalised text: the added tokens that are looked for here, and the pieces between them. */
 static tare_status encode_normalized(struct encoding *k, const unsigned char *text, int64_t n, struct err *e)
 {
     const struct tokenizer *t = k->t;
+    const struct pretokenizer p = {t->splits, t->n_splits, encode_piece, k};
     int64_t at, size;
     int32_t id;
     while (added_find(&t->normalized, text, n, &at, &size, &id)) {
-        TRY(pretokenize(t->splits, t->n_splits, text, at, encode_piece, k, e));
+        TRY(pretokenize(&p, text, at, e));
         TRY(token_ids_add(k->out, id, e));
         text += at + size;
         n -= at + size;
     }
-    return pretokenize(t->splits, t->n_splits, text, n, encode_piece, k, e);
+    return pretokenize(&p, text, n, e);
 }
 
 /* End of the stretch from p on that is in NFC for certain: nothing but characters that are starters and neither decompose nor compose. */

@@ -20,9 +20,8 @@ void token_ids_free(struct token_ids *ids);
 
 /* folder: tokenizer.json, and tokenizer_config.json when it is there. */
 tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct err *e);
-/* From text in memory (tests, fuzzing); config may be NULL. */
-tare_status tokenizer_parse(const char *json, int64_t n, const char *config, int64_t config_n, const char *where,
-                            struct tokenizer **out, struct err *e);
+/* From text in memory (tests, fuzzing); config.data NULL: none. */
+tare_status tokenizer_parse(tare_text json, tare_text config, const char *where, struct tokenizer **out, struct err *e);
 void tokenizer_free(struct tokenizer *t);
 
 /* Appends the ids of text (valid UTF-8, else TARE_E_INVALID with the offset). */

@@ -246,7 +246,9 @@ tare_status engine_open_objective(struct engine *g, struct err *e)
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e)
 {
     const struct config *c = g->config;
-    TRY(trainer_new(g->model, g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps, &g->trainer, e));
+    TRY(trainer_new(g->model,
+                    &(struct trainer_options){g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps},
+                    &g->trainer, e));
     g->trainer->objective = g->objective;
     return TARE_OK;
 }

@@ -8,9 +8,14 @@
 #include "data/prompt.h"
 #include "model/model.h"
 
-/* Fills rows, uids, occurrences (NULL: 0) and prompts of b from rows [n] of d. ids: kept by the caller, grown. */
-tare_status stage_prompts(const struct prompts *p, const struct dataset *d, const int64_t *rows, const int64_t *occurrence,
-                          int64_t n, struct token_ids *ids, struct batch *b, struct arena *a, struct err *e);
+struct chosen_rows {
+    const struct dataset *data;
+    const int64_t *rows, *occurrence; /* [n]; occurrence NULL: 0 */
+    int64_t n;
+};
+/* Fills rows, uids, occurrences and prompts of b. ids: kept by the caller, grown. */
+tare_status stage_prompts(const struct prompts *p, const struct chosen_rows *chosen, struct token_ids *ids, struct batch *b,
+                          struct arena *a, struct err *e);
 /* Fills token_end: where each token ends in b's completions (stage_texts). A character that several tokens write belongs to the last. */
 tare_status stage_token_ends(const struct tokenizer *t, struct batch *b, struct arena *a, struct err *e);
 /* The text of one completion (without the stop token), in the arena. */

@@ -181,10 +181,11 @@ static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *
     arena_reset(a);
     TRY(arena_new(a, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
-    TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->ids, &b, a, e));
+    TRY(stage_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->ids, &b, a, e));
     const struct rollout_config shape = evaluation_rollout(c);
-    TRY(rollout_run(r->engine.sampler, &shape, &r->engine.evaluating, rng_key((uint64_t)c->run.seed, RNG_EVAL), &b, signals_flag(),
-                    a, e));
+    TRY(rollout_run(r->engine.sampler,
+                    &(struct rollout_job){&shape, &r->engine.evaluating, rng_key((uint64_t)c->run.seed, RNG_EVAL), signals_flag()},
+                    &b, a, e));
     TRY(stage_texts(r->engine.tokenizer, r->engine.model, &b, a, e));
     TRY(verify_run(r->engine.verify, &b, a, e));
     tare_status s = eval_samples_print(&b, &text, e);

@@ -27,12 +27,13 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     int64_t rows[EVAL_ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
     arena_reset(a);
-    TRY(stage_prompts(r->engine.prompts, &r->engine.eval, rows, NULL, n, &r->prompt_ids, &b, a, e));
+    TRY(stage_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->prompt_ids, &b, a, e));
     const struct sample_params *p = &r->engine.evaluating;
     const struct rollout_config shape = evaluation_rollout(r->config);
     TRY(share_deal(&b, &shape, &r->comm, a, &share, e));
     if (share.own.n_groups) {
-        TRY(rollout_run(r->engine.sampler, &shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), &share.own, NULL, a, e));
+        TRY(rollout_run(r->engine.sampler, &(struct rollout_job){&shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), NULL},
+                        &share.own, a, e));
         TRY(stage_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));
         TRY(verify_run(r->engine.verify, &share.own, a, e));
     }

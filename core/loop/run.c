@@ -83,7 +83,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(engine_check_prompts(g, &g->train, true, NULL, e));
     TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));
-    TRY(cluster_open(c, &g->train, &g->env, &r->comm, g->pool, &r->cluster, e));
+    TRY(cluster_open(c, &g->train, &(struct cluster_options){&g->env, &r->comm, g->pool}, &r->cluster, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
                                                  .settings = c->params,

@@ -54,7 +54,8 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     TRY(arena_new(&r->arena, &samples, n, e));
     TRY(choose_rows(r, n, rows, samples, e));
     order_occurrences(rows, n, occurrence);
-    TRY(stage_prompts(r->engine.prompts, &r->engine.train, rows, occurrence, n, &r->prompt_ids, &r->batch, &r->arena, e));
+    const struct chosen_rows chosen = {&r->engine.train, rows, occurrence, n};
+    TRY(stage_prompts(r->engine.prompts, &chosen, &r->prompt_ids, &r->batch, &r->arena, e));
     r->batch.samples = samples;
     if (r->config->log.rollouts) TRY(keep_texts(r, e));
     return count_occurrences(r, e);
@@ -68,7 +69,8 @@ static tare_status sample_own(struct run *r, struct err *e)
     if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
     TRY(fault_point(r->comm.rank, "sample", r->step + 1, e));
     TRY(ahead_begin(r, e));
-    const tare_status status = rollout_run(r->engine.sampler, c, &r->engine.sampling, key, own, signals_flag(), &r->arena, e);
+    const tare_status status =
+        rollout_run(r->engine.sampler, &(struct rollout_job){c, &r->engine.sampling, key, signals_flag()}, own, &r->arena, e);
     sampler_watch(r->engine.sampler, NULL);
     TRY(status);
     TRY(arena_new_raw(&r->arena, &own->policy_version, own->n_rollouts, e));

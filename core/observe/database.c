@@ -59,8 +59,7 @@ static tare_status own_name(struct database *d, const char *dir, const char **na
 }
 
 /* The row of this run: made, or (a folder that was used before) brought up to date. */
-static tare_status enter_run(struct database *d, const char *dir, const char *name, const char *config, const char *manifest,
-                             bool fresh, struct err *e)
+static tare_status enter_run(struct database *d, const char *dir, const struct database_run *run, struct err *e)
 {
     static const char SQL[] =
         "INSERT INTO runs (name, dir, status, step, started, updated, config, manifest) VALUES (?1, ?2, 'running', -1, ?3, ?3, ?4, "
@@ -69,10 +68,10 @@ static tare_status enter_run(struct database *d, const char *dir, const char *na
         " started = CASE WHEN ?6 THEN ?3 ELSE started END RETURNING id";
     sqlite3_stmt *s = NULL;
     tare_status status = TARE_OK;
-    if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK || bind_text(s, 1, name) != SQLITE_OK ||
+    if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK || bind_text(s, 1, run->name) != SQLITE_OK ||
         bind_text(s, 2, dir) != SQLITE_OK || sqlite3_bind_int64(s, 3, (sqlite3_int64)time(NULL)) != SQLITE_OK ||
-        bind_text(s, 4, config) != SQLITE_OK || bind_text(s, 5, manifest) != SQLITE_OK ||
-        sqlite3_bind_int(s, 6, fresh) != SQLITE_OK || sqlite3_step(s) != SQLITE_ROW) {
+        bind_text(s, 4, run->config) != SQLITE_OK || bind_text(s, 5, run->manifest) != SQLITE_OK ||
+        sqlite3_bind_int(s, 6, run->fresh) != SQLITE_OK || sqlite3_step(s) != SQLITE_ROW) {
         status = refuse(d, e);
     } else {
         d->run = sqlite3_column_int64(s, 0);
@@ -102,8 +101,7 @@ static tare_status open_file(struct database *d, struct err *e)
     return run_sql(d, SCHEMA, e);
 }
 
-tare_status database_open(const char *run_dir, const char *name, const char *config, const char *manifest, bool fresh,
-                          struct database **out, struct err *e)
+tare_status database_open(const char *run_dir, struct database_run run, struct database **out, struct err *e)
 {
     *out = NULL;
     struct database *d = calloc(1, sizeof *d);
@@ -114,8 +112,8 @@ tare_status database_open(const char *run_dir, const char *name, const char *con
     tare_status status = fs_join(d->path, folder, "runs.db", e);
     char own[FS_PATH];
     if (!status) status = open_file(d, e);
-    if (!status) status = own_name(d, full, &name, own, sizeof own, e);
-    if (!status) status = enter_run(d, full, name, config, manifest, fresh, e);
+    if (!status) status = own_name(d, full, &run.name, own, sizeof own, e);
+    if (!status) status = enter_run(d, full, &run, e);
     if (!status) status = prepare(d, e);
     snprintf(sql, sizeof sql, "DELETE FROM metrics WHERE run = %lld", (long long)d->run);
     if (!status) status = run_sql(d, sql, e);

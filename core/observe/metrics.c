@@ -209,8 +209,8 @@ static tare_status open_sinks(struct metrics *m, const struct metrics_options *o
 {
     int64_t kept = 0;
     struct err why = {0};
-    if (o->database && database_open(o->dir, o->name, o->config, o->manifest, o->keep < 0, &m->database, &why))
-        without_database(m, &why);
+    const struct database_run run = {o->name, o->config, o->manifest, o->keep < 0};
+    if (o->database && database_open(o->dir, run, &m->database, &why)) without_database(m, &why);
     if (o->tensorboard) TRY(events_header(records, unix_seconds(), e));
     if (text->size && o->keep >= 0) TRY(replay(m, text, o->keep, o->tensorboard ? records : NULL, &kept, e));
     if (o->keep > 0 && m->last < o->keep)

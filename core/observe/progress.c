@@ -46,10 +46,9 @@ static int64_t print_time(char *text, int64_t n, double seconds)
     return snprintf(text, (size_t)n, "%ld:%02ld", s / 60, s % 60);
 }
 
-void progress_print(char *text, int64_t n, const char *what, int64_t done, int64_t total, const struct progress_values *v,
-                    double left)
+void progress_print(char *text, int64_t n, struct progress_place place, const struct progress_values *v)
 {
-    int64_t at = snprintf(text, (size_t)n, "%s %lld/%lld", what, (long long)done, (long long)total);
+    int64_t at = snprintf(text, (size_t)n, "%s %lld/%lld", place.what, (long long)place.done, (long long)place.total);
     const struct {
         const char *name;
         double value;
@@ -62,9 +61,9 @@ void progress_print(char *text, int64_t n, const char *what, int64_t done, int64
     for (int i = 0; i < 5; i++)
         if (isfinite(parts[i].value) && at < n)
             at += snprintf(text + at, (size_t)(n - at), "  %s %.*f", parts[i].name, parts[i].digits, parts[i].value);
-    if (isfinite(left) && at < n - 8) {
+    if (isfinite(place.left) && at < n - 8) {
         at += snprintf(text + at, (size_t)(n - at), "  left ");
-        if (at < n) print_time(text + at, n - at, left);
+        if (at < n) print_time(text + at, n - at, place.left);
     }
 }
 
@@ -94,7 +93,8 @@ void progress_step(struct progress *p, int64_t done, const struct progress_value
     p->done = done;
     if (p->mode == NONE) return;
     char text[300];
-    progress_print(text, sizeof text, p->what, done, p->total, v, done < p->total ? p->per_step * (double)(p->total - done) : NAN);
+    const double left = done < p->total ? p->per_step * (double)(p->total - done) : NAN;
+    progress_print(text, sizeof text, (struct progress_place){p->what, done, p->total, left}, v);
     if (p->mode == BAR) {
         draw_bar(p, text);
     } else if (now - p->last_line >= LINE_EVERY || done >= p->total) {

@@ -16,8 +16,12 @@ tare_status progress_new(enum progress_form form, const char *what, int64_t done
                          struct err *e);
 void progress_step(struct progress *p, int64_t done, const struct progress_values *v);
 void progress_free(struct progress *p); /* removes the line; NULL: nothing */
-/* "step 12/500  reward 0.312  ...": at most n bytes. left: seconds, NaN: unknown */
-void progress_print(char *text, int64_t n, const char *what, int64_t done, int64_t total, const struct progress_values *v,
-                    double left);
+struct progress_place {
+    const char *what;
+    int64_t done, total;
+    double left; /* seconds, NaN: unknown */
+};
+/* "step 12/500  reward 0.312  ...": at most n bytes. */
+void progress_print(char *text, int64_t n, struct progress_place at, const struct progress_values *v);
 
 #endif

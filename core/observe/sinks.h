@@ -33,8 +33,11 @@ void events_close(struct events *t);
  *     runs(id, name, dir, status, step, started, updated, config, manifest), metrics(run, step, name, value) */
 struct database;
 /* Begins a transaction that has forgotten this run's metrics; rows are then added, and database_commit ends it. */
-tare_status database_open(const char *run_dir, const char *name, const char *config, const char *manifest, bool fresh,
-                          struct database **out, struct err *e);
+struct database_run {
+    const char *name, *config, *manifest;
+    bool fresh; /* it starts now, in a folder that may have been used before */
+};
+tare_status database_open(const char *run_dir, struct database_run run, struct database **out, struct err *e);
 tare_status database_begin(struct database *d, struct err *e);
 tare_status database_add(struct database *d, const struct metric_row *row, struct err *e);
 tare_status database_commit(struct database *d, struct err *e);

@@ -166,7 +166,7 @@ tare_status counted_update(struct counted *x, struct err *e)
     struct update_memory m;
     TRY(count_reference(x, wants_reference(x->in), e));
     const int64_t before = held(x);
-    TRY(trainer_new(x->model, x->reference, &c->train, &c->loss, 1, 0, 1, &x->trainer, e));
+    TRY(trainer_new(x->model, &(struct trainer_options){x->reference, &c->train, &c->loss, 1, 0, 1}, &x->trainer, e));
     const struct trainer *t = x->trainer;
     out->bytes[PLAN_GRADIENTS] = t->grads.sum_bytes;
     out->bytes[PLAN_MOMENTS] = t->moment_bytes;
@@ -206,7 +206,9 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
     TRY(counted_requests(x, larger(groups, 1), c->rollout.group_size, x->plan->prompt_tokens, &requests, e));
     TRY(sampler_reserve(x->sampler, requests, larger(groups, 1), x->plan->new_tokens, &out->train, e));
     const int64_t blocks = sampler_memory(x->sampler).cache_blocks;
-    if (groups) TRY(sampler_run(x->sampler, &two, rng_key(0, RNG_TRAIN), requests, groups, NULL, &x->arena, &sampled, e));
+    if (groups)
+        TRY(sampler_run(x->sampler, &(struct sample_job){&two, rng_key(0, RNG_TRAIN), requests, groups, NULL}, &x->arena, &sampled,
+                        e));
     if (c->eval.every || c->eval.before || c->eval.after) {
         const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;

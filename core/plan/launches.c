@@ -28,8 +28,8 @@ static tare_status sample(struct counted *x, struct draw d, struct launch_stage_
     struct sample_output out;
     TRY(counted_requests(x, d.prompts, d.samples, d.prompt_tokens, &requests, e));
     launches_into(into);
-    const tare_status status =
-        sampler_run(x->sampler, &params, rng_key(0, RNG_TRAIN), requests, d.prompts, NULL, &x->arena, &out, e);
+    const tare_status status = sampler_run(
+        x->sampler, &(struct sample_job){&params, rng_key(0, RNG_TRAIN), requests, d.prompts, NULL}, &x->arena, &out, e);
     launches_into(NULL);
     return status;
 }

@@ -110,193 +110,214 @@ tare_status curves_key(const struct page *p, struct str *out, struct err *e)
 
 /* ---------------------------------------------------------------- metrics with a common prefix */
 
+struct parts {    /* metrics that differ in one part of their names */
+    int64_t most; /* looked for, at most PARTS */
+    int64_t n;
+    const char *metric[PARTS], *label[PARTS]; /* label: that part */
+};
+
 /* By label, so that a subject and its cluster have the same colour. */
-static void sort_parts(const char **metric, const char **label, int64_t n)
+static void sort_parts(struct parts *s)
 {
-    for (int64_t i = 1; i < n; i++)
-        for (int64_t k = i; k > 0 && strcmp(label[k - 1], label[k]) > 0; k--) {
-            const char *m = metric[k], *l = label[k];
-            metric[k] = metric[k - 1];
-            label[k] = label[k - 1];
-            metric[k - 1] = m;
-            label[k - 1] = l;
+    for (int64_t i = 1; i < s->n; i++)
+        for (int64_t k = i; k > 0 && strcmp(s->label[k - 1], s->label[k]) > 0; k--) {
+            const char *m = s->metric[k], *l = s->label[k];
+            s->metric[k] = s->metric[k - 1];
+            s->label[k] = s->label[k - 1];
+            s->metric[k - 1] = m;
+            s->label[k - 1] = l;
         }
 }
 
-/* Names of the group's metrics under prefix (with, where given, that suffix), in the order of their labels, the parts between. */
-static tare_status find_parts(struct page *p, const struct curves *g, const char *prefix, const char *suffix, const char **metric,
-                              const char **label, int64_t most, int64_t *n, struct err *e)
+/* The group's metrics under prefix (with, where given, that suffix), in the order of their labels, the parts between. */
+static tare_status find_parts(struct page *p, const struct curves *g, const char *prefix, const char *suffix, struct parts *s,
+                              struct err *e)
 {
     const size_t front = strlen(prefix), back = strlen(suffix);
-    *n = 0;
+    s->n = 0;
     for (int64_t r = 0; r < g->n; r++)
-        for (int64_t i = 0; i < g->runs[r]->n_series && *n < most; i++) {
+        for (int64_t i = 0; i < g->runs[r]->n_series && s->n < s->most; i++) {
             const char *name = g->runs[r]->series[i].name;
             const size_t size = strlen(name);
             if (size <= front + back || strncmp(name, prefix, front) || strcmp(name + size - back, suffix)) continue;
             bool known = false;
-            for (int64_t k = 0; k < *n; k++) known |= !strcmp(metric[k], name);
+            for (int64_t k = 0; k < s->n; k++) known |= !strcmp(s->metric[k], name);
             if (known) continue;
-            TRY(arena_strdup(&p->arena, name + front, (int64_t)(size - front - back), (char **)(uintptr_t)&label[*n], e));
-            metric[(*n)++] = name;
+            TRY(arena_strdup(&p->arena, name + front, (int64_t)(size - front - back), (char **)(uintptr_t)&s->label[s->n], e));
+            s->metric[s->n++] = name;
         }
-    sort_parts(metric, label, *n);
+    sort_parts(s);
     return TARE_OK;
 }
 
-/* A table for several groups: the mean over runs of the last value of each part. */
-static tare_status parts_table(struct page *p, const char *title, const char *const *metric, const char *const *label, int64_t n,
-                               const char *how, struct str *out, struct err *e)
+/* A table for several groups: the mean over runs of each part's value, taken as `how` says (see run_data_value). */
+static tare_status parts_table(struct page *p, const struct parts *s, const char *title, const char *how, struct str *out,
+                               struct err *e)
 {
     const char *rows[GROUPS_MOST];
     double *value;
-    TRY(arena_new(&p->arena, &value, p->n_groups * n + 1, e));
+    TRY(arena_new(&p->arena, &value, p->n_groups * s->n + 1, e));
     for (int64_t g = 0; g < p->n_groups; g++) {
         rows[g] = p->groups[g].label;
-        for (int64_t k = 0; k < n; k++) {
+        for (int64_t k = 0; k < s->n; k++) {
             double sum = 0, count = 0, x;
             char name[400];
-            snprintf(name, sizeof name, "%s%s", metric[k], how);
+            snprintf(name, sizeof name, "%s%s", s->metric[k], how);
             for (int64_t r = 0; r < p->groups[g].n; r++) {
                 TRY(run_data_value(p->groups[g].runs[r], name, &x, e));
                 if (isnan(x)) continue;
                 sum += x;
                 count++;
             }
-            value[g * n + k] = count > 0 ? sum / count : NAN;
+            value[g * s->n + k] = count > 0 ? sum / count : NAN;
         }
     }
-    return svg_heat_print(title, "mean over seeds", rows, p->n_groups, label, n, value, "variant", "", out, e);
+    return svg_heat_print(&(struct svg_heat){.title = title,
+                                             .note = "mean over seeds",
+                                             .rows = rows,
+                                             .columns = s->label,
+                                             .n_rows = p->n_groups,
+                                             .n_columns = s->n,
+                                             .value = value,
+                                             .row_label = "variant",
+                                             .column_label = ""},
+                          out, e);
 }
 
-static tare_status parts_chart(struct page *p, const struct curves *g, const char *title, const char *note,
-                               const char *const *metric, const char *const *label, int64_t n, bool share, bool may_log,
+static tare_status parts_chart(struct page *p, const struct curves *g, const struct parts *s, const struct chart_spec *spec,
                                struct str *out, struct err *e)
 {
     struct svg_line *lines;
-    TRY(arena_new(&p->arena, &lines, n + 1, e));
-    for (int64_t k = 0; k < n; k++) {
-        TRY(curves_line(p, g, metric[k], &lines[k], e));
-        lines[k].label = label[k];
+    TRY(arena_new(&p->arena, &lines, s->n + 1, e));
+    for (int64_t k = 0; k < s->n; k++) {
+        TRY(curves_line(p, g, s->metric[k], &lines[k], e));
+        lines[k].label = s->label[k];
         lines[k].colour = (int)k;
         lines[k].low = lines[k].high = NULL;
     }
-    return svg_chart_print(&(struct svg_chart){.title = title,
-                                               .note = note,
+    return svg_chart_print(&(struct svg_chart){.title = spec->title,
+                                               .note = spec->note,
                                                .x_label = "step",
                                                .lines = lines,
-                                               .n = n,
-                                               .share = share,
-                                               .zero = true,
-                                               .may_log = may_log},
+                                               .n = s->n,
+                                               .share = spec->share,
+                                               .zero = true},
                            out, e);
 }
 
 tare_status curves_subjects(struct page *p, struct str *out, struct err *e)
 {
-    const char *metric[PARTS], *label[PARTS];
-    int64_t n;
+    struct parts s = {.most = PARTS};
     if (!p->n_groups) return TARE_OK;
-    TRY(find_parts(p, &p->groups[0], "eval/reward/", "", metric, label, PARTS, &n, e));
-    if (!n) return TARE_OK;
-    if (p->n_groups > 1) return parts_table(p, "Held-out reward by subject, last evaluation", metric, label, n, "", out, e);
-    const int64_t shown = n < CLUSTER_LINES ? n : CLUSTER_LINES;
+    TRY(find_parts(p, &p->groups[0], "eval/reward/", "", &s, e));
+    if (!s.n) return TARE_OK;
+    if (p->n_groups > 1) return parts_table(p, &s, "Held-out reward by subject, last evaluation", "", out, e);
+    if (s.n > CLUSTER_LINES) s.n = CLUSTER_LINES;
     TRY(str_add(out, "<div class=\"charts\">", -1, e));
-    TRY(parts_chart(p, &p->groups[0], "Held-out reward by subject", NULL, metric, label, shown, true, false, out, e));
+    TRY(parts_chart(p, &p->groups[0], &s, &(struct chart_spec){.title = "Held-out reward by subject", .share = true}, out, e));
     TRY(str_add(out, "</div>", -1, e));
-    return add_key(label, shown, out, e);
+    return add_key(s.label, s.n, out, e);
 }
 
 /* Stacked areas of one group's parts, each a mean over its runs. */
-static tare_status parts_areas(struct page *p, const char *title, const char *note, const char *const *metric,
-                               const char *const *label, int64_t n, bool share, struct str *out, struct err *e)
+static tare_status parts_areas(struct page *p, const struct parts *s, const struct chart_spec *spec, struct str *out, struct err *e)
 {
     const double *y[PARTS];
     struct svg_line line;
-    const double *x = NULL;
-    int64_t length = -1;
-    for (int64_t k = 0; k < n; k++) {
-        TRY(curves_line(p, &p->groups[0], metric[k], &line, e));
-        if (length >= 0 && line.n != length) return TARE_OK; /* not all parts at all steps: no honest stack */
-        length = line.n;
-        x = line.x;
+    struct svg_areas a = {
+        .title = spec->title, .note = spec->note, .labels = s->label, .y = y, .n_parts = s->n, .n = -1, .share = spec->share};
+    for (int64_t k = 0; k < s->n; k++) {
+        TRY(curves_line(p, &p->groups[0], s->metric[k], &line, e));
+        if (a.n >= 0 && line.n != a.n) return TARE_OK; /* not all parts at all steps: no honest stack */
+        a.n = line.n;
+        a.x = line.x;
         y[k] = line.y;
     }
-    return svg_areas_print(title, note, label, y, n, x, length, share, out, e);
+    return svg_areas_print(&a, out, e);
+}
+
+static void keep_part(struct parts *s, int64_t from, int64_t *kept)
+{
+    s->metric[*kept] = s->metric[from];
+    s->label[(*kept)++] = s->label[from];
 }
 
 /* Parts that are not 0 all the time. */
-static int64_t drop_zero(const struct curves *g, const char **metric, const char **label, int64_t n)
+static void drop_zero(const struct curves *g, struct parts *s)
 {
-    int64_t m = 0;
-    for (int64_t k = 0; k < n; k++) {
+    int64_t kept = 0;
+    for (int64_t k = 0; k < s->n; k++) {
         bool zero = true;
         for (int64_t r = 0; r < g->n; r++) {
-            const struct series *s = run_data_find(g->runs[r], metric[k]);
-            if (s)
-                for (int64_t i = 0; i < s->n; i++) zero &= s->value[i] == 0;
+            const struct series *values = run_data_find(g->runs[r], s->metric[k]);
+            if (values)
+                for (int64_t i = 0; i < values->n; i++) zero &= values->value[i] == 0;
         }
-        if (zero) continue;
-        metric[m] = metric[k];
-        label[m++] = label[k];
+        if (!zero) keep_part(s, k, &kept);
     }
-    return m;
+    s->n = kept;
 }
 
 tare_status curves_verdicts(struct page *p, struct str *out, struct err *e)
 {
-    const char *metric[PARTS], *label[PARTS];
-    int64_t n;
+    struct parts s = {.most = PARTS};
     if (!p->n_groups) return TARE_OK;
-    TRY(find_parts(p, &p->groups[0], "verifier/", "", metric, label, PARTS, &n, e));
-    n = drop_zero(&p->groups[0], metric, label, n);
-    if (!n) return TARE_OK;
-    if (p->n_groups > 1) return parts_table(p, "Verdicts, last fifth of the steps", metric, label, n, ":tail", out, e);
-    return parts_areas(p, "Verdicts", "share of rollouts", metric, label, n, true, out, e);
+    TRY(find_parts(p, &p->groups[0], "verifier/", "", &s, e));
+    drop_zero(&p->groups[0], &s);
+    if (!s.n) return TARE_OK;
+    if (p->n_groups > 1) return parts_table(p, &s, "Verdicts, last fifth of the steps", ":tail", out, e);
+    return parts_areas(p, &s, &(struct chart_spec){.title = "Verdicts", .note = "share of rollouts", .share = true}, out, e);
+}
+
+/* Whether a stage takes long enough in some group to be seen in a chart. */
+static tare_status stage_shows(const struct page *p, const char *metric, bool *shows, struct err *e)
+{
+    *shows = false;
+    for (int64_t g = 0; g < p->n_groups && !*shows; g++) {
+        double mean, step;
+        char name[300];
+        snprintf(name, sizeof name, "%s:mean", metric);
+        TRY(run_data_value(p->groups[g].runs[0], name, &mean, e));
+        TRY(run_data_value(p->groups[g].runs[0], "time/step:mean", &step, e));
+        *shows = mean > 0.002 * step;
+    }
+    return TARE_OK;
 }
 
 tare_status curves_stages(struct page *p, struct str *out, struct err *e)
 {
-    const char *metric[PARTS], *label[PARTS];
-    int64_t n, m = 0;
+    struct parts s = {.most = PARTS};
+    int64_t kept = 0;
     if (!p->n_groups) return TARE_OK;
-    TRY(find_parts(p, &p->groups[0], "time/", "", metric, label, PARTS, &n, e));
-    for (int64_t k = 0; k < n; k++) {
-        bool seen = false;
-        if (!strcmp(label[k], "step") || !strcmp(label[k], "unix")) continue;
-        for (int64_t g = 0; g < p->n_groups && !seen; g++) {
-            double mean, step;
-            char name[300];
-            snprintf(name, sizeof name, "%s:mean", metric[k]);
-            TRY(run_data_value(p->groups[g].runs[0], name, &mean, e));
-            TRY(run_data_value(p->groups[g].runs[0], "time/step:mean", &step, e));
-            seen = mean > 0.002 * step; /* thinner cannot be seen */
-        }
-        if (!seen) continue;
-        metric[m] = metric[k];
-        label[m++] = label[k];
+    TRY(find_parts(p, &p->groups[0], "time/", "", &s, e));
+    for (int64_t k = 0; k < s.n; k++) {
+        bool shows;
+        if (!strcmp(s.label[k], "step") || !strcmp(s.label[k], "unix")) continue;
+        TRY(stage_shows(p, s.metric[k], &shows, e));
+        if (shows) keep_part(&s, k, &kept);
     }
-    if (!m) return TARE_OK;
-    if (p->n_groups > 1) return parts_table(p, "Seconds a step by stage, mean", metric, label, m, ":mean", out, e);
-    return parts_areas(p, "Time by stage", "seconds a step", metric, label, m, false, out, e);
+    s.n = kept;
+    if (!s.n) return TARE_OK;
+    if (p->n_groups > 1) return parts_table(p, &s, "Seconds a step by stage, mean", ":mean", out, e);
+    return parts_areas(p, &s, &(struct chart_spec){.title = "Time by stage", .note = "seconds a step"}, out, e);
 }
 
 /* ---------------------------------------------------------------- clusters */
 
 /* sigma = sqrt(max(0, m2 - m1^2)), where the estimator keeps moments and not the variance itself. */
-static tare_status sigma_chart(struct page *p, const struct curves *g, const char *const *label, int64_t n, struct str *out,
-                               struct err *e)
+static tare_status sigma_chart(struct page *p, const struct curves *g, const struct parts *s, struct str *out, struct err *e)
 {
     struct svg_line lines[CLUSTER_LINES];
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < s->n; k++) {
+        const char *label = s->label[k];
         char name[300];
         struct svg_line m1, m2;
         double *y;
-        snprintf(name, sizeof name, "cluster/%s/m1", label[k]);
+        snprintf(name, sizeof name, "cluster/%s/m1", label);
         TRY(curves_line(p, g, name, &m1, e));
-        snprintf(name, sizeof name, "cluster/%s/m2", label[k]);
+        snprintf(name, sizeof name, "cluster/%s/m2", label);
         TRY(curves_line(p, g, name, &m2, e));
-        lines[k] = (struct svg_line){.label = label[k], .colour = (int)k, .x = m1.x, .n = m1.n == m2.n ? m1.n : 0};
+        lines[k] = (struct svg_line){.label = label, .colour = (int)k, .x = m1.x, .n = m1.n == m2.n ? m1.n : 0};
         TRY(arena_new(&p->arena, &y, m1.n + 1, e));
         for (int64_t i = 0; i < lines[k].n; i++) y[i] = sqrt(fmax(0, m2.y[i] - m1.y[i] * m1.y[i]));
         lines[k].y = y;
@@ -305,7 +326,7 @@ static tare_status sigma_chart(struct page *p, const struct curves *g, const cha
                                                .note = "deviation of the cluster's history",
                                                .x_label = "step",
                                                .lines = lines,
-                                               .n = n,
+                                               .n = s->n,
                                                .zero = true},
                            out, e);
 }
@@ -313,16 +334,16 @@ static tare_status sigma_chart(struct page *p, const struct curves *g, const cha
 static tare_status cluster_group(struct page *p, const struct curves *g, struct str *out, struct err *e)
 {
     static const struct {
-        const char *suffix, *title, *note;
-        bool share;
-    } PLOTS[] = {{"/m1", "m\xE2\x82\x81", "mean reward of the cluster's history", false},
-                 {"/n_eff", "N_eff", "effective mass of the history", false},
-                 {"/w", "w", "confidence in the history", true}};
-    const char *metric[CLUSTER_LINES], *label[CLUSTER_LINES], *first[CLUSTER_LINES];
-    int64_t n, found = 0;
+        const char *suffix;
+        struct chart_spec spec;
+    } PLOTS[] = {{"/m1", {.title = "m\xE2\x82\x81", .note = "mean reward of the cluster's history"}},
+                 {"/n_eff", {.title = "N_eff", .note = "effective mass of the history"}},
+                 {"/w", {.title = "w", .note = "confidence in the history", .share = true}}};
+    struct parts s = {.most = CLUSTER_LINES}, first;
+    bool found = false;
     for (int k = 0; k < 3; k++) {
-        TRY(find_parts(p, g, "cluster/", PLOTS[k].suffix, metric, label, CLUSTER_LINES, &n, e));
-        if (!n) continue;
+        TRY(find_parts(p, g, "cluster/", PLOTS[k].suffix, &s, e));
+        if (!s.n) continue;
         if (!found) {
             if (p->n_groups > 1) {
                 TRY(str_add(out, "<details><summary>", -1, e));
@@ -330,15 +351,15 @@ static tare_status cluster_group(struct page *p, const struct curves *g, struct 
                 TRY(str_add(out, "</summary>", -1, e));
             }
             TRY(str_add(out, "<div class=\"charts\">", -1, e));
-            memcpy(first, label, sizeof label);
-            found = n;
+            first = s;
+            found = true;
         }
-        TRY(parts_chart(p, g, PLOTS[k].title, PLOTS[k].note, metric, label, n, PLOTS[k].share, false, out, e));
-        if (k == 0) TRY(sigma_chart(p, g, label, n, out, e));
+        TRY(parts_chart(p, g, &s, &PLOTS[k].spec, out, e));
+        if (k == 0) TRY(sigma_chart(p, g, &s, out, e));
     }
     if (!found) return TARE_OK;
     TRY(str_add(out, "</div>", -1, e));
-    TRY(add_key(first, found, out, e));
+    TRY(add_key(first.label, first.n, out, e));
     return p->n_groups > 1 ? str_add(out, "</details>\n", -1, e) : TARE_OK;
 }
 

@@ -97,8 +97,8 @@ static const json_t *difficulty_rows(const json_t *result)
 }
 
 /* One chart of one task: a line for each bucket over the checkpoints. */
-static tare_status add_buckets(struct page *p, const struct results *r, const char *task, const char *key, bool share,
-                               struct str *out, struct err *e)
+static tare_status add_buckets(struct page *p, const struct results *r, const char *task, bool accuracy, struct str *out,
+                               struct err *e)
 {
     struct svg_line lines[BUCKETS] = {0};
     double *x[BUCKETS], *y[BUCKETS];
@@ -110,7 +110,7 @@ static tare_status add_buckets(struct page *p, const struct results *r, const ch
         json_array_foreach(difficulty_rows(r->list[i].json), k, row)
         {
             const char *label = json_text_or(row, "label", "?");
-            const double value = json_double_or(row, key, NAN);
+            const double value = json_double_or(row, accuracy ? "accuracy" : "length", NAN);
             int64_t b = 0;
             while (b < n && strcmp(lines[b].label, label)) b++;
             if (b == BUCKETS || !isfinite(value)) continue;
@@ -124,11 +124,12 @@ static tare_status add_buckets(struct page *p, const struct results *r, const ch
         }
     }
     char title[300];
-    snprintf(title, sizeof title, "%s by difficulty", share ? "Accuracy" : "Mean tokens");
+    snprintf(title, sizeof title, "%s by difficulty", accuracy ? "Accuracy" : "Mean tokens");
     TRY(svg_chart_print(
-        &(struct svg_chart){.title = title, .note = task, .x_label = "step", .lines = lines, .n = n, .share = share, .log = !share},
+        &(struct svg_chart){
+            .title = title, .note = task, .x_label = "step", .lines = lines, .n = n, .share = accuracy, .log = !accuracy},
         out, e));
-    if (!n || !share) return TARE_OK;
+    if (!n || !accuracy) return TARE_OK;
     TRY(str_add(out, "<p class=\"key\">", -1, e));
     for (int64_t b = 0; b < n; b++) {
         TRY(str_addf(out, e, "<span><i class=\"c%lld\"></i>", (long long)(b % SVG_COLOURS)));
@@ -148,8 +149,8 @@ static tare_status add_all(struct page *p, const struct results *r, struct str *
         for (int64_t k = 0; k < i && !seen; k++)
             seen = !strcmp(json_text_or(r->list[k].json, "task", ""), task) && difficulty_rows(r->list[k].json);
         if (seen) continue;
-        TRY(add_buckets(p, r, task, "accuracy", true, out, e));
-        TRY(add_buckets(p, r, task, "length", false, out, e));
+        TRY(add_buckets(p, r, task, true, out, e));
+        TRY(add_buckets(p, r, task, false, out, e));
     }
     return str_add(out, "</div>\n", -1, e);
 }

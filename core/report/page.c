@@ -56,7 +56,7 @@ static tare_status add_sweep(struct page *p, const char *dir, bool alone, struct
     struct sweep_plan *plan = &p->plans[p->n_plans];
     struct sweep_table *t = &p->tables[p->n_plans++];
     TRY(sweep_plan_read(dir, &p->arena, plan, e));
-    TRY(sweep_table_make(plan, NULL, NULL, NULL, &p->arena, t, e));
+    TRY(sweep_table_make(plan, NULL, NULL, &p->arena, t, e));
     for (int64_t i = 0; i < t->n_rows; i++) {
         const struct sweep_row *r = &t->rows[i];
         const struct run_data **list;

@@ -1,4 +1,4 @@
-/* Parts of the HTML page. Internal to core/observe. */
+/* Parts of the HTML page. Internal to core/report. */
 #ifndef TARE_CORE_REPORT_PAGE_H
 #define TARE_CORE_REPORT_PAGE_H
 

@@ -55,10 +55,10 @@ struct sweep_table {
     struct run_data *runs; /* [n_cells of the plan] */
 };
 
-/* metric, baseline NULL: the plan's. runs: [n_cells] what run_data_read made (n_series 0 for cells without data), or NULL: read here.
+/* metric, baseline NULL: the plan's. out->runs: [n_cells] what run_data_read made (n_series 0 for cells without data), or NULL: read here.
  * TARE_E_INVALID: a baseline that names no row, or for some row several. */
-tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, const char *baseline, struct run_data *runs,
-                             struct arena *a, struct sweep_table *out, struct err *e);
+tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, const char *baseline, struct arena *a,
+                             struct sweep_table *out, struct err *e);
 tare_status sweep_table_markdown(const struct sweep_table *t, struct str *out, struct err *e);
 tare_status sweep_table_csv(const struct sweep_table *t, struct str *out, struct err *e);
 /* A tabular with the rules of booktabs, for a paper. */

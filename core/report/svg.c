@@ -12,6 +12,12 @@ struct scale {        /* value -> coordinate */
     bool log;
 };
 
+struct canvas { /* where a chart is drawn */
+    struct scale x, y;
+    struct str *out;
+    struct err *e;
+};
+
 static double at(const struct scale *s, double x)
 {
     const double v = s->log ? log10(x) : x;
@@ -111,25 +117,25 @@ static const char *tick_text(char buffer[32], double x, bool share)
     return html_number(buffer, x);
 }
 
-static tare_status add_axes(const struct scale *x, const struct scale *y, const char *x_label, bool share, struct str *out,
-                            struct err *e)
+static tare_status add_axes(const struct canvas *c, const char *x_label, bool share)
 {
     double ticks[TICKS];
     char text[32];
-    int n = make_ticks(y, 4, ticks);
+    struct str *out = c->out;
+    int n = make_ticks(&c->y, 4, ticks);
     for (int i = 0; i < n; i++) {
-        const double v = at(y, ticks[i]);
-        TRY(str_addf(out, e, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>", LEFT, v,
+        const double v = at(&c->y, ticks[i]);
+        TRY(str_addf(out, c->e, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>", LEFT, v,
                      SVG_WIDTH - RIGHT, LEFT - 5, v + 4, tick_text(text, ticks[i], share)));
     }
-    n = make_ticks(x, 5, ticks);
+    n = make_ticks(&c->x, 5, ticks);
     for (int i = 0; i < n; i++)
-        TRY(str_addf(out, e, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%s</text>", at(x, ticks[i]), SVG_HEIGHT - BOTTOM + 15,
+        TRY(str_addf(out, c->e, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%s</text>", at(&c->x, ticks[i]), SVG_HEIGHT - BOTTOM + 15,
                      html_number(text, ticks[i])));
-    TRY(str_addf(out, e, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, SVG_HEIGHT - BOTTOM, SVG_WIDTH - RIGHT));
-    TRY(str_addf(out, e, "<text class=\"x\" x=\"%d\" y=\"%d\">", (LEFT + SVG_WIDTH - RIGHT) / 2, SVG_HEIGHT - 2));
-    TRY(html_text(out, x_label, -1, e));
-    return str_add(out, "</text>", -1, e);
+    TRY(str_addf(out, c->e, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, SVG_HEIGHT - BOTTOM, SVG_WIDTH - RIGHT));
+    TRY(str_addf(out, c->e, "<text class=\"x\" x=\"%d\" y=\"%d\">", (LEFT + SVG_WIDTH - RIGHT) / 2, SVG_HEIGHT - 2));
+    TRY(html_text(out, x_label, -1, c->e));
+    return str_add(out, "</text>", -1, c->e);
 }
 
 static tare_status open_figure(const char *title, const char *note, struct str *out, struct err *e)
@@ -145,14 +151,15 @@ static tare_status open_figure(const char *title, const char *note, struct str *
 }
 
 /* The values at the coordinates, for the pointer. */
-static tare_status open_svg(const struct scale *x, const struct scale *y, const char *title, struct str *out, struct err *e)
+static tare_status open_svg(const struct canvas *c, const char *title)
 {
-    TRY(str_addf(out, e,
+    const struct scale *x = &c->x, *y = &c->y;
+    TRY(str_addf(c->out, c->e,
                  "<svg viewBox=\"0 0 %d %d\" role=\"img\" data-x=\"%.6g %.6g %.6g %.6g\" data-y=\"%.6g %.6g %.6g %.6g %d\" "
                  "aria-label=\"",
                  SVG_WIDTH, SVG_HEIGHT, x->from, x->to, x->low, x->high, y->from, y->to, y->low, y->high, y->log));
-    TRY(html_text(out, title, -1, e));
-    return str_add(out, "\">", -1, e);
+    TRY(html_text(c->out, title, -1, c->e));
+    return str_add(c->out, "\">", -1, c->e);
 }
 
 /* ---------------------------------------------------------------- ranges */
@@ -235,49 +242,51 @@ static int64_t reduce(const double *y, int64_t n, int64_t *keep)
     return m;
 }
 
-static tare_status add_polyline(const struct scale *x, const struct scale *y, const double *vx, const double *vy,
-                                const int64_t *keep, int64_t n, struct str *out, struct err *e)
+static tare_status add_polyline(const struct canvas *c, const double *vx, const double *vy, const int64_t *keep, int64_t n)
 {
+    const struct scale *x = &c->x, *y = &c->y;
     for (int64_t i = 0; i < n; i++) {
         const double v = vy[keep[i]];
-        TRY(str_addf(out, e, "%s%.1f %.1f", i ? " " : "M", at(x, vx[keep[i]]), at(y, y->log && v <= 0 ? pow(10, y->low) : v)));
+        TRY(str_addf(c->out, c->e, "%s%.1f %.1f", i ? " " : "M", at(x, vx[keep[i]]),
+                     at(y, y->log && v <= 0 ? pow(10, y->low) : v)));
     }
     return TARE_OK;
 }
 
-static tare_status add_band(const struct svg_line *l, const struct scale *x, const struct scale *y, const int64_t *keep, int64_t n,
-                            struct str *out, struct err *e)
+static tare_status add_band(const struct canvas *c, const struct svg_line *l, const int64_t *keep, int64_t n)
 {
     int64_t back[SVG_POINTS + 2];
-    for (int64_t i = 0; i < n; i++) back[i] = keep[n - 1 - i];
-    TRY(str_addf(out, e, "<path class=\"band c%d\" d=\"", l->colour % SVG_COLOURS));
-    TRY(add_polyline(x, y, l->x, l->high, keep, n, out, e));
-    TRY(str_add(out, "L", 1, e));
     struct str second = {0};
-    tare_status status = add_polyline(x, y, l->x, l->low, back, n, &second, e);
-    if (!status) status = str_add(out, second.data + 1, second.size - 1, e); /* without its M */
+    struct canvas aside = *c;
+    for (int64_t i = 0; i < n; i++) back[i] = keep[n - 1 - i];
+    TRY(str_addf(c->out, c->e, "<path class=\"band c%d\" d=\"", l->colour % SVG_COLOURS));
+    TRY(add_polyline(c, l->x, l->high, keep, n));
+    TRY(str_add(c->out, "L", 1, c->e));
+    aside.out = &second;
+    tare_status status = add_polyline(&aside, l->x, l->low, back, n);
+    if (!status) status = str_add(c->out, second.data + 1, second.size - 1, c->e); /* without its M */
     str_free(&second);
-    return status ? status : str_add(out, "Z\"/>", -1, e);
+    return status ? status : str_add(c->out, "Z\"/>", -1, c->e);
 }
 
-static tare_status add_line(const struct svg_line *l, const struct scale *x, const struct scale *y, const double *vy,
-                            const char *extra, bool named, struct str *out, struct err *e)
+static tare_status add_line(const struct canvas *c, const struct svg_line *l, const double *vy, const char *extra, bool named)
 {
     int64_t keep[SVG_POINTS + 2];
+    struct str *out = c->out;
     const int64_t n = reduce(vy, l->n, keep);
-    if (l->low && l->high && named) TRY(add_band(l, x, y, keep, n, out, e));
+    if (l->low && l->high && named) TRY(add_band(c, l, keep, n));
     if (n == 1)
-        return str_addf(out, e, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", l->colour % SVG_COLOURS,
-                        at(x, l->x[0]), at(y, vy[0]));
-    TRY(str_addf(out, e, "<path class=\"line c%d d%d%s\"", l->colour % SVG_COLOURS, l->colour / SVG_COLOURS, extra));
+        return str_addf(out, c->e, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", l->colour % SVG_COLOURS,
+                        at(&c->x, l->x[0]), at(&c->y, vy[0]));
+    TRY(str_addf(out, c->e, "<path class=\"line c%d d%d%s\"", l->colour % SVG_COLOURS, l->colour / SVG_COLOURS, extra));
     if (named) {
-        TRY(str_add(out, " data-n=\"", -1, e));
-        TRY(html_text(out, l->label, -1, e));
-        TRY(str_add(out, "\"", 1, e));
+        TRY(str_add(out, " data-n=\"", -1, c->e));
+        TRY(html_text(out, l->label, -1, c->e));
+        TRY(str_add(out, "\"", 1, c->e));
     }
-    TRY(str_add(out, " d=\"", -1, e));
-    TRY(add_polyline(x, y, l->x, vy, keep, n, out, e));
-    return str_add(out, "\"/>", -1, e);
+    TRY(str_add(out, " d=\"", -1, c->e));
+    TRY(add_polyline(c, l->x, vy, keep, n));
+    return str_add(out, "\"/>", -1, c->e);
 }
 
 /* Centred moving average over a tenth of the line (at most 25 values on each side). */
@@ -292,51 +301,58 @@ static void smooth(const double *y, int64_t n, double *out)
     }
 }
 
-static tare_status add_lines(const struct svg_chart *c, const struct scale *x, const struct scale *y, struct str *out,
-                             struct err *e)
+static tare_status add_lines(const struct svg_chart *chart, const struct canvas *c)
 {
-    for (int64_t i = 0; i < c->n; i++) {
-        const struct svg_line *l = &c->lines[i];
+    for (int64_t i = 0; i < chart->n; i++) {
+        const struct svg_line *l = &chart->lines[i];
         if (!l->n) continue;
-        if (l->n < SMOOTH_FROM || l->low || c->n > 1) {
-            TRY(add_line(l, x, y, l->y, "", true, out, e));
+        if (l->n < SMOOTH_FROM || l->low || chart->n > 1) {
+            TRY(add_line(c, l, l->y, "", true));
             continue;
         }
         double *mean;
-        TRY(add_line(l, x, y, l->y, " faint", true, out, e));
-        TRY(mem_new(l->n * (int64_t)sizeof *mean, (void **)&mean, e));
+        TRY(add_line(c, l, l->y, " faint", true));
+        TRY(mem_new(l->n * (int64_t)sizeof *mean, (void **)&mean, c->e));
         smooth(l->y, l->n, mean);
-        const tare_status status = add_line(l, x, y, mean, "", false, out, e);
+        const tare_status status = add_line(c, l, mean, "", false);
         mem_free(mean);
         TRY(status);
     }
     return TARE_OK;
 }
 
-static tare_status add_points(const struct svg_chart *c, const struct scale *x, const struct scale *y, struct str *out,
-                              struct err *e)
+static tare_status add_points(const struct svg_chart *chart, const struct canvas *c)
 {
-    if (c->diagonal)
-        TRY(str_addf(out, e, "<path class=\"axis\" stroke-dasharray=\"4 4\" d=\"M%.1f %.1fL%.1f %.1f\"/>", at(x, x->low),
+    const struct scale *x = &c->x, *y = &c->y;
+    if (chart->diagonal)
+        TRY(str_addf(c->out, c->e, "<path class=\"axis\" stroke-dasharray=\"4 4\" d=\"M%.1f %.1fL%.1f %.1f\"/>", at(x, x->low),
                      at(y, x->low), at(x, x->high), at(y, x->high)));
-    for (int64_t i = 0; i < c->n; i++)
-        for (int64_t k = 0; k < c->lines[i].n; k++)
-            TRY(str_addf(out, e, "<circle class=\"dot faint c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>",
-                         c->lines[i].colour % SVG_COLOURS, at(x, c->lines[i].x[k]), at(y, c->lines[i].y[k])));
+    for (int64_t i = 0; i < chart->n; i++) {
+        const struct svg_line *l = &chart->lines[i];
+        for (int64_t k = 0; k < l->n; k++)
+            TRY(str_addf(c->out, c->e, "<circle class=\"dot faint c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>",
+                         l->colour % SVG_COLOURS, at(x, l->x[k]), at(y, l->y[k])));
+    }
     return TARE_OK;
 }
 
-tare_status svg_chart_print(const struct svg_chart *c, struct str *out, struct err *e)
+static struct canvas new_canvas(struct str *out, struct err *e)
 {
-    struct scale x = {.from = LEFT, .to = SVG_WIDTH - RIGHT}, y = {.from = SVG_HEIGHT - BOTTOM, .to = TOP};
+    return (struct canvas){
+        .x = {.from = LEFT, .to = SVG_WIDTH - RIGHT}, .y = {.from = SVG_HEIGHT - BOTTOM, .to = TOP}, .out = out, .e = e};
+}
+
+tare_status svg_chart_print(const struct svg_chart *chart, struct str *out, struct err *e)
+{
+    struct canvas c = new_canvas(out, e);
     int64_t points = 0;
-    for (int64_t i = 0; i < c->n; i++) points += c->lines[i].n;
+    for (int64_t i = 0; i < chart->n; i++) points += chart->lines[i].n;
     if (!points) return TARE_OK;
-    find_ranges(c, &x, &y);
-    TRY(open_figure(c->title, c->note, out, e));
-    TRY(open_svg(&x, &y, c->title, out, e));
-    TRY(add_axes(&x, &y, c->x_label, c->share, out, e));
-    TRY(c->points ? add_points(c, &x, &y, out, e) : add_lines(c, &x, &y, out, e));
+    find_ranges(chart, &c.x, &c.y);
+    TRY(open_figure(chart->title, chart->note, out, e));
+    TRY(open_svg(&c, chart->title));
+    TRY(add_axes(&c, chart->x_label, chart->share));
+    TRY(chart->points ? add_points(chart, &c) : add_lines(chart, &c));
     return str_add(out, "</svg></figure>\n", -1, e);
 }
 
@@ -357,6 +373,11 @@ static int64_t stretch_means(const double *y, int64_t n, int64_t most, double *o
 
 enum { AREA_POINTS = 150 };
 
+struct band { /* one part of the stack, reduced to n points */
+    int64_t n;
+    double x[AREA_POINTS], from[AREA_POINTS], to[AREA_POINTS];
+};
+
 /* The colour of a part: green is right and orange is wrong, whatever place they have; the others by their place. */
 static int64_t part_colour(const char *label, int64_t place)
 {
@@ -369,15 +390,15 @@ static int64_t part_colour(const char *label, int64_t place)
     return place % SVG_COLOURS;
 }
 
-static tare_status add_area(const char *label, int64_t colour, const double *px, const double *from, const double *to, int64_t n,
-                            const struct scale *x, const struct scale *y, struct str *out, struct err *e)
+static tare_status add_area(const struct canvas *c, const struct band *b, const char *label, int64_t place)
 {
-    TRY(str_addf(out, e, "<path class=\"area c%lld\" d=\"M", (long long)part_colour(label, colour)));
-    for (int64_t i = 0; i < n; i++) TRY(str_addf(out, e, "%.1f %.1f ", at(x, px[i]), at(y, to[i])));
-    for (int64_t i = n - 1; i >= 0; i--) TRY(str_addf(out, e, "%.1f %.1f ", at(x, px[i]), at(y, from[i])));
-    TRY(str_add(out, "Z\"><title>", -1, e));
-    TRY(html_text(out, label, -1, e));
-    return str_add(out, "</title></path>", -1, e);
+    struct str *out = c->out;
+    TRY(str_addf(out, c->e, "<path class=\"area c%lld\" d=\"M", (long long)part_colour(label, place)));
+    for (int64_t i = 0; i < b->n; i++) TRY(str_addf(out, c->e, "%.1f %.1f ", at(&c->x, b->x[i]), at(&c->y, b->to[i])));
+    for (int64_t i = b->n - 1; i >= 0; i--) TRY(str_addf(out, c->e, "%.1f %.1f ", at(&c->x, b->x[i]), at(&c->y, b->from[i])));
+    TRY(str_add(out, "Z\"><title>", -1, c->e));
+    TRY(html_text(out, label, -1, c->e));
+    return str_add(out, "</title></path>", -1, c->e);
 }
 
 static tare_status add_key(const char *const *labels, int64_t n, struct str *out, struct err *e)
@@ -391,73 +412,81 @@ static tare_status add_key(const char *const *labels, int64_t n, struct str *out
     return str_add(out, "</p>", -1, e);
 }
 
-tare_status svg_areas_print(const char *title, const char *note, const char *const *labels, const double *const *y, int64_t n_parts,
-                            const double *x, int64_t n, bool share, struct str *out, struct err *e)
+/* The next part on top of what is there. */
+static void stack_part(struct band *b, const double *y, int64_t n)
 {
-    double px[AREA_POINTS], part[AREA_POINTS], from[AREA_POINTS] = {0}, to[AREA_POINTS] = {0};
-    struct scale sx = {.from = LEFT, .to = SVG_WIDTH - RIGHT}, sy = {.from = SVG_HEIGHT - BOTTOM, .to = TOP, .high = share ? 1 : 0};
-    if (n < 2 || !n_parts) return TARE_OK;
-    const int64_t m = stretch_means(x, n, AREA_POINTS, px);
-    for (int64_t p = 0; p < n_parts; p++) {
-        stretch_means(y[p], n, AREA_POINTS, part);
-        for (int64_t i = 0; i < m; i++) to[i] += part[i];
+    double part[AREA_POINTS];
+    stretch_means(y, n, AREA_POINTS, part);
+    for (int64_t i = 0; i < b->n; i++) {
+        b->from[i] = b->to[i];
+        b->to[i] += part[i];
     }
-    for (int64_t i = 0; i < m && !share; i++) sy.high = fmax(sy.high, to[i]);
-    sx.low = px[0];
-    sx.high = px[m - 1];
-    memset(to, 0, sizeof to);
-    TRY(open_figure(title, note, out, e));
+}
+
+tare_status svg_areas_print(const struct svg_areas *a, struct str *out, struct err *e)
+{
+    struct band b = {0};
+    struct canvas c = new_canvas(out, e);
+    if (a->n < 2 || !a->n_parts) return TARE_OK;
+    b.n = stretch_means(a->x, a->n, AREA_POINTS, b.x);
+    for (int64_t p = 0; p < a->n_parts; p++) stack_part(&b, a->y[p], a->n);
+    c.x.low = b.x[0];
+    c.x.high = b.x[b.n - 1];
+    c.y.high = a->share ? 1 : 0;
+    for (int64_t i = 0; i < b.n && !a->share; i++) c.y.high = fmax(c.y.high, b.to[i]);
+    memset(b.to, 0, sizeof b.to);
+    TRY(open_figure(a->title, a->note, out, e));
     TRY(str_addf(out, e, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", SVG_WIDTH, SVG_HEIGHT));
-    TRY(html_text(out, title, -1, e));
+    TRY(html_text(out, a->title, -1, e));
     TRY(str_add(out, "\">", -1, e));
-    TRY(add_axes(&sx, &sy, "step", share, out, e));
-    for (int64_t p = 0; p < n_parts; p++) {
-        stretch_means(y[p], n, AREA_POINTS, part);
-        for (int64_t i = 0; i < m; i++) {
-            from[i] = to[i];
-            to[i] += part[i];
-        }
-        TRY(add_area(labels[p], p, px, from, to, m, &sx, &sy, out, e));
+    TRY(add_axes(&c, "step", a->share));
+    for (int64_t p = 0; p < a->n_parts; p++) {
+        stack_part(&b, a->y[p], a->n);
+        TRY(add_area(&c, &b, a->labels[p], p));
     }
     TRY(str_add(out, "</svg>", -1, e));
-    TRY(add_key(labels, n_parts, out, e));
+    TRY(add_key(a->labels, a->n_parts, out, e));
     return str_add(out, "</figure>\n", -1, e);
 }
 
 /* ---------------------------------------------------------------- heat map */
 
-/* A table, so that it reads with any font size: the colour's strength is the place between the least and the greatest value. */
-tare_status svg_heat_print(const char *title, const char *note, const char *const *rows, int64_t n_rows, const char *const *columns,
-                           int64_t n_columns, const double *value, const char *row_label, const char *column_label, struct str *out,
-                           struct err *e)
+static tare_status heat_head(const struct svg_heat *h, struct str *out, struct err *e)
 {
-    double low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < n_rows * n_columns; i++)
-        if (isfinite(value[i])) {
-            low = fmin(low, value[i]);
-            high = fmax(high, value[i]);
-        }
-    if (!(high >= low)) return TARE_OK;
-    TRY(open_figure(title, note, out, e));
     TRY(str_add(out, "<div class=\"scroll\"><table class=\"heat\"><tr><th>", -1, e));
-    TRY(html_text(out, row_label, -1, e));
-    if (*column_label) {
+    TRY(html_text(out, h->row_label, -1, e));
+    if (*h->column_label) {
         TRY(str_add(out, " \xE2\x86\x93 &nbsp; ", -1, e));
-        TRY(html_text(out, column_label, -1, e));
+        TRY(html_text(out, h->column_label, -1, e));
         TRY(str_add(out, " \xE2\x86\x92", -1, e));
     }
     TRY(str_add(out, "</th>", -1, e));
-    for (int64_t c = 0; c < n_columns; c++) {
+    for (int64_t c = 0; c < h->n_columns; c++) {
         TRY(str_add(out, "<th>", -1, e));
-        TRY(html_text(out, columns[c], -1, e));
+        TRY(html_text(out, h->columns[c], -1, e));
         TRY(str_add(out, "</th>", -1, e));
     }
-    for (int64_t r = 0; r < n_rows; r++) {
+    return TARE_OK;
+}
+
+/* A table, so that it reads with any font size: the colour's strength is the place between the least and the greatest value. */
+tare_status svg_heat_print(const struct svg_heat *h, struct str *out, struct err *e)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < h->n_rows * h->n_columns; i++)
+        if (isfinite(h->value[i])) {
+            low = fmin(low, h->value[i]);
+            high = fmax(high, h->value[i]);
+        }
+    if (!(high >= low)) return TARE_OK;
+    TRY(open_figure(h->title, h->note, out, e));
+    TRY(heat_head(h, out, e));
+    for (int64_t r = 0; r < h->n_rows; r++) {
         TRY(str_add(out, "</tr><tr><th>", -1, e));
-        TRY(html_text(out, rows[r], -1, e));
+        TRY(html_text(out, h->rows[r], -1, e));
         TRY(str_add(out, "</th>", -1, e));
-        for (int64_t c = 0; c < n_columns; c++) {
-            const double v = value[r * n_columns + c];
+        for (int64_t c = 0; c < h->n_columns; c++) {
+            const double v = h->value[r * h->n_columns + c];
             const double t = high > low ? (v - low) / (high - low) : 0.5;
             if (isfinite(v))
                 TRY(str_addf(out, e, "<td style=\"--t:%.0f%%\">%.4f</td>", 8 + 62 * t, v));

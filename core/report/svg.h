@@ -1,5 +1,5 @@
 /* Small SVG charts as text. Sizes are those of the view box (WIDTH x HEIGHT); colours are the classes c0 .. c7 of the page's style sheet, further
- * lines are dashed. Internal to core/observe. */
+ * lines are dashed. Internal to core/report. */
 #ifndef TARE_CORE_REPORT_SVG_H
 #define TARE_CORE_REPORT_SVG_H
 
@@ -32,14 +32,29 @@ struct svg_chart {
  * value of each stretch. Lines with more than 60 points are drawn faint with a moving average over them when there is only one. */
 tare_status svg_chart_print(const struct svg_chart *c, struct str *out, struct err *e);
 
-/* Areas on top of one another: y [n_parts][n] at x [n]. */
-tare_status svg_areas_print(const char *title, const char *note, const char *const *labels, const double *const *y, int64_t n_parts,
-                            const double *x, int64_t n, bool share, struct str *out, struct err *e);
+/* Areas on top of one another. */
+struct svg_areas {
+    const char *title, *note;
+    const char *const *labels; /* [n_parts] */
+    const double *const *y;    /* [n_parts][n] */
+    int64_t n_parts;
+    const double *x; /* [n] */
+    int64_t n;
+    bool share; /* 0 .. 1 shown as per cent */
+};
 
-/* value [rows, columns], NAN: empty. */
-tare_status svg_heat_print(const char *title, const char *note, const char *const *rows, int64_t n_rows, const char *const *columns,
-                           int64_t n_columns, const double *value, const char *row_label, const char *column_label, struct str *out,
-                           struct err *e);
+tare_status svg_areas_print(const struct svg_areas *a, struct str *out, struct err *e);
+
+/* A table whose cells are coloured by their value. */
+struct svg_heat {
+    const char *title, *note;
+    const char *const *rows, *const *columns;
+    int64_t n_rows, n_columns;
+    const double *value; /* [n_rows, n_columns], NAN: empty */
+    const char *row_label, *column_label;
+};
+
+tare_status svg_heat_print(const struct svg_heat *h, struct str *out, struct err *e);
 
 /* Text with & < > " replaced; bytes that are not UTF-8 and control characters become U+FFFD. */
 tare_status html_text(struct str *out, const char *text, int64_t n, struct err *e);

@@ -78,8 +78,16 @@ static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t
         rows += there > 1;
     }
     if (rows < 2) return TARE_OK; /* paired lists, or an axis that only some plugins have */
-    return svg_heat_print(t->metric, "mean over seeds and all other axes", x->values, x->n, y->values, y->n, value,
-                          last_word(x->key), last_word(y->key), out, e);
+    return svg_heat_print(&(struct svg_heat){.title = t->metric,
+                                             .note = "mean over seeds and all other axes",
+                                             .rows = x->values,
+                                             .columns = y->values,
+                                             .n_rows = x->n,
+                                             .n_columns = y->n,
+                                             .value = value,
+                                             .row_label = last_word(x->key),
+                                             .column_label = last_word(y->key)},
+                          out, e);
 }
 
 tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e)

@@ -235,13 +235,13 @@ static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err 
     return TARE_OK;
 }
 
-tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, const char *baseline, struct run_data *runs,
-                             struct arena *a, struct sweep_table *out, struct err *e)
+tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, const char *baseline, struct arena *a,
+                             struct sweep_table *out, struct err *e)
 {
     const int64_t seed = sweep_plan_axis(p, "run.seed");
     *out = (struct sweep_table){
-        .plan = p, .metric = metric ? metric : p->metric, .baseline = baseline ? baseline : p->baseline, .runs = runs};
-    if (!runs) TRY(read_runs(out, a, e));
+        .plan = p, .metric = metric ? metric : p->metric, .baseline = baseline ? baseline : p->baseline, .runs = out->runs};
+    if (!out->runs) TRY(read_runs(out, a, e));
     TRY(check_metric(out, e));
     TRY(make_rows(out, seed, a, e));
     double *x;

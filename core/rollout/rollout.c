@@ -40,8 +40,7 @@ void rollout_columns(struct batch *b, const struct sample_output *o)
     b->finish = o->finish;
 }
 
-tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,
-                        struct batch *b, const volatile int *cancelled, struct arena *arena, struct err *e)
+tare_status rollout_run(struct sampler *s, const struct rollout_job *job, struct batch *b, struct arena *arena, struct err *e)
 {
     struct sample_request *requests;
     struct sample_output out;
@@ -49,11 +48,12 @@ tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const
     for (int64_t m = 0; m < b->n_groups; m++)
         requests[m] = (struct sample_request){.prompt = b->prompt_ids + b->prompt_begin[m],
                                               .prompt_len = b->prompt_begin[m + 1] - b->prompt_begin[m],
-                                              .n_samples = b->samples && b->samples[m] ? b->samples[m] : c->group_size,
+                                              .n_samples = b->samples && b->samples[m] ? b->samples[m] : job->config->group_size,
                                               .prompt_uid = b->prompt_uid[m],
                                               .occurrence = b->occurrence[m],
                                               .where = b->row && b->row[m] ? b->row[m]->where : NULL};
-    TRY(sampler_run(s, p, key, requests, b->n_groups, cancelled, arena, &out, e));
+    const struct sample_job samples = {job->params, job->key, requests, b->n_groups, job->cancelled};
+    TRY(sampler_run(s, &samples, arena, &out, e));
     TRY(arena_new_raw(arena, &b->group_begin, b->n_groups + 1, e));
     b->group_begin[0] = 0;
     for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = b->group_begin[m] + requests[m].n_samples;

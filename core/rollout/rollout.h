@@ -70,8 +70,15 @@ void sampler_prefill_rows(struct sampler *s, int64_t rows);
 /* A prompt longer than the context leaves room for, or one that the cache cannot hold, is an error that names its row. A completion ends at a
  * stop token, at max_new_tokens, or where prompt and completion fill the context. cancelled: polled between tokens, may be NULL; the call then
  * returns TARE_E_CANCELLED. */
-tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests,
-                        int64_t n, const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e);
+struct sample_job {
+    const struct sample_params *params;
+    struct rng_key key;
+    const struct sample_request *requests; /* [n] */
+    int64_t n;
+    const volatile int *cancelled;
+};
+tare_status sampler_run(struct sampler *s, const struct sample_job *job, struct arena *arena, struct sample_output *out,
+                        struct err *e);
 void sampler_watch(struct sampler *s, const struct sample_watch *watch); /* of the runs from now on; NULL: nobody */
 struct sampler_stats sampler_stats(const struct sampler *s);
 
@@ -93,7 +100,12 @@ void sampler_free(struct sampler *s);
 void rollout_columns(struct batch *b, const struct sample_output *o);
 /* The rollout stage of a step: batch comes with rows, prompts and occurrences (data/), gets group_begin, token_begin, ids, logprob, entropy,
  * finish. Decoding to text is the caller's (it knows the tokenizer). key: rng_derive(rng_key(seed, purpose), step). */
-tare_status rollout_run(struct sampler *s, const struct rollout_config *c, const struct sample_params *p, struct rng_key key,
-                        struct batch *b, const volatile int *cancelled, struct arena *arena, struct err *e);
+struct rollout_job {
+    const struct rollout_config *config;
+    const struct sample_params *params;
+    struct rng_key key;
+    const volatile int *cancelled; /* as for sampler_run */
+};
+tare_status rollout_run(struct sampler *s, const struct rollout_job *job, struct batch *b, struct arena *arena, struct err *e);
 
 #endif

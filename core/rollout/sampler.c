@@ -160,18 +160,19 @@ tare_status sampler_room(struct sampler *s, struct err *e)
     return arena_new_raw(&s->run, &s->ended, s->sched.max_batch, e);
 }
 
-static tare_status start(struct sampler *s, const struct sample_params *p, struct rng_key key,
-                         const struct sample_request *requests, int64_t n, struct err *e)
+static tare_status start(struct sampler *s, const struct sample_job *job, struct err *e)
 {
+    const struct sample_params *p = job->params;
+    const struct scheduler_work work = {job->requests, job->n, p->max_new_tokens, s->model->shape.max_position, job->key};
     int64_t longest = 1;
     s->n_log = 0;
     arena_reset(&s->run);
     TRY(sampler_check_params(p, e));
-    TRY(sampler_check_ids(s, requests, n, e));
-    TRY(scheduler_plan(&s->sched, requests, n, p->max_new_tokens, s->model->shape.max_position, key, &s->run, e));
+    TRY(sampler_check_ids(s, job->requests, job->n, e));
+    TRY(scheduler_plan(&s->sched, &work, &s->run, e));
     TRY(draw_alike(s, p, e));
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t len = requests[i].prompt_len + s->sched.groups[i].limit;
+    for (int64_t i = 0; i < job->n; i++) {
+        const int64_t len = job->requests[i].prompt_len + s->sched.groups[i].limit;
         if (len > longest) longest = len;
     }
     TRY(model_positions(s->model, longest, e));
@@ -184,8 +185,9 @@ static tare_status start(struct sampler *s, const struct sample_params *p, struc
 tare_status sampler_reserve(struct sampler *s, const struct sample_request *requests, int64_t n, int64_t max_new,
                             struct sampler_need *out, struct err *e)
 {
+    const struct scheduler_work work = {requests, n, max_new, s->model->shape.max_position, rng_key(0, RNG_TRAIN)};
     arena_reset(&s->run);
-    TRY(scheduler_plan(&s->sched, requests, n, max_new, s->model->shape.max_position, rng_key(0, RNG_TRAIN), &s->run, e));
+    TRY(scheduler_plan(&s->sched, &work, &s->run, e));
     *out = (struct sampler_need){.batch = batch_of(s), .alone = scheduler_group_need(&s->sched.groups[0])};
     out->blocks = scheduler_batch_need(&s->sched, out->batch);
     return fit_cache(s, out->batch, e);
@@ -236,14 +238,14 @@ tare_status sampler_turn(struct sampler *s, const volatile int *cancelled, struc
     return d->n_running ? decode(s, e) : TARE_OK;
 }
 
-tare_status sampler_run(struct sampler *s, const struct sample_params *p, struct rng_key key, const struct sample_request *requests,
-                        int64_t n, const volatile int *cancelled, struct arena *arena, struct sample_output *out, struct err *e)
+tare_status sampler_run(struct sampler *s, const struct sample_job *job, struct arena *arena, struct sample_output *out,
+                        struct err *e)
 {
     *out = (struct sample_output){0};
-    TRY(start(s, p, key, requests, n, e));
+    TRY(start(s, job, e));
     while (s->sched.left) {
         if (s->watch.round) TRY(s->watch.round(s->watch.ctx, e));
-        TRY(sampler_turn(s, cancelled, e));
+        TRY(sampler_turn(s, job->cancelled, e));
     }
     return collect(s, arena, out, e);
 }

@@ -40,23 +40,22 @@ static void seed_samples(struct scheduler *s, int64_t group, struct rng_key key)
         s->seqs[g->first + k] = (struct sequence){.group = group, .key = rng_derive(of_prompt, (uint64_t)k)};
 }
 
-tare_status scheduler_plan(struct scheduler *s, const struct sample_request *requests, int64_t n, int64_t max_new, int64_t context,
-                           struct rng_key key, struct arena *arena, struct err *e)
+tare_status scheduler_plan(struct scheduler *s, const struct scheduler_work *w, struct arena *arena, struct err *e)
 {
-    s->n_groups = n;
+    s->n_groups = w->n;
     s->n_seqs = 0;
-    TRY(arena_new(arena, &s->groups, n, e));
-    for (int64_t i = 0; i < n; i++) {
+    TRY(arena_new(arena, &s->groups, w->n, e));
+    for (int64_t i = 0; i < w->n; i++) {
         struct group *g = &s->groups[i];
-        TRY(plan_group(g, &requests[i], i, max_new, context, e));
-        TRY(arena_new_raw(arena, &g->blocks, kv_blocks_for(requests[i].prompt_len), e));
+        TRY(plan_group(g, &w->requests[i], i, w->max_new, w->context, e));
+        TRY(arena_new_raw(arena, &g->blocks, kv_blocks_for(w->requests[i].prompt_len), e));
         g->first = s->n_seqs;
-        s->n_seqs += requests[i].n_samples;
+        s->n_seqs += w->requests[i].n_samples;
     }
     if (s->n_seqs > INT32_MAX) FAIL(e, TARE_E_RANGE, "%lld completions in one run; at most %d", (long long)s->n_seqs, INT32_MAX);
     s->left = s->n_seqs;
     TRY(arena_new(arena, &s->seqs, s->n_seqs, e));
-    for (int64_t i = 0; i < n; i++) seed_samples(s, i, key);
+    for (int64_t i = 0; i < w->n; i++) seed_samples(s, i, w->key);
     return TARE_OK;
 }
 

@@ -70,8 +70,12 @@ struct scheduler {
 };
 
 /* Groups and sequences of the requests, in the arena. The pool is not touched; scheduler_start does that. */
-tare_status scheduler_plan(struct scheduler *s, const struct sample_request *requests, int64_t n, int64_t max_new, int64_t context,
-                           struct rng_key key, struct arena *arena, struct err *e);
+struct scheduler_work {
+    const struct sample_request *requests; /* [n] */
+    int64_t n, max_new, context;           /* most tokens of a completion; of prompt and completion */
+    struct rng_key key;
+};
+tare_status scheduler_plan(struct scheduler *s, const struct scheduler_work *w, struct arena *arena, struct err *e);
 /* Blocks that group g needs when one of its samples runs alone to its limit. */
 int64_t scheduler_group_need(const struct group *g);
 /* Blocks with which max_batch sequences run to their limits without preemption. */

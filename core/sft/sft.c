@@ -46,7 +46,7 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     s->ids.n = 0;
     TRY(arena_new(a, &rows, n, e));
     TRY(order_next(&s->engine.order, &s->cursor, n, rows, NULL, e));
-    TRY(stage_prompts(s->engine.prompts, &s->engine.train, rows, NULL, n, &s->prompt_ids, b, a, e));
+    TRY(stage_prompts(s->engine.prompts, &(struct chosen_rows){&s->engine.train, rows, NULL, n}, &s->prompt_ids, b, a, e));
     TRY(arena_new(a, &b->group_begin, n + 1, e));
     TRY(arena_new(a, &b->token_begin, n + 1, e));
     for (int64_t m = 0; m < n; m++) {

@@ -49,43 +49,39 @@ void sweep_db_close(struct sweep_db *d)
     mem_free(d);
 }
 
-tare_status sweep_db_set(struct sweep_db *d, const char *cell, const char *dir, const char *status, int64_t attempts,
-                         double seconds, double value, const char *error, struct err *e)
+tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e)
 {
     static const char SQL[] = "INSERT OR REPLACE INTO cells (cell, dir, status, attempts, seconds, value, error, updated)"
                               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     sqlite3_stmt *s = NULL;
     if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
     sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(s, 2, dir, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(s, 3, status, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(s, 4, attempts);
-    if (isfinite(seconds)) sqlite3_bind_double(s, 5, seconds);
-    if (isfinite(value)) sqlite3_bind_double(s, 6, value);
-    if (error) sqlite3_bind_text(s, 7, error, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 2, r->dir, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 3, r->status, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(s, 4, r->attempts);
+    if (isfinite(r->seconds)) sqlite3_bind_double(s, 5, r->seconds);
+    if (isfinite(r->value)) sqlite3_bind_double(s, 6, r->value);
+    if (r->error) sqlite3_bind_text(s, 7, r->error, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 8, (sqlite3_int64)time(NULL));
     const tare_status result = sqlite3_step(s) == SQLITE_DONE ? TARE_OK : refuse(d, e);
     sqlite3_finalize(s);
     return result;
 }
 
-tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, char status[16], int64_t *attempts,
-                         const char **error, struct err *e)
+tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, struct sweep_record *out, struct err *e)
 {
     sqlite3_stmt *s = NULL;
     tare_status result = TARE_OK;
-    status[0] = 0;
-    *attempts = 0;
-    *error = NULL;
+    *out = (struct sweep_record){.seconds = NAN, .value = NAN};
     if (sqlite3_prepare_v2(d->db, "SELECT status, attempts, error FROM cells WHERE cell = ?1", -1, &s, NULL) != SQLITE_OK)
         return refuse(d, e);
     sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT);
     const int got = sqlite3_step(s);
     if (got == SQLITE_ROW) {
-        snprintf(status, 16, "%s", (const char *)sqlite3_column_text(s, 0));
-        *attempts = sqlite3_column_int64(s, 1);
+        snprintf(out->status, sizeof out->status, "%s", (const char *)sqlite3_column_text(s, 0));
+        out->attempts = sqlite3_column_int64(s, 1);
         const char *text = (const char *)sqlite3_column_text(s, 2);
-        if (text) result = arena_strdup(a, text, -1, (char **)(uintptr_t)error, e);
+        if (text) result = arena_strdup(a, text, -1, (char **)(uintptr_t)&out->error, e);
     } else if (got != SQLITE_DONE) {
         result = refuse(d, e);
     }

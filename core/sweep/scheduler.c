@@ -96,8 +96,10 @@ static const char *state_name(enum sweep_state state)
 static tare_status record(struct scheduler *q, int64_t i, double seconds, double value, struct err *e)
 {
     const struct sweep_job *job = &q->s->jobs[i];
-    return sweep_db_set(q->s->db, q->s->plan.cells[i].name, job->dir, state_name(job->state), job->attempts, seconds, value,
-                        job->state == SWEEP_FAILED ? job->error : NULL, e);
+    struct sweep_record r = {.dir = job->dir, .attempts = job->attempts, .seconds = seconds, .value = value};
+    snprintf(r.status, sizeof r.status, "%s", state_name(job->state));
+    if (job->state == SWEEP_FAILED) r.error = job->error;
+    return sweep_db_set(q->s->db, q->s->plan.cells[i].name, &r, e);
 }
 
 static tare_status metric_of(struct sweep *s, const struct sweep_job *job, double *value, struct err *e)

@@ -239,18 +239,21 @@ static tare_status check_same(struct sweep *s, const struct sweep_job *job, stru
 static tare_status look(struct sweep *s, int64_t i, bool retry, struct err *e)
 {
     struct sweep_job *job = &s->jobs[i];
-    char status[16], run[16], lock[FS_PATH];
+    struct sweep_record known;
+    char run[16], lock[FS_PATH];
     int64_t step;
-    TRY(sweep_db_get(s->db, s->plan.cells[i].name, &s->arena, status, &job->attempts, &job->error, e));
+    TRY(sweep_db_get(s->db, s->plan.cells[i].name, &s->arena, &known, e));
+    job->attempts = known.attempts;
+    job->error = known.error;
     TRY(check_same(s, job, e));
     TRY(fs_join(lock, job->dir, "lock", e));
     TRY(run_last_step(job->dir, &step, e));
     TRY(sweep_db_run_status(s->db, job->dir, run, e));
     if (sweep_is_locked(lock))
         job->state = SWEEP_ELSEWHERE;
-    else if (step >= job->steps && (!strcmp(status, "done") || !strcmp(run, "done")))
+    else if (step >= job->steps && (!strcmp(known.status, "done") || !strcmp(run, "done")))
         job->state = SWEEP_DONE;
-    else if (!strcmp(status, "failed") && !retry)
+    else if (!strcmp(known.status, "failed") && !retry)
         job->state = SWEEP_FAILED;
     else
         job->state = SWEEP_PENDING;

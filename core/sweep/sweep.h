@@ -104,12 +104,15 @@ void sweep_unlock_shared(struct sweep_job *job, bool all);
 /* ---- database.c: cells(cell, dir, status, attempts, seconds, value, error, updated) in DIR/runs.db */
 tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e);
 void sweep_db_close(struct sweep_db *d);
-/* value NAN: none; error NULL: none. */
-tare_status sweep_db_set(struct sweep_db *d, const char *cell, const char *dir, const char *status, int64_t attempts,
-                         double seconds, double value, const char *error, struct err *e);
-/* status "" when there is no row; error in the arena or NULL. */
-tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, char status[16], int64_t *attempts,
-                         const char **error, struct err *e);
+struct sweep_record {
+    char status[16];         /* "": there is no row */
+    const char *dir, *error; /* error NULL: none */
+    int64_t attempts;
+    double seconds, value; /* NAN: none */
+};
+tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e);
+/* status, attempts and error; the error lies in the arena. */
+tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, struct sweep_record *out, struct err *e);
 /* What the run itself wrote last in the table of runs: "done", "running", ...; "" when nothing. */
 tare_status sweep_db_run_status(struct sweep_db *d, const char *dir, char status[16], struct err *e);
 

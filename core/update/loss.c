@@ -148,9 +148,10 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
     return TARE_OK;
 }
 
-tare_status token_weights(const struct batch *b, const struct loss_config *c, const int64_t *groups, int64_t n, int64_t length,
-                          double *weight, struct err *e)
+tare_status token_weights(const struct batch *b, const struct loss_config *c, const struct minibatch *part, double *weight,
+                          struct err *e)
 {
+    const int64_t *groups = part->groups, n = part->n;
     double m = 0, rows = 0, tokens = 0;
     for (int64_t g = 0; g < n; g++) {
         double in_group = 0;
@@ -172,7 +173,7 @@ tare_status token_weights(const struct batch *b, const struct loss_config *c, co
                 if (c->aggregation == AGGREGATE_TOKEN)
                     w /= tokens;
                 else if (c->aggregation == AGGREGATE_CONSTANT)
-                    w /= rows * (double)(c->aggregation_length ? c->aggregation_length : length);
+                    w /= rows * (double)(c->aggregation_length ? c->aggregation_length : part->length);
                 else
                     w /= count * in_group * m;
             }
@@ -241,11 +242,6 @@ static int64_t longest(const struct batch *b)
     return most;
 }
 
-struct minibatch { /* of whole groups */
-    const int64_t *groups;
-    int64_t n;
-};
-
 /* Before the minibatch's gradients: an objective that asks for it gets the logprobs of all its tokens under the current weights. */
 static tare_status prepare(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
                            struct err *e)
@@ -271,7 +267,7 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
     const struct loss_config *c = t->loss;
     const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || (objective_needs(t->objective) & TARE_OBJECTIVE_KL);
     if (!any_weight(b, part.groups, part.n)) return TARE_OK;
-    TRY(token_weights(b, c, part.groups, part.n, longest(b), w->weight, e));
+    TRY(token_weights(b, c, &part, w->weight, e));
     TRY(prepare(t, b, w, &part, e));
     return microbatch_run(t,
                           &(struct microbatch_job){.b = b,
@@ -290,6 +286,7 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
 static tare_status run_minibatches(struct trainer *t, struct work *w, struct policy_loss *p, struct tally *total,
                                    struct update_report *r, struct err *e)
 {
+    const int64_t length = longest(p->b);
     double grad_norm = 0;
     for (int64_t epoch = 0; epoch < t->train->epochs; epoch++) {
         const int64_t n = cut_minibatches(t, p->b, epoch, w->order, w->end);
@@ -297,7 +294,7 @@ static tare_status run_minibatches(struct trainer *t, struct work *w, struct pol
             bool skipped = false;
             double norm = 0;
             p->first = r->optimizer_steps == 0;
-            TRY(run_minibatch(t, w, p, (struct minibatch){w->order + begin, w->end[k] - begin}, total, e));
+            TRY(run_minibatch(t, w, p, (struct minibatch){w->order + begin, w->end[k] - begin, length}, total, e));
             TRY(optimizer_step(t, &norm, &r->lr, &skipped, e));
             r->optimizer_steps++;
             r->skipped += skipped;

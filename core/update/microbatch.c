@@ -216,26 +216,31 @@ static tare_status read_scores(const struct model *m, const struct chunk *c, str
     return model_finish(m, e);
 }
 
-/* The head over all targets. dhidden [n, C] is filled when there is a loss. */
-static tare_status run_head(struct trainer *t, const struct microbatch_job *j, const struct plan *p, const float *hidden,
-                            const float *ref_hidden, float *dhidden, struct tally *tally, struct err *e)
+struct last_hidden {              /* [n, C] after the last layer */
+    const float *own, *reference; /* reference NULL: none */
+    float *gradient;              /* filled when there is a loss */
+};
+
+/* The head over all targets. */
+static tare_status run_head(struct trainer *t, const struct microbatch_job *j, const struct plan *p, struct last_hidden h,
+                            struct tally *tally, struct err *e)
 {
     struct model *m = j->m;
     const struct kernels *k = m->k;
     const int64_t vocab = m->shape.vocab, width = m->shape.hidden;
     const float temperature = (float)t->temperature;
     struct chunk c = {0};
-    TRY(chunk_new(m, &t->head, ref_hidden != NULL, &c, e));
+    TRY(chunk_new(m, &t->head, h.reference != NULL, &c, e));
     for (int64_t begin = 0; begin < p->n_tokens; begin += c.rows) {
         const int64_t n = p->n_tokens - begin < c.rows ? p->n_tokens - begin : c.rows;
         const int32_t *target = to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
         struct token_block s = {.token = p->token + begin, .n = n};
         chunk_places(&c, n);
-        model_logits(m, hidden + begin * width, n, c.logits);
+        model_logits(m, h.own + begin * width, n, c.logits);
         KERNEL(k, &m->ctx, head_stats, .logprob = c.logprob, .entropy = c.entropy, .lse = c.lse, .logits = c.logits,
                .target = target, .temperature = temperature, .r = n, .v = vocab);
-        if (ref_hidden) {
-            model_logits(t->reference, ref_hidden + begin * t->reference->shape.hidden, n, c.ref_logits);
+        if (h.reference) {
+            model_logits(t->reference, h.reference + begin * t->reference->shape.hidden, n, c.ref_logits);
             KERNEL(k, &m->ctx, head_stats, .logprob = c.ref_logprob, .lse = c.ref_lse, .logits = c.ref_logits, .target = target,
                    .temperature = temperature, .r = n, .v = vocab);
             KERNEL(k, &m->ctx, head_kl, .kl = c.kl, .logits = c.logits, .lse = c.lse, .ref_logits = c.ref_logits,
@@ -251,7 +256,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         KERNEL(k, &m->ctx, head_grad, .logits = c.logits, .target = target, .lse = c.lse, .entropy = c.entropy,
                .ref_logits = c.ref_logits, .ref_lse = c.ref_lse, .kl = c.kl,
                .coef = to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n, .v = vocab);
-        TRY(model_logits_grad(m, c.logits, hidden + begin * width, n, dhidden + begin * width, &t->grads, e));
+        TRY(model_logits_grad(m, c.logits, h.own + begin * width, n, h.gradient + begin * width, &t->grads, e));
     }
     return TARE_OK;
 }
@@ -271,7 +276,7 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
         struct kv_cache *cache = pass_cache(t, m);
         TRY(reserve_cache(m, cache, m->shape.layers, p->packed.n_blocks, e));
         TRY(model_forward(m, cache, &p->packed.forward, &t->acts, &hidden, e));
-        return run_head(t, j, p, hidden, NULL, NULL, tally, e);
+        return run_head(t, j, p, (struct last_hidden){.own = hidden}, tally, e);
     }
     struct train_pass *pass;
     TRY(reserve_cache(m, &t->cache, 1, p->packed.n_blocks, e));
@@ -279,7 +284,7 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
                             t->train->recompute == RECOMPUTE_LAYER, &t->acts, &pass, &hidden, e));
     TRY(tensor_new_raw(&t->acts, &dhidden, p->n_tokens * m->shape.hidden, e));
     TRY(model_backward_begin(m, &t->grads, e));
-    TRY(run_head(t, j, p, hidden, ref_hidden, dhidden, tally, e));
+    TRY(run_head(t, j, p, (struct last_hidden){hidden, ref_hidden, dhidden}, tally, e));
     TRY(model_backward(m, pass, dhidden, &t->grads, e));
     return model_finish(m, e);
 }

@@ -2,19 +2,18 @@
 
 #include <stdlib.h>
 
-tare_status trainer_new(struct model *m, struct model *reference, const struct train_config *train, const struct loss_config *loss,
-                        double temperature, uint64_t seed, int64_t total_steps, struct trainer **out, struct err *e)
+tare_status trainer_new(struct model *m, const struct trainer_options *o, struct trainer **out, struct err *e)
 {
     *out = NULL;
     struct trainer *t = calloc(1, sizeof *t);
     if (!t) FAIL(e, TARE_E_NOMEM, "no memory for the trainer");
     t->m = m;
-    t->reference = reference;
-    t->train = train;
-    t->loss = loss;
-    t->temperature = temperature > 0 ? temperature : 1;
-    t->seed = seed;
-    t->total_steps = total_steps;
+    t->reference = o->reference;
+    t->train = o->train;
+    t->loss = o->loss;
+    t->temperature = o->temperature > 0 ? o->temperature : 1;
+    t->seed = o->seed;
+    t->total_steps = o->total_steps;
     arena_init(&t->pack, "micro-batch plan");
     model_arena_init(m, &t->acts, "activations");
     model_arena_init(m, &t->head, "logits");

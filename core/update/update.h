@@ -47,8 +47,15 @@ struct update_report { /* means over the tokens of all minibatches; NaN where th
     int64_t optimizer_steps, skipped, tokens;
 };
 
-tare_status trainer_new(struct model *m, struct model *reference, const struct train_config *train, const struct loss_config *loss,
-                        double temperature, uint64_t seed, int64_t total_steps, struct trainer **out, struct err *e);
+struct trainer_options {
+    struct model *reference; /* NULL: none */
+    const struct train_config *train;
+    const struct loss_config *loss;
+    double temperature; /* of the rollouts; 0: 1 */
+    uint64_t seed;
+    int64_t total_steps;
+};
+tare_status trainer_new(struct model *m, const struct trainer_options *o, struct trainer **out, struct err *e);
 void trainer_free(struct trainer *t);
 
 /* One iteration: train.epochs passes over the batch in minibatches. b's advantages and row weights are constants. */

@@ -56,7 +56,7 @@ static tare_status open_parts(struct drawing *d, struct err *e)
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
     TRY(engine_check_prompts(g, &g->train, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &d->embed, e));
-    TRY(cluster_open(c, &g->train, &g->env, NULL, g->pool, &d->cluster, e));
+    TRY(cluster_open(c, &g->train, &(struct cluster_options){.env = &g->env, .pool = g->pool}, &d->cluster, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
     TRY(engine_open_trainer(g, c->rollout.temperature, 1, e));
     if (d->options->adam) {
@@ -102,8 +102,8 @@ static tare_status sample(struct drawing *d, int64_t first, int64_t n, struct ba
     const struct rng_key key = rng_derive(rng_key((uint64_t)c->run.seed, RNG_VARIANCE), 5);
     shape.group_size = d->options->rollouts;
     *b = (struct batch){.step = d->pool->step + 1};
-    TRY(stage_prompts(g->prompts, &g->train, d->rows + first, NULL, n, &d->ids, b, a, e));
-    TRY(rollout_run(g->sampler, &shape, &g->sampling, key, b, signals_flag(), a, e));
+    TRY(stage_prompts(g->prompts, &(struct chosen_rows){&g->train, d->rows + first, NULL, n}, &d->ids, b, a, e));
+    TRY(rollout_run(g->sampler, &(struct rollout_job){&shape, &g->sampling, key, signals_flag()}, b, a, e));
     TRY(arena_new_raw(a, &b->policy_version, b->n_rollouts, e));
     for (int64_t i = 0; i < b->n_rollouts; i++) b->policy_version[i] = d->pool->step;
     TRY(stage_texts(g->tokenizer, g->model, b, a, e));

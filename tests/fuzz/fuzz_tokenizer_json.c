@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int64_t text_size = nul ? (int64_t)size - json_size - 1 : (int64_t)sizeof usual - 1;
     struct tokenizer *t = NULL;
     struct err e = {0};
-    if (tokenizer_parse(json, json_size, NULL, 0, "fuzz", &t, &e)) return 0;
+    if (tokenizer_parse((tare_text){json, json_size}, (tare_text){0}, "fuzz", &t, &e)) return 0;
     struct token_ids ids = {0};
     struct str back = {0};
     if (!tokenizer_encode(t, text, text_size, &ids, &e)) {

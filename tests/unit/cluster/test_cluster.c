@@ -72,7 +72,7 @@ static void unload(struct run *r)
     do {                                                                                                                           \
         const char *const settings_[] = {__VA_ARGS__};                                                                             \
         load(R, settings_, sizeof settings_ / sizeof *settings_);                                                                  \
-        assert_ok(cluster_open(&(R)->config, &(R)->data, NULL, NULL, NULL, &(R)->cluster, &e), &e);                                \
+        assert_ok(cluster_open(&(R)->config, &(R)->data, &(struct cluster_options){0}, &(R)->cluster, &e), &e);                    \
     } while (0)
 
 static void no_codebook(void **state)
@@ -132,7 +132,7 @@ static void trains_caches_and_assigns(void **state)
     /* another encoder with the same file */
     const char *const other[] = {"clusterer.codebook=kmeans", "clusterer.hashed.dim=32"};
     load(&again, other, 2);
-    assert_int_equal(cluster_open(&again.config, &again.data, NULL, NULL, NULL, &again.cluster, &e), TARE_E_CONFIG);
+    assert_int_equal(cluster_open(&again.config, &again.data, &(struct cluster_options){0}, &again.cluster, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "dim=64"));
     assert_non_null(strstr(e.message, "dim=32"));
     assert_non_null(strstr(e.message, "hash "));
@@ -189,7 +189,7 @@ static void silhouette_of_two_lumps(void **state)
     const struct inspect_rows rows = {.x = x, .cluster = cluster, .n = 4, .d = 1, .k = 3};
     double value;
     int64_t sampled;
-    assert_ok(inspect_silhouette(&rows, 100, 0, NULL, &value, &sampled, &e), &e);
+    assert_ok(inspect_silhouette(&rows, &(struct inspect_options){.sample = 100}, &value, &sampled, &e), &e);
     assert_int_equal(sampled, 4);
     assert_true(fabs(value - ((9.0 / 11 + 7.0 / 9) / 2)) < 1e-12); /* a = 2; b = 11 for the outer two, 9 for the inner */
 }

@@ -100,22 +100,23 @@ static void many_texts_on_threads(void **state)
     }
     struct pool *pool;
     assert_ok(pool_new(3, &pool, &e), &e);
-    assert_ok(encode_texts(h, texts, N, NULL, a, &e), &e);
-    assert_ok(encode_texts(h, texts, N, pool, b, &e), &e);
+    const struct encoding what = {h, texts, N, pool};
+    assert_ok(encode_texts(&(struct encoding){h, texts, N, NULL}, a, &e), &e);
+    assert_ok(encode_texts(&what, b, &e), &e);
     assert_memory_equal(a, b, sizeof a);
     const char *folder = make_test_folder("tare-cache");
     assert_non_null(folder);
     bool hit;
     memset(b, 0, sizeof b);
-    assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
+    assert_ok(encode_cached(&what, folder, b, &hit, &e), &e);
     assert_false(hit);
     assert_memory_equal(a, b, sizeof a);
     memset(b, 0, sizeof b);
-    assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
+    assert_ok(encode_cached(&what, folder, b, &hit, &e), &e);
     assert_true(hit);
     assert_memory_equal(a, b, sizeof a);
     texts[7] = text("another text"); /* other texts, other file */
-    assert_ok(encode_cached(h, texts, N, pool, folder, b, &hit, &e), &e);
+    assert_ok(encode_cached(&what, folder, b, &hit, &e), &e);
     assert_false(hit);
     assert_memory_not_equal(a, b, sizeof a);
     assert_ok(fs_remove_tree(folder, &e), &e);
@@ -209,8 +210,8 @@ static int make_codebook(void **state)
         .encoder = "toy/1.0.0 dim=3", .corpus = "here", .corpus_rows = 40, .encoder_state = {"\1\0\2", 3}};
     if (!(FOLDER = make_test_folder("tare-codebook"))) return 1;
     snprintf(CODEBOOK, sizeof CODEBOOK, "%s/good.safetensors", FOLDER);
-    const tare_status s = codebook_train(
-        CODEBOOK, x, 40, 3, &(struct kmeans_options){.k = 4, .restarts = 2, .iterations = 50, .seed = 7}, &from, NULL, &r, &e);
+    const struct kmeans_options options = {.k = 4, .restarts = 2, .iterations = 50, .seed = 7};
+    const tare_status s = codebook_train(CODEBOOK, (struct kmeans_rows){x, 40, 3}, &options, &from, &r, &e);
     if (!s) kmeans_result_free(&r);
     return s != TARE_OK;
 }

@@ -101,7 +101,8 @@ static struct kmeans_result train(const float *x, int64_t n, int64_t d, struct k
     struct pool *pool = NULL;
     struct kmeans_result r;
     assert_ok(pool_new(threads, &pool, &e), &e);
-    assert_ok(kmeans_train(x, n, d, &o, pool, &r, &e), &e);
+    o.pool = pool;
+    assert_ok(kmeans_train((struct kmeans_rows){x, n, d}, &o, &r, &e), &e);
     pool_free(pool);
     return r;
 }
@@ -192,17 +193,17 @@ static void bad_input_is_refused(void **state)
     struct kmeans_result r;
     float x[] = {1, 1, 1, 2, 2, 2};
     struct kmeans_options o = {.k = 4, .restarts = 1, .iterations = 10};
-    assert_int_equal(kmeans_train(x, 3, 2, &o, NULL, &r, &e), TARE_E_RANGE);
+    assert_int_equal(kmeans_train((struct kmeans_rows){x, 3, 2}, &o, &r, &e), TARE_E_RANGE);
     assert_non_null(strstr(e.message, "4 clusters from 3 rows"));
     o.k = 3;
-    assert_int_equal(kmeans_train(x, 6, 1, &o, NULL, &r, &e), TARE_E_RANGE);
+    assert_int_equal(kmeans_train((struct kmeans_rows){x, 6, 1}, &o, &r, &e), TARE_E_RANGE);
     assert_non_null(strstr(e.message, "only 2 of 6 rows are distinct"));
     o.k = 2;
     x[3] = NAN;
-    assert_int_equal(kmeans_train(x, 3, 2, &o, NULL, &r, &e), TARE_E_NOT_FINITE);
+    assert_int_equal(kmeans_train((struct kmeans_rows){x, 3, 2}, &o, &r, &e), TARE_E_NOT_FINITE);
     assert_non_null(strstr(e.message, "row 1"));
     o.iterations = 0;
-    assert_int_equal(kmeans_train(x, 3, 2, &o, NULL, &r, &e), TARE_E_RANGE);
+    assert_int_equal(kmeans_train((struct kmeans_rows){x, 3, 2}, &o, &r, &e), TARE_E_RANGE);
 }
 
 /* scikit-learn's best of ten single runs on the same rows. */

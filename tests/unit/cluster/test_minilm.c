@@ -125,7 +125,7 @@ static void ids_and_embeddings_of_minilm(void **state)
     float *out = malloc((size_t)(g.n * g.width) * sizeof *out), one[WIDEST];
     struct pool *pool;
     assert_ok(pool_new(2, &pool, &e), &e);
-    assert_ok(encode_texts(g.encoder, g.texts, g.n, pool, out, &e), &e);
+    assert_ok(encode_texts(&(struct encoding){g.encoder, g.texts, g.n, pool}, out, &e), &e);
     double worst = 0;
     for (int64_t i = 0; i < g.n * g.width; i++) worst = fmax(worst, fabs((double)out[i] - (double)g.expected[i]));
     printf("largest difference %.2g over %lld texts\n", worst, (long long)g.n);

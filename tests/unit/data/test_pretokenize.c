@@ -112,7 +112,8 @@ static void expect_pieces(const struct split *steps, int64_t n_steps, const char
 {
     struct str got = {0};
     struct err e = {0};
-    assert_ok(pretokenize(steps, n_steps, (const unsigned char *)text, (int64_t)strlen(text), join, &got, &e), &e);
+    const struct pretokenizer p = {steps, n_steps, join, &got};
+    assert_ok(pretokenize(&p, (const unsigned char *)text, (int64_t)strlen(text), &e), &e);
     assert_string_equal(got.data, want);
     str_free(&got);
 }

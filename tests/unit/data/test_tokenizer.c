@@ -156,7 +156,7 @@ static struct tokenizer *small(void)
 {
     struct err e = {0};
     struct tokenizer *t = NULL;
-    assert_ok(tokenizer_parse(small_json, (int64_t)strlen(small_json), NULL, 0, "small.json", &t, &e), &e);
+    assert_ok(tokenizer_parse((tare_text){small_json, (int64_t)strlen(small_json)}, (tare_text){0}, "small.json", &t, &e), &e);
     return t;
 }
 
@@ -272,7 +272,7 @@ static void test_refusals(void **state)
         assert_ok(str_add(&text, cases[i].to, -1, &e), &e);
         assert_ok(str_add(&text, at + strlen(cases[i].from), -1, &e), &e);
         struct tokenizer *t = NULL;
-        assert_int_not_equal(tokenizer_parse(text.data, text.size, NULL, 0, "small.json", &t, &e), TARE_OK);
+        assert_int_not_equal(tokenizer_parse((tare_text){text.data, text.size}, (tare_text){0}, "small.json", &t, &e), TARE_OK);
         if (!strstr(e.message, cases[i].message) || strncmp(e.message, "small.json: ", 12)) fail_msg("case %zu: %s", i, e.message);
         assert_null(t);
         str_free(&text);

@@ -113,10 +113,11 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     o->before = hash_of(m);
     o->clone = hash_of(reference);
     assert_ok(sampler_new(m, 5, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &p, rng_key(3, RNG_TRAIN), requests(), GROUPS, NULL, &o->arena, &o->sampled, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(3, RNG_TRAIN), requests(), GROUPS, NULL}, &o->arena, &o->sampled, &e),
+              &e);
     sampler_free(s);
     struct batch b = batch_of(o);
-    assert_ok(trainer_new(m, reference, &train, &LOSS, 0.9, 5, 10, &t, &e), &e);
+    assert_ok(trainer_new(m, &(struct trainer_options){reference, &train, &LOSS, 0.9, 5, 10}, &t, &e), &e);
     set_objective(t, "ppo", NULL);
     assert_ok(arena_new(&o->arena, &o->logprob, b.n_tokens, &e), &e);
     assert_ok(arena_new(&o->arena, &o->entropy, b.n_tokens, &e), &e);

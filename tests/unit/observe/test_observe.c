@@ -290,13 +290,14 @@ static void progress_says_it_in_one_line(void **state)
     const struct progress_values v = {
         .reward = 0.3125, .length = 120.25, .entropy = 0.5, .signal = 0.875, .tokens_per_second = 12345.6};
     const struct progress_values none = {NAN, NAN, NAN, NAN, NAN};
-    progress_print(text, sizeof text, "step", 12, 500, &v, 3725);
+    const struct progress_place late = {"step", 12, 500, 3725};
+    progress_print(text, sizeof text, late, &v);
     assert_string_equal(text, "step 12/500  reward 0.312  length 120.2  entropy 0.500  signal 0.88  tok/s 12346  left 1:02:05");
-    progress_print(text, sizeof text, "step", 1, 2, &none, NAN);
+    progress_print(text, sizeof text, (struct progress_place){"step", 1, 2, NAN}, &none);
     assert_string_equal(text, "step 1/2");
     for (int64_t n = 10; n < 100; n++) { /* never past the end */
         memset(text, '#', sizeof text);
-        progress_print(text, n, "step", 12, 500, &v, 3725);
+        progress_print(text, n, late, &v);
         assert_int_equal(text[n], '#');
         assert_true(strlen(text) < (size_t)n);
     }

@@ -252,7 +252,7 @@ static tare_status real_step(const struct config *c, struct trainer *t, struct s
     for (int64_t i = 0; i < M; i++) groups[i] = i;
     for (int64_t i = 0; i < own; i++)
         requests[i] = (struct sample_request){.prompt = b.prompt_ids + i * P, .prompt_len = P, .n_samples = G};
-    if (!status) status = sampler_run(s, &params, rng_key(1, RNG_TRAIN), requests, own, NULL, &a, &out, e);
+    if (!status) status = sampler_run(s, &(struct sample_job){&params, rng_key(1, RNG_TRAIN), requests, own, NULL}, &a, &out, e);
     struct tally tally = {0};
     const struct microbatch_job job = {
         .b = &b, .groups = groups, .n_groups = M, .m = t->m, .exact_kl = reference, .loss = no_loss, .tally = &tally};
@@ -297,7 +297,7 @@ static tare_status open_parts(const struct held *h, struct comm *comm, struct pa
     if (reference) TRY(lora.rank ? model_base_view(x->m, &x->reference, e) : model_open(&source, &x->reference, e));
     x->of_reference = taken - x->model;
     taken = 0;
-    TRY(trainer_new(x->m, x->reference, &h->c->train, &h->c->loss, 1, 1, 10, &x->t, e));
+    TRY(trainer_new(x->m, &(struct trainer_options){x->reference, &h->c->train, &h->c->loss, 1, 1, 10}, &x->t, e));
     x->update = taken;
     TRY(sampler_new(x->m, h->c->rollout.batch, h->c->rollout.kv_tokens, &x->s, e));
     return real_step(h->c, x->t, x->s, reference, e);

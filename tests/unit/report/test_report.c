@@ -172,7 +172,7 @@ static void table_pairs_by_seed(void **state)
 {
     struct arena a;
     struct sweep_plan p;
-    struct sweep_table t;
+    struct sweep_table t = {0};
     struct str text = {0};
     struct err e = {0};
     char dir[FS_PATH];
@@ -181,7 +181,7 @@ static void table_pairs_by_seed(void **state)
     path_of(dir, "sweep");
     arena_init(&a, "test");
     assert_ok(sweep_plan_read(dir, &a, &p, &e), &e);
-    assert_ok(sweep_table_make(&p, NULL, NULL, NULL, &a, &t, &e), &e);
+    assert_ok(sweep_table_make(&p, NULL, NULL, &a, &t, &e), &e);
     assert_int_equal(t.n_rows, 3);
     assert_string_equal(t.rows[1].label, "b, t 1");
     assert_int_equal(t.rows[0].baseline, 0);
@@ -197,11 +197,11 @@ static void table_pairs_by_seed(void **state)
     assert_ok(sweep_table_csv(&t, &text, &e), &e);
     assert_non_null(strstr(text.data, "\n\"b, t 1\",b,1,eval/reward,3,3,"));
     /* the same with another baseline; and two that cannot be */
-    assert_ok(sweep_table_make(&p, NULL, "t=2", NULL, &a, &t, &e), &e);
+    assert_ok(sweep_table_make(&p, NULL, "t=2", &a, &t, &e), &e);
     assert_int_equal(t.rows[1].baseline, 2);
     assert_true(fabs(t.rows[1].diff.mean - 0.2) < 1e-12);
-    assert_int_equal(sweep_table_make(&p, NULL, "t=7", NULL, &a, &t, &e), TARE_E_INVALID);
-    assert_int_equal(sweep_table_make(&p, NULL, "x=7", NULL, &a, &t, &e), TARE_E_INVALID);
+    assert_int_equal(sweep_table_make(&p, NULL, "t=7", &a, &t, &e), TARE_E_INVALID);
+    assert_int_equal(sweep_table_make(&p, NULL, "x=7", &a, &t, &e), TARE_E_INVALID);
     str_free(&text);
     arena_free(&a);
 }

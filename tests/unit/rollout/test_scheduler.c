@@ -87,7 +87,7 @@ static void run_world(struct world *w, const struct sample_request *r, int64_t n
 {
     struct err e = {0};
     struct scheduler *s = &w->s;
-    assert_ok(scheduler_plan(s, r, n, limit, 1 << 20, rng_key(1, RNG_TRAIN), &w->arena, &e), &e);
+    assert_ok(scheduler_plan(s, &(struct scheduler_work){r, n, limit, 1 << 20, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
     assert_true(s->n_seqs <= 64 && blocks <= MAX_KEYS / KV_BLOCK);
     for (int64_t i = 0; i < s->n_seqs; i++)
         w->length[i] = 1 + (int64_t)rng_below(rng_key(7, RNG_DATA), (uint64_t)(i + blocks), (uint64_t)limit);
@@ -157,7 +157,7 @@ static void test_batch_need_is_enough(void **state)
             r[i] = (struct sample_request){.prompt_len = 1 + (int64_t)rng_below(key, (uint64_t)i, 50),
                                            .n_samples = 1 + (int64_t)rng_below(key, (uint64_t)(9 + i), 6)};
         const int64_t batch = 1 + (int64_t)rng_below(key, 20, 30);
-        assert_ok(scheduler_plan(&w->s, r, 5, 40, 1000, key, &w->arena, &e), &e);
+        assert_ok(scheduler_plan(&w->s, &(struct scheduler_work){r, 5, 40, 1000, key}, &w->arena, &e), &e);
         run_world(w, r, 5, 40, batch, scheduler_batch_need(&w->s, batch));
         assert_int_equal(w->s.preemptions, 0);
         world_free(w);
@@ -170,7 +170,7 @@ static void test_prefix_is_held_once(void **state)
     struct world *w = world_new();
     struct err e = {0};
     const struct sample_request r = {.prompt_len = 100, .n_samples = 8};
-    assert_ok(scheduler_plan(&w->s, &r, 1, 10, 1000, rng_key(1, RNG_TRAIN), &w->arena, &e), &e);
+    assert_ok(scheduler_plan(&w->s, &(struct scheduler_work){&r, 1, 10, 1000, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
     assert_ok(kv_blocks_init(&w->s.pool, 100, &e), &e);
     assert_ok(scheduler_start(&w->s, 8, &w->arena, &e), &e);
     scheduler_admit(&w->s);
@@ -187,7 +187,7 @@ static void test_what_cannot_fit(void **state)
     struct world *w = world_new();
     struct err e = {0};
     const struct sample_request r = {.prompt_len = 100, .n_samples = 1, .where = "rows.jsonl:3"};
-    assert_ok(scheduler_plan(&w->s, &r, 1, 61, 1000, rng_key(1, RNG_TRAIN), &w->arena, &e), &e);
+    assert_ok(scheduler_plan(&w->s, &(struct scheduler_work){&r, 1, 61, 1000, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
     assert_ok(kv_blocks_init(&w->s.pool, 9, &e), &e);
     assert_int_equal(scheduler_start(&w->s, 8, &w->arena, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "rows.jsonl:3"));

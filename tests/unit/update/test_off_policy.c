@@ -39,7 +39,7 @@ static struct trainer *trainer_of(struct model *m)
     loss = plain_loss(AGGREGATE_SEQUENCE);
     train.lr = train.max_grad_norm = 0;
     loss.shaping = 0.1;
-    assert_ok(trainer_new(m, NULL, &train, &loss, 1, 1, 10, &t, &e), &e);
+    assert_ok(trainer_new(m, &(struct trainer_options){NULL, &train, &loss, 1, 1, 10}, &t, &e), &e);
     set_objective(t, "ppo", NULL);
     return t;
 }

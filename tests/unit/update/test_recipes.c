@@ -88,7 +88,7 @@ static void step_open(struct step *s, const char *as, const json_t *keys, int64_
     s->train = plain_train(rollouts, 4096);
     s->train.beta1 = 0;
     s->train.max_grad_norm = 0;
-    assert_ok(trainer_new(s->m, NULL, &s->train, &s->config.loss, 1, 1, 1, &s->t, &e), &e);
+    assert_ok(trainer_new(s->m, &(struct trainer_options){NULL, &s->train, &s->config.loss, 1, 1, 1}, &s->t, &e), &e);
     assert_ok(objective_open(&(struct objective_options){.plugin = s->config.objective.plugin,
                                                          .settings = s->config.params,
                                                          .loss = &s->config.loss},

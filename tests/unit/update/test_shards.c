@@ -167,7 +167,7 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
     struct str state = {0};
     tare_status status;
     TRY_TO(status, done, open_sharded(j, c, j->shard, &m, e));
-    TRY_TO(status, done, trainer_new(m, NULL, &train, &LOSS, 0.9, 1, 10, &t, e));
+    TRY_TO(status, done, trainer_new(m, &(struct trainer_options){NULL, &train, &LOSS, 0.9, 1, 10}, &t, e));
     TRY_TO(status, done,
            objective_open(&(struct objective_options){.plugin = j->objective ? j->objective : "ppo", .loss = &LOSS}, &t->objective,
                           e));

@@ -60,7 +60,7 @@ static struct trainer *new_trainer(struct rig *r, struct model *m, struct model 
 {
     struct trainer *t;
     struct err e = {0};
-    assert_ok(trainer_new(m, reference, &r->train, &r->loss, 1, 3, 30, &t, &e), &e);
+    assert_ok(trainer_new(m, &(struct trainer_options){reference, &r->train, &r->loss, 1, 3, 30}, &t, &e), &e);
     set_objective(t, "ppo", NULL);
     return t;
 }

@@ -141,7 +141,7 @@ static struct update_report one_update(const char *folder, const struct golden *
     assert_ok(model_load(folder, &MODEL, k, pool, &m, &e), &e);
     snprintf(path, sizeof path, "%s/ref", folder);
     if (loss->kl == KL_EXACT) assert_ok(model_load(path, &MODEL, k, pool, &ref, &e), &e);
-    assert_ok(trainer_new(m, ref, train, loss, 1, 1, 100, &t, &e), &e);
+    assert_ok(trainer_new(m, &(struct trainer_options){ref, train, loss, 1, 1, 100}, &t, &e), &e);
     set_objective(t, "ppo", NULL);
     struct batch b = g->b;
     if (!(loss->kl_coef > 0) || ref) b.ref_logprob = NULL;

@@ -62,7 +62,7 @@ static struct rig rig_open(enum aggregation aggregation)
 static void rig_train(struct rig *r)
 {
     struct err e = {0};
-    assert_ok(trainer_new(r->m, NULL, &r->train, &r->loss, 1, 1, 100, &r->t, &e), &e);
+    assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->loss, 1, 1, 100}, &r->t, &e), &e);
     set_objective(r->t, "ppo", NULL);
     assert_ok(update_logprobs(r->t, r->m, &r->b, r->b.logprob, NULL, &e), &e);
 }
