@@ -133,7 +133,7 @@ static tare_status train(struct bench *b, struct err *e)
     double took[ROUNDS], loss = 0, norm, lr;
     b->config.train.micro_tokens = tokens + 1;
     b->config.train.recompute = strcmp(b->recompute, "layer") ? RECOMPUTE_NONE : RECOMPUTE_LAYER;
-    TRY(trainer_new(b->m, NULL, &b->config.train, &b->config.loss, 1, 1, 100, &t, e));
+    TRY(trainer_new(b->m, &(struct trainer_options){NULL, &b->config.train, &b->config.loss, 1, 1, 100}, &t, e));
     TRY(arena_new(&b->arena, &o.token_begin, 2, e));
     TRY(arena_new(&b->arena, &o.ids, tokens, e));
     o.token_begin[1] = tokens;
@@ -179,7 +179,7 @@ static tare_status sample_timed(struct bench *b, struct sampler *s, const struct
 {
     const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = new_tokens, .ignore_eos = true};
     const double start = clock_seconds();
-    TRY(sampler_run(s, &p, rng_key(1, RNG_TRAIN), r, n, NULL, &b->arena, out, e));
+    TRY(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_TRAIN), r, n, NULL}, &b->arena, out, e));
     *seconds = clock_seconds() - start;
     return TARE_OK;
 }
@@ -225,7 +225,7 @@ static tare_status step(struct bench *b, struct err *e)
     double rollout = 0, update = 0;
     b->config.train.recompute = RECOMPUTE_LAYER;
     TRY(sampler_new(b->m, prompts * samples, 0, &s, e));
-    TRY(trainer_new(b->m, NULL, &b->config.train, &b->config.loss, 1, 1, 100, &t, e));
+    TRY(trainer_new(b->m, &(struct trainer_options){NULL, &b->config.train, &b->config.loss, 1, 1, 100}, &t, e));
     TRY(objective_open(&(struct objective_options){.plugin = b->config.objective.plugin, .loss = &b->config.loss}, &t->objective,
                        e));
     TRY(requests_of(b, prompts, samples, PROMPT, &r, e));
