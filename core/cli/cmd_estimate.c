@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "data/dataset.h"
 #include "estimate/estimate.h"
 
 #include <stdio.h>
@@ -199,6 +200,41 @@ done:
     return status;
 }
 
+/* A dump names its prompts; the rows themselves are those of data.train. */
+static tare_status find_rows(const struct config *c, struct arena *a, struct batch *b, struct err *e)
+{
+    struct dataset d;
+    TRY(dataset_of(c, "train", &d, e));
+    tare_status status = arena_new(a, &b->row_json, b->n_groups + 1, e);
+    for (int64_t m = 0; m < b->n_groups && !status; m++) {
+        char *copy = NULL;
+        int64_t i = 0;
+        while (i < d.n && d.rows[i].uid != b->prompt_uid[m]) i++;
+        if (i == d.n)
+            FAIL_TO(status, done, e, TARE_E_NOT_FOUND,
+                    "group %lld: data.train = %s has no row with the prompt uid %016llx; has the file changed since the run?",
+                    (long long)m, c->data.train, (unsigned long long)b->prompt_uid[m]);
+        status = arena_strdup(a, d.rows[i].json.data, d.rows[i].json.size, &copy, e);
+        b->row_json[m] = (tare_text){copy, d.rows[i].json.size};
+    }
+done:
+    dataset_free(&d);
+    return status;
+}
+
+/* What an estimator reads of the data set's rows is not in a dump. */
+static tare_status add_rows(const char *run, struct filter *f, struct batch *b, struct err *e)
+{
+    struct config config;
+    char path[FS_PATH];
+    if (!(estimate_needs(f->est) & TARE_NEED_ROW)) return TARE_OK;
+    TRY(fs_join(path, run, "config.ini", e));
+    TRY(config_load(&config, path, NULL, 0, e));
+    const tare_status status = find_rows(&config, &f->arena, b, e);
+    config_free(&config);
+    return status ? err_prefix(e, "%s", run) : TARE_OK;
+}
+
 static tare_status compare(const struct batch *b, const json_t *dumped, const char *run, struct err *e)
 {
     for (int64_t m = 0; m < b->n_groups; m++) {
@@ -226,6 +262,7 @@ static tare_status replay_into(const char *run, int64_t number, struct filter *f
     json_decref(object);
     TRY(status);
     b.step = number;
+    TRY(add_rows(run, f, &b, e));
     TRY(estimate_run(f->est, &b, &f->arena, e));
     TRY(print(f, &b, e));
     TRY(compare(&b, d->advantages, run, e));

@@ -146,8 +146,8 @@ const struct config_key CONFIG_KEYS[] = {
         "Longest prompt, in tokens. A row with a longer one is refused by name before training starts."),
     INT(rollout, batch, "0", 0, MANY, "Sequences that are sampled at the same time, at most. 0: 256. Never changes the text."),
     INT(rollout, refill_rounds, "10", 0, 1000,
-        "How often in a step groups that the estimator dropped are replaced by newly sampled ones (dynamic sampling, DAPO). 0: "
-        "never. No effect with estimators that drop nothing."),
+        "How often in a step groups that the estimator or the curriculum dropped are replaced by newly sampled ones (dynamic "
+        "sampling, DAPO), or a curriculum has further ones sampled. 0: never. No effect where nothing is asked for."),
     INT(rollout, kv_tokens, "0", 0, MANY, "Capacity of the KV cache in tokens. 0: what rollout.batch sequences need."),
     REAL(rollout, temperature, "1", 0, 1000, 0,
          "Sampling temperature. pi and pi_old in the loss are the softmax at this temperature. 0: greedy (not for training)."),

@@ -186,6 +186,7 @@ static tare_status show_groups(struct curriculum *c, const struct batch *b, tare
                          .verdict = b->verdict,
                          .length = length,
                          .finish = b->finish};
+    for (int64_t k = 0; k < c->n_parts; k++) out->n_before += c->part[k].n_groups;
     return TARE_OK;
 }
 

@@ -23,6 +23,7 @@ struct estimator {
     const tare_logprob_v1 *logprob; /* the engine's; the plugin's goes through it */
     tare_logprob_v1 own_logprob;
     struct judged judged; /* what the plugin saw of the last batch */
+    struct columns columns;
     bool ran;
     tare_batch batch; /* of the last run, for a late collect */
     tare_batch *left; /* [n_left] groups that left the step */
@@ -66,7 +67,13 @@ static const void *pass_extension(void *ctx, const char *id)
 
 uint32_t estimate_needs(const struct estimator *est)
 {
-    return est->instance->plugin->desc.needs;
+    return est->instance->plugin->desc.needs | (est->columns.n ? TARE_NEED_ROW : 0);
+}
+
+tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, struct err *e)
+{
+    double number[COLUMNS_MOST];
+    return columns_read(&est->columns, row, where, number, e);
 }
 
 const struct plugin *estimate_plugin(const struct estimator *est)
@@ -103,6 +110,7 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
     const struct plugin *p = est->instance->plugin;
     est->call = p->estimator;
     TRY(estimate_check_needs(p, e));
+    TRY(columns_open(est->instance, &est->columns, e));
     plugin_enter(&c);
     if (est->call->prepare_size) est->prepare_size = est->call->prepare_size(est->instance->self);
     if (est->call->collect_size) est->collect_size = est->call->collect_size(est->instance->self);
@@ -368,7 +376,7 @@ tare_status estimate_left(struct estimator *est, const struct batch *groups, str
     struct judged judged;
     TRY(mem_grow((void **)&est->left, &est->left_capacity, est->n_left + 1, sizeof *est->left, e));
     TRY(judged_of(groups, arena, &judged, e));
-    TRY(estimate_view(est->instance->plugin, &judged.batch, arena, &est->left[est->n_left], e));
+    TRY(estimate_view(est->instance->plugin, &est->columns, &judged.batch, arena, &est->left[est->n_left], e));
     est->n_left++;
     return TARE_OK;
 }
@@ -382,7 +390,7 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     est->ran = false;
     TRY(check_clusters(est, whole, e));
     TRY(judged_of(whole, arena, &est->judged, e));
-    TRY(estimate_view(est->instance->plugin, b, arena, &batch, e));
+    TRY(estimate_view(est->instance->plugin, &est->columns, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
     TRY(prepare_all(est, &batch, e));
     plugin_enter(&c);

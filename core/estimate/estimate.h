@@ -47,6 +47,8 @@ void estimate_free(struct estimator *est); /* NULL: nothing */
 /* TARE_NEED_... and TARE_GIVES_TOKENS: which columns of the batch estimate_run needs. */
 uint32_t estimate_needs(const struct estimator *est);
 const struct plugin *estimate_plugin(const struct estimator *est);
+/* Refuses a row (the text of a JSON object) of which the estimator reads a field as a number that is none. where: "file:line". */
+tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, struct err *e);
 
 /* Fills advantage, row_weight, baseline, scale, confidence and token_advantage (NULL where the plugin gives none) of the batch, in the
  * arena. The state is not changed. Errors: a reward that is not finite, a cluster that the codebook does not have, a missing column, an output that was not written or is not

@@ -28,12 +28,15 @@ tare_status estimate_check_needs(const struct plugin *p, struct err *e)
     return TARE_OK;
 }
 
-static tare_status check(const struct plugin *p, const struct batch *b, struct err *e)
+static tare_status check(const struct plugin *p, const struct columns *c, const struct batch *b, struct err *e)
 {
 #define MISSING(NEED, FROM, TO, WHAT)                                                                                              \
     if ((p->desc.needs & TARE_NEED_##NEED) && !b->FROM)                                                                            \
         FAIL(e, TARE_E_SHAPE, "estimator %s needs " WHAT ", and the batch has none", p->desc.name);
     ON_DEMAND(MISSING)
+    if (c->n && !b->row_json)
+        FAIL(e, TARE_E_SHAPE, "estimator %s reads \"%s\" of the data set's rows, and the batch has no rows", p->desc.name,
+             c->name[0]);
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
             if (!isfinite(b->reward[i]))
@@ -42,10 +45,11 @@ static tare_status check(const struct plugin *p, const struct batch *b, struct e
     return TARE_OK;
 }
 
-tare_status estimate_view(const struct plugin *p, const struct batch *b, struct arena *a, tare_batch *out, struct err *e)
+tare_status estimate_view(const struct plugin *p, const struct columns *c, const struct batch *b, struct arena *a, tare_batch *out,
+                          struct err *e)
 {
     const uint32_t needs = p->desc.needs;
-    TRY(check(p, b, e));
+    TRY(check(p, c, b, e));
     *out = (tare_batch){.struct_size = sizeof *out,
                         .step = b->step,
                         .n_groups = b->n_groups,
@@ -63,6 +67,11 @@ tare_status estimate_view(const struct plugin *p, const struct batch *b, struct 
     if (needs & TARE_NEED_##NEED) out->TO = b->FROM;
     ON_DEMAND(SHOW)
     if (needs & TARE_WANTS_LOGPROB) out->token_logprob = b->logprob;
+    if (c->n) {
+        out->n_columns = c->n;
+        out->column_name = c->name;
+        TRY(columns_of(c, b, a, &out->column, e));
+    }
     if (!(needs & TARE_NEED_OFF_POLICY)) return TARE_OK;
     uint8_t *none = b->off_policy; /* a batch without that column has samples only */
     if (!none) TRY(arena_new(a, &none, b->n_rollouts + 1, e));

@@ -62,6 +62,14 @@ static int64_t optimizer_steps(const struct config *c)
     return c->train.steps * c->train.epochs * per_step;
 }
 
+/* Before the first step: a row of the end of an epoch would stop the run there. */
+static tare_status check_columns(const struct run *r, struct err *e)
+{
+    const struct dataset *d = &r->engine.train;
+    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->estimator, d->rows[i].json, d->rows[i].where, e));
+    return TARE_OK;
+}
+
 static tare_status open_parts(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
@@ -90,6 +98,7 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .n_clusters = r->cluster.n_clusters,
                                                  .env = estimator_env},
                       &r->estimator, e));
+    TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
     TRY(off_policy_check(r, e));
     warn_of_teacher(r);

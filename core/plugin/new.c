@@ -120,6 +120,37 @@ static const struct language LANGUAGES[] = {
       {"../common/README.md", "README.md"}}},
 };
 
+/* The folder of our own plugins of a kind. */
+static const char *builtin_folder(int32_t kind)
+{
+    switch (kind) {
+    case TARE_ESTIMATOR:
+        return "estimators";
+    case TARE_VERIFIER:
+        return "verifiers";
+    case TARE_OBJECTIVE:
+        return "objectives";
+    case TARE_CURRICULUM:
+        return "curricula";
+    default:
+        return "clusterers";
+    }
+}
+
+/* A configuration names plugins and their sections by name: two of one name would be mixed up. */
+static tare_status check_new_name(int32_t kind, const char *name, struct err *e)
+{
+    if (!plugin_name_ok(name) || strlen(name) > 63)
+        FAIL(e, TARE_E_INVALID, "'%s' cannot be a plugin's name; it has to be [a-z][a-z0-9_]*, at most 63 characters", name);
+    for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++)
+        if (!strcmp(b->folder, builtin_folder(kind)) && !strcmp(b->name, name))
+            FAIL(e, TARE_E_INVALID,
+                 "%s is one of tare's own %s, and a configuration that names it would mean either; choose another name", name,
+                 b->folder);
+    if (fs_exists(name)) FAIL(e, TARE_E_INVALID, "%s: exists already; choose another name, or remove it", name);
+    return TARE_OK;
+}
+
 tare_status plugin_template(int32_t kind, const char *name, const char *language, struct err *e)
 {
     struct sdk sdk;
@@ -128,9 +159,7 @@ tare_status plugin_template(int32_t kind, const char *name, const char *language
     for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++)
         if (!strcmp(language, LANGUAGES[i].name)) l = &LANGUAGES[i];
     if (!l) FAIL(e, TARE_E_INVALID, "there is no template in the language '%s'; there are c, cpp and rust", language);
-    if (!plugin_name_ok(name) || strlen(name) > 63)
-        FAIL(e, TARE_E_INVALID, "'%s' cannot be a plugin's name; it has to be [a-z][a-z0-9_]*, at most 63 characters", name);
-    if (fs_exists(name)) FAIL(e, TARE_E_INVALID, "%s: exists already; choose another name, or remove it", name);
+    TRY(check_new_name(kind, name, e));
     TRY(find_sdk(&sdk, e));
     TRY(fs_join(folder, sdk.templates, plugin_kind_name(kind), e));
     TRY(fs_mkdirs(name, e));

@@ -5,7 +5,8 @@
 
 #include "plugin/plugin.h"
 
-/* language: c, cpp or rust. The folder (named like the plugin, in the current one) may not exist yet. */
+/* language: c, cpp or rust. The folder (named like the plugin, in the current one) may not exist yet, nor may tare itself have a plugin of that
+ * kind and name. */
 tare_status plugin_template(int32_t kind, const char *name, const char *language, struct err *e);
 
 #endif

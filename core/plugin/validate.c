@@ -49,6 +49,7 @@ static const struct member ESTIMATOR[] = {MEMBER(tare_estimator, create, true, N
                                           MEMBER(tare_estimator, record, false, "apply_records"),
                                           MEMBER(tare_estimator, apply_records, false, "record_size"),
                                           MEMBER(tare_estimator, apply_records, false, "save"),
+                                          MEMBER(tare_estimator, columns, false, NULL),
                                           {0}};
 static const struct member VERIFIER[] = {
     MEMBER(tare_verifier, create, true, NULL),      MEMBER(tare_verifier, destroy, true, NULL),
@@ -256,6 +257,11 @@ static tare_status check_needed(const struct subject *s, const tare_plugin *raw,
              s->path, s->name, raw->abi_minor_needed);
     const uint32_t second = TARE_NEED_FINISH | TARE_NEED_ROW | TARE_NEED_COMPLETION | TARE_NEED_TOKEN_ID | TARE_NEED_VERDICTS |
                             TARE_NEED_OFF_POLICY | TARE_NEED_POLICY_VERSION | TARE_NEED_SEGMENTS;
+    if (p->desc.kind == TARE_ESTIMATOR && p->estimator->columns && raw->abi_minor_needed < 2)
+        FAIL(e, TARE_E_PLUGIN,
+             "%s: %s: it has the function columns, which came with plugin ABI 1.2, and says that it needs 1.%u; set "
+             "abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
+             s->path, s->name, raw->abi_minor_needed);
     if (p->desc.kind == TARE_ESTIMATOR && (p->desc.needs & second) && raw->abi_minor_needed < 2)
         FAIL(e, TARE_E_PLUGIN,
              "%s: %s: it needs columns that came with plugin ABI 1.2 (needs 0x%x), and says that it needs 1.%u; set "

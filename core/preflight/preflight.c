@@ -98,15 +98,20 @@ static tare_status check_verifier(const struct config *c, const struct plugin_en
     return TARE_OK;
 }
 
-static tare_status check_estimator(const struct config *c, int64_t clusters, const struct plugin_env *env, struct err *e)
+/* train NULL: the rows could not be read, which was told. */
+static tare_status check_estimator(const struct config *c, const struct dataset *train, int64_t clusters,
+                                   const struct plugin_env *env, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     struct estimator *estimator;
     const struct estimate_options options = {
         .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
     TRY(at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
+    tare_status status = TARE_OK;
+    for (int64_t i = 0; train && !status && i < train->n; i++)
+        status = estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, e);
     estimate_free(estimator);
-    return TARE_OK;
+    return status;
 }
 
 static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
@@ -170,7 +175,7 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
     if (!config_codebook_settled(c)) return TARE_OK; /* there is no such estimator, which was told */
     TRY(check_clusters(c, train, &env, &clusters, f, e));
     TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));
-    return sound ? faults_note(f, check_estimator(c, clusters, &env, e), e) : TARE_OK;
+    return sound ? faults_note(f, check_estimator(c, train, clusters, &env, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the model, and its prompts */

@@ -7,17 +7,27 @@
  * advantage is a group's deviation times a number of the group (grpo, dr_grpo, rloo, ...); with another one the two may differ. Rollouts
  * outside of S are counted in mean and deviation and have no part in the loss.
  *
- * Lin et al. 2025, "CPPO: Accelerating the Training of Group Relative Policy Optimization-Based Reasoning Models" (arXiv 2503.22342). What they
- * fill the freed places of a GPU with, other questions, is not here: raise rollout.prompts.
+ * Dynamic completion allocation (fill = true): more questions in the places that pruning frees, so that the loss of a step takes as many
+ * rollouts as it would without pruning:
+ *
+ *   groups of a step = floor(rollout.prompts / (1 - pruning))
+ *
+ * The further groups are sampled after the first ones are judged, at most rollout.prompts at a time and rollout.refill_rounds times, and
+ * are pruned in the same way. The paper gives the freed places of one GPU to other questions; its own code multiplies the batch of a step by
+ * 1 / (1 - pruning), which is what comes out here.
+ *
+ * Lin et al. 2025, "CPPO: Accelerating the Training of Group Relative Policy Optimization-Based Reasoning Models" (arXiv 2503.22342); the code
+ * that was read beside it is the authors' own (lzhxmu/CPPO).
  */
 #include "common/curriculum.h"
 #include "common/subset.h"
 
-enum { P_PRUNING, P_COUNT };
+enum { P_PRUNING, P_FILL, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_PRUNING] = PARAM_FLOAT("pruning", "0.5", "P, the share of a group's rollouts that the loss leaves out", 0, 1,
                               TARE_BELOW_MAX | TARE_SWEEPABLE),
+    [P_FILL] = PARAM_BOOL("fill", "false", "sample further groups, so that the loss takes as many rollouts as without pruning"),
 };
 
 /* Around the first reward, so that equal rewards deviate by exactly 0. */
@@ -28,11 +38,19 @@ static void deviations(const struct ranked *r, int64_t n, double *value)
     for (int64_t j = 0; j < n; j++) value[r[j].rollout] = fabs(r[j].value - r[0].value - shift / (double)n);
 }
 
+/* Groups that the step lacks. */
+static int64_t wanted(const struct settings *s, const tare_groups *groups)
+{
+    const int64_t all = (int64_t)floor((double)s->prompts / (1 - s->v[P_PRUNING].f) + 1e-9);
+    const int64_t have = groups->n_groups + groups->n_before;
+    return s->v[P_FILL].i && all > have ? all - have : 0;
+}
+
 static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
 {
     const struct settings *s = self;
     struct subset x;
-    (void)replace;
+    *replace = wanted(s, groups);
     const tare_status status = subset_new(s->host, groups, &x, error);
     if (status) return status;
     for (int64_t m = 0; m < groups->n_groups; m++) {

@@ -1,45 +1,174 @@
 /* gfpo: of each group the shortest rollouts, or those with the most reward for a token.
  *
- *   S = the `keep` judged rollouts with the least length                    by = length
- *       the `keep` judged rollouts with the largest R_i / length            by = efficiency
+ *   S = the k judged rollouts with the least length                    by = length
+ *       the k judged rollouts with the largest R_i / length            by = efficiency
+ *
+ *   k = keep
+ *       with adaptive = true: keep, 3/4 keep or 1/2 keep (rounded up), for a group whose mean reward is at most the median of the groups
+ *       of earlier steps, at most their upper quartile, or above it. In the first step: keep
  *
  * Of equal ones the earlier is taken. The estimator sees S alone, so its means and deviations are those of S, and the others get no
  * advantage (equation 2). Right or wrong makes no difference for `length`: a group of which only long answers are right keeps the wrong
  * ones. Take a large rollout.group_size.
  *
  * Shrivastava et al. 2025, "Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning" (arXiv 2508.09726). Their
- * adaptive variant, which keeps more rollouts of harder questions, is not here.
+ * adaptive variant learns from more rollouts of harder questions: 8 of 16 for a very hard and a hard one, 6 for a medium one, 4 for an easy
+ * one, which is keep = 8 here. Where this differs: they follow the means of all groups so far with a t-digest, which approximates their
+ * quartiles; here the quartiles are exact, of the last `memory` groups, so that they follow the policy and a resumed run has the same bits.
  */
 #include "common/curriculum.h"
 #include "common/subset.h"
 
-enum { P_KEEP, P_BY, P_COUNT };
+#include <stdlib.h>
+
+enum { P_KEEP, P_BY, P_ADAPTIVE, P_MEMORY, P_COUNT };
 enum { LENGTH, EFFICIENCY };
 static const char *const BY[] = {"length", "efficiency", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_KEEP] = PARAM_INT("keep", "4", "k, how many rollouts of a group are kept; all of a smaller one", 1, 1e6),
     [P_BY] = PARAM_CHOICE("by", "length", "length: the shortest; efficiency: the most reward for a token", BY),
+    [P_ADAPTIVE] = {"adaptive", "false",
+                    "keep fewer rollouts of easier questions: 3/4 of `keep`, and 1/2 of it for the easiest quarter", NULL, NULL, 0,
+                    0, TARE_BOOL, TARE_LOCKED_ON_RESUME},
+    [P_MEMORY] = PARAM_INT("memory", "1024", "how many groups of earlier steps say what is easy", 4, 65536),
 };
+
+/* mean: [n] mean rewards of the last groups, the oldest first. */
+struct gfpo {
+    const tare_host *host;
+    const tare_value *v;
+    double *mean;
+    int64_t n;
+};
+
+static void destroy(void *self)
+{
+    struct gfpo *x = self;
+    x->host->release(x->host->ctx, x->mean);
+    x->host->release(x->host->ctx, x);
+}
+
+static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+{
+    struct gfpo *x = host->alloc(host->ctx, sizeof *x, 0);
+    (void)rows;
+    if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
+    *x = (struct gfpo){.host = host, .v = values};
+    x->mean = host->alloc(host->ctx, values[P_MEMORY].i * (int64_t)sizeof *x->mean, 0);
+    if (!x->mean) {
+        host->release(host->ctx, x);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld groups", (long long)values[P_MEMORY].i);
+    }
+    *self = x;
+    return TARE_OK;
+}
+
+/* False: nobody judged a rollout of it. */
+static int mean_reward(const tare_groups *groups, int64_t m, double *mean)
+{
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) {
+        if (groups->verdict[i] == TARE_TIMED_OUT || groups->verdict[i] == TARE_CRASHED) continue;
+        sum += groups->reward[i];
+        n++;
+    }
+    *mean = n ? sum / (double)n : 0;
+    return n > 0;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median and upper quartile of the remembered means; no mean is above them where there are none. */
+static tare_status quartiles(const struct gfpo *x, double cut[2], tare_error *error)
+{
+    cut[0] = cut[1] = INFINITY;
+    if (!x->v[P_ADAPTIVE].i || !x->n) return TARE_OK;
+    double *sorted = x->host->alloc(x->host->ctx, x->n * (int64_t)sizeof *sorted, 0);
+    if (!sorted) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld groups", (long long)x->n);
+    memcpy(sorted, x->mean, (size_t)x->n * sizeof *sorted);
+    qsort(sorted, (size_t)x->n, sizeof *sorted, smaller_first);
+    cut[0] = sorted[(x->n - 1) / 2];
+    cut[1] = sorted[3 * (x->n - 1) / 4];
+    x->host->release(x->host->ctx, sorted);
+    return TARE_OK;
+}
+
+static int64_t how_many(const struct gfpo *x, const tare_groups *groups, int64_t m, const double cut[2])
+{
+    const int64_t keep = x->v[P_KEEP].i;
+    double mean;
+    if (!mean_reward(groups, m, &mean) || mean <= cut[0]) return keep;
+    return mean <= cut[1] ? (3 * keep + 3) / 4 : (keep + 1) / 2;
+}
 
 static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
 {
-    const struct settings *s = self;
+    const struct gfpo *g = self;
     struct subset x;
+    double cut[2];
     (void)replace;
-    const tare_status status = subset_new(s->host, groups, &x, error);
+    tare_status status = quartiles(g, cut, error);
+    if (!status) status = subset_new(g->host, groups, &x, error);
     if (status) return status;
     for (int64_t i = 0; i < groups->n_rollouts; i++) {
         const double length = fmax((double)groups->length[i], 1);
-        x.value[i] = s->v[P_BY].i == LENGTH ? -length : groups->reward[i] / length;
+        x.value[i] = g->v[P_BY].i == LENGTH ? -length : groups->reward[i] / length;
     }
     for (int64_t m = 0; m < groups->n_groups; m++) {
         const int64_t n = subset_rank(groups, m, x.value, x.rank);
-        for (int64_t j = s->v[P_KEEP].i; j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_LEFT_OUT;
+        for (int64_t j = how_many(g, groups, m, cut); j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_LEFT_OUT;
     }
     subset_free(&x);
     return TARE_OK;
 }
 
-CURRICULUM_STATELESS("gfpo", "the shortest rollouts of a group, or those with the most reward for a token",
-                     "arXiv 2508.09726, equation 2", .keep = keep)
+static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+{
+    struct gfpo *x = self;
+    (void)error;
+    for (int64_t m = 0; x->v[P_ADAPTIVE].i && m < groups->n_groups; m++) {
+        double mean;
+        if (!mean_reward(groups, m, &mean)) continue;
+        if (x->n == x->v[P_MEMORY].i) memmove(x->mean, x->mean + 1, (size_t)--x->n * sizeof *x->mean);
+        x->mean[x->n++] = mean;
+    }
+    return TARE_OK;
+}
+
+/* Nothing where it is not adaptive, so that states from before it could be go on. */
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    const struct gfpo *x = self;
+    (void)error;
+    if (!x->v[P_ADAPTIVE].i) return TARE_OK;
+    const tare_status status = out->write(out->ctx, &x->n, sizeof x->n);
+    return status ? status : out->write(out->ctx, x->mean, x->n * (int64_t)sizeof *x->mean);
+}
+
+/* With a shorter memory the last ones of the state. */
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct gfpo *x = self;
+    const int64_t room = x->v[P_MEMORY].i;
+    int64_t n, kept = 0;
+    if (!x->v[P_ADAPTIVE].i) return TARE_OK;
+    if (in->read(in->ctx, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (n < 0 || n > 65536) return tare_fail(error, TARE_E_CORRUPT, "the state is of %lld groups", (long long)n);
+    for (int64_t k = 0; k < n; k++) {
+        double mean;
+        if (in->read(in->ctx, &mean, sizeof mean)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+        if (!isfinite(mean)) return tare_fail(error, TARE_E_CORRUPT, "the mean reward of group %lld is %g", (long long)k, mean);
+        if (k >= n - room) x->mean[kept++] = mean;
+    }
+    x->n = kept;
+    return TARE_OK;
+}
+
+CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the most reward for a token", "arXiv 2508.09726, equation 2", 0,
+           .create = create, .destroy = destroy, .save = save, .load = load, .keep = keep, .apply = apply)

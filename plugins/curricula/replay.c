@@ -8,7 +8,9 @@
  * first success is easily lost are seen more often than once an epoch.
  *
  * Replaying what was solved, not always, is from ExGRPO (Zhan et al. 2025, arXiv 2510.02245), which keeps the old rollouts and trains on them
- * off-policy, with questions of middling pass rate first. Here only the row is kept, so that no importance weights are needed.
+ * off-policy, with importance weights, questions of middling pass rate first. This one does not: it brings back the row, and the rollouts that
+ * solved it are gone. A curriculum sees neither tokens nor logprobs, and a step of this engine learns only from rollouts of its own policy and
+ * from the rows' own completions; old groups would have to lie in every checkpoint with both.
  */
 #include "common/curriculum.h"
 #include "common/rows.h"

@@ -257,6 +257,9 @@ pub struct Batch {
     policy_version: *const i64,
     segment: *const i32,
     segment_reward: *const f64,
+    n_columns: i64,
+    column_name: *const *const c_char,
+    column: *const f64,
 }
 
 #[repr(C)]
@@ -296,6 +299,7 @@ pub struct EstimatorTable {
     record_size: Option<Number>,
     record: Option<Group>,
     apply_records: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *const u64, *const f64, i64, *mut ErrorBuffer) -> Status>,
+    columns: Option<unsafe extern "C" fn(*const c_void) -> *const *const c_char>,
 }
 
 #[repr(C)]
@@ -502,6 +506,8 @@ pub struct Groups {
     length: *const i64,
     finish: *const u8,
     fate: *const u8,
+    /// In keep: groups of this step that were sampled before these.
+    pub n_before: i64,
 }
 
 #[repr(C)]
@@ -559,13 +565,13 @@ unsafe impl Sync for LogprobExtension {}
 const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
-    assert!(std::mem::size_of::<Batch>() == 208 && std::mem::size_of::<AdvantageBuffers>() == 64);
-    assert!(std::mem::size_of::<EstimatorTable>() == 120 && std::mem::size_of::<VerifierTable>() == 64);
+    assert!(std::mem::size_of::<Batch>() == 232 && std::mem::size_of::<AdvantageBuffers>() == 64);
+    assert!(std::mem::size_of::<EstimatorTable>() == 128 && std::mem::size_of::<VerifierTable>() == 64);
     assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 72);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
     assert!(std::mem::size_of::<TokenLossBuffers>() == 48 && std::mem::size_of::<ObjectiveTable>() == 88);
-    assert!(std::mem::size_of::<Rows>() == 72 && std::mem::size_of::<Draw>() == 56 && std::mem::size_of::<Groups>() == 88);
+    assert!(std::mem::size_of::<Rows>() == 72 && std::mem::size_of::<Draw>() == 56 && std::mem::size_of::<Groups>() == 96);
     assert!(std::mem::size_of::<CurriculumTable>() == 72);
     assert!(std::mem::size_of::<Descriptor>() == 80 && std::mem::size_of::<Plugin>() == 24);
 };
@@ -841,6 +847,16 @@ impl Batch {
     pub fn segment_reward(&self) -> &[f64] {
         unsafe { self.later(std::ptr::addr_of!(self.segment_reward), self.n_tokens) }
     }
+    /// What COLUMNS asked for of the row of group m, in that order; NaN: the row has no such field. Empty without COLUMNS.
+    pub fn column(&self, m: usize) -> &[f64] {
+        unsafe {
+            if (self.struct_size as usize) < std::mem::size_of::<Batch>() {
+                return &[];
+            }
+            let n = if self.column.is_null() { 0 } else { self.n_columns as usize };
+            &slice(self.column, self.n_groups * self.n_columns)[m * n..(m + 1) * n]
+        }
+    }
 }
 
 impl Tokens {
@@ -1030,13 +1046,15 @@ pub struct Verdict {
 /// Sync as well. A type that is not (Rc, Cell, raw pointers) does not compile.
 ///
 /// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to. RECORDS (with STATEFUL):
-/// a record of each group, for a state by prompt; apply_records is called in place of apply.
+/// a record of each group, for a state by prompt; apply_records is called in place of apply. COLUMNS (since = 2): fields of the data set's rows that
+/// it reads as numbers, `&[c!("level"), std::ptr::null()]`, null at the end.
 pub trait Estimator: Sized + Send + Sync {
     const STATEFUL: bool = false;
     const PREPARES: bool = false;
     const COLLECTS: bool = false;
     const DESCRIBES: bool = false;
     const RECORDS: bool = false;
+    const COLUMNS: &'static [*const c_char] = &[];
     fn new(host: &Host, values: &Values, n_clusters: i64) -> Result<Self>;
     fn compute(&self, batch: &Batch, prepared: &[f64], out: &mut Advantages) -> Result<()>;
     fn prepare_size(&self) -> i64 {
@@ -1296,7 +1314,11 @@ impl<T: Estimator> EstimatorOf<T> {
         record_size: if T::RECORDS { Some(Self::record_size) } else { None },
         record: if T::RECORDS { Some(Self::record) } else { None },
         apply_records: if T::RECORDS { Some(Self::apply_records) } else { None },
+        columns: if T::COLUMNS.is_empty() { None } else { Some(Self::columns) },
     };
+    unsafe extern "C" fn columns(_: *const c_void) -> *const *const c_char {
+        T::COLUMNS.as_ptr()
+    }
     unsafe fn of<'a>(me: *const c_void) -> &'a T {
         &*(me as *const T)
     }

@@ -13,23 +13,36 @@ train run.dir=default || { bad "the run failed: $(tail -n 2 log.txt)"; done_; }
 own="$FIXTURES/good_curriculum.so" # other numbers of rollouts, left out, only counted, replaced
 points=(data:2 rollout:5 verify:6 update:4 apply:5 recorded:4 checkpoint:6 checkpoint.named:3 keep:5 cluster:6)
 number=0
-for name in $(basename -s .c "$SOURCE"/plugins/curricula/*.c) "$own"; do
+for name in $(basename -s .c "$SOURCE"/plugins/curricula/*.c) cppo-fill gfpo-adaptive "$own"; do
     dir=$(basename -s .so "$name")
-    case $name in gfpo | pods) more=curriculum.$name.keep=2 ;; *) more=log.level=info ;; esac
-    train run.dir="$dir" curriculum.plugin="$name" $more || { bad "$name: $(tail -n 2 log.txt)"; continue; }
+    plugin=${name%-fill} plugin=${plugin%-adaptive}
+    case $name in
+        gfpo | pods) more=curriculum.$name.keep=2 ;;
+        cppo-fill) more=curriculum.cppo.fill=true ;;
+        gfpo-adaptive) more="curriculum.gfpo.keep=3 curriculum.gfpo.adaptive=true" ;;
+        *) more=log.level=info ;;
+    esac
+    train run.dir="$dir" curriculum.plugin="$plugin" $more || { bad "$name: $(tail -n 2 log.txt)"; continue; }
     case $name in shuffle) want=same ;; *) want=other ;; esac
     got=$([ "$(weights "$dir")" = "$(weights default)" ] && echo same || echo other)
     [ $got = $want ] && ok || bad "$name: $got weights as with shuffle"
     grep -q '"kind": *"curriculum"' "$dir/manifest.json" && ok || bad "$name is not in the manifest"
     IFS=: read -r point step <<< "${points[number++ % ${#points[@]}]}"
-    killed_at "$point" "$step" "$TARE" train tiny.ini $common run.dir="$dir-broken" curriculum.plugin="$name" $more && ok || bad "$name: not killed at $point:$step"
+    killed_at "$point" "$step" "$TARE" train tiny.ini $common run.dir="$dir-broken" curriculum.plugin="$plugin" $more && ok || bad "$name: not killed at $point:$step"
     resume=$([ -d "$dir-broken/checkpoints" ] && echo --resume || rm -rf "$dir-broken")
-    train run.dir="$dir-broken" curriculum.plugin="$name" $more $resume || bad "$name: not resumed: $(tail -n 2 log.txt)"
+    train run.dir="$dir-broken" curriculum.plugin="$plugin" $more $resume || bad "$name: not resumed: $(tail -n 2 log.txt)"
     [ "$(weights "$dir")" = "$(weights "$dir-broken")" ] && ok || bad "$name: weights differ after resuming"
     [ "$(state "$dir")" = "$(state "$dir-broken")" ] && ok || bad "$name: the states differ after resuming"
-    train run.dir="$dir-ranks" curriculum.plugin="$name" $more dist.ranks=2 || { bad "$name on two ranks: $(tail -n 2 log.txt)"; continue; }
+    train run.dir="$dir-ranks" curriculum.plugin="$plugin" $more dist.ranks=2 || { bad "$name on two ranks: $(tail -n 2 log.txt)"; continue; }
     [ "$(weights "$dir")" = "$(weights "$dir-ranks")" ] && ok || bad "$name: weights differ on two ranks"
 done
+# half of the rollouts leave the loss, and twice as many questions take their places: as many rollouts in the loss as without
+train run.dir=filled train.steps=3 log.rollouts=true curriculum.plugin=cppo curriculum.cppo.fill=true || bad "cppo with fill: $(tail -n 2 log.txt)"
+for step in 1 2 3; do
+    lines=$(wc -l < filled/rollouts/step-00000$step.jsonl) counted=$(grep -c '"fate":"counted"' filled/rollouts/step-00000$step.jsonl || true)
+    [ "$lines $counted" = "64 32" ] && ok || bad "step $step of cppo with fill: $lines rollouts, $counted of them pruned"
+done
+[ "$(weights cppo-fill)" != "$(weights cppo)" ] && [ "$(weights gfpo-adaptive)" != "$(weights gfpo)" ] && ok || bad "fill or adaptive makes no difference"
 train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume && bad "another curriculum goes on with the run" || ok
 train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume --allow-change && bad "the state of mix is read by shuffle" || ok
 # an estimator computes a step's advantages again from its records, with what was left out and what was only counted

@@ -94,7 +94,7 @@ static tare_status call_next(struct course *x, int64_t n, int64_t *row, int64_t 
 /* Rows to groups: every rollout's outcome follows from step, row and its number. Long groups are cut, for the room here. */
 static tare_groups make_groups(struct course *x, const int64_t *row, const int64_t *rollouts, int64_t n)
 {
-    tare_groups g = {.struct_size = sizeof g, .step = x->step};
+    tare_groups g = {.struct_size = sizeof g, .step = x->step, .n_before = x->all.n_groups};
     const int64_t first = x->all.n_groups, at = x->all.n_rollouts;
     for (int64_t m = 0; m < n; m++) {
         const int64_t size = rollouts[m] < SIZE ? rollouts[m] : SIZE;

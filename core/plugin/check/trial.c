@@ -286,6 +286,52 @@ static tare_status check_out(const tare_batch *b, const tare_advantages *o, stru
 
 /* ---------------------------------------------------------------- phases */
 
+enum { COLUMNS_MOST = 64 };
+
+/* *n: names before the NULL, at most COLUMNS_MOST + 1. */
+static const char *const *asked_columns(const struct plugin_instance *i, int64_t *n)
+{
+    const tare_estimator *f = i->plugin->estimator;
+    const char *const *name = f->columns ? f->columns(i->self) : NULL;
+    for (*n = 0; name && name[*n] && *n <= COLUMNS_MOST;) ++*n;
+    return name;
+}
+
+/* A field of a row: any number, and now and then none. The same whenever the prompt and the name are. */
+static double a_field(const char *name, uint64_t uid)
+{
+    uint64_t x = uid;
+    for (; *name; name++) x = (x ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
+    x ^= x >> 29;
+    return x % 4 ? (double)(x % 1000) / 8 - 10 : (double)NAN;
+}
+
+/* What the engine shows of rows to a plugin that asks for it. */
+static tare_status show_columns(const struct plugin_instance *i, struct trial *t, struct check *c, struct err *e)
+{
+    tare_batch *b = &t->b;
+    double *number;
+    int64_t n;
+    const char *const *name = asked_columns(i, &n);
+    if (n > COLUMNS_MOST) FAIL(e, TARE_E_PLUGIN, "columns gives more than %d names; is the NULL at the end missing?", COLUMNS_MOST);
+    b->n_columns = n;
+    if (!n) return TARE_OK;
+    TRY(arena_new(&c->arena, &t->columns, n, e));
+    TRY(arena_new(&c->arena, &number, b->n_groups * n + 1, e));
+    for (int64_t k = 0; k < n; k++) {
+        char *copy;
+        if (!*name[k]) FAIL(e, TARE_E_PLUGIN, "columns: name %lld is empty", (long long)k);
+        for (int64_t j = 0; j < k; j++)
+            if (!strcmp(name[j], name[k])) FAIL(e, TARE_E_PLUGIN, "columns: \"%s\" is named twice", name[k]);
+        TRY(arena_strdup(&c->arena, name[k], -1, &copy, e));
+        t->columns[k] = copy;
+        for (int64_t m = 0; m < b->n_groups; m++) number[m * n + k] = a_field(name[k], b->prompt_uid[m]);
+    }
+    b->column_name = t->columns;
+    b->column = number;
+    return TARE_OK;
+}
+
 static tare_status sizes(const struct plugin_instance *i, struct trial *t, struct check *c, struct err *e)
 {
     const tare_estimator *f = i->plugin->estimator;
@@ -295,6 +341,7 @@ static tare_status sizes(const struct plugin_instance *i, struct trial *t, struc
     if (t->prepare_size < 0 || t->collect_size < 0 || t->prepare_size > 1 << 26 || t->collect_size > 1 << 26)
         FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size makes no sense");
     if (t->record_size < 0 || t->record_size > 1 << 20) FAIL(e, TARE_E_PLUGIN, "record_size makes no sense");
+    TRY(show_columns(i, t, c, e));
     TRY(arena_new(&c->arena, &t->records, t->b.n_groups * t->record_size + 1, e));
     if (!t->prepared) TRY(arena_new(&c->arena, &t->prepared, t->prepare_size + 1, e));
     return arena_new(&c->arena, &t->collected, t->collect_size + 1, e);
@@ -365,7 +412,7 @@ tare_status trial_run(struct check *c, const struct plugin_instance *i, struct t
     return trial_add(c, i, t, (struct trial_phase){f->collect, "collect", t->collect_size}, t->collected, e);
 }
 
-/* The engine asks for the sizes once, after create. */
+/* The engine asks for sizes and columns once, after create. */
 static tare_status same_sizes(const struct plugin_instance *i, const struct trial *t, struct err *e)
 {
     const tare_estimator *f = i->plugin->estimator;
@@ -380,6 +427,11 @@ static tare_status same_sizes(const struct plugin_instance *i, const struct tria
         if (sizes[k].size && sizes[k].size(i->self) != sizes[k].was)
             FAIL(e, TARE_E_PLUGIN, "%s was %lld before the step and is %lld after it; the host asks once, after create",
                  sizes[k].name, (long long)sizes[k].was, (long long)sizes[k].size(i->self));
+    int64_t n;
+    const char *const *name = asked_columns(i, &n);
+    bool same = n == t->b.n_columns;
+    for (int64_t k = 0; same && k < n; k++) same = !strcmp(name[k], t->columns[k]);
+    if (!same) FAIL(e, TARE_E_PLUGIN, "columns gives other names after the step than before it; the host asks once, after create");
     return TARE_OK;
 }
 

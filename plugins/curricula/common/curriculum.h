@@ -28,8 +28,8 @@
 /* One that only looks at groups has no state: self is struct settings. */
 struct settings {
     const tare_host *host;
-    const tare_value *v; /* in the order of the table */
-    int64_t group_size;
+    const tare_value *v;         /* in the order of the table */
+    int64_t prompts, group_size; /* of [rollout] */
 };
 #define CURRICULUM_STATELESS(NAME, SUMMARY, SOURCE, ...)                                                                           \
     static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self,                 \
@@ -37,7 +37,7 @@ struct settings {
     {                                                                                                                              \
         struct settings *s = host->alloc(host->ctx, sizeof *s, 0);                                                                 \
         if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");                                                                \
-        *s = (struct settings){host, values, rows->group_size};                                                                    \
+        *s = (struct settings){host, values, rows->prompts, rows->group_size};                                                     \
         *self = s;                                                                                                                 \
         return TARE_OK;                                                                                                            \
     }                                                                                                                              \

@@ -64,6 +64,7 @@ typedef struct tare_groups {
     const int64_t *length;      /* [N] tokens of the completion, EOS included */
     const uint8_t *finish;      /* [N] tare_finish */
     const uint8_t *fate;        /* [N] what keep said (TARE_ROLLOUT_...); NULL in keep */
+    int64_t n_before;           /* in keep: groups of this step that were sampled before these */
 } tare_groups;
 
 typedef struct tare_curriculum {
@@ -76,8 +77,8 @@ typedef struct tare_curriculum {
     /* [const] row: [n], -1 on entry, each to be written; a row may come twice. rollouts: [n], rollout.group_size on entry; may be
      * changed to 1 and more, such that their sum is not above n * group_size. NULL: the plain order */
     tare_status (*next)(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error);
-    /* [const] fate: [N], TARE_ROLLOUT_KEPT on entry. replace: 0 on entry; how many groups to sample in addition (at most
-     * rollout.refill_rounds times a step), in place of those of which nothing is kept. NULL: all is kept */
+    /* [const] fate: [N], TARE_ROLLOUT_KEPT on entry. replace: 0 on entry; how many groups to sample in addition, at most
+     * rollout.prompts at a time and rollout.refill_rounds times a step. Groups of which nothing is kept leave. NULL: all is kept */
     tare_status (*keep)(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error);
     /* the only writer. groups: all of the step, in the order in which they were chosen */
     tare_status (*apply)(void *self, const tare_groups *groups, tare_error *error);

@@ -67,6 +67,10 @@ typedef struct tare_batch {
     const int64_t *policy_version;    /* [N]   policy steps made before it was sampled; -1: not sampled by this run's policy */
     const int32_t *segment;           /* [T]   which of the verifier's segments the token begins in, from 1; 0: none */
     const double *segment_reward;     /* [T]   sum of the weighted rewards of the segments that end in the token; 0: none */
+    /* Since minor 2: what the estimator's own function columns asked for; n_columns is 0 and both are NULL without it. */
+    int64_t n_columns;
+    const char *const *column_name; /* [n_columns] as columns gave them */
+    const double *column;           /* [M,n_columns] fields of the data set's rows; NaN: the row has none of that name */
 } tare_batch;
 
 /* Buffers of the host. On entry row_weight is 1 and the others are NaN: every one of those must be written. */
@@ -106,6 +110,10 @@ typedef struct tare_estimator {
     /* Called instead of apply. prompt_uid: [n_groups]; a prompt may occur twice. record: [n_groups, record_size] */
     tare_status (*apply_records)(void *self, int64_t step, const double *collected, const uint64_t *prompt_uid,
                                  const double *record, int64_t n_groups, tare_error *error);
+    /* Since minor 2; a plugin that has it sets abi_minor_needed = 2. [const] fields of the data set's rows that it reads as numbers (at the
+     * top of the row): their names, ended by NULL, at most 64. They live until destroy. Asked once, after create. A row without the field
+     * gives NaN; true and false give 1 and 0; the host refuses any other value before the run starts, with file and line. */
+    const char *const *(*columns)(const void *self);
 } tare_estimator;
 
 #ifdef __cplusplus

@@ -118,6 +118,7 @@ class estimator_base
     virtual int64_t record_size() const { return 0; }
     virtual void record(const tare_batch &, int64_t, double *) const {}
     virtual void apply_records(int64_t, const double *, const uint64_t *, const double *, int64_t) {}
+    virtual const char *const *columns() const { return nullptr; }
 };
 
 class verifier_base
@@ -172,6 +173,7 @@ TARE_HAS_MEMBER(describe)
 TARE_HAS_MEMBER(record_size)
 TARE_HAS_MEMBER(record)
 TARE_HAS_MEMBER(apply_records)
+TARE_HAS_MEMBER(columns)
 TARE_HAS_MEMBER(explain)
 TARE_HAS_MEMBER(submit)
 TARE_HAS_MEMBER(poll)
@@ -276,6 +278,12 @@ template <class T> struct estimator_functions : common<T> {
     {
         return guard(error, [&] { of(self).apply_records(step, collected, prompt_uid, record, n_groups); });
     }
+    static const char *const *columns(const void *self) noexcept
+    {
+        const char *const *names = nullptr;
+        guard(nullptr, [&] { names = of(self).columns(); });
+        return names;
+    }
     static constexpr tare_estimator table()
     {
         static_assert(has_prepare<T>::value == has_prepare_size<T>::value,
@@ -299,6 +307,7 @@ template <class T> struct estimator_functions : common<T> {
         if constexpr (has_record_size<T>::value) t.record_size = record_size;
         if constexpr (has_record<T>::value) t.record = record;
         if constexpr (has_apply_records<T>::value) t.apply_records = apply_records;
+        if constexpr (has_columns<T>::value) t.columns = columns;
         return t;
     }
 };
@@ -325,7 +334,10 @@ template <class T> struct verifier_functions : common<T> {
     {
         return guard(error, [&] { of(self).poll(*waiting); });
     }
-    static void cancel(void *self, int64_t ticket) noexcept { guard(nullptr, [&] { of(self).cancel(ticket); }); }
+    static void cancel(void *self, int64_t ticket) noexcept
+    {
+        guard(nullptr, [&] { of(self).cancel(ticket); });
+    }
     static constexpr tare_verifier table()
     {
         tare_verifier t{};

@@ -68,7 +68,8 @@ class Batch(c.Structure):
                 ("token_begin", c.POINTER(i64)), ("token_entropy", c.POINTER(f32)), ("token_logprob", c.POINTER(f32)),
                 ("token_ref_logprob", c.POINTER(f32)), ("finish", c.POINTER(u8)), ("row", c.POINTER(Text)), ("completion", c.POINTER(Text)),
                 ("token_id", c.POINTER(i32)), ("component_verdict", c.POINTER(i32)), ("off_policy", c.POINTER(u8)),
-                ("policy_version", c.POINTER(i64)), ("segment", c.POINTER(i32)), ("segment_reward", c.POINTER(f64))]
+                ("policy_version", c.POINTER(i64)), ("segment", c.POINTER(i32)), ("segment_reward", c.POINTER(f64)),
+                ("n_columns", i64), ("column_name", c.POINTER(c.c_char_p)), ("column", c.POINTER(f64))]
 
 
 class Advantages(c.Structure):
@@ -91,7 +92,8 @@ class EstimatorTable(c.Structure):
                 ("compute", c.CFUNCTYPE(Status, SELF, c.POINTER(Batch), c.POINTER(f64), c.POINTER(Advantages), ERROR)),
                 ("collect", GROUP), ("apply", c.CFUNCTYPE(Status, SELF, i64, c.POINTER(f64), ERROR)), ("describe", SAVE), ("record_size", NUMBER),
                 ("record", GROUP),
-                ("apply_records", c.CFUNCTYPE(Status, SELF, i64, c.POINTER(f64), c.POINTER(u64), c.POINTER(f64), i64, ERROR))]
+                ("apply_records", c.CFUNCTYPE(Status, SELF, i64, c.POINTER(f64), c.POINTER(u64), c.POINTER(f64), i64, ERROR)),
+                ("columns", c.CFUNCTYPE(c.c_void_p, SELF))]
 
 
 class Answer(c.Structure):

@@ -81,6 +81,19 @@ def _texts(values):
     return (array, data), array, len(data)
 
 
+def _numbers(who, fields, rows):
+    """The fields of rows that an estimator asks for as numbers, row by row. A row: a dictionary, or the text of a JSON object."""
+    numbers = []
+    for m, row in enumerate(rows):
+        row = json.loads(row) if isinstance(row, (str, bytes)) else row or {}
+        for name in fields:
+            value = row.get(name)
+            if value is not None and not isinstance(value, (bool, int, float)) and not (numpy and isinstance(value, (numpy.number, numpy.bool_))):
+                raise TareError("%s: row %d: '%s' is %r; it is read as a number: give a number, True or False, or leave it out" % (who, m, name, value), 10)
+            numbers.append(math.nan if value is None else float(value))
+    return numbers
+
+
 def _coded(name, values):
     """Names of verdicts and ends as their codes."""
     table = CODES if name in ("verdicts", "component_verdicts") else abi.FINISH if name == "finish" else None
@@ -123,9 +136,10 @@ def judged(reward, sizes, lengths, columns):
 
 class Columns:
     """A tare_batch, with what its pointers point to. reward: [N]; sizes: rollouts of each group, or one number for all; lengths: tokens of each
-    rollout, 1 without it; the others by the names of COLUMNS, flat. What the estimator needs and is not given is refused by name."""
+    rollout, 1 without it; the others by the names of COLUMNS, flat. fields: names that the estimator reads of the rows. What the estimator needs and is
+    not given is refused by name."""
 
-    def __init__(self, who, needs, n_clusters, step, reward, sizes, lengths=None, **given):
+    def __init__(self, who, needs, n_clusters, step, reward, sizes, lengths=None, fields=(), **given):
         self.who, self._keep = who, []
         unknown = [name for name in given if name not in COLUMNS]
         if unknown:
@@ -149,6 +163,7 @@ class Columns:
             if values is not None and shown(name, needs):
                 self._column(name, values)
         self._missing(given, needs)
+        self._fields(fields, given.get("rows"))
         self._clusters(n_clusters)
 
     def _sizes(self, sizes, n):
@@ -213,6 +228,16 @@ class Columns:
                 raise TareError("%s: needs %s (%s)" % (self.who, what, name), 13)
         if needs & abi.NEED_CLUSTER and given.get("cluster") is None:
             raise TareError("%s: needs the clusters of the prompts (cluster; -1: none)" % self.who, 13)
+
+    def _fields(self, fields, rows):
+        if not fields:
+            return
+        if rows is None or len(rows) != self.batch.n_groups:
+            raise TareError("%s: reads '%s' of the data set's rows (rows); give one for each group" % (self.who, fields[0]), 13)
+        kept, self.batch.column, _ = _fixed(abi.f64, _numbers(self.who, fields, rows))
+        names = (c.c_char_p * len(fields))(*[name.encode() for name in fields])
+        self.batch.n_columns, self.batch.column_name = len(fields), names
+        self._keep += [kept, names]
 
     def _clusters(self, n_clusters):
         if any(not -1 <= self.batch.cluster[m] < max(n_clusters, 0) for m in range(self.batch.n_groups)):

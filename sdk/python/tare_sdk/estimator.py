@@ -67,11 +67,27 @@ class Estimator(Opened):
         self.n_clusters, self.steps, self._collected, self._records = n_clusters, 0, None, None
         self._call("create", self._table.create, c.byref(self._host), self._values, n_clusters, c.byref(self._self))
         self._made = True
+        self.fields = self._asked_fields()
+        self._declared = self.needs
+        if self.fields:
+            self.needs |= abi.NEED_ROW  # adapters hand the rows on; the plugin sees its fields of them
         self._prepare_size = self._table.prepare_size(self._self) if self._table.prepare_size else 0
         self._collect_size = self._table.collect_size(self._self) if self._table.collect_size else 0
         self._record_size = self._table.record_size(self._self) if self._table.record_size else 0
         if self._prepare_size < 0 or self._collect_size < 0 or self._record_size < 0:
             raise TareError("%s: its sums have a negative size" % self.name, 80)
+
+    def _asked_fields(self):
+        """The fields of rows that the plugin reads as numbers."""
+        names, fields = self._table.columns(self._self) if self._table.columns else None, []
+        while names and len(fields) <= 64:
+            name = c.c_char_p.from_address(names + len(fields) * c.sizeof(c.c_char_p)).value
+            if name is None:
+                break
+            fields.append(name.decode())
+        if len(fields) > 64 or "" in fields or len(set(fields)) < len(fields):
+            raise TareError("%s: columns gives more than 64 names, an empty one, or one twice" % self.name, 80)
+        return fields
 
     @property
     def by_prompt(self):
@@ -150,7 +166,7 @@ class Estimator(Opened):
                         out.refill_groups)
 
     def _step(self, reward, sizes, lengths, columns):
-        x = Columns(self.name, self.needs, self.n_clusters, self.steps, reward, sizes, lengths, **columns)
+        x = Columns(self.name, self._declared, self.n_clusters, self.steps, reward, sizes, lengths, fields=self.fields, **columns)
         n, m, t = x.batch.n_rollouts, x.batch.n_groups, x.batch.n_tokens
         prepared = self._sum("prepare", self._table.prepare, x.batch, self._prepare_size)
         made = [fresh(abi.f64, k, fill) for k, fill in ((n, math.nan), (n, 1.0), (m, math.nan), (m, math.nan), (m, math.nan))]

@@ -142,6 +142,39 @@ class Bits(unittest.TestCase):
                 self.compare(name, {}, 3, steps)
 
 
+class Fields(unittest.TestCase):
+    """Fields of the data set's rows as numbers: the engine's bits, and the same refusals."""
+
+    ROWS = [{"level": 3, "weight": 0.5}, {"level": None, "weight": True}, {"id": "x"}]
+    STEP = [{"rewards": [1, 0.25], "row": ROWS[0]}, {"rewards": [2], "row": ROWS[1]}, {"rewards": [1, 3], "row": ROWS[2]}]
+
+    def test_bits(self):
+        for parameters in ({}, {"by": "weight"}):
+            line, = engine(FIXTURE("columns"), parameters, 0, [self.STEP])
+            for rows in (self.ROWS, [json.dumps(row) for row in self.ROWS]):
+                with Estimator(FIXTURE("columns"), **parameters) as estimator:
+                    self.assertEqual(estimator.fields, ["weight"] if parameters else ["level", "weight"])
+                    out = estimator.step([g["rewards"] for g in self.STEP], rows=rows)
+                    self.assertEqual(out.advantage, line["advantages"])
+                    estimator.apply()
+                    self.assertEqual(estimator.state(), line["state"])
+
+    def test_unjudged_groups_leave_with_their_rows(self):
+        step = [dict(g, verdicts=["correct"] * len(g["rewards"])) for g in self.STEP]
+        step[0]["verdicts"] = ["timeout", "crashed"]
+        line, = engine(FIXTURE("columns"), {}, 0, [step])
+        with Estimator(FIXTURE("columns")) as estimator:
+            out = estimator.step([g["rewards"] for g in step], rows=self.ROWS, verdicts=[g["verdicts"] for g in step])
+            self.assertEqual(out.advantage, line["advantages"])
+
+    def test_refusals(self):
+        with Estimator(FIXTURE("columns")) as estimator:
+            for rows, said in ((None, "reads 'level' of the data set's rows"), ([{}], "give one for each group"),
+                               ([{"level": "hard"}, {}, {}], "row 0: 'level' is 'hard'; it is read as a number")):
+                with self.assertRaisesRegex(TareError, said):
+                    estimator.step([g["rewards"] for g in self.STEP], rows=rows)
+
+
 class State(unittest.TestCase):
     """A state that one host saves is the other's, bit for bit."""
 

@@ -111,7 +111,11 @@ enum cases {
     past_record,
     past_sums,
     state_changes,
-    flushes_at_load
+    flushes_at_load,
+    columns_by_call,
+    columns_twice,
+    columns_of_before,
+    column_by_rank
 };
 #define IS(X) (CASE == X)
 
@@ -256,6 +260,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++)
             out->advantage[i] -= prompt_value(s, batch->prompt_uid[m]);
     other_columns(batch, out, calls);
+    for (int64_t m = 0; IS(column_by_rank) && m < batch->n_groups; m++) /* of the batch's first row, for each of its groups */
+        if (!isnan(batch->column[1])) out->baseline[m] = batch->column[1];
     if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)batch->token_entropy[0];
     if (IS(infinite_at_end) && s->factor >= 5 && batch->n_rollouts) out->advantage[0] = INFINITY;
     if (IS(prints)) printf("advantages are done\n");
@@ -317,6 +323,13 @@ static tare_status apply_records(void *self, int64_t step, const double *collect
     return apply(self, step, collected, error);
 }
 
+#define HAS_COLUMNS (IS(columns_by_call) || IS(columns_twice) || IS(columns_of_before) || IS(column_by_rank))
+static const char *const *columns(const void *self)
+{
+    static const char *const names[] = {"level", "weight", NULL}, *const twice[] = {"level", "level", NULL};
+    return IS(columns_twice) ? twice : names + (IS(columns_by_call) && ((const struct self *)self)->sum > 0);
+}
+
 #define HAS_RECORDS (IS(needless_records) || IS(loses_prompts) || IS(records_by_call) || IS(past_record))
 static const tare_estimator FUNCTIONS = {
     .struct_size = IS(short_table)  ? 16
@@ -335,6 +348,7 @@ static const tare_estimator FUNCTIONS = {
     .record_size = HAS_RECORDS ? size : NULL,
     .record = HAS_RECORDS ? record : NULL,
     .apply_records = HAS_RECORDS ? apply_records : NULL,
+    .columns = HAS_COLUMNS ? columns : NULL,
 };
 
 static const char *const CHOICES[] = {"a", "b", NULL};
@@ -397,9 +411,10 @@ const tare_plugin *ENTRY(const tare_host *host, tare_error *error)
     static const tare_plugin plugin = {
         .struct_size = IS(short_plugin) ? 8 : sizeof plugin,
         .abi_minor_built = TARE_ABI_MINOR,
-        .abi_minor_needed = IS(newer_minor)                        ? TARE_ABI_MINOR + 1
-                            : HAS_RECORDS && !IS(needless_records) ? 1
-                                                                   : 0,
+        .abi_minor_needed = IS(newer_minor)                         ? TARE_ABI_MINOR + 1
+                            : HAS_COLUMNS && !IS(columns_of_before) ? 2
+                            : HAS_RECORDS && !IS(needless_records)  ? 1
+                                                                    : 0,
         .n_descriptors = IS(no_descriptors)                                                     ? 0
                          : IS(duplicate_names) || IS(two_estimators) || IS(unknown_kind_beside) ? 2
                                                                                                 : 1,

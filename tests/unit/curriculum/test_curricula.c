@@ -118,6 +118,10 @@ static const struct {
     {"cppo", "pruning=0.75", "0100", "ckcc", 0},
     {"cppo", "pruning=0.99", "0000", "kccc", 0},
     {"cppo", "pruning=0", "0100", "", 0},
+    {"cppo", "fill=true", "1000 1100 1000 0001", "kkcc kkcc kkcc kcck", 4}, /* 4 / (1 - 1/2) = 8 groups in all */
+    {"cppo", "fill=true;pruning=0.75", "1000 1000 1000 1000", "kccc kccc kccc kccc", 12},
+    {"cppo", "fill=true;pruning=0.4", "1000 1000 1000 1000", "kkcc kkcc kkcc kkcc", 2}, /* floor(6.67); floor(2.4) of four */
+    {"cppo", "fill=true;pruning=0", "1000 1000 1000 1000", "", 0},
 };
 
 static void what_is_kept(void **state)
@@ -140,6 +144,80 @@ static void what_is_kept(void **state)
                      (long long)curriculum_replaces(g.c), KEPT[k].fates, (long long)KEPT[k].replaces);
         rig_free(&g);
     }
+}
+
+/* A group's fates as letters. */
+static void assert_fates(const struct batch *b, const char *want)
+{
+    char got[2 * MOST] = "";
+    size_t at = 0;
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        if (i && i % 4 == 0) got[at++] = ' ';
+        got[at++] = "koc"[b->fate ? b->fate[i] : 0];
+    }
+    assert_string_equal(got, want);
+}
+
+/* Eight groups in all: four, then four more, and no more; in the next step again. */
+static void freed_places_are_filled(void **state)
+{
+    static const int64_t row[] = {0, 1, 2, 3};
+    struct rig g;
+    (void)state;
+    rig_new(&g, "cppo", "fill=true", false);
+    for (int step = 0; step < 2; step++) {
+        begin(&g);
+        judge(&g, row, "1000 1000 1000 1000", NULL);
+        assert_int_equal(curriculum_replaces(g.c), 4);
+        judge(&g, row, "1000 1000 1000", NULL);
+        assert_int_equal(curriculum_replaces(g.c), 1);
+        judge(&g, row, "1000", NULL);
+        assert_int_equal(curriculum_replaces(g.c), 0);
+        assert_ok(curriculum_apply(g.c, &e), &e);
+    }
+    rig_free(&g);
+}
+
+/* Mean rewards of the first step 0 1/4 1/2 3/4: median 1/4, upper quartile 1/2. keep = 4: 4, then 3, then 2; lengths 4 2 1 3. */
+static void fewer_are_kept_of_what_is_easy(void **state)
+{
+    static const int64_t row[] = {0, 1, 2, 3}, length[16] = {4, 2, 1, 3, 4, 2, 1, 3, 4, 2, 1, 3, 4, 2, 1, 3};
+    struct rig g, again;
+    struct str saved = {0}, other = {0};
+    (void)state;
+    rig_new(&g, "gfpo", "keep=4;adaptive=true", false);
+    begin(&g);
+    struct batch b = judge(&g, row, "0000 1000 1100 1110", length);
+    assert_fates(&b, "kkkk kkkk kkkk kkkk"); /* nothing is known yet */
+    assert_ok(curriculum_apply(g.c, &e), &e);
+    begin(&g);
+    b = judge(&g, row, "1000 1t00 1001 1111", length); /* 1t00: 1/3 of three */
+    assert_fates(&b, "kkkk kkkk okkk okko");
+    assert_ok(curriculum_save(g.c, &saved, &e), &e);
+    rig_new(&again, "gfpo", "keep=4;adaptive=true", false);
+    assert_ok(curriculum_load(again.c, saved.data, saved.size, "test", &e), &e);
+    again.step = 1;
+    begin(&again);
+    b = judge(&again, row, "0000 tttt 1001 1111", length);
+    assert_fates(&b, "kkkk kkkk okkk okko");
+    assert_int_equal(curriculum_load(again.c, saved.data, saved.size - 1, "test", &e), TARE_E_CORRUPT);
+    rig_free(&again);
+    /* a memory of four has the last four: 1 1 1 1 of a further step, above which nothing is */
+    rig_new(&again, "gfpo", "keep=4;adaptive=true;memory=4", false);
+    assert_ok(curriculum_load(again.c, saved.data, saved.size, "test", &e), &e);
+    begin(&again);
+    judge(&again, row, "1111 1111 1111 1111", length);
+    assert_ok(curriculum_apply(again.c, &e), &e);
+    begin(&again);
+    b = judge(&again, row, "1111 0000 1000 1111", length);
+    assert_fates(&b, "kkkk kkkk kkkk kkkk");
+    rig_free(&again);
+    /* one that was not adaptive has no state, and does not become adaptive */
+    rig_new(&again, "gfpo", "keep=4", false);
+    assert_ok(curriculum_save(again.c, &other, &e), &e);
+    assert_int_not_equal(curriculum_load(g.c, other.data, other.size, "test", &e), TARE_OK);
+    rig_free(&again), rig_free(&g);
+    str_free(&saved), str_free(&other);
 }
 
 /* ---------------------------------------------------------------- which rows */
@@ -297,8 +375,13 @@ static void a_state_goes_on(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept),         cmocka_unit_test(the_plain_order),
-                                       cmocka_unit_test(shares_of_files),      cmocka_unit_test(by_pass_rate),
-                                       cmocka_unit_test(rows_that_come_again), cmocka_unit_test(a_state_goes_on)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept),
+                                       cmocka_unit_test(the_plain_order),
+                                       cmocka_unit_test(shares_of_files),
+                                       cmocka_unit_test(by_pass_rate),
+                                       cmocka_unit_test(rows_that_come_again),
+                                       cmocka_unit_test(a_state_goes_on),
+                                       cmocka_unit_test(freed_places_are_filled),
+                                       cmocka_unit_test(fewer_are_kept_of_what_is_easy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -252,6 +252,61 @@ static void facts__that_are_missing_are_named(void **state)
     estimate_free(est);
 }
 
+/* ---------------------------------------------------------------- fields of rows as numbers */
+
+static const char ROWS[] = "{\"groups\":[{\"rewards\":[1,2],\"row\":{\"level\":3,\"weight\":0.5}},"
+                           "{\"rewards\":[1],\"row\":{\"weight\":true,\"level\":null}},{\"rewards\":[1],\"row\":{\"id\":\"x\"}}]}";
+
+/* plugin/columns.c: R (1 + 10 level + 1000 weight), 7 for a field that is not there */
+static void fields__reach_an_estimator_that_asks(void **state)
+{
+    (void)state;
+    const struct estimate_options o = {.plugin = fixture("columns")};
+    const struct config_param one = {.section = "estimator.columns", .key = "by", .value = "weight"};
+    const double want[2][4] = {{531, 1062, 1071, 7071}, {501, 1002, 1001, 7001}};
+    for (int k = 0; k < 2; k++) {
+        struct estimate_options with = o;
+        struct estimator *est;
+        struct batch b;
+        if (k) with.settings = &one;
+        assert_ok(estimate_open(&with, &est, &e), &e);
+        assert_true(estimate_needs(est) & TARE_NEED_ROW);
+        parse(ROWS, &b);
+        assert_ok(estimate_run(est, &b, &arena, &e), &e);
+        for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == want[k][i]);
+        b.verdict[0] = b.verdict[1] = TARE_TIMED_OUT; /* the group leaves, and its row with it */
+        assert_ok(estimate_run(est, &b, &arena, &e), &e);
+        for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == (i < 2 ? 0 : want[k][i]));
+        b.row_json = NULL;
+        assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
+        assert_non_null(
+            strstr(e.message, k ? "reads \"weight\" of the data set's rows, and the batch has no rows" : "reads \"level\""));
+        estimate_free(est);
+    }
+}
+
+static void fields__that_are_no_numbers_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"level\":\"hard\"}", "rows.jsonl:7: \"level\" is a text; the estimator reads it as a number"},
+        {"{\"weight\":[1]}", "rows.jsonl:7: \"weight\" is a list"},
+        {"{\"weight\":{}}", "rows.jsonl:7: \"weight\" is an object"}};
+    const struct estimate_options o = {.plugin = fixture("columns")};
+    struct estimator *est;
+    struct batch b;
+    assert_ok(estimate_open(&o, &est, &e), &e);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tare_text row = {cases[i][0], (int64_t)strlen(cases[i][0])};
+        assert_int_equal(estimate_check_row(est, row, "rows.jsonl:7", &e), TARE_E_INVALID);
+        if (!strstr(e.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], e.message);
+    }
+    parse("{\"groups\":[{\"rewards\":[1],\"row\":{}},{\"rewards\":[1],\"row\":{\"level\":\"3\"}}]}", &b);
+    assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "the row of group 1: \"level\" is a text"));
+    estimate_free(est);
+}
+
 static void facts__are_checked(void **state)
 {
     (void)state;
@@ -316,6 +371,8 @@ int main(void)
         cmocka_unit_test(facts__reach_an_estimator_that_asks),
         cmocka_unit_test(facts__that_are_missing_are_named),
         cmocka_unit_test(facts__are_checked),
+        cmocka_unit_test(fields__reach_an_estimator_that_asks),
+        cmocka_unit_test(fields__that_are_no_numbers_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

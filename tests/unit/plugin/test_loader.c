@@ -92,6 +92,8 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"no_doc", TARE_E_PLUGIN, "parameter choice has no documentation"},
         {"needless_records", TARE_E_PLUGIN,
          "estimator hostile: it has records, which came with plugin ABI 1.1, and says that it needs 1.0"},
+        {"columns_of_before", TARE_E_PLUGIN,
+         "estimator hostile: it has the function columns, which came with plugin ABI 1.2, and says that it needs 1.0"},
         {"facts_of_before", TARE_E_PLUGIN,
          "estimator facts: it needs columns that came with plugin ABI 1.2 (needs 0x3f80), and says that it needs 1.1"},
         {"verdicts", TARE_E_CONFIG, "holds no estimator, but verifier verdicts"},
