@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/pool.h"
 
+#include "base/limits.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -95,10 +97,7 @@ static void *worker_main(void *arg)
 tare_status pool_new(int threads, struct pool **out, struct err *e)
 {
     *out = NULL;
-    if (threads <= 0) {
-        cpu_set_t set;
-        threads = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-    }
+    if (threads <= 0) threads = limits_cores();
     struct pool *p = aligned_alloc(_Alignof(struct pool), sizeof *p);
     if (p) *p = (struct pool){0};
     if (p) p->handles = calloc((size_t)threads, sizeof *p->handles);

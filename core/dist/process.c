@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "dist/halves.h"
 #include "dist/load_library.h"
@@ -306,6 +307,9 @@ static tare_status share_cores(struct comm *c, struct err *e)
         sharing += !strcmp(mine.host, all[r].host) && CPU_COUNT(&both) > 0;
         c->local += r < c->rank && !strcmp(mine.host, all[r].host);
     }
+    const int usable =
+        limits_cores(); /* fewer than the mask has where a control group has a quota, which the ranks of a host share */
+    if (usable < cores) cores = usable;
     c->threads = cores / sharing > 1 ? cores / sharing : 1;
     ((struct process *)c->self)->crowded = sharing > cores;
 done:

@@ -3,8 +3,8 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/limits.h"
 
-#include <sched.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,6 @@ void machine_look(struct machine *out)
 {
     *out = (struct machine){0};
     struct utsname u;
-    cpu_set_t set;
     char text[64];
     if (!proc_value("/proc/cpuinfo", "model name", out->cpu, sizeof out->cpu)) snprintf(out->cpu, sizeof out->cpu, "unknown");
     if (!uname(&u)) {
@@ -55,11 +54,14 @@ void machine_look(struct machine *out)
         snprintf(out->system, sizeof out->system, "%.60s %.60s %.60s", u.sysname, u.release, u.machine);
     }
     out->cores = sysconf(_SC_NPROCESSORS_ONLN);
-    out->usable_cores = sched_getaffinity(0, sizeof set, &set) ? out->cores : CPU_COUNT(&set);
+    out->usable_cores = limits_cores();
     out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     long long kib;
     if (proc_value("/proc/meminfo", "MemAvailable", text, sizeof text) && sscanf(text, "%lld", &kib) == 1)
         out->memory_free = kib * 1024;
+    const struct memory_limit limit = limits_memory();
+    if (limit.most && limit.most < out->memory) out->memory = limit.most;
+    if (limit.most && limit.left < out->memory_free) out->memory_free = limit.left;
 }
 
 static json_t *hex_json(uint64_t x)
