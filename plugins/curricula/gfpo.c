@@ -8,7 +8,7 @@
  *       of earlier steps, at most their upper quartile, or above it. In the first step: keep
  *
  * Of equal ones the earlier is taken. The estimator sees S alone, so its means and deviations are those of S, and the others get no
- * advantage (equation 2). Right or wrong makes no difference for `length`: a group of which only long answers are right keeps the wrong
+ * advantage. Right or wrong makes no difference for `length`: a group of which only long answers are right keeps the wrong
  * ones. Take a large rollout.group_size.
  *
  * Shrivastava et al. 2025, "Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning" (arXiv 2508.09726). Their
@@ -170,5 +170,5 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the most reward for a token", "arXiv 2508.09726, equation 2", 0,
+CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the most reward for a token", "arXiv 2508.09726", 0,
            .create = create, .destroy = destroy, .save = save, .load = load, .keep = keep, .apply = apply)

@@ -2,12 +2,12 @@
  *
  *   S = argmax over subsets of `keep` judged rollouts of  Var({R_i : i in S})
  *
- * The best subset is made of the k rollouts with the largest and the keep - k with the smallest rewards, for some k (theorem 1), so keep + 1
+ * The best subset is made of the k rollouts with the largest and the keep - k with the smallest rewards, for some k, so keep + 1
  * subsets are tried. Of subsets with the same variance the one with k nearest to keep / 2 is taken, of equal rewards the earlier rollout.
- * The estimator sees S alone: its means and deviations are those of S, as in the paper's algorithm 1. Take a large rollout.group_size.
+ * The estimator sees S alone: its means and deviations are those of S, as in the paper. Take a large rollout.group_size.
  *
  * Xu, Savani, Fang and Kolter 2025, "Not All Rollouts are Useful: Down-Sampling Rollouts in LLM Reinforcement Learning" (PODS,
- * arXiv 2504.13818), section 3.
+ * arXiv 2504.13818).
  */
 #include "common/curriculum.h"
 #include "common/subset.h"
@@ -65,5 +65,5 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     return TARE_OK;
 }
 
-CURRICULUM_STATELESS("pods", "the rollouts of a group whose rewards spread most (max-variance down-sampling)",
-                     "arXiv 2504.13818, section 3", .keep = keep)
+CURRICULUM_STATELESS("pods", "the rollouts of a group whose rewards spread most (max-variance down-sampling)", "arXiv 2504.13818",
+                     .keep = keep)

@@ -229,6 +229,17 @@ static void loader__puts_the_locale_back(void **state)
     assert_string_equal(setlocale(LC_ALL, NULL), before);
 }
 
+/* An object that an older gcc linked with -ffast-math flushes denormal numbers to zero in the thread that loads it. */
+static void loader__puts_the_floating_point_mode_back(void **state)
+{
+    (void)state;
+    const struct plugin *p;
+    volatile float tiny = 1e-38f;
+    assert_true(tiny * 0.1f > 0);
+    assert_ok(plugin_open(fixture("flushes_at_load"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_true(tiny * 0.1f > 0);
+}
+
 static tare_status count(void *ctx, const char *path, const struct plugin *p, const struct err *why)
 {
     int64_t *n = ctx;
@@ -260,6 +271,7 @@ int main(void)
         cmocka_unit_test(loader__keeps_the_entry_host),
         cmocka_unit_test(loader__searches_folders_in_order),
         cmocka_unit_test(loader__puts_the_locale_back),
+        cmocka_unit_test(loader__puts_the_floating_point_mode_back),
         cmocka_unit_test(loader__lists_good_and_bad),
     };
     return cmocka_run_group_tests(tests, make, clean);
