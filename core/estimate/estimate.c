@@ -70,10 +70,23 @@ uint32_t estimate_needs(const struct estimator *est)
     return est->instance->plugin->desc.needs | (est->columns.n ? TARE_NEED_ROW : 0);
 }
 
-tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, struct err *e)
+tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, uint64_t *seen, struct err *e)
 {
     double number[COLUMNS_MOST];
-    return columns_read(&est->columns, row, where, number, e);
+    TRY(columns_read(&est->columns, row, where, number, e));
+    for (int64_t k = 0; k < est->columns.n; k++)
+        if (!isnan(number[k])) *seen |= UINT64_C(1) << k;
+    return TARE_OK;
+}
+
+tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, const char *data, struct err *e)
+{
+    for (int64_t k = 0; k < est->columns.n; k++)
+        if (!(seen >> k & 1))
+            FAIL(e, TARE_E_INVALID,
+                 "%s: no row has a number in the field \"%s\", which estimator %s reads; is the name spelt like that?", data,
+                 est->columns.name[k], est->instance->plugin->desc.name);
+    return TARE_OK;
 }
 
 const struct plugin *estimate_plugin(const struct estimator *est)

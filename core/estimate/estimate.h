@@ -47,8 +47,11 @@ void estimate_free(struct estimator *est); /* NULL: nothing */
 /* TARE_NEED_... and TARE_GIVES_TOKENS: which columns of the batch estimate_run needs. */
 uint32_t estimate_needs(const struct estimator *est);
 const struct plugin *estimate_plugin(const struct estimator *est);
-/* Refuses a row (the text of a JSON object) of which the estimator reads a field as a number that is none. where: "file:line". */
-tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, struct err *e);
+/* Refuses a row (the text of a JSON object) of which the estimator reads a field as a number that is none. where: "file:line". seen: 0 before the
+ * first row; which fields some row has. */
+tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, uint64_t *seen, struct err *e);
+/* After the last row: refuses a field that none of them has. data: what they are rows of. */
+tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, const char *data, struct err *e);
 
 /* Fills advantage, row_weight, baseline, scale, confidence and token_advantage (NULL where the plugin gives none) of the batch, in the
  * arena. The state is not changed. Errors: a reward that is not finite, a cluster that the codebook does not have, a missing column, an output that was not written or is not

@@ -66,8 +66,9 @@ static int64_t optimizer_steps(const struct config *c)
 static tare_status check_columns(const struct run *r, struct err *e)
 {
     const struct dataset *d = &r->engine.train;
-    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->estimator, d->rows[i].json, d->rows[i].where, e));
-    return TARE_OK;
+    uint64_t seen = 0;
+    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->estimator, d->rows[i].json, d->rows[i].where, &seen, e));
+    return estimate_check_seen(r->estimator, seen, r->config->data.train, e);
 }
 
 static tare_status open_parts(struct run *r, struct err *e)

@@ -108,8 +108,10 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
         .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
     TRY(at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
     tare_status status = TARE_OK;
+    uint64_t seen = 0;
     for (int64_t i = 0; train && !status && i < train->n; i++)
-        status = estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, e);
+        status = estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, &seen, e);
+    if (train && !status) status = estimate_check_seen(estimator, seen, c->data.train, e);
     estimate_free(estimator);
     return status;
 }

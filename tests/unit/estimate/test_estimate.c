@@ -295,12 +295,19 @@ static void fields__that_are_no_numbers_are_refused(void **state)
     const struct estimate_options o = {.plugin = fixture("columns")};
     struct estimator *est;
     struct batch b;
+    uint64_t seen = 0;
     assert_ok(estimate_open(&o, &est, &e), &e);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tare_text row = {cases[i][0], (int64_t)strlen(cases[i][0])};
-        assert_int_equal(estimate_check_row(est, row, "rows.jsonl:7", &e), TARE_E_INVALID);
+        assert_int_equal(estimate_check_row(est, row, "rows.jsonl:7", &seen, &e), TARE_E_INVALID);
         if (!strstr(e.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], e.message);
     }
+    const tare_text level = {"{\"level\":2}", 11}, both = {"{\"level\":null,\"weight\":false}", 29};
+    assert_ok(estimate_check_row(est, level, "rows.jsonl:8", &seen, &e), &e);
+    assert_int_equal(estimate_check_seen(est, seen, "rows.jsonl", &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "rows.jsonl: no row has a number in the field \"weight\", which estimator columns reads"));
+    assert_ok(estimate_check_row(est, both, "rows.jsonl:9", &seen, &e), &e);
+    assert_ok(estimate_check_seen(est, seen, "rows.jsonl", &e), &e);
     parse("{\"groups\":[{\"rewards\":[1],\"row\":{}},{\"rewards\":[1],\"row\":{\"level\":\"3\"}}]}", &b);
     assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_INVALID);
     assert_non_null(strstr(e.message, "the row of group 1: \"level\" is a text"));
