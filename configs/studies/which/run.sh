@@ -1,0 +1,20 @@
+#!/bin/sh
+# The study of docs/results/which-estimator.md, from the root of the tree. The same command continues after an interruption.
+#   sh configs/studies/which/run.sh && python3 configs/studies/which/tables.py collect runs
+# TARE: the program. The order: a smaller study is whole before more seeds begin.
+set -eu
+TARE=${TARE:-build/tare}
+STUDY=configs/studies/which
+"$TARE" -q ladder format arithmetic rewrite bandit --seeds 1..1 # makes the models that training begins with
+study() { "$TARE" -q sweep "$STUDY/$1.ini" "sweep.run.seed=$2" > /dev/null; }
+study format 101..110
+study format-control 101..105
+study bandit 101..105
+study rewrite 101..105
+study format-unclipped 101..105
+study cold 101..103
+study arithmetic 101..105
+study format-control 106..110
+for task in bandit rewrite format-unclipped arithmetic; do study $task 106..110; done
+study cold 104..110
+for task in format bandit rewrite arithmetic; do study $task 111..120; done

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""The tables of docs/results/which-estimator.md.
+
+    tables.py            writes the tables between the page's marks from the CSV files beside it
+    tables.py --check    exit status 1 when the page has other tables than the files give
+    tables.py collect runs       makes which-estimator.csv from the runs of configs/studies/which
+    tables.py norms RUN ...      the length of each update of a run that kept all its checkpoints
+
+A difference is paired by seed. Its interval: bootstrap over seeds, 4,000 resamplings with a fixed seed. p: two-sided, all sign flips. Holm: over the arms of
+one task. Needs Python alone."""
+import array
+import bisect
+import csv
+import glob
+import json
+import os
+import random
+import re
+import struct
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = os.path.join(HERE, "..", "..", "..", "docs", "results", "which-estimator.md")
+RUNS, VARIANCE, NORMS = (PAGE[:-3] + end for end in (".csv", "-variance.csv", "-norms.csv"))
+KINDS = ["max3", "ones", "add1", "rev4", "add2", "sub2", "mul1", "sort4"]  # of format and cold, most frequent right form first
+ONCE = ["study", "arm", "lr", "clip", "seed"]
+NUMBERS = ["after", "wrong_first", "wrong_last", "grad_norm", "clipped", "advantage_max"]
+
+# ---------------------------------------------------------------- from runs to a file
+
+
+def settings(folder):
+    section, found = "", {}
+    for line in open(os.path.join(folder, "config.ini"), encoding="utf-8"):
+        line = line.strip()
+        if line.startswith("["):
+            section = line[1:-1]
+        elif " = " in line and not line.startswith(";"):
+            key, value = line.split(" = ", 1)
+            found[section + "." + key] = value
+    return found
+
+
+def arm_of(c):
+    name = c["estimator.plugin"]
+    if name == "bv_blend":
+        return "bv_blend, " + c.get("estimator.bv_blend.mapping", "exp")
+    if name == "eb_blend":
+        prior = c.get("estimator.eb_blend.prior", "1")
+        return "eb_blend, " + c["estimator.eb_blend.scale"] + ("" if float(prior) == 1 else ", prior " + prior)
+    return name
+
+
+def median(x):
+    x = sorted(x)
+    return (x[(len(x) - 1) // 2] + x[len(x) // 2]) / 2
+
+
+def row_of(study, folder):
+    c = settings(folder)
+    steps = [json.loads(line) for line in open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8")]
+    last = steps[-1]
+    if last.get("step") != int(c["train.steps"]) or "eval/reward" not in last:
+        return None
+    body = [s for s in steps if "reward/all_wrong_groups" in s]
+    wrong = [s["reward/all_wrong_groups"] for s in body]
+    norm = [s["grad_norm"] for s in body]
+    row = {"study": study, "arm": arm_of(c), "lr": float(c["train.lr"]), "clip": float(c["train.max_grad_norm"]), "seed": int(c["run.seed"])}
+    row["after"] = last["eval/reward"]
+    row["wrong_first"] = sum(wrong[:10]) / 10
+    row["wrong_last"] = sum(wrong[-20:]) / 20
+    row["grad_norm"] = median(norm)
+    row["clipped"] = sum(n > 1 for n in norm) / len(norm)
+    row["advantage_max"] = max(s.get("estimator/advantage_max", 0) for s in body)
+    for kind in KINDS:
+        row[kind] = last.get("eval/reward/" + kind, "")
+    return row
+
+
+def collect(top):
+    rows = []
+    for study in sorted(glob.glob(os.path.join(top, "which-*"))):
+        for folder in sorted(glob.glob(os.path.join(study, "*_seed-*"))):
+            row = row_of(os.path.basename(study)[len("which-"):], folder) if os.path.exists(os.path.join(folder, "metrics.jsonl")) else None
+            if row:
+                rows.append(row)
+    rows.sort(key=lambda r: [r[k] for k in ONCE])
+    with open(RUNS, "w", newline="", encoding="utf-8") as out:
+        w = csv.DictWriter(out, ONCE + NUMBERS + KINDS, lineterminator="\n")
+        w.writeheader()
+        for r in rows:
+            w.writerow({k: "%.6g" % v if isinstance(v, float) else v for k, v in r.items()})
+    print("%d runs in %s" % (len(rows), os.path.relpath(RUNS)))
+
+
+def weights(path):
+    """All numbers of a safetensors file of single precision, tensors in the order of their names."""
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8 : 8 + size])
+    out = array.array("f")
+    for name in sorted(k for k in head if k != "__metadata__"):
+        if head[name]["dtype"] != "F32":
+            sys.exit("%s: %s is %s, not F32" % (path, name, head[name]["dtype"]))
+        begin, end = head[name]["data_offsets"]
+        out.frombytes(data[8 + size + begin : 8 + size + end])
+    return out
+
+
+def norms(runs):
+    """CSV lines: run, first and last step, mean length of an update, length of the way from the first to the last."""
+    print("run,first,last,update,way")
+    for run in runs:
+        files = sorted(glob.glob(os.path.join(run, "checkpoints", "step-*", "model.safetensors")))
+        steps = [int(re.search(r"step-(\d+)", f).group(1)) for f in files]
+        before = first = weights(files[0])
+        total = 0.0
+        for file in files[1:]:
+            now = weights(file)
+            total += sum((a - b) ** 2 for a, b in zip(now, before)) ** 0.5
+            before = now
+        way = sum((a - b) ** 2 for a, b in zip(before, first)) ** 0.5
+        print("%s,%d,%d,%.6g,%.6g" % (os.path.basename(run), steps[0], steps[-1], total / (steps[-1] - steps[0]), way))
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def interval(x):
+    rng = random.Random(1)
+    means = sorted(sum(rng.choices(x, k=len(x))) / len(x) for _ in range(4000))
+    return means[100], means[3899]
+
+
+def half_sums(x):
+    sums = [0.0]
+    for v in x:
+        sums = [s + v for s in sums] + [s - v for s in sums]
+    return sums
+
+
+def sign_flips(x):
+    """p of |sum x| under all sign flips: sums of the first half meet those of the second."""
+    seen, k = abs(sum(x)) - 1e-12, len(x) // 2
+    first, second = half_sums(x[:k]), sorted(half_sums(x[k:]))
+    n = sum(bisect.bisect_right(second, -seen - s) + len(second) - bisect.bisect_left(second, seen - s) for s in first)
+    return min(1.0, n / (len(first) * len(second)))
+
+
+def holm(p):
+    order, most, out = sorted(range(len(p)), key=lambda i: p[i]), 0.0, [0.0] * len(p)
+    for k, i in enumerate(order):
+        most = max(most, min(1.0, (len(p) - k) * p[i]))
+        out[i] = most
+    return out
+
+
+# ---------------------------------------------------------------- tables
+
+
+def load(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def values(rows, study, arm, column="after", lr=None):
+    return {int(r["seed"]): float(r[column]) for r in rows if r["study"] == study and r["arm"] == arm and (lr is None or float(r["lr"]) == lr)}
+
+
+def compare(rows, study, arms):
+    """{arm: (mean, difference, low, high, wins, p, Holm's p, pairs)} to GRPO, over the seeds that all arms have."""
+    own = {a: values(rows, study, a) for a in arms}
+    seeds = sorted(set.intersection(*(set(v) for v in own.values())))
+    out, names = {}, [a for a in arms if a != "grpo"]
+    gaps = {a: [own[a][s] - own["grpo"][s] for s in seeds] for a in names}
+    p = [sign_flips(gaps[a]) for a in names]
+    for a, raw, corrected in zip(names, p, holm(p)):
+        low, high = interval(gaps[a])
+        out[a] = (sum(own[a][s] for s in seeds) / len(seeds), sum(gaps[a]) / len(seeds), low, high, sum(g > 0 for g in gaps[a]), raw, corrected, len(seeds))
+    out["grpo"] = (sum(own["grpo"][s] for s in seeds) / len(seeds), 0, 0, 0, 0, 1, 1, len(seeds))
+    return out
+
+
+ARMS = ["grpo", "rloo", "dr_grpo", "maxrl", "james_stein", "quantile", "bv_blend, exp", "bv_blend, reciprocal", "bv_blend, linear", "bv_beta", "eb_blend, none",
+        "eb_blend, prompt", "eb_blend, cluster", "eb_blend, cluster, prior 0.2"]
+
+
+def table(head, lines):
+    return "\n".join(["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)] + ["| " + " | ".join(x) + " |" for x in lines])
+
+
+def mark(p):
+    return "\\*" if p < 0.05 else ""
+
+
+def arms_of(rows, study):
+    have = {r["arm"] for r in rows if r["study"] == study}
+    return [a for a in ARMS if a in have]
+
+
+def table_main(rows):
+    studies = [s for s in ("format", "cold", "arithmetic", "rewrite", "bandit") if arms_of(rows, s)]
+    by = {s: compare(rows, s, arms_of(rows, s)) for s in studies}
+    lines = [["seeds"] + ["%d" % by[s]["grpo"][7] for s in studies], ["grpo: mean"] + ["%.3f" % by[s]["grpo"][0] for s in studies]]
+    for arm in ARMS[1:]:
+        cells = []
+        for s in studies:
+            x = by[s].get(arm)
+            cells.append("%+.3f [%+.3f, %+.3f]%s" % (x[1], x[2], x[3], mark(x[6])) if x else "-")
+        lines.append([arm] + cells)
+    return table(["less GRPO, by seed"] + studies, lines)
+
+
+def table_one(rows, study):
+    by = compare(rows, study, arms_of(rows, study))
+    lines = []
+    for arm in arms_of(rows, study):
+        x = by[arm]
+        some = ["baseline", "", "", "", ""] if arm == "grpo" else ["%+.4f" % x[1], "%+.4f to %+.4f" % (x[2], x[3]), "%d of %d" % (x[4], x[7]), "%.2g" % x[5], "%.2g" % x[6]]
+        lines.append([arm, "%.4f" % x[0]] + some)
+    return table(["arm", "mean", "difference", "95 % interval", "above GRPO", "p", "p (Holm)"], lines)
+
+
+def table_why(rows, study):
+    lines = []
+    for arm in arms_of(rows, study):
+        mean = lambda column: sum(values(rows, study, arm, column).values()) / len(values(rows, study, arm, column))
+        largest = max(values(rows, study, arm, "advantage_max").values())
+        lines.append([arm] + ["%.2f" % mean(c) for c in ("wrong_first", "wrong_last", "grad_norm", "clipped")] + ["%.3g" % largest])
+    return table(["arm", "all wrong, first 10 steps", "last 20", "median gradient norm", "steps clipped", "largest advantage"], lines)
+
+
+def table_kinds(rows, study):
+    lines = []
+    for arm in arms_of(rows, study):
+        cells = [values(rows, study, arm, k) for k in KINDS]
+        lines.append([arm] + ["%.2f" % (sum(c.values()) / len(c)) for c in cells])
+    return table(["arm"] + KINDS, lines)
+
+
+def table_rates(rows, study):
+    control = study + "-control"
+    base, lines = values(rows, study, "grpo"), []
+    keys = sorted({(r["arm"], float(r["lr"])) for r in rows if r["study"] in (control, study) and r["arm"] in ("grpo", "bv_blend, linear")})
+    for arm, lr in keys:
+        own = values(rows, study, arm, lr=lr) or values(rows, control, arm, lr=lr)
+        seeds = sorted(set(own) & set(base) & set(range(101, 111)))
+        gaps = [own[s] - base[s] for s in seeds]
+        low, high = interval(gaps)
+        lines.append([arm, "%g" % lr, "%d" % len(seeds), "%.4f" % (sum(own[s] for s in seeds) / len(seeds)),
+                      "baseline" if not any(gaps) else "%+.4f" % (sum(gaps) / len(gaps)), "" if not any(gaps) else "%+.4f to %+.4f" % (low, high),
+                      "" if not any(gaps) else "%.2g" % sign_flips(gaps)])
+    return table(["arm", "learning rate", "seeds", "mean", "difference", "95 % interval", "p"], lines)
+
+
+def table_norms():
+    return table(["run", "mean length of an update", "way from start to end"], [[r["run"], r["update"], r["way"]] for r in load(NORMS)])
+
+
+def table_variance(rows):
+    steps = sorted({int(r["step"]) for r in rows})
+    names = []
+    for r in rows:
+        if (r["estimator"], r["state"]) not in names:
+            names.append((r["estimator"], r["state"]))
+    lines = []
+    for name, state in names:
+        cells = []
+        for step in steps:
+            for r in rows:
+                if (r["estimator"], r["state"], int(r["step"])) == (name, state, step):
+                    cells.append("%.3f (%+.3f [%+.3f, %+.3f])" % tuple(float(r[k] or "nan") for k in ("direction", "ahead", "ahead_low", "ahead_high")))
+        lines.append([name, state] + cells)
+    return table(["estimator", "state"] + ["step %d" % s for s in steps], lines)
+
+
+def tables():
+    rows = load(RUNS)
+    made = {"main": table_main(rows), "norms": table_norms(), "variance": table_variance(load(VARIANCE))}
+    for study in sorted({r["study"] for r in rows}):
+        if study.endswith("-control"):
+            made["rates " + study[: -len("-control")]] = table_rates(rows, study[: -len("-control")])
+            continue
+        made["table " + study] = table_one(rows, study)
+        made["why " + study] = table_why(rows, study)
+        if values(rows, study, "grpo") and all(r[KINDS[0]] for r in rows if r["study"] == study):
+            made["kinds " + study] = table_kinds(rows, study)
+    return made
+
+
+def page(check):
+    made, used = tables(), []
+    text = open(PAGE, encoding="utf-8").read()
+
+    def put(found):
+        used.append(found.group(1))
+        if found.group(1) not in made:
+            sys.exit("which-estimator.md: there is no table '%s'; there are %s" % (found.group(1), ", ".join(sorted(made))))
+        return "<!-- table: %s -->\n\n%s\n\n<!-- end -->" % (found.group(1), made[found.group(1)])
+
+    new = re.sub(r"<!-- table: ([^>]*?) -->.*?<!-- end -->", put, text, flags=re.S)
+    if not used:
+        sys.exit("which-estimator.md: no table is marked")
+    if check and new != text:
+        sys.exit("which-estimator.md has other tables than its CSV files give; run configs/studies/which/tables.py")
+    if not check:
+        open(PAGE, "w", encoding="utf-8").write(new)
+    print("%d tables" % len(used))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["collect"] and len(sys.argv) == 3:
+        collect(sys.argv[2])
+    elif sys.argv[1:2] == ["norms"]:
+        norms(sys.argv[2:])
+    elif sys.argv[1:] in ([], ["--check"]):
+        page(bool(sys.argv[1:]))
+    else:
+        sys.exit(__doc__)
