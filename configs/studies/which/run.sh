@@ -11,8 +11,8 @@ study format 101..110
 study format-control 101..105
 study bandit 101..105
 study rewrite 101..105
-study format-unclipped 101..105
 study cold 101..103
+study format-unclipped 101..105
 study arithmetic 101..105
 study format-control 106..110
 for task in bandit rewrite format-unclipped arithmetic; do study $task 106..110; done

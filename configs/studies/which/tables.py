@@ -4,7 +4,8 @@
     tables.py            writes the tables between the page's marks from the CSV files beside it
     tables.py --check    exit status 1 when the page has other tables than the files give
     tables.py collect runs       makes which-estimator.csv from the runs of configs/studies/which
-    tables.py norms RUN ...      the length of each update of a run that kept all its checkpoints
+    tables.py norms RUN ...      makes which-estimator-norms.csv: the length of each update of runs that kept all their checkpoints
+    tables.py measured FILE      makes which-estimator-variance.csv from tare variance's variance.jsonl
 
 A difference is paired by seed. Its interval: bootstrap over seeds, 4,000 resamplings with a fixed seed. p: two-sided, all sign flips. Holm: over the arms of
 one task. Needs Python alone."""
@@ -108,8 +109,8 @@ def weights(path):
 
 
 def norms(runs):
-    """CSV lines: run, first and last step, mean length of an update, length of the way from the first to the last."""
-    print("run,first,last,update,way")
+    """run, first and last step, mean length of an update, length of the way from the first to the last."""
+    lines = ["run,first,last,update,way"]
     for run in runs:
         files = sorted(glob.glob(os.path.join(run, "checkpoints", "step-*", "model.safetensors")))
         steps = [int(re.search(r"step-(\d+)", f).group(1)) for f in files]
@@ -120,7 +121,24 @@ def norms(runs):
             total += sum((a - b) ** 2 for a, b in zip(now, before)) ** 0.5
             before = now
         way = sum((a - b) ** 2 for a, b in zip(before, first)) ** 0.5
-        print("%s,%d,%d,%.6g,%.6g" % (os.path.basename(run), steps[0], steps[-1], total / (steps[-1] - steps[0]), way))
+        lines.append("%s,%d,%d,%.6g,%.6g" % (os.path.basename(run), steps[0], steps[-1], total / (steps[-1] - steps[0]), way))
+    open(NORMS, "w", encoding="utf-8").write("\n".join(lines) + "\n")
+
+
+def measured(path):
+    """A row an estimator, state and checkpoint: directions, and the shares of the kinds in the squared gradient and in the signal."""
+    names = ["step", "estimator", "state", "direction", "ahead", "ahead_low", "ahead_high", "mean_direction"]
+    with open(VARIANCE, "w", newline="", encoding="utf-8") as out:
+        w = csv.DictWriter(out, names + ["square " + k for k in KINDS] + ["signal " + k for k in KINDS], lineterminator="\n")
+        w.writeheader()
+        for x in (json.loads(line) for line in open(path, encoding="utf-8")):
+            if x["kind"] != "estimator":
+                continue
+            row = {"step": x["step"], "estimator": x["estimator"], "state": x["state"], "direction": x["direction"][0], "mean_direction": x["mean_direction"][0]}
+            row["ahead"], row["ahead_low"], row["ahead_high"] = x["direction_ahead"]
+            for part in x["parts"]["clusters"]:
+                row["square " + part["name"]], row["signal " + part["name"]] = part["square"], part["signal"]
+            w.writerow({k: "%.5g" % v if isinstance(v, float) else v for k, v in row.items()})
 
 
 # ---------------------------------------------------------------- statistics
@@ -199,7 +217,7 @@ def arms_of(rows, study):
 
 
 def table_main(rows):
-    studies = [s for s in ("format", "cold", "arithmetic", "rewrite", "bandit") if arms_of(rows, s)]
+    studies = [s for s in ("format", "format-unclipped", "arithmetic", "rewrite", "bandit") if arms_of(rows, s)]
     by = {s: compare(rows, s, arms_of(rows, s)) for s in studies}
     lines = [["seeds"] + ["%d" % by[s]["grpo"][7] for s in studies], ["grpo: mean"] + ["%.3f" % by[s]["grpo"][0] for s in studies]]
     for arm in ARMS[1:]:
@@ -238,53 +256,93 @@ def table_kinds(rows, study):
     return table(["arm"] + KINDS, lines)
 
 
-def table_rates(rows, study):
-    control = study + "-control"
-    base, lines = values(rows, study, "grpo"), []
-    keys = sorted({(r["arm"], float(r["lr"])) for r in rows if r["study"] in (control, study) and r["arm"] in ("grpo", "bv_blend, linear")})
-    for arm, lr in keys:
-        own = values(rows, study, arm, lr=lr) or values(rows, control, arm, lr=lr)
-        seeds = sorted(set(own) & set(base) & set(range(101, 111)))
-        gaps = [own[s] - base[s] for s in seeds]
-        low, high = interval(gaps)
-        lines.append([arm, "%g" % lr, "%d" % len(seeds), "%.4f" % (sum(own[s] for s in seeds) / len(seeds)),
-                      "baseline" if not any(gaps) else "%+.4f" % (sum(gaps) / len(gaps)), "" if not any(gaps) else "%+.4f to %+.4f" % (low, high),
-                      "" if not any(gaps) else "%.2g" % sign_flips(gaps)])
-    return table(["arm", "learning rate", "seeds", "mean", "difference", "95 % interval", "p"], lines)
+def table_control(rows, study):
+    """Every arm, learning rate and clip of the study and its control, against the study's GRPO; seeds that the control has."""
+    own = [r for r in rows if r["study"] == study + "-control" or (r["study"] == study and r["arm"] in ("grpo", "bv_blend, linear", "rloo"))]
+    groups = {}
+    for r in own:
+        groups.setdefault((r["study"] != study, r["arm"], float(r["lr"]), float(r["clip"])), {})[int(r["seed"])] = float(r["after"])
+    shared = set.intersection(*(set(g) for g in groups.values()))
+    base = values(rows, study, "grpo")
+    return table_against(groups, base, sorted(shared))
+
+
+def table_against(groups, base, seeds):
+    lines = []
+    for key in sorted(groups):
+        gaps = [groups[key][s] - base[s] for s in seeds]
+        some = ["baseline", "", "", ""]
+        if any(gaps):
+            low, high = interval(gaps)
+            some = ["%+.4f" % (sum(gaps) / len(gaps)), "%+.4f to %+.4f" % (low, high), "%d of %d" % (sum(g > 0 for g in gaps), len(gaps)), "%.2g" % sign_flips(gaps)]
+        mean = sum(groups[key][s] for s in seeds) / len(seeds)
+        lines.append([key[1], "%g" % key[2], "%g" % key[3], "%.4f" % mean] + some)
+    return table(["arm", "learning rate", "clip", "mean", "difference", "95 % interval", "above GRPO", "p"], lines)
+
+
+def table_cold(rows):
+    groups = {}
+    for r in rows:
+        if r["study"] == "cold":
+            groups.setdefault((0, r["arm"], float(r["lr"]), float(r["clip"])), {})[int(r["seed"])] = float(r["after"])
+    shared = set.intersection(*(set(g) for g in groups.values()))
+    return table_against(groups, next(g for k, g in groups.items() if k[1] == "grpo" and k[3] == 1), sorted(shared))
 
 
 def table_norms():
     return table(["run", "mean length of an update", "way from start to end"], [[r["run"], r["update"], r["way"]] for r in load(NORMS)])
 
 
-def table_variance(rows):
-    steps = sorted({int(r["step"]) for r in rows})
-    names = []
+SHOWN = [("grpo", "-"), ("rloo", "-"), ("maxrl", "-"), ("james_stein", "-"), ("quantile", "-"), ("bv_blend mapping=exp", "warmed"), ("bv_blend mapping=linear", "warmed"),
+         ("bv_beta", "warmed"), ("eb_blend scale=none", "warmed"), ("eb_blend scale=prompt", "warmed"), ("eb_blend scale=cluster", "warmed"),
+         ("eb_blend scale=cluster prior=0.2 floor=0.02", "warmed"), ("(mean reward)", "-"), ("(best constant)", "-")]
+
+
+def measured_rows(rows):
+    """(name, state): {step: row}"""
+    out = {key: {} for key in SHOWN}
     for r in rows:
-        if (r["estimator"], r["state"]) not in names:
-            names.append((r["estimator"], r["state"]))
+        if (r["estimator"], r["state"]) in out:
+            out[r["estimator"], r["state"]][int(r["step"])] = r
+    return out
+
+
+def table_variance(rows):
+    by, steps = measured_rows(rows), sorted({int(r["step"]) for r in rows})
     lines = []
-    for name, state in names:
-        cells = []
+    for key in SHOWN:
+        cells = ["%s (%s)" % key if key[1] != "-" else key[0]]
         for step in steps:
-            for r in rows:
-                if (r["estimator"], r["state"], int(r["step"])) == (name, state, step):
-                    cells.append("%.3f (%+.3f [%+.3f, %+.3f])" % tuple(float(r[k] or "nan") for k in ("direction", "ahead", "ahead_low", "ahead_high")))
-        lines.append([name, state] + cells)
-    return table(["estimator", "state"] + ["step %d" % s for s in steps], lines)
+            r = by[key][step]
+            gap = "%+.3f" % float(r["ahead"])
+            if r["ahead_low"]:
+                gap += " [%+.3f, %+.3f]" % (float(r["ahead_low"]), float(r["ahead_high"]))
+            cells.append("%.3f" % float(r["direction"]) if key[0] == "grpo" else gap)
+        lines.append(cells)
+    return table(["direction; less that of grpo"] + ["step %d" % s for s in steps], lines)
+
+
+def table_shares(rows):
+    by, lines = measured_rows(rows), []
+    for key in (SHOWN[0], SHOWN[3], SHOWN[6], SHOWN[7], SHOWN[10]):
+        r = by[key][1]
+        lines.append(["%s (%s)" % key if key[1] != "-" else key[0]] + ["%.2f" % float(r["square " + k]) for k in KINDS])
+    return table(["share of the squared gradient"] + KINDS, lines)
 
 
 def tables():
-    rows = load(RUNS)
-    made = {"main": table_main(rows), "norms": table_norms(), "variance": table_variance(load(VARIANCE))}
+    rows, at_weights = load(RUNS), load(VARIANCE)
+    made = {"main": table_main(rows), "norms": table_norms(), "variance": table_variance(at_weights), "shares": table_shares(at_weights)}
     for study in sorted({r["study"] for r in rows}):
-        if study.endswith("-control"):
-            made["rates " + study[: -len("-control")]] = table_rates(rows, study[: -len("-control")])
-            continue
-        made["table " + study] = table_one(rows, study)
-        made["why " + study] = table_why(rows, study)
-        if values(rows, study, "grpo") and all(r[KINDS[0]] for r in rows if r["study"] == study):
-            made["kinds " + study] = table_kinds(rows, study)
+        if study == "cold":
+            made["cold"] = table_cold(rows)
+        elif study.endswith("-control"):
+            made["control"] = table_control(rows, study[: -len("-control")])
+        else:
+            made["table " + study] = table_one(rows, study)
+            made["why " + study] = table_why(rows, study)
+            if study == "format":
+                made["kinds"] = table_kinds(rows, study)
     return made
 
 
@@ -311,8 +369,10 @@ def page(check):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["collect"] and len(sys.argv) == 3:
         collect(sys.argv[2])
-    elif sys.argv[1:2] == ["norms"]:
+    elif sys.argv[1:2] == ["norms"] and len(sys.argv) > 2:
         norms(sys.argv[2:])
+    elif sys.argv[1:2] == ["measured"] and len(sys.argv) == 3:
+        measured(sys.argv[2])
     elif sys.argv[1:] in ([], ["--check"]):
         page(bool(sys.argv[1:]))
     else:

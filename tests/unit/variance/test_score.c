@@ -1,27 +1,13 @@
 /* Score functions of a small model against the real update: the gradient that update_run makes of a resampled batch is that of measure's sums, for every
  * aggregation, with rollouts and groups that have no weight. Sketches of the same agree within their error. */
-#include "engine.h"
-#include "objective.h"
+#include "rig.h"
 
-#include "../model/small.h"
 #include "base/rng.h"
 #include "batch/select.h"
-#include "update/update.h"
-#include "variance/measure.h"
-#include "variance/sketch.h"
 
 #include <tare/verifier.h>
 
 enum { P = 3, N = 8, LONGEST = 9, G = 2, ROUNDS = 2 };
-
-struct rig {
-    struct model *m;
-    struct trainer *t;
-    struct train_config train;
-    struct loss_config loss;
-    struct arena a;
-    struct batch b;
-};
 
 static void fill_batch(struct rig *r)
 {
@@ -47,54 +33,11 @@ static void fill_batch(struct rig *r)
     b->n_tokens = b->token_begin[P * N];
 }
 
-static struct rig rig_open(enum aggregation aggregation)
+static struct rig opened(enum aggregation aggregation)
 {
-    struct rig r = {.train = plain_train(1000, 400), .loss = plain_loss(aggregation)};
-    r.train.lr = 0, r.train.max_grad_norm = 0;
-    r.loss.aggregation_length = LONGEST;
-    arena_init(&r.a, "rig");
+    struct rig r = rig_open(aggregation, LONGEST, true);
     fill_batch(&r);
-    r.m = small_model("qwen2", true, NULL);
     return r;
-}
-
-/* The loss and train settings are borrowed, so the trainer is made where the rig lies. */
-static void rig_train(struct rig *r)
-{
-    struct err e = {0};
-    assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->loss, 1, 1, 100}, &r->t, &e), &e);
-    set_objective(r->t, "ppo", NULL);
-    assert_ok(update_logprobs(r->t, r->m, &r->b, r->b.logprob, NULL, &e), &e);
-}
-
-static void rig_close(struct rig *r)
-{
-    free_trainer(r->t);
-    model_free(r->m);
-    arena_free(&r->a);
-}
-
-/* width 0: gradients whole */
-static struct variance_pool rig_pool(struct rig *r, int64_t width)
-{
-    struct err e = {0};
-    struct sketch s;
-    struct variance_pool p = {.batch = r->b, .aggregation = r->loss.aggregation, .length = LONGEST};
-    assert_ok(sketch_new(r->m->n_params, width, 1, &s, &e), &e);
-    p.width = s.width;
-    p.sketched = width;
-    arena_init(&p.arena, "pool");
-    assert_ok(mem_new(P * N * (int64_t)sizeof(double), (void **)&p.square, &e), &e);
-    assert_ok(mem_new(P * N * p.width * (int64_t)sizeof(float), (void **)&p.vector, &e), &e);
-    for (int64_t m = 0; m < P; m++)
-        for (int64_t i = m * N; i < (m + 1) * N; i++) {
-            const int64_t tokens = r->b.token_begin[i + 1] - r->b.token_begin[i];
-            assert_ok(update_score(r->t, &r->b, m, i, pool_weight(&p, tokens), &e), &e);
-            sketch_of(&s, NULL, r->t->grads.sum, p.vector + i * p.width, &p.square[i]);
-        }
-    sketch_free(&s);
-    assert_ok(pool_finish(&p, 1, &e), &e);
-    return p;
 }
 
 /* The gradient of the real update, which with beta1 is (1 - beta1) times minus it in the first moment. Added to mean times share; its square is returned. */
@@ -118,9 +61,9 @@ static void against_updates(enum aggregation aggregation, const char *name)
 {
     struct err e = {0};
     struct config config = {.run.plugins = ""};
-    struct rig r = rig_open(aggregation);
+    struct rig r = opened(aggregation);
     rig_train(&r);
-    struct variance_pool p = rig_pool(&r, 0);
+    struct variance_pool p = rig_pool(&r, &r.b, 0);
     struct method method = {.label = name};
     const struct method_place place = {.config = &config, .where = "made"};
     assert_ok(plugin_open(name, TARE_ESTIMATOR, NULL, &method.plugin, &e), &e);
@@ -174,9 +117,9 @@ static void sums__are_the_gradients_of_updates(void **state)
 static void sketches__agree_with_whole_gradients(void **state)
 {
     (void)state;
-    struct rig r = rig_open(AGGREGATE_SEQUENCE);
+    struct rig r = opened(AGGREGATE_SEQUENCE);
     rig_train(&r);
-    struct variance_pool whole = rig_pool(&r, 0), sketched = rig_pool(&r, 4096);
+    struct variance_pool whole = rig_pool(&r, &r.b, 0), sketched = rig_pool(&r, &r.b, 4096);
     double off = 0, pairs = 0;
     for (int64_t i = 0; i < P * N; i++) {
         assert_true(whole.square[i] == sketched.square[i]);
