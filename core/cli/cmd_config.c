@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "observe/export.h"
 #include "preflight/preflight.h"
 #include "settle/settle.h"
 #include "sweep/sweep.h"
@@ -34,9 +35,13 @@ static tare_status check(const char *file, const char *const *overrides, int n, 
 {
     struct config c;
     struct faults f = {.tell = log_error};
+    char why[700];
     TRY(config_load_telling(&c, file, overrides, n, &f, e));
     tare_status status = settle(&c, true, &f, e);
     if (!status) preflight_warn(&c);
+    if (!status && exporter_lacks(c.log.export, why, sizeof why))
+        log_warn("%s: log.export = %s: %s; a run would go on and send nothing", config_where(&c, "log", "export"), c.log.export,
+                 why);
     if (!status) status = preflight(&c, &f, e);
     for (const struct config_param *p = c.params; p && !status && !f.n; p = p->next) {
         if (strcmp(p->section, "sweep")) continue;

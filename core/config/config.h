@@ -156,6 +156,7 @@ struct checkpoint_config {
 
 struct log_config {
     bool tensorboard, database, rollouts;
+    const char *export;
     enum level level;
     enum progress_form progress;
 };

@@ -347,6 +347,10 @@ const struct config_key CONFIG_KEYS[] = {
     BOOL(log, tensorboard, "true", "Write TensorBoard events."),
     BOOL(log, database, "true", "Write the run and its metrics into runs.db (SQLite) next to run.dir."),
     BOOL(log, rollouts, "true", "Write every step's rollouts to rollouts/step-NNNNNN.jsonl."),
+    TEXT(log, export, "",
+         "Services that the run's metrics are sent to while it runs, by comma: wandb, trackio, mlflow, swanlab, comet. A child "
+         "process does it, by tare_sdk "
+         "and the services' own clients for Python (docs/logging.md); what becomes of it never disturbs the run."),
     CHOICE(log, level, "info", CHOICES_LEVEL,
            "Least important message that train, sft, eval and sweep print. warn and error hide progress as well. -v and -q before "
            "the verb take precedence."),

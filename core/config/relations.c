@@ -1,6 +1,7 @@
 #include "config/relations.h"
 
 #include "base/fs.h"
+#include "config/exports.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -36,6 +37,15 @@ static tare_status check_ranks(const struct config *c, struct err *e)
     if (c->dist.ranks > c->dist.gradient_shards)
         APART(c, dist, ranks, dist, gradient_shards, "%lld", LL(c->dist.ranks), LL(c->dist.gradient_shards),
               "some ranks would have no part in the update; set the latter to the number of ranks or a multiple of it");
+    return TARE_OK;
+}
+
+static tare_status check_export(const struct config *c, struct err *e)
+{
+    const struct export_service *service[EXPORTS];
+    int n;
+    if (exports_read(c->log.export, service, &n, e))
+        return err_prefix(e, "%s: log.export = %s", config_where(c, "log", "export"), c->log.export);
     return TARE_OK;
 }
 
@@ -194,6 +204,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
         check_run,
         c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
         check_ranks,
+        check_export,
         check_prompt,
         check_loss,
         check_verifier,

@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "config/ini_file.h"
+#include "observe/export.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct observe {
     struct metrics *metrics;
     struct chain *chain;
     struct progress *progress;
+    struct exporter *exporter; /* NULL: none */
 };
 
 /* ---- the history of config.ini: a resumed run whose configuration differs keeps what earlier steps ran with, as comments at the top */
@@ -162,6 +164,7 @@ tare_status observe_open(const struct config *c, const struct manifest *m, bool 
         observe_close(o, "failed", NULL);
         return status;
     }
+    o->exporter = exporter_start(c->log.export, o->dir);
     *out = o;
     return TARE_OK;
 }
@@ -190,6 +193,7 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
     TRY(chain_step(o->chain, step, e));
     o->last = step;
     progress_step(o->progress, step, &v);
+    exporter_look(o->exporter);
     return TARE_OK;
 }
 
@@ -229,6 +233,7 @@ tare_status observe_close(struct observe *o, const char *status, struct err *e)
     if (!result && o->chain) result = chain_sync(o->chain, e);
     chain_close(o->chain);
     run_lock_release(o->lock);
+    exporter_close(o->exporter);
     free(o);
     return result;
 }

@@ -1,13 +1,16 @@
-"""Follows a run's metrics.jsonl into the services where people look: Weights & Biases, trackio, MLflow.
+"""Follows a run's metrics.jsonl into the services where people look: Weights & Biases, trackio, MLflow, SwanLab, Comet.
 
   python -m tare_sdk.loggers RUN --to wandb,trackio [--follow] [--project NAME]
 
 RUN is a run's folder, finished or still being written. Each service is served by its own client, which has to be installed (pip install wandb); where it sends to
 is set as always (WANDB_MODE=offline, MLFLOW_TRACKING_URI, ...). Every step is sent once: RUN/export/NAME.json says how far a service has come and which
 record is its own, so that the command may be given again, after a resume or a crash too, and goes on with the same record. Nothing else of the run is touched.
-With --follow it goes on until the run's process lets go of its folder. A service that fails is reported and left out; the others go on.
+With --follow it goes on until the run's process lets go of its folder. A service that fails is reported and left out; the others go on. One process at a time
+sends a run to a service: another one waits for it. (log.export = wandb,trackio in a configuration starts this command with the run.)
 """
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import json
 import math
@@ -68,7 +71,43 @@ class Mlflow:
         self.client.set_terminated(self.record)
 
 
-SERVICES = {"wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow}
+class Swanlab:
+    """Offline (SWANLAB_MODE=offline) its client begins a folder each time; `swanlab sync` joins those of one id to one record."""
+
+    def __init__(self, run, project, record):
+        import swanlab
+        self.record, self.swanlab = record or run.key, swanlab
+        swanlab.init(project=project, name=run.name, id=self.record, resume="allow", config=run.config, log_dir=os.path.join(run.export, "swanlog"))
+
+    def send(self, rows):
+        for step, values in rows:
+            self.swanlab.log(values, step=step)
+
+    def close(self):
+        self.swanlab.finish()
+
+
+class Comet:
+    """Offline (COMET_START_ONLINE=0, COMET_OFFLINE_DIRECTORY) its client writes an archive each time, all of one experiment key; `comet upload` takes them in order."""
+
+    def __init__(self, run, project, record):
+        import comet_ml
+        self.record = record or hashlib.sha256(run.key.encode()).hexdigest()[:32]
+        settings = comet_ml.ExperimentConfig(name=run.name, log_code=False, log_env_details=False, auto_output_logging=False, auto_metric_logging=False, log_git_metadata=False,
+                                             log_git_patch=False, parse_args=False, disable_monkey_patching=True) if hasattr(comet_ml, "ExperimentConfig") else None
+        self.experiment = comet_ml.start(project_name=project, experiment_key=self.record, mode="get_or_create", experiment_config=settings)
+        if record is None:
+            self.experiment.log_parameters(run.config)
+
+    def send(self, rows):
+        for step, values in rows:
+            self.experiment.log_metrics(values, step=step)
+
+    def close(self):
+        self.experiment.end()
+
+
+SERVICES = {"wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow, "swanlab": Swanlab, "comet": Comet}
 
 
 class Damaged(Exception):
@@ -100,21 +139,41 @@ class Run:
                     values["%s.%s" % (section, key.strip())] = value.strip()
         return values
 
-    def rows(self, after):
-        """(step, {name: number}) of the whole lines with a step above `after`, in their order"""
-        try:
-            with open(self.metrics, "rb") as f:
-                data = f.read()
-        except FileNotFoundError:
-            return
-        for number, line in enumerate(data[:data.rfind(b"\n") + 1].splitlines(), 1):
+    def rows(self, after, place=None):
+        """(step, {name: number}, place) of the whole lines with a step above `after`, in their order; place: where the next line begins, from which a later call reads on"""
+        lines = self._lines(place) if place else None
+        if lines is None:
+            lines, place = self._lines(None), None
+        for number, (line, end) in enumerate(lines or [], 1):
             row = as_object(line)
             if not row or not is_whole(row.get("step")):
+                if place:  # the file is another than it was: it is read from its beginning
+                    yield from self.rows(after)
+                    return
                 raise Damaged("%s:%d: is no object with a step, so the run's records end here; `tare verify-run` says what has changed" %
                               (self.metrics, number))
             if row["step"] > after:
                 after = row["step"]
-                yield after, {k: v for k, v in row.items() if k != "step" and is_number(v)}
+                yield after, {k: v for k, v in row.items() if k != "step" and is_number(v)}, end
+
+    def _lines(self, place):
+        """[(whole line, place after it)] from a place on; None: the file is not there, or is not the one that the place is in"""
+        try:
+            with open(self.metrics, "rb") as f:
+                stat, start = os.fstat(f.fileno()), 0
+                if place:
+                    inode, start = place
+                    f.seek(start - 1)
+                    if inode != stat.st_ino or f.read(1) != b"\n":
+                        return None
+                data = f.read()
+        except FileNotFoundError:
+            return None
+        lines = []
+        for line in data[:data.rfind(b"\n") + 1].splitlines(keepends=True):
+            start += len(line)
+            lines.append((line, (stat.st_ino, start)))
+        return lines
 
     def is_running(self):
         """Whether a process holds the folder's lock. Looked up and not tried, because a lock that is tried would stand in the way of a run that begins."""
@@ -147,16 +206,27 @@ class Export:
     """One service, as far as it has come."""
 
     def __init__(self, run, name, project):
-        self.path, self.run, self.name = os.path.join(run.export, name + ".json"), run, name
-        self.step, record = -1, None
+        self.path, self.run, self.name, self.place = os.path.join(run.export, name + ".json"), run, name, None
+        self.step = -1
+        self.lock = open(os.path.join(run.export, name + ".lock"), "w", encoding="ascii")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+            self.service = SERVICES[name](run, project, self._record())
+            self._save()
+        except BaseException:
+            self.lock.close()
+            raise
+
+    def _record(self):
+        """The service's record of this run, as far as there is one."""
+        record = None
         if os.path.exists(self.path):
             with open(self.path, "rb") as f:
                 state = as_object(f.read())
             if not state or not is_whole(state.get("step")) or not isinstance(state.get("record"), str):
-                raise Damaged("%s: does not say how far %s has come; remove it, and the run is sent again as a new record" % (self.path, name))
+                raise Damaged("%s: does not say how far %s has come; remove it, and the run is sent again as a new record" % (self.path, self.name))
             self.step, record = state["step"], state["record"]
-        self.service = SERVICES[name](run, project, record)
-        self._save()
+        return record
 
     def _save(self):
         with open(self.path + ".tmp", "w", encoding="utf-8") as f:
@@ -166,9 +236,9 @@ class Export:
         os.replace(self.path + ".tmp", self.path)
 
     def advance(self):
-        for row in self.run.rows(self.step):
-            self.service.send([row])
-            self.step = row[0]
+        for step, values, place in self.run.rows(self.step, self.place):
+            self.service.send([(step, values)])
+            self.step, self.place = step, place
             self._save()
 
     def close(self):
@@ -191,7 +261,7 @@ def attempt(name, call, failed):
         return None
 
 
-def export(folder, services, project="tare", follow=False, every=1.0):
+def export(folder, services, project="tare", follow=False, every=0.5):
     """Sends what the services do not have. Returns the names of those that failed."""
     run, failed = Run(folder), []
     if not follow and not os.path.exists(run.metrics):
@@ -208,6 +278,8 @@ def export(folder, services, project="tare", follow=False, every=1.0):
     for name, one in exports.items():
         if one and name not in failed:
             attempt(name, one.close, failed)
+        if one:
+            one.lock.close()
     return failed
 
 
@@ -218,7 +290,10 @@ def main():
     p.add_argument("--follow", action="store_true", help="go on until the run ends")
     p.add_argument("--project", default="tare", help="the services' project or experiment")
     a = p.parse_args()
-    names = [x.strip() for x in a.to.split(",") if x.strip()]
+    names = list(dict.fromkeys(a.to.replace(",", " ").split()))
+    if a.follow:
+        with contextlib.suppress(OSError):
+            os.nice(10)  # the run comes first
     unknown = [x for x in names if x not in SERVICES]
     if unknown or not names:
         p.error("--to %s: %s; there are %s" % (a.to, "unknown: " + ", ".join(unknown) if unknown else "names no service", ", ".join(SERVICES)))

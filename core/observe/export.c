@@ -1,0 +1,195 @@
+#define _GNU_SOURCE /* pipe2 */
+#include "observe/export.h"
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "config/exports.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { LOOK_PATIENCE = 20 }; /* seconds for Python to say which modules it has */
+
+struct exporter {
+    pid_t pid; /* 0: it has ended */
+    char names[200], dir[FS_PATH], log[FS_PATH];
+};
+
+/* argv[0] by PATH. out: what the standard output is; log: the file that both go to, NULL: the error output goes nowhere. */
+static int start(const char *const *argv, int out, const char *log, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (log)
+        posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    else
+        posix_spawn_file_actions_adddup2(&actions, out, 1);
+    if (log)
+        posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    else
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    const int why = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return why;
+}
+
+/* What the child writes, until it ends or the time is over; then it is killed. false: no answer. */
+static bool answer_of(pid_t pid, int from, char *text, size_t room)
+{
+    const double until = clock_seconds() + LOOK_PATIENCE;
+    size_t n = 0;
+    int how = 0;
+    bool open = true;
+    for (double left; open && (left = until - clock_seconds()) > 0;) {
+        struct pollfd p = {.fd = from, .events = POLLIN};
+        if (poll(&p, 1, (int)(left * 1000) + 1) <= 0) continue;
+        const ssize_t got = read(from, text + n, room - 1 - n);
+        open = got > 0 && n + (size_t)got < room - 1;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    text[n] = 0;
+    if (open) kill(pid, SIGKILL);
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+    }
+    return !open && WIFEXITED(how) && !WEXITSTATUS(how);
+}
+
+/* Which of the modules Python does not find, as " NAME NAME ". */
+static bool missing_modules(const char *const *argv, char *text, size_t room)
+{
+    int ends[2];
+    pid_t pid;
+    if (pipe2(ends, O_CLOEXEC)) return false;
+    const int why = start(argv, ends[1], NULL, &pid);
+    close(ends[1]);
+    const bool answered = !why && answer_of(pid, ends[0], text, room);
+    close(ends[0]);
+    return answered;
+}
+
+bool exporter_lacks(const char *names, char *why, size_t room)
+{
+    static const char PROGRAM[] = "import importlib.util as u, sys\n"
+                                  "print('', *[m for m in sys.argv[1:] if not u.find_spec(m)], '')";
+    const struct export_service *service[EXPORTS];
+    const char *argv[EXPORTS + 5] = {"python3", "-c", PROGRAM, "tare_sdk"};
+    char found[400], name[40];
+    size_t at = 0;
+    int n = 0;
+    if (exports_read(names, service, &n, NULL) || !n) return false;
+    for (int i = 0; i < n; i++) argv[4 + i] = service[i]->module;
+    if (!missing_modules(argv, found, sizeof found)) {
+        snprintf(why, room, "python3 cannot be run; install Python, and with its pip the packages tare_sdk and %s", names);
+        return true;
+    }
+    if (strstr(found, " tare_sdk ")) at += (size_t)snprintf(why, room, " tare_sdk (`pip install ./sdk/python` in tare's source)");
+    for (int i = 0; i < n && at < room; i++) {
+        snprintf(name, sizeof name, " %s ", service[i]->module);
+        if (strstr(found, name))
+            at += (size_t)snprintf(why + at, room - at, "%s %s (`pip install %s`)", at ? "," : "", service[i]->module,
+                                   service[i]->package);
+    }
+    if (!at) return false;
+    char list[600];
+    snprintf(list, sizeof list, "%s", why);
+    snprintf(why, room, "python3 does not find%s", list);
+    return true;
+}
+
+struct exporter *exporter_start(const char *names, const char *run_dir)
+{
+    const char *const argv[] = {"python3", "-m", "tare_sdk.loggers", run_dir, "--to", names, "--follow", NULL};
+    char why[700], folder[FS_PATH];
+    if (!names[strspn(names, ", \t")]) return NULL;
+    if (exporter_lacks(names, why, sizeof why)) {
+        log_warn("log.export = %s: %s; nothing is sent, and the run goes on (its records can be sent later: docs/logging.md)",
+                 names, why);
+        return NULL;
+    }
+    struct exporter *x = calloc(1, sizeof *x);
+    int code = x ? 0 : ENOMEM;
+    if (x) {
+        snprintf(x->names, sizeof x->names, "%s", names);
+        snprintf(x->dir, sizeof x->dir, "%s", run_dir);
+        if (fs_join(folder, run_dir, "export", NULL) || fs_mkdirs(folder, NULL) || fs_join(x->log, folder, "log.txt", NULL))
+            code = EIO;
+        else
+            code = start(argv, -1, x->log, &x->pid);
+    }
+    if (!code) return x;
+    log_warn("log.export = %s: the exporter cannot be started: %s; nothing is sent, and the run goes on", names, strerror(code));
+    free(x);
+    return NULL;
+}
+
+/* The last line that it wrote. */
+static void last_line(const struct exporter *x, char *line, size_t room)
+{
+    struct str text = {0};
+    line[0] = 0;
+    if (!fs_read_all(x->log, &text, NULL) && text.data)
+        for (char *rest = text.data, *one; (one = strtok_r(rest, "\n", &rest));) snprintf(line, room, "%s", one);
+    str_free(&text);
+}
+
+/* Whether it has ended; a bad end is told, and while the run goes on (early) any. */
+static bool ended(struct exporter *x, bool early)
+{
+    char how[64], line[300];
+    int status;
+    if (!x->pid) return true;
+    const pid_t got = waitpid(x->pid, &status, WNOHANG);
+    if (!got || (got < 0 && errno == EINTR)) return false;
+    x->pid = 0;
+    if (!early && got > 0 && WIFEXITED(status) && !WEXITSTATUS(status)) return true;
+    if (got > 0 && WIFSIGNALED(status))
+        snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof how, "exit status %d", got > 0 ? WEXITSTATUS(status) : -1);
+    last_line(x, line, sizeof line);
+    log_warn(
+        "log.export = %s: the exporter has ended (%s)%s%s; the run goes on, and `python3 -m tare_sdk.loggers %s --to %s` sends "
+        "the rest",
+        x->names, how, *line ? ": " : "", line, x->dir, x->names);
+    return true;
+}
+
+void exporter_look(struct exporter *x)
+{
+    if (x) ended(x, true);
+}
+
+void exporter_close(struct exporter *x)
+{
+    if (!x) return;
+    const double until = clock_seconds() + EXPORT_PATIENCE;
+    while (!ended(x, false) && clock_seconds() < until) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (x->pid)
+        log_warn(
+            "log.export = %s: the exporter (process %d) has not sent all after %d s; it goes on by itself, what it says is in %s",
+            x->names, (int)x->pid, EXPORT_PATIENCE, x->log);
+    free(x);
+}
