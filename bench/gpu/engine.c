@@ -64,7 +64,7 @@ static tare_status make_model(struct bench *b, struct err *e)
                                    .intermediate_size = s->intermediate,
                                    .context = 32768,
                                    .tie_embeddings = s->tied};
-    return model_new(&c, s->vocab, NULL, 0, 1, b->k, NULL, &b->m, e);
+    return model_new(&(struct model_source){.config = &c, .kernels = b->k, .seed = 1}, s->vocab, NULL, 0, &b->m, e);
 }
 
 /* Operations of a token's products in the forward pass: 2 for each weight that multiplies it, the embedding's lookup left out. */

@@ -63,7 +63,8 @@ static tare_status open_model(struct stage *s, struct err *e)
                                  .intermediate_size = tiny ? 512 : 1536,
                                  .context = 4096,
                                  .tie_embeddings = true};
-    return model_new(&shape, tiny ? 512 : 49152, NULL, 0, 1, g->kernels, g->pool, &g->model, e);
+    const struct model_source source = {.config = &shape, .kernels = g->kernels, .pool = g->pool, .seed = 1};
+    return model_new(&source, tiny ? 512 : 49152, NULL, 0, &g->model, e);
 }
 
 static tare_status make_requests(struct stage *s, struct err *e)

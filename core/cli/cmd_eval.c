@@ -1,7 +1,9 @@
 /* tare eval CONFIG: accuracy on a task. */
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/cli.h"
+#include "dist/ranks.h"
 #include "eval/checkpoints.h"
 #include "eval/eval.h"
 #include "report/report.h"
@@ -94,30 +96,37 @@ static void evaluate_run(struct arguments *a)
     a->n += 2;
 }
 
+static tare_status run(struct config *c, const struct arguments *a, struct err *e)
+{
+    struct comm comm;
+    struct str table = {0};
+    TRY(comm_open(c->dist.ranks, &comm, e));
+    /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
+    tare_status s = TARE_OK;
+    if (a->steps.n_runs && !fs_is_dir(c->model.path)) s = config_set(c, "model", "path", a->steps.runs[0], "--checkpoints", e);
+    if (!s) s = comm_agree(&comm, settle(c, !comm.rank, NULL, e), e);
+    if (!s) s = a->steps.n_runs ? eval_steps_run(c, &a->steps, &comm, &table, e) : eval_run(c, warm_start, &comm, &table, e);
+    if (!s && (fwrite(table.data, 1, (size_t)table.size, stdout) != (size_t)table.size || fflush(stdout)))
+        s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    str_free(&table);
+    comm.free(&comm);
+    return s;
+}
+
 int cmd_eval(int argc, char **argv)
 {
     struct err e = {0};
     struct config c;
     struct arguments a;
-    struct str table = {0};
+    bool done;
     const int stop = parse(&a, argc, argv);
     if (stop) return stop - 1;
     evaluate_run(&a);
-    tare_status s = config_load(&c, a.file, a.overrides, a.n, &e);
-    if (!s) {
-        config_use_log_level(&c);
-        /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
-        if (a.steps.n_runs && !fs_is_dir(c.model.path)) s = config_set(&c, "model", "path", a.steps.runs[0], "--checkpoints", &e);
-        if (!s) s = settle(&c, true, NULL, &e);
-        if (s) config_free(&c);
-    }
-    if (!s) {
-        s = a.steps.n_runs ? eval_steps_run(&c, &a.steps, &table, &e) : eval_run(&c, warm_start, &table, &e);
-        config_free(&c);
-    }
-    if (!s && (fwrite(table.data, 1, (size_t)table.size, stdout) != (size_t)table.size || fflush(stdout)))
-        s = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
-    str_free(&table);
-    if (s) log_error(&e);
-    return err_exit_code(s);
+    signals_catch();
+    const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
+    if (loaded) config_use_log_level(&c);
+    tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
+    if (!status && !done) status = run(&c, &a, &e);
+    if (loaded) config_free(&c);
+    return ranks_end(status, &e);
 }

@@ -1,7 +1,8 @@
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "loop/run.h"
+#include "dist/ranks.h"
 #include "sft/sft.h"
 
 #include <stdio.h>
@@ -12,18 +13,25 @@ const char sft_usage[] = "usage: tare sft CONFIG [--resume] [section.key=value .
                          "Without model.path, a new model is made as model.init and the keys after it say (`tare config docs`, "
                          "sections model and sft).\n";
 
+static tare_status run(const struct config *c, bool resume, struct err *e)
+{
+    struct comm comm;
+    TRY(comm_open(c->dist.ranks, &comm, e));
+    return sft_run(c, resume ? SFT_RESUME : SFT_NEW, &comm, e);
+}
+
 int cmd_sft(int argc, char **argv)
 {
     struct err e = {0};
     struct config c;
     struct arguments a;
+    bool done;
     if (!arguments_read(argc, argv, &a)) return cli_usage(sft_usage);
-    tare_status status = config_load(&c, a.file, a.overrides, a.n, &e);
-    if (!status) {
-        config_use_log_level(&c);
-        status = sft_run(&c, a.resume ? SFT_RESUME : SFT_NEW, &e);
-        config_free(&c);
-    }
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    signals_catch();
+    const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
+    if (loaded) config_use_log_level(&c);
+    tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
+    if (!status && !done) status = run(&c, a.resume, &e);
+    if (loaded) config_free(&c);
+    return ranks_end(status, &e);
 }

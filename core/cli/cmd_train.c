@@ -41,13 +41,7 @@ int cmd_train(int argc, char **argv)
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     if (loaded) config_use_log_level(&c);
     bool done;
-    tare_status status = loaded ? TARE_OK : e.code;
-    status = ranks_start(&(struct ranks_options){.ranks = loaded ? c.dist.ranks : 0,
-                                                 .where = loaded ? config_where(&c, "dist", "ranks") : "",
-                                                 .timeout_s = loaded ? c.dist.timeout_s : 60,
-                                                 .library = loaded ? c.dist.communicator : COMMUNICATOR_AUTO,
-                                                 .device_memory = loaded && c.run.device == RUN_CUDA},
-                         status, &done, &e);
+    tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
     if (!status && !done) status = train_run(&c, &(struct train_start){a.resume, a.allow_change, a.until, make_ready}, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);

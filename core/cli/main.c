@@ -57,14 +57,16 @@ static int unknown_verb(const char *name)
 /* Several processes that write the same files would destroy them. */
 static bool is_alone(const char *verb)
 {
-    static const char *const one_process[] = {"sft", "eval", "sweep", "codebook", "fork", "verify-run", "variance", "serve"};
+    static const char *const one_process[] = {"sweep", "codebook", "fork", "verify-run", "variance", "serve"};
     int rank;
     if (ranks_launched(&rank) <= 1) return true;
     for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {
         if (strcmp(verb, one_process[i])) continue;
         if (!rank)
-            log_message(LOG_ERROR,
-                        "tare %s runs in one process; start it without mpirun and srun (tare train runs on several ranks)", verb);
+            log_message(
+                LOG_ERROR,
+                "tare %s runs in one process; start it without mpirun and srun (tare train, sft and eval run on several ranks)",
+                verb);
         return false;
     }
     return true;

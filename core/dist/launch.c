@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,8 +74,7 @@ static void become_mpirun(const char *const *argv, pid_t parent, int error_outpu
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, STDIN_FILENO);
     if (error_output >= 0) dup2(error_output, STDERR_FILENO);
-    setenv("OMPI_MCA_btl", "^tcp", 0);             /* all ranks are on this machine, whatever its network is like */
-    setenv("OMPI_MCA_orte_execute_quiet", "1", 1); /* Open MPI 4: no report of its own; launch_report.h for Open MPI 5 */
+    setenv("OMPI_MCA_btl", "^tcp", 0); /* all ranks are on this machine, whatever its network is like */
     execvp(arguments[0], arguments);
     _exit(127);
 }
@@ -85,18 +85,32 @@ void launch_told(void)
     if (note && *note) unlink(note);
 }
 
+void launch_joined(void)
+{
+    const char *note = getenv(NOTE);
+    const int fd = note && *note ? open(note, O_WRONLY | O_CLOEXEC) : -1; /* not there: somebody has told already */
+    if (fd < 0) return;
+    if (write(fd, "joined\n", 7) < 7) log_debug("%s: %s", note, strerror(errno));
+    close(fd);
+}
+
 /* A rank that ends before it has joined the job cannot speak for itself. `says` is what mpirun reported. */
 static void tell_if_nobody_did(const char *note, int exit_status, const char *number, const struct str *says)
 {
-    const bool told = unlink(note) != 0;
-    if (told || !exit_status) return;
+    struct stat st;
+    const bool told = stat(note, &st) != 0, joined = !told && st.st_size > 0;
+    if (told) return;
+    unlink(note);
+    if (!exit_status) return;
     const char *const how = exit_status > 128 && exit_status < 128 + NSIG ? " (a signal)" : "";
+    const char *const when = joined
+                                 ? "the ranks ended without a word"
+                                 : "a rank ended while MPI was starting, before the ranks had found each other; nothing was begun";
     if (says->size)
-        log_message(LOG_ERROR, "the ranks ended without a word, exit status %d%s; mpirun says: %s", exit_status, how, says->data);
+        log_message(LOG_ERROR, "%s, exit status %d%s; mpirun says: %s", when, exit_status, how, says->data);
     else
-        log_message(LOG_ERROR,
-                    "the ranks ended without a word, exit status %d%s; `mpirun -n %s` with the same arguments shows more",
-                    exit_status, how, number);
+        log_message(LOG_ERROR, "%s, exit status %d%s; `mpirun -n %s` with the same arguments shows more", when, exit_status, how,
+                    number);
 }
 
 /* Hands on what mpirun writes to the pipe `from` until it ends. A process that outlives it may hold the pipe open. */

@@ -1,4 +1,5 @@
 /* The communicator of this process. */
+#include "base/fault.h"
 #include "base/log.h"
 #include "dist/launch.h"
 #include "dist/process.h"
@@ -57,11 +58,13 @@ static tare_status check_launcher(int size, struct err *e)
 
 static tare_status join(const struct ranks_options *o, int rank, struct err *e)
 {
-    tare_status status = comm_mpi(o->timeout_s, &job, e);
+    tare_status status = fault_point(rank, "start", 0, e);
+    if (!status) status = comm_mpi(o->timeout_s, &job, e);
     if (status) {
         job = (struct comm){0};
         return status;
     }
+    if (!job.rank) launch_joined();
     if (rank != job.rank) log_debug("the launcher calls this rank %d, MPI %d", rank, job.rank);
     if (job.rank) {
         char prefix[32];
@@ -93,6 +96,18 @@ tare_status ranks_start(const struct ranks_options *o, tare_status status, bool 
     TRY(launch_ranks(o->ranks, &launched_status, e));
     *done = launched = true;
     return TARE_OK;
+}
+
+tare_status ranks_start_of(const struct config *c, tare_status status, bool *done, struct err *e)
+{
+    struct ranks_options o = {.where = "", .timeout_s = 60, .library = COMMUNICATOR_AUTO};
+    if (c)
+        o = (struct ranks_options){.ranks = c->dist.ranks,
+                                   .where = config_where(c, "dist", "ranks"),
+                                   .timeout_s = c->dist.timeout_s,
+                                   .library = c->dist.communicator,
+                                   .device_memory = c->run.device == RUN_CUDA};
+    return ranks_start(&o, status, done, e);
 }
 
 int ranks_end(tare_status status, const struct err *e)

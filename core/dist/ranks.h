@@ -1,7 +1,7 @@
 /* How a process becomes a rank of a job, and how the job ends. For verbs that run on several ranks:
  *
  *   config_load(...)                      status
- *   ranks_start(&options, status, &e)     several processes join; the error of one is the error of all
+ *   ranks_start_of(&config, status, &e)   several processes join; the error of one is the error of all
  *   ...comm_open...                       work
  *   return ranks_end(status, &e);         prints the error once, ends all ranks, gives the exit status
  *
@@ -10,7 +10,7 @@
 #ifndef TARE_CORE_RANKS_H
 #define TARE_CORE_RANKS_H
 
-#include "config/choices.h"
+#include "config/config.h"
 #include "dist/comm.h"
 
 struct ranks_options {
@@ -26,6 +26,8 @@ int ranks_launched(int *rank);
 /* status, e: how this process fared so far (its configuration); the first error of any rank ends all. When this process only starts the
  * ranks, *done is true, and ranks_end gives the exit status of the job. Only rank 0 keeps its standard output and its messages below an error. */
 tare_status ranks_start(const struct ranks_options *o, tare_status status, bool *done, struct err *e);
+/* The same as the configuration says; NULL: it could not be read, and status is why. */
+tare_status ranks_start_of(const struct config *c, tare_status status, bool *done, struct err *e);
 int ranks_end(tare_status status, const struct err *e);
 
 #endif

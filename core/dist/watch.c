@@ -25,7 +25,7 @@ struct peer { /* what is known of a rank; at rank 0 also of itself. The watching
     struct connection connection;
     struct packet state;
     double heard;
-    bool bye, failed, gone;
+    bool bye, failed, gone, silent; /* silent: nobody waits for it any more */
     struct err error;
 };
 
@@ -132,6 +132,13 @@ static void explain(struct err *e, int rank, const struct packet *p, const char 
             "%s failed in %s: %s; the job ends on all ranks, --resume continues from the last checkpoint", who, at, what);
 }
 
+static void explain_silence(struct err *e, int rank, const struct packet *p)
+{
+    char detail[100];
+    snprintf(detail, sizeof detail, "nothing has been heard from it for %d s (is its host up? was it stopped?)", WATCH_SILENCE);
+    explain(e, rank, p, detail, "");
+}
+
 /* ---- the end */
 
 /* Rank 0: says it to the user and to everybody, gives them a moment, leaves. */
@@ -147,7 +154,7 @@ static void end_job(struct watch *w, const struct err *e)
     pthread_mutex_unlock(&w->lock);
     const double until = clock_seconds() + 1.5;
     for (int r = 1; r < w->size; r++)
-        while (!w->peers[r].gone && w->peers[r].connection.fd >= 0 && clock_seconds() < until) {
+        while (!w->peers[r].gone && !w->peers[r].silent && w->peers[r].connection.fd >= 0 && clock_seconds() < until) {
             struct pollfd p = {.fd = w->peers[r].connection.fd, .events = POLLIN};
             poll(&p, 1, 50);
             int got;
@@ -158,12 +165,15 @@ static void end_job(struct watch *w, const struct err *e)
     _exit(end.code);
 }
 
-/* Another rank: rank 0 has gone without a word. Rank 1 speaks for all. */
+/* Another rank: rank 0 has gone without a word (why NULL: it is silent). Rank 1 speaks for all. */
 static void end_without_hub(struct watch *w, const char *why) __attribute__((noreturn));
 static void end_without_hub(struct watch *w, const char *why)
 {
     struct err e = {0};
-    explain(&e, 0, &w->peers[0].state, why, "");
+    if (why)
+        explain(&e, 0, &w->peers[0].state, why, "");
+    else
+        explain_silence(&e, 0, &w->peers[0].state);
     if (w->rank == 1) log_error(&e);
     launch_told();
     _exit(1);
@@ -252,9 +262,8 @@ static void check_silence(struct watch *w)
         struct peer *p = &w->peers[r];
         if (p->bye || p->gone || now - p->heard < WATCH_SILENCE) continue;
         struct err e = {0};
-        char detail[100];
-        snprintf(detail, sizeof detail, "nothing has been heard from it for %d s (is its host up? was it stopped?)", WATCH_SILENCE);
-        explain(&e, r, &p->state, detail, "");
+        p->silent = true;
+        explain_silence(&e, r, &p->state);
         end_job(w, &e);
     }
 }
@@ -390,8 +399,7 @@ static void decide(struct watch *w)
     const bool farewell = w->farewell;
     pthread_mutex_unlock(&w->lock);
     if (w->rank) {
-        if (!w->peers[0].bye && clock_seconds() - w->peers[0].heard > WATCH_SILENCE)
-            end_without_hub(w, "nothing has been heard from it for 30 s (is its host up? was it stopped?)");
+        if (!w->peers[0].bye && clock_seconds() - w->peers[0].heard > WATCH_SILENCE) end_without_hub(w, NULL);
         return;
     }
     if (w->first_error > 0 && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
@@ -512,7 +520,7 @@ tare_status watch_connect(int rank, int size, const char *address, struct watch 
 
 static tare_status accept_all(struct watch *w, struct err *e)
 {
-    const double until = clock_seconds() + WATCH_SILENCE;
+    const double until = clock_seconds() + WATCH_JOIN;
     for (int missing = w->size - 1; missing > 0;) {
         struct pollfd p = {.fd = w->listener, .events = POLLIN};
         struct packet hello = {0};

@@ -9,7 +9,8 @@
 
 #include "base/err.h"
 
-enum { WATCH_SILENCE = 30, WATCH_ADDRESS = 512 };
+/* WATCH_JOIN: seconds in which all ranks have to find rank 0. */
+enum { WATCH_SILENCE = 7, WATCH_JOIN = 30, WATCH_ADDRESS = 512 };
 
 struct watch;
 

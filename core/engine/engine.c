@@ -51,16 +51,18 @@ static tare_status open_kernels(struct engine *g, struct err *e)
     return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
 }
 
-static tare_status load_model(const struct engine *g, const char *folder, bool trains, struct model **out, struct err *e)
+/* parts: ENGINE_TRAINS, ENGINE_WHOLE */
+static tare_status load_model(const struct engine *g, const char *folder, unsigned parts, struct model **out, struct err *e)
 {
     const struct config *c = g->config;
     struct lora_spec lora = {0};
+    const bool trains = parts & ENGINE_TRAINS;
     if (trains) TRY(lora_spec_of(c, &lora, e));
     TRY(model_open(&(struct model_source){.folder = folder,
                                           .config = &c->model,
                                           .kernels = g->kernels,
                                           .pool = g->pool,
-                                          .comm = g->comm,
+                                          .comm = parts & ENGINE_WHOLE ? NULL : g->comm,
                                           .shard = c->dist.shard,
                                           .lora = &lora,
                                           .seed = (uint64_t)c->run.seed,
@@ -118,7 +120,7 @@ tare_status engine_open_reference(struct engine *g, struct err *e)
 {
     const struct model_config *c = &g->config->model;
     if (g->model->lora && !*c->reference) return model_base_view(g->model, &g->reference, e);
-    TRY(load_model(g, *c->reference ? c->reference : c->path, false, &g->reference, e));
+    TRY(load_model(g, *c->reference ? c->reference : c->path, 0, &g->reference, e));
     return same_shape(&g->reference->shape, &g->model->shape) ? TARE_OK : check_teacher(g, e);
 }
 
@@ -198,7 +200,7 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     case ENGINE_REGION:
         return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), e);
     case ENGINE_MODEL:
-        return g->model ? TARE_OK : load_model(g, c->model.path, all & ENGINE_TRAINS, &g->model, e);
+        return g->model ? TARE_OK : load_model(g, c->model.path, all, &g->model, e);
     case ENGINE_PROMPTS:
         return open_prompts(g, e);
     case ENGINE_SAMPLING:

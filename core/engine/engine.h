@@ -33,6 +33,7 @@ enum engine_part {
     ENGINE_SAMPLING = 1 << 10, /* sampling, evaluating: how rollouts and evaluations are sampled; needs the model */
     ENGINE_SAMPLER = 1 << 11,  /* sampler; needs the same */
     ENGINE_TRAINS = 1 << 12,   /* the model of these is trained: it gets the adapters of [lora], and may not be an adapter itself */
+    ENGINE_WHOLE = 1 << 13,    /* the model of these is whole on every rank, which knows of no other: nothing is trained */
 };
 
 struct engine {

@@ -4,7 +4,7 @@
  *   each step:  TRY(estimate_run(est, batch, arena, e));  ...update the policy...  TRY(estimate_apply(est, step, e));
  *
  * prepare and collect are called once a group; the groups' vectors are added in global prompt order, in double. On several ranks each
- * rank has the whole batch (loop/share.h) and makes the same sums, so they have the same bits for every number of ranks. Not thread-safe.
+ * rank has the whole batch (engine/share.h) and makes the same sums, so they have the same bits for every number of ranks. Not thread-safe.
  *
  * A rollout that some verifier did not judge (verdict timeout or crashed) has no reward, and the plugin is not shown it, nor a group without any
  * other: its advantage and its weight in the loss are 0. The same holds of those that the curriculum left out (batch column fate); the weight of

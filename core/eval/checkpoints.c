@@ -13,6 +13,7 @@
 
 struct steps_run {
     const struct config *config;
+    struct comm *comm;
     struct eval_steps what;
     struct arena arena;
     char task[256], out[FS_PATH], estimate[FS_PATH], difficulty[FS_PATH];
@@ -171,9 +172,8 @@ static tare_status evaluate_one(struct steps_run *s, struct config *c, const cha
     c->model.path = model;
     c->eval.out = out;
     log_info("%s", out);
-    const tare_status status = eval_run(c, NULL, &table, e);
+    const tare_status status = eval_run(c, NULL, s->comm, &table, e);
     str_free(&table);
-    (void)s;
     return status == TARE_E_CANCELLED || !status ? status : err_prefix(e, "%s", out);
 }
 
@@ -364,14 +364,16 @@ static tare_status run_all(struct steps_run *s, struct str *table, struct err *e
     TRY(name_folders(s, e));
     TRY(estimate(s, e));
     TRY(evaluate_all(s, e));
-    return write_all(s, table, e);
+    return comm_agree(s->comm, s->comm->rank ? TARE_OK : write_all(s, table, e), e);
 }
 
-tare_status eval_steps_run(const struct config *c, const struct eval_steps *what, struct str *table, struct err *e)
+tare_status eval_steps_run(const struct config *c, const struct eval_steps *what, struct comm *comm, struct str *table,
+                           struct err *e)
 {
     struct steps_run *s;
     TRY(mem_new((int64_t)sizeof *s, (void **)&s, e));
     s->config = c;
+    s->comm = comm;
     s->what = *what;
     arena_init(&s->arena, "steps");
     const tare_status status = run_all(s, table, e);

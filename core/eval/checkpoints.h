@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "config/config.h"
+#include "dist/comm.h"
 #include "observe/difficulty.h"
 
 enum { EVAL_RUNS = 16, EVAL_STEPS = 400 };
@@ -31,8 +32,9 @@ struct eval_steps {
 
 /* "0,30,60" -> steps. TARE_E_CONFIG: not growing numbers. */
 tare_status eval_steps_parse(const char *text, struct eval_steps *out, struct err *e);
-/* Every checkpoint is known to be there before the first sample is drawn. The table as Markdown is appended. TARE_E_CANCELLED: interrupted; the same call
+/* Every checkpoint is known to be there before the first sample is drawn. The table as Markdown is appended, on rank 0 (comm: as in eval_run). TARE_E_CANCELLED: interrupted; the same call
  * continues. */
-tare_status eval_steps_run(const struct config *c, const struct eval_steps *what, struct str *table, struct err *e);
+tare_status eval_steps_run(const struct config *c, const struct eval_steps *what, struct comm *comm, struct str *table,
+                           struct err *e);
 
 #endif

@@ -25,12 +25,14 @@
 #include "batch/batch.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "dist/comm.h"
 #include "engine/make_model.h"
 
 /* ---- run.c */
-/* make is called when the model is not there; NULL: nothing is made. The table as Markdown is appended to table. TARE_E_CANCELLED: interrupted; the
- * same call continues. */
-tare_status eval_run(const struct config *c, make_model make, struct str *table, struct err *e);
+/* make is called on rank 0 when the model is not there; NULL: nothing is made. The table as Markdown is appended to table, on rank 0. comm: of the job, all
+ * ranks call it; the folder is rank 0's, and has the same bytes for any number of ranks. TARE_E_CANCELLED: interrupted; the same call continues, on
+ * any number of ranks. */
+tare_status eval_run(const struct config *c, make_model make, struct comm *comm, struct str *table, struct err *e);
 
 /* ---- checkpoints.c */
 /* eval.name, else the file name of data.eval without its ending; what a folder's name cannot hold becomes '-'. TARE_E_CONFIG: there is none, or it

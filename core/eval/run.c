@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "engine/engine.h"
+#include "engine/same_ranks.h"
+#include "engine/share.h"
 #include "engine/text.h"
 #include "model/shards.h"
 #include "observe/run_lock.h"
@@ -19,6 +21,7 @@
 
 struct evaluation_run {
     const struct config *config;
+    struct comm *comm;
     make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
     struct engine engine;
@@ -171,28 +174,44 @@ static tare_status append(struct evaluation_run *r, const struct str *text, stru
     return TARE_OK;
 }
 
+/* This rank's questions of the piece. */
+static tare_status answer_own(struct evaluation_run *r, const struct rollout_config *shape, struct batch *own, struct err *e)
+{
+    const struct engine *g = &r->engine;
+    struct arena *a = &r->piece;
+    const struct rng_key key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL);
+    if (!own->n_groups) return TARE_OK;
+    TRY(rollout_run(g->sampler, &(struct rollout_job){shape, &g->evaluating, key, signals_flag()}, own, a, e));
+    TRY(stage_texts(g->tokenizer, g->model, own, a, e));
+    return verify_run(g->verify, own, a, e);
+}
+
+static tare_status write_piece(struct evaluation_run *r, const struct batch *b, struct err *e)
+{
+    struct str text = {0};
+    if (r->comm->rank) return TARE_OK;
+    tare_status s = eval_samples_print(b, &text, e);
+    if (!s) s = append(r, &text, e);
+    str_free(&text);
+    return s;
+}
+
 static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
 {
-    const struct config *c = r->config;
+    const struct rollout_config shape = evaluation_rollout(r->config);
     struct arena *a = &r->piece;
     struct batch b = {0};
-    struct str text = {0};
+    struct share share;
     int64_t *rows;
     arena_reset(a);
     TRY(arena_new(a, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
     TRY(stage_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->ids, &b, a, e));
-    const struct rollout_config shape = evaluation_rollout(c);
-    TRY(rollout_run(r->engine.sampler,
-                    &(struct rollout_job){&shape, &r->engine.evaluating, rng_key((uint64_t)c->run.seed, RNG_EVAL), signals_flag()},
-                    &b, a, e));
-    TRY(stage_texts(r->engine.tokenizer, r->engine.model, &b, a, e));
-    TRY(verify_run(r->engine.verify, &b, a, e));
-    tare_status s = eval_samples_print(&b, &text, e);
-    if (!s) s = append(r, &text, e);
-    str_free(&text);
+    TRY(share_deal(&b, &shape, r->comm, a, &share, e));
+    TRY(comm_agree(r->comm, answer_own(r, &shape, &share.own, e), e));
+    TRY(share_join(&share, r->comm, a, &b, e));
     *tokens += b.n_tokens;
-    return s;
+    return comm_agree(r->comm, write_piece(r, &b, e), e);
 }
 
 enum { COMPLETIONS_AT_ONCE = 128 };
@@ -204,12 +223,14 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
     const double began = clock_seconds();
     while (r->done < all) {
         const int64_t n = all - r->done < chunk ? all - r->done : chunk;
-        tare_status s = *signals_flag() ? TARE_E_CANCELLED : evaluate_piece(r, n, &tokens, e);
+        TRY(comm_stage(r->comm, "evaluate", r->done, e));
+        tare_status s = comm_agree(r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
+        if (!s) s = evaluate_piece(r, n, &tokens, e);
         if (s == TARE_E_CANCELLED)
             FAIL(e, s, "interrupted after %lld of %lld questions; the same command continues", (long long)r->done, (long long)all);
         TRY(s);
         r->done += n;
-        TRY(fault_point(0, "questions", r->done, e));
+        TRY(fault_point(r->comm->rank, "questions", r->done, e));
         const double took = clock_seconds() - began;
         log_info("%s: %lld/%lld questions, %.0f tokens/s, about %.0f s left", r->task, (long long)r->done, (long long)all,
                  (double)tokens / took, took * (double)(all - r->done) / (double)(r->done - first));
@@ -257,33 +278,43 @@ static tare_status report(struct evaluation_run *r, struct str *table, struct er
     return s;
 }
 
+/* On rank 0: the folder is locked, is of this very evaluation, and its record can be continued. */
+static tare_status take_folder(struct evaluation_run *r, struct err *e)
+{
+    if (r->comm->rank) return TARE_OK;
+    TRY(make_identity(r, e));
+    TRY(fs_mkdirs(r->out, e));
+    TRY(run_lock_take(r->out, &r->lock, e));
+    TRY(fs_join(r->record, r->out, "samples.jsonl", e));
+    TRY(check_identity(r, e));
+    return open_record(r, e);
+}
+
 static tare_status run_all(struct evaluation_run *r, struct str *table, struct err *e)
 {
     const struct config *c = r->config;
     struct engine *g = &r->engine;
     struct eval_grouping groupings[EVAL_GROUPINGS];
     int n;
+    TRY(hello_program(r->comm, c, e));
     TRY(open_folder(r, e));
     TRY(engine_open(g, ENGINE_EVAL | ENGINE_ANSWERS, e));
     TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
     TRY(engine_open(g, ENGINE_VERIFIER, e));
-    if (r->make) TRY(r->make(c, e));
-    TRY(engine_open(g, ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));
+    TRY(comm_agree(r->comm, r->make && !r->comm->rank ? r->make(c, e) : TARE_OK, e));
+    TRY(engine_open(g, ENGINE_WHOLE | ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));
     TRY(engine_check_prompts(g, &g->eval, false, &r->prompts_hash, e));
-    TRY(make_identity(r, e));
-    TRY(fs_mkdirs(r->out, e));
-    TRY(run_lock_take(r->out, &r->lock, e));
-    TRY(fs_join(r->record, r->out, "samples.jsonl", e));
-    TRY(check_identity(r, e));
-    TRY(open_record(r, e));
+    TRY(hello_parts(g, NULL, 0, -1, e));
+    TRY(comm_agree(r->comm, take_folder(r, e), e));
+    TRY(r->comm->broadcast(r->comm, &r->done, sizeof r->done, 0, e));
     TRY(sample_all(r, e));
-    return report(r, table, e);
+    return comm_agree(r->comm, r->comm->rank ? TARE_OK : report(r, table, e), e);
 }
 
-tare_status eval_run(const struct config *c, make_model make, struct str *table, struct err *e)
+tare_status eval_run(const struct config *c, make_model make, struct comm *comm, struct str *table, struct err *e)
 {
-    struct evaluation_run r = {.config = c, .make = make, .lock = -1, .fd = -1};
-    engine_init(&r.engine, c, NULL);
+    struct evaluation_run r = {.config = c, .comm = comm, .make = make, .lock = -1, .fd = -1};
+    engine_init(&r.engine, c, comm);
     r.engine.env = (struct plugin_env){.seed = (uint64_t)c->run.seed, .cancelled = on_cancelled};
     arena_init(&r.arena, "evaluation");
     arena_init(&r.piece, "evaluation piece");

@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "loop/same_ranks.h"
+#include "engine/same_ranks.h"
 #include "loop/stages.h"
 
 #include <stdlib.h>
@@ -184,6 +184,14 @@ static tare_status check_steps(const struct config *c, int64_t step, int64_t unt
     return TARE_OK;
 }
 
+static tare_status compare_parts(const struct run *r, int64_t step, struct err *e)
+{
+    const struct plugin *const plugins[] = {
+        estimate_plugin(r->estimator), objective_plugin(r->engine.objective), curriculum_plugin(r->curriculum),
+        r->cluster.encoder ? r->cluster.encoder->plugin : NULL, r->cluster.codebook ? r->cluster.codebook->plugin : NULL};
+    return hello_parts(&r->engine, plugins, sizeof plugins / sizeof *plugins, step, e);
+}
+
 tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e)
 {
     char folder[FS_PATH] = "";
@@ -198,7 +206,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     TRY(check_steps(c, step, start->until, e));
     TRY(open_parts(r, e));
     if (step >= 0) TRY(run_restore(r, folder, e));
-    TRY(hello_parts(r, step, e));
+    TRY(compare_parts(r, step, e));
     return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
 }
 

@@ -15,9 +15,9 @@
 #include "engine/engine.h"
 #include "engine/logprob_service.h"
 #include "engine/make_model.h"
+#include "engine/share.h"
 #include "engine/text.h"
 #include "estimate/estimate.h"
-#include "loop/share.h"
 #include "observe/observe.h"
 
 /* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */

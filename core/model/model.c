@@ -346,22 +346,24 @@ static tare_status init_weights(struct model *m, double std, uint64_t seed, stru
     return TARE_OK;
 }
 
-tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
-                      const struct kernels *k, struct pool *pool, struct model **out, struct err *e)
+tare_status model_new(const struct model_source *s, int64_t vocab, const int32_t *eos, int64_t n_eos, struct model **out,
+                      struct err *e)
 {
+    const struct model_config *c = s->config;
     struct model *m;
     tare_status status = TARE_OK;
     *out = NULL;
-    TRY(model_alloc(k, pool, &m, e));
+    TRY(model_alloc(s->kernels, s->pool, &m, e));
     if (n_eos > (int64_t)(sizeof m->eos / sizeof *m->eos))
         FAIL_TO(status, done, e, TARE_E_RANGE, "%lld EOS ids; at most 16", (long long)n_eos);
     if (n_eos) memcpy(m->eos, eos, (size_t)n_eos * sizeof *eos);
     m->n_eos = n_eos;
     set_dtype(m, c);
+    set_ranks(m, s);
     TRY_TO(status, done, hf_config_new(m, c, vocab, e));
     TRY_TO(status, done, whole_buffers(m, e));
     TRY_TO(status, done, positions_fill(m, e));
-    TRY_TO(status, done, init_weights(m, c->init_std > 0 ? c->init_std : 0.02, seed, e));
+    TRY_TO(status, done, init_weights(m, c->init_std > 0 ? c->init_std : 0.02, s->seed, e));
     status = model_refresh(m, e);
 done:
     if (status)

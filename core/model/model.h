@@ -125,9 +125,10 @@ struct model_source {
 tare_status model_open(const struct model_source *source, struct model **out, struct err *e);
 /* Every buffer that model_open would make of such a source and shape, on a backend that counts (kernels_counting); no file is read. */
 tare_status model_counted(const struct model_source *source, const struct model_shape *shape, struct model **out, struct err *e);
-/* A new model of c's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. */
-tare_status model_new(const struct model_config *c, int64_t vocab, const int32_t *eos, int64_t n_eos, uint64_t seed,
-                      const struct kernels *k, struct pool *pool, struct model **out, struct err *e);
+/* A new model of the configuration's init_* shape for a vocabulary of that size: normal weights of deviation 0.02 (residual outputs scaled by 1/sqrt(2L)), drawn from seed. Of the source
+ * config, kernels, pool, comm, shard and seed count. */
+tare_status model_new(const struct model_source *source, int64_t vocab, const int32_t *eos, int64_t n_eos, struct model **out,
+                      struct err *e);
 /* Writes a folder that transformers loads: config.json, generation_config.json, model.safetensors (sharded above 5 GB) and the tokenizer files of
  * tokenizer_folder (NULL: none). The folder must exist; the caller makes it atomic. Collective; rank 0 writes. */
 tare_status model_save(struct model *m, const char *folder, enum dtype dtype, const char *tokenizer_folder, struct err *e);

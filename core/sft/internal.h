@@ -9,6 +9,7 @@
 
 struct sft {
     const struct config *config;
+    struct comm comm;
     char out[FS_PATH], folder[FS_PATH]; /* of the result; of the checkpoints, until the result is there */
     int lock;                           /* on folder; -1: none */
     struct engine engine;
@@ -19,12 +20,12 @@ struct sft {
     int64_t saved;       /* step of the last checkpoint; -1: none */
 };
 
-/* Takes the folder of the checkpoints for this process, as `start` says; nothing is read yet. */
+/* On rank 0: takes the folder of the checkpoints, as `start` says; nothing is read yet. */
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e);
-/* Back to the last complete checkpoint, if there is one. */
+/* Collective: back to the last complete checkpoint, if there is one. */
 tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e);
-tare_status sft_save(struct sft *s, struct err *e);
-/* done: the result is written, so the checkpoints go; else only a folder without any goes. */
+tare_status sft_save(struct sft *s, struct err *e); /* collective */
+/* On rank 0. done: the result is written, so the checkpoints go; else only a folder without any goes. */
 tare_status sft_leave_folder(struct sft *s, bool done, struct err *e);
 
 #endif

@@ -1,10 +1,12 @@
 /* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there. training.state has
- *   step, cursor, optimizer_steps, ranks (1: the optimizer is there too); data, seed, batch, train_on_prompt, which cannot change. */
+ *   step, cursor, optimizer_steps, ranks (how many wrote pieces of the optimizer; 0: it is not there); data, seed, batch, train_on_prompt, which
+ * cannot change. Any number of ranks continues. */
 #include "sft/internal.h"
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/training.h"
+#include "engine/same_ranks.h"
 #include "observe/run_lock.h"
 
 #include <stdio.h>
@@ -48,7 +50,7 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(state_write_int(w, "step", s->step, e));
     TRY(state_write_int(w, "cursor", s->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", s->engine.trainer->optimizer_steps, e));
-    return state_write_int(w, "ranks", c->checkpoint.optimizer, e);
+    return state_write_int(w, "ranks", c->checkpoint.optimizer ? s->comm.size : 0, e);
 }
 
 static tare_status read_state(void *ctx, const struct state_reader *r, const char *folder, int64_t *ranks, struct err *e)
@@ -77,48 +79,61 @@ static tare_status write_folder(struct sft *s, const char *folder, struct err *e
     const struct training t = training_of(s);
     const struct saved_state state = {.ctx = s, .write = write_state};
     const char *tokenizer = s->engine.model->folder[0] ? s->engine.model->folder : NULL;
-    if (!tokenizer) TRY(tokenizer_write_bytes(folder, e));
+    if (!tokenizer && !s->comm.rank) TRY(tokenizer_write_bytes(folder, e));
     return saved_write(folder, &t, tokenizer, s->config->checkpoint.optimizer, &state, e);
 }
 
 tare_status sft_save(struct sft *s, struct err *e)
 {
-    struct checkpoint k;
-    tare_status status = checkpoint_begin(s->folder, s->step, &k, e);
-    if (!status) {
-        status = write_folder(s, k.folder, e);
-        if (status)
-            checkpoint_abort(&k);
-        else
-            status = checkpoint_commit(&k, e);
-    }
-    if (!status) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, -1, e);
+    const bool first = !s->comm.rank;
+    struct checkpoint k = {0};
+    TRY(comm_stage(&s->comm, "checkpoint", s->step, e));
+    TRY(comm_agree(&s->comm, first ? checkpoint_begin(s->folder, s->step, &k, e) : TARE_OK, e));
+    TRY(s->comm.broadcast(&s->comm, &k, sizeof k, 0, e));
+    tare_status status = write_folder(s, k.folder, e);
+    if (status && first) checkpoint_abort(&k);
+    TRY(status); /* it ends the job: another rank may wait for a piece */
+    status = comm_agree(&s->comm, status, e);
+    if (!status && first) status = checkpoint_commit(&k, e);
+    if (!status && first) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, -1, e);
+    status = comm_agree(&s->comm, status, e);
     if (status) err_prefix(e, "checkpoint of step %lld", (long long)s->step);
     s->saved = s->step;
     return status;
 }
 
+/* On rank 0. *step: -1 when there is no checkpoint. */
+static tare_status find_checkpoint(const struct sft *s, enum sft_start start, char *folder, int64_t *step, struct err *e)
+{
+    int64_t damaged;
+    TRY(checkpoint_latest(s->folder, folder, step, e));
+    if (*step >= 0) return TARE_OK;
+    TRY(checkpoint_count(s->folder, &damaged, e));
+    if (damaged)
+        FAIL(
+            e, TARE_E_CORRUPT,
+            "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged files "
+            "back, or remove the folder to start over",
+            s->folder, (long long)damaged);
+    if (start == SFT_RESUME) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
+    return TARE_OK;
+}
+
 tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
 {
-    char folder[FS_PATH];
-    int64_t step;
-    TRY(checkpoint_latest(s->folder, folder, &step, e));
+    char folder[FS_PATH] = "";
+    int64_t step = -1;
+    const bool first = !s->comm.rank;
+    TRY(comm_agree(&s->comm, first ? find_checkpoint(s, start, folder, &step, e) : TARE_OK, e));
+    TRY(s->comm.broadcast(&s->comm, folder, sizeof folder, 0, e));
+    TRY(s->comm.broadcast(&s->comm, &step, sizeof step, 0, e));
     if (step >= 0) {
         const struct training t = training_of(s);
         const struct saved_state state = {.ctx = s, .read = read_state};
         TRY(saved_read(folder, &t, &state, e));
         s->saved = step;
         log_info("continuing after step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
-    } else {
-        int64_t damaged;
-        TRY(checkpoint_count(s->folder, &damaged, e));
-        if (damaged)
-            FAIL(e, TARE_E_CORRUPT,
-                 "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged "
-                 "files "
-                 "back, or remove the folder to start over",
-                 s->folder, (long long)damaged);
-        if (start == SFT_RESUME) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
     }
-    return checkpoint_clean(s->folder, step, e);
+    TRY(hello_parts(&s->engine, NULL, 0, step, e));
+    return comm_agree(&s->comm, first ? checkpoint_clean(s->folder, step, e) : TARE_OK, e);
 }

@@ -1,12 +1,13 @@
 /* Supervised training on rows with a completion: the warm start, and the SFT baseline. The batch of an optimizer step is a training batch
- * in which every row is a group of one rollout, so packing, the head and the optimizer are those of the update. */
+ * in which every row is a group of one rollout, so packing, the head and the optimizer are those of the update, on several ranks too: every rank makes
+ * the whole batch, micro-batches are dealt out, and the model has the same bits for any number of ranks. */
 #include "sft/internal.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "checkpoint/training.h"
+#include "engine/same_ranks.h"
 
 #include <string.h>
 
@@ -60,23 +61,36 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     return TARE_OK;
 }
 
+/* The tokenizer of a new model, through a folder that rank 0 makes and removes. */
+static tare_status new_tokenizer(struct sft *s, struct err *e)
+{
+    char folder[FS_PATH + 16];
+    const bool first = !s->comm.rank;
+    snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
+    tare_status status = comm_agree(&s->comm, first ? tokenizer_write_bytes(folder, e) : TARE_OK, e);
+    if (!status) status = comm_agree(&s->comm, tokenizer_load(folder, &s->engine.tokenizer, e), e);
+    if (first) fs_remove_tree(folder, NULL);
+    return status;
+}
+
 /* A new policy, of the shape model.init asks for, and its tokenizer. */
 static tare_status new_model(struct sft *s, struct err *e)
 {
     const struct config *c = s->config;
     struct engine *g = &s->engine;
-    char folder[FS_PATH + 16];
     if (c->lora.rank)
         FAIL(e, TARE_E_CONFIG, "%s: lora.rank = %lld needs a model to put adapters on, and model.path = %s is not there",
              config_where(c, "lora", "rank"), (long long)c->lora.rank, c->model.path);
     if (c->model.init == INIT_NONE) return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
-    snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
-    tare_status status = tokenizer_write_bytes(folder, e);
-    if (!status) status = tokenizer_load(folder, &g->tokenizer, e);
-    fs_remove_tree(folder, NULL);
-    TRY(status);
+    TRY(new_tokenizer(s, e));
+    const struct model_source source = {.config = &c->model,
+                                        .kernels = g->kernels,
+                                        .pool = g->pool,
+                                        .comm = g->comm,
+                                        .shard = c->dist.shard,
+                                        .seed = (uint64_t)c->run.seed};
     const int32_t eos = tokenizer_role_id(g->tokenizer, TOKEN_EOS);
-    TRY(model_new(&c->model, tokenizer_size(g->tokenizer), &eos, 1, (uint64_t)c->run.seed, g->kernels, g->pool, &g->model, e));
+    TRY(model_new(&source, tokenizer_size(g->tokenizer), &eos, 1, &g->model, e));
     model_set_deterministic(g->model, c->run.deterministic);
     return TARE_OK;
 }
@@ -86,27 +100,40 @@ static tare_status result_folder(struct sft *s, struct err *e)
 {
     const struct config *c = s->config;
     TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
-    if (fs_exists(s->out)) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
+    if (!s->comm.rank && fs_exists(s->out))
+        FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
     return TARE_OK;
 }
 
-static tare_status sft_open(struct sft *s, const struct config *c, enum sft_start start, struct err *e)
+/* What rank 0 does alone before anything is opened. */
+static tare_status prepare(struct sft *s, enum sft_start start, struct err *e)
 {
-    struct engine *g = &s->engine;
-    *s = (struct sft){.config = c, .lock = -1, .saved = -1};
-    engine_init(g, c, NULL);
-    arena_init(&s->arena, "supervised step");
+    if (s->comm.rank) return TARE_OK;
+    TRY(sft_take_folder(s, start, e));
+    return warm_start(s->config, e);
+}
+
+static tare_status check_keys(const struct config *c, struct err *e)
+{
     if (c->train.on_nonfinite == NONFINITE_ROLLBACK)
         FAIL(e, TARE_E_CONFIG, "%s: train.on_nonfinite = rollback is for `tare train`; supervised training can stop or skip",
              config_where(c, "train", "on_nonfinite"));
-    TRY(result_folder(s, e));
-    TRY(sft_take_folder(s, start, e));
+    return TARE_OK;
+}
+
+static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
+{
+    const struct config *c = s->config;
+    struct engine *g = &s->engine;
+    TRY(hello_program(&s->comm, c, e));
+    TRY(check_keys(c, e));
+    TRY(comm_agree(&s->comm, result_folder(s, e), e));
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
     if (g->train.weight)
         FAIL(e, TARE_E_CONFIG,
              "%s: data.train gives the files weights, and supervised training takes every row once an epoch; leave them out",
              config_where(c, "data", "train"));
-    TRY(warm_start(c, e));
+    TRY(comm_agree(&s->comm, prepare(s, start, e), e));
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
@@ -120,18 +147,23 @@ static void sft_close(struct sft *s)
     token_ids_free(&s->prompt_ids);
     token_ids_free(&s->ids);
     arena_free(&s->arena);
+    if (s->comm.free) s->comm.free(&s->comm);
 }
 
 /* The result is there whole or not at all: written beside, then renamed. */
-static tare_status save_result(const struct sft *s, struct err *e)
+static tare_status save_result(struct sft *s, struct err *e)
 {
     char beside[FS_PATH + 16], parent[FS_PATH];
+    const bool first = !s->comm.rank;
+    const struct model *m = s->engine.model;
+    const char *tokenizer = m->folder[0] ? m->folder : NULL;
     snprintf(beside, sizeof beside, "%s.tmp", s->out);
-    TRY(fs_remove_tree(beside, e));
-    TRY(fs_mkdirs(beside, e));
-    if (!s->engine.model->folder[0]) TRY(tokenizer_write_bytes(beside, e));
-    TRY(model_save(s->engine.model, beside, saved_dtype(s->config, s->engine.model),
-                   s->engine.model->folder[0] ? s->engine.model->folder : NULL, e));
+    tare_status status = first ? fs_remove_tree(beside, e) : TARE_OK;
+    if (!status && first) status = fs_mkdirs(beside, e);
+    if (!status && first && !tokenizer) status = tokenizer_write_bytes(beside, e);
+    TRY(comm_agree(&s->comm, status, e));
+    TRY(comm_agree(&s->comm, model_save(s->engine.model, beside, saved_dtype(s->config, m), tokenizer, e), e));
+    if (!first) return TARE_OK;
     if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, s->out);
     fs_dirname(parent, s->out);
     return fs_sync_dir(parent, e);
@@ -144,6 +176,17 @@ static tare_status interrupted(struct sft *s, enum sft_start start, struct err *
          start == SFT_GO_ON ? "the same command" : "--resume");
 }
 
+/* Micro-batches are cut by their tokens alone, so that the model does not depend on the ranks. */
+static void tell_of_idle_ranks(const struct sft *s, int64_t tokens)
+{
+    const int64_t micro = s->config->train.micro_tokens;
+    if (s->comm.size > 1 && tokens <= (s->comm.size - 1) * micro)
+        log_info("a batch of %lld tokens is at most %lld micro-batches of train.micro_tokens = %lld, fewer than the %d ranks: the "
+                 "others "
+                 "wait; lower train.micro_tokens or raise sft.batch (both change the bits, the number of ranks does not)",
+                 (long long)tokens, (long long)((tokens + micro - 1) / micro), (long long)micro, s->comm.size);
+}
+
 static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
 {
     const int64_t every = s->config->checkpoint.every;
@@ -153,15 +196,18 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
     while (s->step < s->steps) {
         struct batch b = {.step = s->step};
         double loss, grad_norm, lr;
-        TRY(fault_point(0, "data", s->step + 1, e));
+        TRY(comm_stage(&s->comm, "data", s->step + 1, e));
         TRY(next_batch(s, &b, e));
-        TRY(fault_point(0, "update", s->step + 1, e));
+        TRY(comm_stage(&s->comm, "update", s->step + 1, e));
         TRY(sft_step(s->engine.trainer, &b, &loss, &grad_norm, &lr, e));
         s->step++;
+        if (!tokens) tell_of_idle_ranks(s, b.n_tokens + b.prompt_begin[b.n_groups]);
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];
         const bool last = s->step == s->steps;
         if (every && s->step % every == 0 && !last) TRY(sft_save(s, e));
-        if (*signals_flag() && !last) return interrupted(s, start, e);
+        const tare_status stop = comm_agree(&s->comm, *signals_flag() && !last ? TARE_E_CANCELLED : TARE_OK, e);
+        if (stop == TARE_E_CANCELLED) return interrupted(s, start, e);
+        TRY(stop);
         const double now = clock_seconds();
         if (now - shown < 5 && !last) continue;
         shown = now;
@@ -171,13 +217,19 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
     return TARE_OK;
 }
 
-tare_status sft_run(const struct config *c, enum sft_start start, struct err *e)
+tare_status sft_run(const struct config *c, enum sft_start start, struct comm *comm, struct err *e)
 {
-    struct sft s;
+    struct sft s = {.config = c, .lock = -1, .saved = -1};
+    if (comm)
+        s.comm = *comm;
+    else
+        TRY(comm_self(&s.comm, e));
+    engine_init(&s.engine, c, &s.comm);
+    arena_init(&s.arena, "supervised step");
     signals_catch();
-    tare_status status = sft_open(&s, c, start, e);
+    tare_status status = sft_open(&s, start, e);
     if (!status) status = sft_loop(&s, start, e);
-    if (!status) status = save_result(&s, e);
+    if (!status) status = comm_agree(&s.comm, save_result(&s, e), e);
     if (!status) log_info("model written to %s", s.out);
     const tare_status left = sft_leave_folder(&s, !status, status ? NULL : e);
     sft_close(&s);

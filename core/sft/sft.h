@@ -3,6 +3,7 @@
 #define TARE_CORE_SFT_H
 
 #include "config/config.h"
+#include "dist/comm.h"
 
 /* warm_start.c: makes model.path by `tare sft` of model.warm_start when the folder is absent. */
 tare_status warm_start(const struct config *c, struct err *e);
@@ -15,6 +16,7 @@ enum sft_start {
     SFT_RESUME, /* from the last complete one */
     SFT_GO_ON   /* from it if there is one */
 };
-tare_status sft_run(const struct config *c, enum sft_start start, struct err *e);
+/* comm: of the job, which it closes; all ranks call it (NULL: this process alone). The model has the same bits on any number of ranks. */
+tare_status sft_run(const struct config *c, enum sft_start start, struct comm *comm, struct err *e);
 
 #endif

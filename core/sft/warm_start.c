@@ -59,7 +59,7 @@ tare_status warm_start(const struct config *c, struct err *e)
         status = wait_for_other(c, e);
         if (status || fs_is_dir(c->model.path)) break;
         log_info("%s is not there: making it by %s", c->model.path, file);
-        status = sft_run(&child, SFT_GO_ON, e);
+        status = sft_run(&child, SFT_GO_ON, NULL, e);
     }
     config_free(&child);
     return status;

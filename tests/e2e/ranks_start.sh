@@ -61,8 +61,16 @@ refused "a wrong key on one rank" "rank 1.*no key 'promts'" $MPIRUN -n 2 sh but_
 refused "a wrong key everywhere" "no key 'promts'" $MPIRUN -n 2 $T rollout.promts=3
 refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
 status=0
-$MPIRUN -n 2 "$TARE" sft sft.ini > out.txt 2> err.txt || status=$?
-[ $status = 2 ] && [ "$(messages err.txt)" = 1 ] && grep -q 'runs in one process' err.txt && ok || { bad "sft on two ranks: not refused once"; cat err.txt; }
+$MPIRUN -n 2 "$TARE" sweep tiny.ini > out.txt 2> err.txt || status=$?
+[ $status = 2 ] && [ "$(messages err.txt)" = 1 ] && grep -q 'runs in one process' err.txt && ok || { bad "sweep on two ranks: not refused once"; cat err.txt; }
+
+# A rank that ends while MPI starts cannot speak, nor can the others: the process that started them does.
+status=0
+TARE_FAULT=rank=1,stage=start,kind=kill env -u OMPI_MCA_orte_execute_quiet timeout 600 "$TARE" -q train tiny.ini run.dir=early dist.ranks=3 > out.txt 2> err.txt || status=$?
+[ $status = 137 ] && ok || bad "a rank that ends while MPI starts: exit status $status, not 137"
+grep 'a rank ended while MPI was starting, before the ranks had found each other' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || { bad "a rank that ends while MPI starts"; cat err.txt; }
+grep 'process rank 1 with PID' err.txt > found.txt && ok || { bad "a rank that ends while MPI starts is not named"; cat err.txt; }
+[ ! -e early ] && [ "$(left_behind)" = 0 ] && ok || bad "a rank that ends while MPI starts: a folder or a process is left"
 
 # Interrupted: after a checkpoint, exit status 130; --resume continues it.
 "$TARE" -q train tiny.ini train.steps=1000000 log.progress=none run.dir=stop dist.ranks=2 > out.txt 2> err.txt &

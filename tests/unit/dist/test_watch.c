@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A death, an error or a crash ends a job within 3 s, a rank that hangs 1 s after its timeout: 16 ticks. Not seen, a death is found by the silence that
- * follows it, after 120, and what these ranks do meanwhile lasts 240. */
-enum { RANKS = 3, MOST_TICKS = 60 };
+/* Every job that these ranks end has ended within 10 s: a death, an error or a crash within 3 s, a rank that hangs 1 s after its timeout, a rank that
+ * falls silent after WATCH_SILENCE. What they do meanwhile lasts 240 ticks. */
+enum { RANKS = 3, MOST_TICKS = 40 };
 
 static struct shared { /* between the processes */
     char address[WATCH_ADDRESS];
@@ -327,6 +327,40 @@ static void hangs(void **state)
     expect_message(SAYS("gather has taken ", "although all ranks are in it", "is the network up?"), 1);
 }
 
+/* A host that vanishes closes no connection: neither does a process that is stopped. */
+static void goes_on(struct watch *w, int rank)
+{
+    (void)rank;
+    watch_stage(w, "rollout", 5);
+    __atomic_add_fetch(&shared->left, 1, __ATOMIC_SEQ_CST);
+    nap(60);
+}
+
+static int stopped, told_by; /* ranks */
+
+static void stop_one(const pid_t *pids)
+{
+    wait_for(&shared->left, RANKS);
+    kill(pids[stopped], SIGSTOP);
+    wait_for_state(pids[told_by], 'Z');
+    kill(pids[stopped], SIGKILL);
+}
+
+static void silence(void **state)
+{
+    (void)state;
+    meanwhile = stop_one;
+    stopped = 2;
+    told_by = 0;
+    play(goes_on, 0);
+    expect_message(SAYS("rank 2 (host ", "failed in rollout of step 5: nothing has been heard from it for 7 s"), 1);
+    stopped = 0;
+    told_by = 1;
+    play(goes_on, 0);
+    expect_message(SAYS("rank 0 (host ", "nothing has been heard from it for 7 s (is its host up? was it stopped?)"), 1);
+    meanwhile = NULL;
+}
+
 /* Slow is not hanging: before the first stage a rank may be busy alone for longer than timeout_s, and when it comes at last, all are in the collective. */
 static void slow(struct watch *w, int rank)
 {
@@ -381,6 +415,7 @@ int main(void)
         cmocka_unit_test(errors),
         cmocka_unit_test(hangs),
         cmocka_unit_test(crashes),
+        cmocka_unit_test(silence),
         cmocka_unit_test(slow_is_not_hanging),
         cmocka_unit_test(a_death_is_not_its_consequence),
     };

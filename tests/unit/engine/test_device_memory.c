@@ -62,7 +62,7 @@ static struct model *model(const struct kernels *k, const char *arch, const char
     struct model_config c = small_shape(arch, dtype);
     c.init_std = 0.3;
     c.tie_embeddings = strcmp(arch, "llama") != 0;
-    assert_ok(model_new(&c, VOCAB, eos, 4, 11, k, NULL, &m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .seed = 11}, VOCAB, eos, 4, &m, &e), &e);
     return m;
 }
 

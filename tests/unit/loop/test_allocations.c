@@ -67,7 +67,8 @@ static void rig_new(struct rig *r, const char *dtype, int threads)
     r->train = plain_train(8, 100);
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(pool_new(threads, &r->pool, &e), &e);
-    assert_ok(model_new(&c, VOCAB, NULL, 0, 11, k, r->pool, &r->m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .pool = r->pool, .seed = 11}, VOCAB, NULL, 0, &r->m, &e),
+              &e);
     assert_ok(sampler_new(r->m, 7, 0, &r->sampler, &e), &e);
     assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->loss, 1, 3, 30}, &r->trainer, &e), &e);
     set_objective(r->trainer, "ppo", NULL);

@@ -21,7 +21,7 @@ static inline struct model *small_model(const char *arch, bool tied, struct pool
     c.hidden_size = 40, c.layers = 3, c.intermediate_size = 56, c.context = 128;
     c.tie_embeddings = tied;
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
-    assert_ok(model_new(&c, 97, eos, 2, 5, k, pool, &m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .pool = pool, .seed = 5}, 97, eos, 2, &m, &e), &e);
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
         for (int64_t j = 0; j < t->rows * t->cols; j++) {

@@ -256,6 +256,11 @@ static void wrong_weights(void **state)
     model_free(m);
 }
 
+static tare_status new_of(const struct model_config *c, uint64_t seed, const struct kernels *k, struct model **out, struct err *e)
+{
+    return model_new(&(struct model_source){.config = c, .kernels = k, .seed = seed}, 11, NULL, 0, out, e);
+}
+
 static void new_models(void **state)
 {
     (void)state;
@@ -263,11 +268,11 @@ static void new_models(void **state)
     struct model *m = small_model("llama", true, NULL), *a, *b;
     struct model_config c = {
         .init = INIT_LLAMA, .hidden_size = 16, .layers = 1, .heads = 2, .kv_heads = 1, .intermediate_size = 8, .context = 9};
-    assert_ok(model_new(&c, 11, NULL, 0, 1, m->k, NULL, &a, &e), &e);
-    assert_ok(model_new(&c, 11, NULL, 0, 1, m->k, NULL, &b, &e), &e);
+    assert_ok(new_of(&c, 1, m->k, &a, &e), &e);
+    assert_ok(new_of(&c, 1, m->k, &b, &e), &e);
     assert_true(hash_of(a) == hash_of(b));
     model_free(b);
-    assert_ok(model_new(&c, 11, NULL, 0, 2, m->k, NULL, &b, &e), &e);
+    assert_ok(new_of(&c, 2, m->k, &b, &e), &e);
     assert_true(hash_of(a) != hash_of(b));
     assert_int_equal(a->shape.head_dim, 8);
     assert_ok(model_positions(a, 9, &e), &e);
@@ -275,9 +280,9 @@ static void new_models(void **state)
     model_free(a);
     model_free(b);
     c.kv_heads = 3;
-    assert_int_equal(model_new(&c, 11, NULL, 0, 1, m->k, NULL, &a, &e), TARE_E_SHAPE);
+    assert_int_equal(new_of(&c, 1, m->k, &a, &e), TARE_E_SHAPE);
     c.init = INIT_NONE;
-    assert_int_equal(model_new(&c, 11, NULL, 0, 1, m->k, NULL, &a, &e), TARE_E_CONFIG);
+    assert_int_equal(new_of(&c, 1, m->k, &a, &e), TARE_E_CONFIG);
     model_free(m);
 }
 

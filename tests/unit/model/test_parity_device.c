@@ -36,7 +36,7 @@ static struct model *model_of(const struct kernels *k, const char *arch, const c
                                    .context = 128,
                                    .init_std = 0.15,
                                    .tie_embeddings = true};
-    assert_ok(model_new(&c, VOCAB, NULL, 0, 5, k, NULL, &m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .seed = 5}, VOCAB, NULL, 0, &m, &e), &e);
     return m;
 }
 

@@ -376,7 +376,7 @@ static void on_ranks(void **state)
         shape.init = arch_named(MODELS[i].arch);
         shape.tie_embeddings = MODELS[i].tied;
         assert_ok(kernels_cpu(NULL, &k, &e), &e);
-        assert_ok(model_new(&shape, 301, &eos, 1, 5, k, NULL, &m, &e), &e);
+        assert_ok(model_new(&(struct model_source){.config = &shape, .kernels = k, .seed = 5}, 301, &eos, 1, &m, &e), &e);
         assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
         model_free(m);
         for (c.lora.rank = 0; c.lora.rank <= 3; c.lora.rank += 3) /* all weights, then adapters */

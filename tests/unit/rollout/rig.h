@@ -34,7 +34,9 @@ static inline void rig_new(struct rig *r, const char *arch, const char *dtype, i
     *r = (struct rig){0};
     arena_init(&r->arena, "rig");
     assert_ok(pool_new(threads, &r->pool, &e), &e);
-    assert_ok(model_new(&c, 250, eos, 10, 11, rig_kernels(), r->pool, &r->m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = rig_kernels(), .pool = r->pool, .seed = 11}, 250, eos, 10,
+                        &r->m, &e),
+              &e);
     for (int64_t i = 0; i < r->m->unit_begin[1] + r->m->layers[0].norm1; i++) r->m->weights[i] *= gain;
     model_refresh(r->m, NULL);
 }

@@ -23,7 +23,7 @@ static void device_rig(struct rig *r, const struct kernels *k, const char *dtype
     struct err e = {0};
     *r = (struct rig){0};
     arena_init(&r->arena, "rig");
-    assert_ok(model_new(&c, 250, eos, 10, 11, k, NULL, &r->m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .seed = 11}, 250, eos, 10, &r->m, &e), &e);
 }
 
 static void run(struct rig *r, int64_t max_batch, int64_t kv_tokens, const struct sample_params *p, struct sample_output *out)

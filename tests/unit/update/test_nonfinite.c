@@ -30,7 +30,8 @@ static void rig_new(struct rig *r, enum on_nonfinite what)
     arena_init(&r->arena, "test");
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     assert_ok(pool_new(1, &r->pool, &e), &e);
-    assert_ok(model_new(&c, VOCAB, NULL, 0, 11, k, r->pool, &r->m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .pool = r->pool, .seed = 11}, VOCAB, NULL, 0, &r->m, &e),
+              &e);
     assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->loss, 1, 3, 30}, &r->t, &e), &e);
     set_objective(r->t, "ppo", NULL);
     r->b = update_batch(&r->arena, GROUPS, ROLLOUTS, GROUPS * PROMPT, ROLLOUTS * NEW);

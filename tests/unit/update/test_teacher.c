@@ -52,7 +52,9 @@ static struct model *new_model(struct rig *r, bool teacher, int64_t vocab)
         c.kv_heads = 4;
         c.head_dim = 16;
     }
-    assert_ok(model_new(&c, vocab, NULL, 0, teacher ? 5 : 11, r->k, r->pool, &m, &e), &e);
+    assert_ok(model_new(&(struct model_source){.config = &c, .kernels = r->k, .pool = r->pool, .seed = teacher ? 5 : 11}, vocab,
+                        NULL, 0, &m, &e),
+              &e);
     return m;
 }
 

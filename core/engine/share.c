@@ -1,4 +1,4 @@
-#include "loop/share.h"
+#include "engine/share.h"
 
 #include "base/str.h"
 #include "batch/pack.h"

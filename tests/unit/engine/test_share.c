@@ -3,7 +3,7 @@
 
 #include "dist/comm.h"
 #include "dist/deal.h"
-#include "loop/share.h"
+#include "engine/share.h"
 
 #include <string.h>
 

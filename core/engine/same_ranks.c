@@ -1,4 +1,4 @@
-#include "loop/same_ranks.h"
+#include "engine/same_ranks.h"
 
 #include "base/fs.h"
 #include "observe/manifest.h"
@@ -130,30 +130,26 @@ static tare_status add_model(struct facts *f, const char *folder, struct err *e)
     return status;
 }
 
-static tare_status add_parts(struct run *r, int64_t step, struct facts *f, struct err *e)
+static tare_status add_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct facts *f,
+                             struct err *e)
 {
     char text[40];
     snprintf(text, sizeof text, "%lld", (long long)step);
     TRY(add(f, "the step of the checkpoint to continue from", text, e));
-    TRY(add_plugin(f, estimate_plugin(r->estimator), e));
-    TRY(add_plugin(f, objective_plugin(r->engine.objective), e));
-    TRY(add_plugin(f, curriculum_plugin(r->curriculum), e));
-    for (int64_t k = 0; k < verify_n_components(r->engine.verify); k++) TRY(add_plugin(f, verify_plugin(r->engine.verify, k), e));
-    TRY(add_plugin(f, r->cluster.encoder ? r->cluster.encoder->plugin : NULL, e));
-    TRY(add_plugin(f, r->cluster.codebook ? r->cluster.codebook->plugin : NULL, e));
-    TRY(add_hash(f, "data.train (its rows)", r->engine.train.hash, e));
-    TRY(add_hash(f, "data.eval (its rows)", r->engine.eval.hash, e));
-    return add_model(f, r->config->model.path, e);
+    for (int64_t k = 0; k < n; k++) TRY(add_plugin(f, plugins[k], e));
+    for (int64_t k = 0; g->verify && k < verify_n_components(g->verify); k++) TRY(add_plugin(f, verify_plugin(g->verify, k), e));
+    TRY(add_hash(f, "data.train (its rows)", g->train.hash, e));
+    TRY(add_hash(f, "data.eval (its rows)", g->eval.hash, e));
+    return add_model(f, g->config->model.path, e);
 }
-
-tare_status hello_parts(struct run *r, int64_t step, struct err *e)
+tare_status hello_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct err *e)
 {
     struct facts *f;
-    if (r->comm.size == 1) return TARE_OK;
+    if (!g->comm || g->comm->size == 1) return TARE_OK;
     TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
     arena_init(&f->arena, "hello");
-    tare_status status = comm_agree(&r->comm, add_parts(r, step, f, e), e);
-    if (!status) status = comm_same(&r->comm, "what the run is made of", f->fact, f->n, e);
+    tare_status status = comm_agree(g->comm, add_parts(g, plugins, n, step, f, e), e);
+    if (!status) status = comm_same(g->comm, "what the run is made of", f->fact, f->n, e);
     arena_free(&f->arena);
     mem_free(f);
     return status;
