@@ -377,6 +377,7 @@ static int limit_value(struct math *m, const struct limit *l)
     const int s = at(m, kid(m, l->under, 0))->aux, to = kid(m, l->under, 1);
     if (!only_constants(m, l->body, s)) return -1; /* of f(x), for what f is is not known */
     if (!depends(m, l->body, s)) return l->body;
+    if (at(m, l->body)->flags & NODE_DISCRETE) return -1; /* a floor may jump there */
     int n, d;
     split(m, l->body, &n, &d);
     if (n < 0 || d < 0) return -1;

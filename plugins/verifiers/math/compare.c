@@ -75,9 +75,65 @@ static bool compare_members(struct math *m, int gold, int pred, int *a, int *b, 
     return said(m, equal, equal ? "the same members" : "different members");
 }
 
+/* Which of the letters A to H are the factors of a product or the members of a list; 0: something else is */
+static unsigned options_of(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    unsigned letters = 0;
+    if (a->op != OP_MUL && a->op != OP_SYM && !is_list(m, x)) return 0;
+    for (int i = 0; i < (a->op == OP_SYM ? 1 : a->n); i++) {
+        const struct node *k = a->op == OP_SYM ? a : at(m, kid(m, x, i));
+        const char c = k->op == OP_SYM && m->symbol[k->aux].n_name == 1 ? m->pool[m->symbol[k->aux].name] : 0;
+        if (c < 'A' || c > 'H') return 0;
+        letters |= 1U << (c - 'A');
+    }
+    return letters;
+}
+
+/* blue, as it was written without \text */
+static bool is_word(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (a->op != OP_SYM || m->symbol[a->aux].n_name < 4) return false;
+    for (int i = 0; i < m->symbol[a->aux].n_name; i++)
+        if (!text_is_letter(m->pool[m->symbol[a->aux].name + i])) return false;
+    return true;
+}
+
+/* Words, options and equations in several letters: what "and" joins is not what "or" joins. Values are members of a set by either. */
+static bool joins_statements(const struct math *m, int x)
+{
+    int letter = -1;
+    for (int i = 0; i < at(m, x)->n; i++) {
+        const int k = kid(m, x, i), lhs = at(m, k)->op == OP_REL ? kid(m, k, 0) : -1;
+        if (at(m, k)->op == OP_TEXT || options_of(m, k) || is_word(m, k)) return true;
+        if (lhs < 0) continue;
+        if (letter >= 0 && lhs != letter) return true;
+        letter = lhs;
+    }
+    return false;
+}
+
+static bool other_joint(const struct math *m, int gold, int pred)
+{
+    enum { EITHER = JOINT_AND | JOINT_OR };
+    if (at(m, gold)->op != OP_LIST || at(m, pred)->op != OP_LIST) return false;
+    const int a = at(m, gold)->aux & EITHER, b = at(m, pred)->aux & EITHER;
+    return a && b && a != b && joins_statements(m, gold) && joins_statements(m, pred);
+}
+
+/* \{x\}, the fractional part perhaps, against x */
+static bool set_of_letters(const struct math *m, int x, int other)
+{
+    return at(m, x)->op == OP_SET && at(m, x)->n == 1 && at(m, kid(m, x, 0))->op <= OP_DEG &&
+           at(m, kid(m, x, 0))->flags & NODE_VAR && at(m, other)->op <= OP_DEG;
+}
+
 static bool compare_sets(struct math *m, int gold, int pred)
 {
     int a[64], b[64];
+    if (other_joint(m, gold, pred)) return said(m, false, "\"and\" against \"or\"");
+    if (set_of_letters(m, gold, pred) || set_of_letters(m, pred, gold)) return said(m, false, "braces on one side only");
     if (m->nesting > 3) return said(m, false, "lists nested too deeply");
     m->nesting++;
     const bool equal = compare_members(m, gold, pred, m->nesting > 1 ? a : m->items[0], m->nesting > 1 ? b : m->items[1],
@@ -130,12 +186,24 @@ static bool compare_tuples(struct math *m, int gold, int pred)
     return elementwise(m, gold, pred, "equal members in order", "different members in order");
 }
 
+/* Hours, and minutes of two digits */
+static bool like_time(const struct math *m, int x)
+{
+    int64_t hours, minutes;
+    return at(m, x)->n == 2 && small_int(m, kid(m, x, 0), &hours) && small_int(m, kid(m, x, 1), &minutes) && hours <= 24 &&
+           minutes > 9 && minutes < 60;
+}
+
 static bool compare_ratios(struct math *m, int gold, int pred)
 {
     if (at(m, gold)->op != OP_RATIO || at(m, pred)->op != OP_RATIO) {
         const bool first = at(m, gold)->op == OP_RATIO;
         const int ratio = first ? gold : pred, other = first ? pred : gold;
         if (at(m, ratio)->n != 2 || at(m, other)->op > OP_DEG) return said(m, false, "a ratio against something else");
+        int64_t a, b;
+        if (at(m, other)->op == OP_NUM && small_int(m, kid(m, ratio, 0), &a) && small_int(m, kid(m, ratio, 1), &b) && b > 1 &&
+            a % b == 0)
+            return said(m, false, "a ratio that is not in lowest terms against a number"); /* ten to five is not 2 */
         const int q = mk_div(m, kid(m, ratio, 0), kid(m, ratio, 1));
         return q >= 0 && decide(m, first ? q : other, first ? other : q);
     }
@@ -147,7 +215,8 @@ static bool compare_ratios(struct math *m, int gold, int pred)
             return elementwise(m, gold, pred, "equal ratios", "different ratios");
         zero |= num_is(m, kid(m, gold, i), 0) || num_is(m, kid(m, pred, i), 0);
     }
-    if (zero) return elementwise(m, gold, pred, "equal ratios", "different ratios"); /* 12:00 is a time, not a ratio */
+    if (zero || (like_time(m, gold) && like_time(m, pred))) /* 12:00 is a time, not a ratio; so may be 2:40 and 1:20 */
+        return elementwise(m, gold, pred, "equal ratios", "different ratios");
     for (int i = 1; i < n; i++) {
         const int x = mk_mul(m, kid(m, gold, i), kid(m, pred, 0)), y = mk_mul(m, kid(m, pred, i), kid(m, gold, 0));
         if (x < 0 || y < 0 || !decide(m, x, y)) return said(m, false, "different ratios");
@@ -236,21 +305,6 @@ static bool holds_pi(const struct math *m, int x)
     return false;
 }
 
-/* Which of the letters A to H are the factors of a product or the members of a list; 0: something else is */
-static unsigned options_of(const struct math *m, int x)
-{
-    const struct node *a = at(m, x);
-    unsigned letters = 0;
-    if (a->op != OP_MUL && a->op != OP_SYM && !is_list(m, x)) return 0;
-    for (int i = 0; i < (a->op == OP_SYM ? 1 : a->n); i++) {
-        const struct node *k = a->op == OP_SYM ? a : at(m, kid(m, x, i));
-        const char c = k->op == OP_SYM && m->symbol[k->aux].n_name == 1 ? m->pool[m->symbol[k->aux].name] : 0;
-        if (c < 'A' || c > 'H') return 0;
-        letters |= 1U << (c - 'A');
-    }
-    return letters;
-}
-
 /* (B) 12 is 12, and is B. */
 static bool compare_options(struct math *m, int gold, int pred)
 {
@@ -321,6 +375,7 @@ bool compare(struct math *m, int gold, int pred)
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
         return said(m, true, "the same structure");
     if (a->op == OP_OPTION || b->op == OP_OPTION) return compare_options(m, gold, pred);
+    if (a->op == OP_SAID || b->op == OP_SAID) return compare_said(m, gold, pred);
     if (compare_families(m, gold, pred) == YES) return true;
     if (a->op == OP_WHERE || b->op == OP_WHERE) return compare_where(m, gold, pred);
     const enum truth conditions = compare_conditions(m, gold, pred);

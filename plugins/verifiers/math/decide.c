@@ -34,6 +34,7 @@ static int infinite(struct math *m, int x)
 
 static bool same_letters(const struct math *m, int s, int t)
 {
+    if (memchr(m->pool + m->symbol[s].name, '(', (size_t)m->symbol[s].n_name)) return false; /* f(x), F(x) */
     for (int i = 0; i < m->symbol[s].n_name; i++)
         if (text_lower(m->pool[m->symbol[s].name + i]) != text_lower(m->pool[m->symbol[t].name + i])) return false;
     return true;

@@ -11,6 +11,7 @@
  */
 #include "joint.h"
 #include "numerals.h"
+#include "prose.h"
 #include "units.h"
 
 #include <string.h>
@@ -252,8 +253,9 @@ static int64_t sentence_end(tare_text t, int64_t i)
 static bool known_word(const char *s, int64_t n)
 {
     int power;
-    return n == 1 || find_function(s, n) || find_unit(s, n, false).kind || find_scale(s, n, &power) || is_percent_word(s, n) ||
-           is_degree_word(s, n) || (n == 2 && (!memcmp(s, "or", 2) || !memcmp(s, "to", 2))) || (n == 3 && !memcmp(s, "and", 3));
+    return n == 1 || half_of_day((tare_text){s, n}, 0) || find_function(s, n) || find_unit(s, n, false).kind ||
+           find_scale(s, n, &power) || is_percent_word(s, n) || is_degree_word(s, n) ||
+           (n == 2 && (!memcmp(s, "or", 2) || !memcmp(s, "to", 2))) || (n == 3 && !memcmp(s, "and", 3));
 }
 
 /* The mathematical front of a line that starts with a number: "42 apples" gives 42. */
@@ -349,6 +351,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
     const tare_text whole = line;
     if (starts_number(line)) line = strip_marks(numeric_front(line));
+    if (is_qualified(text_slice(whole, line.data + line.size - whole.data, whole.size))) line = whole;
     if (!line.size) return false;
     out->whole = whole;
     out->text[0] = line;
@@ -404,6 +407,8 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     for (char c; w.size && strchr(".,;:!?)]}*_$\"'", c = w.data[w.size - 1]); w.size--) {
         if ((c == '}' && braces++ >= 0) || (c == ')' && parens++ >= 0)) break;
     }
+    const int64_t begin = w.data - t.data, half = begin + w.size + (begin + w.size < t.size && t.data[begin + w.size] == ' ');
+    if (half_of_day(t, half)) w.size = half + half_of_day(t, half) - begin; /* 10:00 AM */
     *out = w;
     return w.size > 0;
 }
@@ -510,7 +515,7 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
     return true;
 }
 
-void extract_answer(const struct options *o, tare_text completion, struct found *out)
+static void find_answer(const struct options *o, tare_text completion, struct found *out)
 {
     struct scan s = {.t = text_after_thought(completion), .open_box = -1};
     *out = (struct found){.n = 0};
@@ -550,4 +555,13 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
         }
     }
     if (!take_last(&s, o, out) && !take_last_sentence(s.t, o, out)) out->n = 0, out->rule = NULL;
+}
+
+void extract_answer(const struct options *o, tare_text completion, struct found *out)
+{
+    find_answer(o, completion, out);
+    if (!out->n) return;
+    const tare_text last = out->text[out->n - 1],
+                    all = {out->text[0].data, last.data + last.size - out->text[0].data}; /* the parts come in their order */
+    if (is_denied(completion, all)) *out = (struct found){.n = 0};
 }

@@ -1,21 +1,35 @@
 /* Expressions with symbols: rational functions modulo a prime (modular.c), everything else as balls at rational sample points. Disjoint
- * at one point is a proof of difference; equal at all of them to 300 bits is taken for an identity. Symbols under factorials, binomials,
- * floor, mod, or in the exponent of a negative base get whole values. Then each letter is made negative in turn. The points are fixed: a verdict is reproducible. */
+ * at one point is a proof of difference; equal at all of them to 300 bits is taken for an identity. Symbols under factorials, binomials, gcd, or
+ * in the exponent of a negative base get whole values, under a remainder those that usually count (a to d, i to n, p, q). Under floor and
+ * ceiling the points are fractions: at whole ones the floor of x would be x. Then each letter is made negative in turn. The points are fixed:
+ * a verdict is reproducible. */
 #include "flint.h"
+
+#include <string.h>
 
 enum { POINTS = 5, TRIES = 14, PREC = 333 };
 
-static void mark_whole(const struct math *m, int x, bool inside, bool *whole)
+enum inside { NOWHERE, BY_NAME, SURELY };
+
+/* Is the letter one that counts? */
+static bool counts(const struct math *m, int s)
+{
+    return m->symbol[s].n_name == 1 && strchr("abcdijklmnpq", m->pool[m->symbol[s].name]) != NULL;
+}
+
+static void mark_whole(const struct math *m, int x, enum inside inside, bool *whole)
 {
     const struct node *a = at(m, x);
     if (!(a->flags & NODE_VAR)) return;
-    if (a->op == OP_SYM && inside) whole[a->aux] = true;
-    if (a->op == OP_FACT || a->op == OP_BINOM || a->op == OP_MOD || a->op == OP_SUM || a->op == OP_PROD ||
-        (a->op == OP_FUNC && (a->aux == F_FLOOR || a->aux == F_CEIL || a->aux == F_GCD || a->aux == F_LCM)))
-        inside = true;
+    if (a->op == OP_SYM && (inside == SURELY || (inside == BY_NAME && counts(m, a->aux)))) whole[a->aux] = true;
+    if (a->op == OP_FACT || a->op == OP_BINOM || a->op == OP_SUM || a->op == OP_PROD ||
+        (a->op == OP_FUNC && (a->aux == F_GCD || a->aux == F_LCM)))
+        inside = SURELY;
+    if (a->op == OP_MOD && !inside) inside = BY_NAME;
     for (int i = 0; i < a->n; i++) {
         const int base = a->op == OP_POW && i == 1 ? kid(m, x, 0) : -1;
-        mark_whole(m, kid(m, x, i), inside || (base >= 0 && at(m, base)->op == OP_NUM && at(m, base)->aux), whole);
+        const bool sign = base >= 0 && at(m, base)->op == OP_NUM && at(m, base)->aux;
+        mark_whole(m, kid(m, x, i), sign ? SURELY : inside, whole);
     }
 }
 
@@ -72,8 +86,8 @@ static void unbind(struct math *m)
 static void prepare(const struct math *m, int a, int b, bool *whole, bool *signs)
 {
     for (int s = 0; s < MAX_SYMBOLS; s++) whole[s] = false;
-    mark_whole(m, a, false, whole);
-    mark_whole(m, b, false, whole);
+    mark_whole(m, a, NOWHERE, whole);
+    mark_whole(m, b, NOWHERE, whole);
     for (int s = 0; s < m->n_symbols; s++)
         if (m->alias[s]) whole[s] = whole[m->alias[s] - 1] = whole[s] || whole[m->alias[s] - 1];
     *signs = has_func(m, a, F_ABS) || has_func(m, b, F_ABS) || has_func(m, a, F_SIGN) || has_func(m, b, F_SIGN);
@@ -94,6 +108,20 @@ static enum truth refute_negative(struct math *m, int a, int b, const bool *whol
             if (!ball_value(m, a, PREC, &x) || !ball_value(m, b, PREC, &y)) continue;
             if (acb_is_real(x) && acb_is_real(y) && !acb_overlaps(x, y)) return NO;
         }
+    }
+    return UNKNOWN;
+}
+
+/* At whole points and at a square, where the floor and the ceiling of x or its root meet, but floor + 1 and the ceiling do not. */
+static enum truth refute_whole(struct math *m, int a, int b)
+{
+    bool every[MAX_SYMBOLS];
+    memset(every, true, sizeof every);
+    for (int try = 0; try < 2; try++) {
+        acb_srcptr x, y;
+        sample(m, try, every, false);
+        for (int s = 0; try && s < m->n_symbols; s++) m->values->bound_value[s] = 4, acb_set_si(m->values->symbol + s, 4);
+        if (ball_value(m, a, PREC, &x) && ball_value(m, b, PREC, &y) && !acb_overlaps(x, y)) return NO;
     }
     return UNKNOWN;
 }
@@ -121,6 +149,7 @@ enum truth numeric_identity(struct math *m, int a, int b)
             points++;
     }
     if (got == UNKNOWN && points == POINTS) got = refute_negative(m, a, b, whole);
+    if (got == UNKNOWN && points == POINTS && (at(m, a)->flags | at(m, b)->flags) & NODE_DISCRETE) got = refute_whole(m, a, b);
     unbind(m);
     return got == NO ? NO : points == POINTS ? YES : UNKNOWN;
 }

@@ -20,7 +20,7 @@ bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_te
 {
     struct math *m = x->m;
     if (m->n_tokens == MAX_TOKENS) return lex_fail(x, "too long to parse");
-    if (kind == T_REL && x->negated) aux = lex_negated(aux);
+    if (x->negated && !(aux = kind == T_REL ? lex_negated(aux) : 0)) return lex_fail(x, "a negation that is not read");
     x->negated = false;
     struct token t = {.kind = (int16_t)kind, .aux = aux, .space = x->space, .n_text = (int32_t)n_text};
     if (n_text && (t.text = pool_add(m, text, n_text)) < 0) return lex_fail(x, "too long to parse");
@@ -241,6 +241,15 @@ static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
     return true;
 }
 
+/* After a numeral, at am or p.m.: 7:00 PM, 5 am. Letters without a blank between are factors, but for a time in hours and minutes. */
+static int64_t half_day_here(const struct lexer *x)
+{
+    const struct token *t = x->m->tokens + x->m->n_tokens;
+    if (lex_last_kind(x) != T_NUM) return 0;
+    const bool time = x->m->n_tokens > 2 && t[-2].kind == T_COLON && t[-3].kind == T_NUM;
+    return x->space || time || x->plain ? half_of_day((tare_text){x->s, x->n}, x->i) : 0;
+}
+
 /* 3 x 10^5: the letter is a sign */
 static bool times_letter(const struct lexer *x)
 {
@@ -255,6 +264,8 @@ static bool lex_letters(struct lexer *x)
     int64_t n = 0;
     while (x->i + n < x->n && text_is_letter(s[n])) n++;
     bool done = false;
+    const int64_t half = half_day_here(x);
+    if (half) return x->i += half, lex_push(x, T_UNIT, 0, text_lower(*s) == 'a' ? "am" : "pm", 2);
     if (lex_word_is(s, n, "and")) return x->i += n, lex_push(x, T_AND, JOINT_AND, NULL, 0);
     if (lex_word_is(s, n, "or")) return x->i += n, lex_push(x, T_AND, JOINT_OR, NULL, 0);
     if (lex_word_is(s, n, "to") && lex_last_kind(x) == T_NUM) return x->i += n, lex_push(x, T_COLON, 0, NULL, 0);
@@ -420,6 +431,16 @@ static bool lex_bar(struct lexer *x)
     return lex_push(x, x->after_left ? T_LBAR : T_BAR, 0, NULL, 0);
 }
 
+/* ! is the factorial, !! the double one; more of them are factorials of factorials. After the first one. */
+static bool lex_factorials(struct lexer *x)
+{
+    int64_t end = x->i;
+    while (end < x->n && x->s[end] == '!') end++;
+    if (end == x->i + 1) return x->i = end, lex_push(x, T_FACT, 1, NULL, 0);
+    while (x->i < end && lex_push(x, T_FACT, 0, NULL, 0)) x->i++;
+    return lex_push(x, T_FACT, 0, NULL, 0);
+}
+
 static bool lex_operator(struct lexer *x)
 {
     const char c = x->s[x->i], d = x->i + 1 < x->n ? x->s[x->i + 1] : 0;
@@ -474,7 +495,7 @@ static bool lex_operator(struct lexer *x)
     case '!':
         if (d == '=' && !(tight && (lex_last_kind(x) == T_NUM || lex_last_kind(x) == T_RPAREN)))
             return x->i++, lex_push(x, T_REL, R_NE, NULL, 0);
-        return lex_push(x, T_FACT, 0, NULL, 0);
+        return lex_factorials(x);
     case '.': { /* ends a sentence, or a line */
         const int64_t next = lex_skip_spaces(x, x->i);
         if (x->after_left || next >= x->n || strchr("$})", x->s[next]) || lex_starts(x, next, "\\end") ||

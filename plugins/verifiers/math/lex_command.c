@@ -323,6 +323,22 @@ static void count_bracket(struct lexer *x, int kind)
     if (kind == T_RSET || kind == T_RPAREN || kind == T_RBRACK) x->depth -= x->depth > 0;
 }
 
+/* f \circ g, a composition: no power comes before it, and an operand is on both sides. 25\circ C is a temperature. */
+static bool composes(const struct lexer *x, const char *name, int64_t n)
+{
+    const int last = lex_last_kind(x);
+    const int64_t i = lex_skip_spaces(x, x->i);
+    if (!lex_word_is(name, n, "circ") || (last != T_SYM && last != T_RPAREN) || i >= x->n) return false;
+    return text_is_letter(x->s[i]) || x->s[i] == '(' || (x->s[i] == '\\' && i + 1 < x->n && text_is_letter(x->s[i + 1]));
+}
+
+/* A command that is not known: a name where it is a whole member of a chain, a = \unknown = b; it may be an operator anywhere else. */
+static bool lex_unknown(struct lexer *x, const char *name, int64_t n)
+{
+    if (lex_last_kind(x) != T_REL || !lex_starts(x, lex_skip_spaces(x, x->i), "=")) return lex_fail(x, "an unknown command");
+    return lex_push_symbol(x, name, n);
+}
+
 bool lex_command(struct lexer *x)
 {
     const char *name = x->s + x->i + 1;
@@ -332,10 +348,12 @@ bool lex_command(struct lexer *x)
     bool done = false;
     if (!lex_siunitx(x, name, n, &done) || done) return done;
     const struct word *w = command_of(name, &n);
-    if (!w) return lex_fail(x, "an unknown command");
     x->i += 1 + n;
+    if (!w) return lex_unknown(x, name, n);
     if (!lex_behind_value(x, name, n, &done) || done) return done;
     switch (w->kind) {
+    case T_DEGREE:
+        return lex_push(x, T_DEGREE, composes(x, name, n), NULL, 0);
     case T_FRAC:
         if (lex_after_operand(x) && (!lex_unit_fraction(x, &done) || done)) return done;
         break;

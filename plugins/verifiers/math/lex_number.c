@@ -29,7 +29,7 @@ static bool comma_groups(struct lexer *x, int64_t i, int64_t *end)
     int64_t run = i;
     while (run < x->n && (text_is_digit(x->s[run]) || (x->s[run] == ',' && run + 1 < x->n && text_is_digit(x->s[run + 1])))) run++;
     int64_t p = lex_digits_end(x, i);
-    bool ok = p - i <= 3 && p < run;
+    bool ok = p - i <= 3 && p < run && x->s[i] != '0'; /* 0,750 */
     while (ok && p < run) ok = x->s[p] == ',' && three_digits(x, p + 1), p += 4;
     if (!ok) x->no_group = run;
     *end = run;
@@ -201,7 +201,8 @@ static void power_of_ten(const struct lexer *x, struct numeral *v)
 
 bool lex_decimal_comma(const struct lexer *x)
 {
-    return x->commas == COMMA_DECIMALS && !lex_after_operand(x) && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1]);
+    const bool first = !x->m->n_tokens; /* ,75 alone */
+    return (first || (x->commas == COMMA_DECIMALS && !lex_after_operand(x))) && x->i + 1 < x->n && text_is_digit(x->s[x->i + 1]);
 }
 
 bool lex_number(struct lexer *x)

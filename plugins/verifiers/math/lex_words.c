@@ -108,47 +108,48 @@ static bool names_another(const char *s, int64_t n)
     return false;
 }
 
-/* The words of s with one blank between them, in lower case. */
-static int64_t phrase(const char *s, int64_t n, char *out)
-{
-    int64_t size = 0;
-    for (int64_t i = 0; i < n;) {
-        int64_t end = i;
-        while (end < n && !text_is_space(s[end]) && s[end] != '~') end++;
-        if (size && end > i) out[size++] = ' ';
-        size += squash(s + i, end - i, out + size, true);
-        i = end + 1;
-    }
-    int64_t kept = 0;
-    for (int64_t i = 0; i < size; i++) /* p.m. is pm */
-        if (out[i] != '.') out[kept++] = out[i];
-    return kept;
-}
-
-/* Do the words only say what is counted? "times 3", "or more", "squared" change the value. */
+/* Do the words only say what is counted? Names, articles, prepositions do; a verb, "times 3", "or more", "squared" say more. */
 static bool counts_only(const char *s, int64_t n)
 {
     tare_text words[2];
-    int64_t from[2], k = 0;
+    int64_t k = 0;
     const char *tex;
     int used, held = 0;
     for (;;) { /* a window of two words: the phrases that matter here are no longer */
         while (k < n && !text_is_letter(s[k])) k++;
         if (k < n && held < 2) {
-            from[held] = k;
-            while (k < n && text_is_letter(s[k])) k++;
-            words[held] = (tare_text){s + from[held], k - from[held]};
-            held++;
+            const int64_t from = k;
+            while (k < n && (text_is_letter(s[k]) || (s[k] == '\'' && k > from))) k++;
+            words[held++] = (tare_text){s + from, k - from};
             if (held < 2) continue;
         }
         if (!held) return true;
         const enum role role = phrase_role(words, held, &used, &tex);
-        if (is_numeral_word(words[0]) || role == ROLE_RELATE || role == ROLE_NOT || role == ROLE_REFUSED || role == ROLE_TEX ||
-            role == ROLE_EXCEPT || role == ROLE_BOUND || role == ROLE_BETWEEN || role == ROLE_CLOSED)
+        if (is_numeral_word(words[0]) || is_auxiliary(words[0])) return false;
+        if (role != ROLE_OPEN && role != ROLE_DROP && role != ROLE_RATIO && role != ROLE_JOINT &&
+            !(role == ROLE_WHERE && lex_word_is(tex, (int64_t)strlen(tex), "for")))
             return false;
-        if (held == 2) words[0] = words[1], from[0] = from[1];
+        if (held == 2) words[0] = words[1];
         held--;
     }
+}
+
+/* The words of s but articles, prepositions and the like, after a question mark, as a unit that is none. */
+static bool push_counted(struct lexer *x, const char *s, int64_t n)
+{
+    char text[4 + 256] = "?"; /* n is at most 256 */
+    int64_t size = 1;
+    const char *tex;
+    int used;
+    for (int64_t i = 0, end; i < n; i = end + 1) {
+        for (end = i; end < n && !text_is_space(s[end]) && s[end] != '~';) end++;
+        const tare_text w = text_trim((tare_text){s + i, end - i});
+        const enum role role = w.size ? phrase_role(&w, 1, &used, &tex) : ROLE_DROP;
+        if (role == ROLE_DROP || role == ROLE_RATIO) continue;
+        if (size > 1) text[size++] = ' ';
+        size += squash(w.data, w.size, text + size, true);
+    }
+    return size > 1 ? lex_push(x, T_UNIT, 0, text, size) : (x->space = true, true);
 }
 
 /* (1 d.p.), (3 s.f.), correct to 2 decimal places: how far the value is rounded */
@@ -168,19 +169,18 @@ static bool is_rounding_mark(const char *s, int64_t n)
 /* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
 static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
 {
-    char text[4 + 256] = "?";
+    char text[256];
     int64_t used = 0;
     *done = true;
     if (n > 256) return lex_fail(x, "long text after a value");
-    int64_t size = phrase(s, n, text + 1);
-    if (lex_word_is(text + 1, size, "am") || lex_word_is(text + 1, size, "pm")) return lex_push(x, T_UNIT, 0, text + 1, size);
-    size = squash(s, n, text + 1, true);
-    const int base = lex_base_of(text + 1, size);
-    if (base && size > 2 &&
-        (memchr(text + 1, 'b', (size_t)size) || memchr(text + 1, 'h', (size_t)size) || memchr(text + 1, 'c', (size_t)size)))
+    if (n > 1 && half_of_day((tare_text){s, n}, 0) == n) return lex_push(x, T_UNIT, 0, text_lower(*s) == 'a' ? "am" : "pm", 2);
+    const int64_t size = squash(s, n, text, true);
+    const int base = lex_base_of(text, size);
+    if (base && size > 2 && (memchr(text, 'b', (size_t)size) || memchr(text, 'h', (size_t)size) || memchr(text, 'c', (size_t)size)))
         return lex_push(x, T_BASE, base, NULL, 0);
     if (n > 2 && s[0] == '(' && s[n - 1] == ')' && has_words(s, n)) /* (exactly) */
-        return names_another(s, n) ? lex_fail(x, "a remark that names another value") : (x->space = true, true);
+        return names_another(s, n) || !only_introduces((tare_text){s, n}) ? lex_fail(x, "a remark that names another value")
+                                                                          : (x->space = true, true);
     if (is_rounding_mark(s, n)) return x->space = true, true;
     const int before = x->m->n_tokens;
     if (!lex_push_measure(x, s, n, true, &used)) return false;
@@ -189,16 +189,18 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
         while (used < n && text_is_space(s[used])) used++;
         return lex_words_behind(x, s + used, n - used, done);
     }
-    x->m->n_tokens = before;
+    if (!used) x->m->n_tokens = before;
     if (!has_words(s, n)) return *done = false, true;
-    if (!counts_only(s, n)) return lex_fail(x, "words after a value that change it");
-    for (int64_t k = 0; k < n;) { /* the first word that is a unit, else all of it */
+    if (lex_word_is(s, n, "BC") || lex_word_is(s, n, "BCE")) return lex_fail(x, "a year before the first");
+    if (!counts_only(s + used, n - used)) return lex_fail(x, "words after a value that change it");
+    for (int64_t k = used; k < n && !used;) { /* the first word that is a unit, and the others */
         struct unit u;
-        if (text_is_letter(s[k]) && unit_read(s + k, n - k, true, &u)) return lex_push_unit(x, &u);
+        const int64_t unit = text_is_letter(s[k]) ? unit_read(s + k, n - k, true, &u) : 0;
+        if (unit) return lex_push_unit(x, &u) && push_counted(x, s + k + unit, n - k - unit);
         while (k < n && text_is_letter(s[k])) k++;
         while (k < n && !text_is_letter(s[k])) k++;
     }
-    return lex_push(x, T_UNIT, 0, text, 1 + phrase(s, n, text + 1));
+    return push_counted(x, s + used, n - used);
 }
 
 /* Words that join or qualify: and, so, where, is an integer. *done: they were one of these. */
@@ -263,7 +265,7 @@ static bool introduces(const char *s, int64_t n)
     static const char *const last[] = {" is", " are", " equals", " equal to", " be", NULL};
     for (const char *const *w = last; *w; w++) {
         const int64_t size = (int64_t)strlen(*w);
-        if (n > size && !memcmp(s + n - size, *w, (size_t)size)) return true;
+        if (n > size && !memcmp(s + n - size, *w, (size_t)size)) return only_introduces((tare_text){s, n});
     }
     return false;
 }
@@ -310,7 +312,8 @@ bool lex_words(struct lexer *x, bool math_font)
     if (math_font && word == n && !lex_upright(x, s, n, &done)) return false;
     if (done) return true;
     const bool words = has_words(s, n);
-    if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n) return x->space = true, true; /* \text{Area: } 5 */
+    if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n && only_introduces((tare_text){s, n}))
+        return x->space = true, true; /* \text{Area: } 5 */
     if (words && !x->m->n_tokens && introduces(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
     if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && !lex_words_behind(x, s, n, &done)) return false;
     if (done) return true;

@@ -2,6 +2,7 @@
  *
  *   extract.c    completion -> the text of its answer             normalize.c  Unicode and TeX spelling -> ASCII TeX; text for comparing words
  *   lex.c        text -> tokens, words.c the vocabulary           parse.c      tokens -> scalars;  top.c  lists, relations, brackets
+ *   denial.c     does the text deny what was found?                apply.c      functions that are only named
  *   product.c    products of vectors and matrices that are only named
  *   dag.c        hash-consed nodes: equal subtrees are one node   exact.c      rational values     modular.c  values mod p (identities)
  *   numeric.c    complex balls at a precision                     algebraic.c  qqbar and ca: equality of algebraic and elementary numbers
@@ -62,10 +63,11 @@ enum op {
     OP_REL,    /* digits: one enum rel a byte, between kid i and i+1 */
     OP_MATRIX, /* aux: columns */
     OP_RATIO,
-    OP_INT,   /* aux 1: from, to, the integrand with its differential, without it, the variable; else the integrand with it */
-    OP_TEXT,  /* digits: folded words */
-    OP_WHERE, /* a value and its conditions; aux 1: they only say what kind of number a letter is */
-    OP_OPTION /* (B) 12: the value; aux: the letter */
+    OP_INT,    /* aux 1: from, to, the integrand with its differential, without it, the variable; else the integrand with it */
+    OP_TEXT,   /* digits: folded words */
+    OP_WHERE,  /* a value and its conditions; aux 1: they only say what kind of number a letter is */
+    OP_OPTION, /* (B) 12: the value; aux: the letter */
+    OP_SAID    /* 5 km north, 4% less: the value; digits: the words after its unit */
 };
 
 enum { TEXT_NAME = 1 }; /* aux of an OP_TEXT: the name of something */
@@ -246,6 +248,8 @@ bool is_capitals(const char *s, int64_t n);
 
 /* What a comma between digits is: 1,234 one number, and 1,5 two; every comma separates; every one is a decimal mark. */
 enum commas { COMMA_GROUPS, COMMA_LISTS, COMMA_DECIMALS };
+/* am, PM, a.m., A. M. at i: how many bytes; 0: something else. Pm is a unit. */
+int64_t half_of_day(tare_text t, int64_t i);
 enum truth { NO = 0, YES = 1, UNKNOWN = 2 };
 /* lex_whole.c: the same chemical formula, however its digits are set */
 bool same_formula(const struct found *gold, const struct found *pred);

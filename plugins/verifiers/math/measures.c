@@ -15,14 +15,15 @@ static int word_end(const char *s, int i, int n)
     return i;
 }
 
-/* Is each word of a among those of b, a plural s apart? What is counted may be described: tickets, children tickets. */
+/* Are the words of a among those of b, in their order, a plural s apart? What is counted may be described: tickets, children tickets. */
 static bool words_among(const char *a, int na, const char *b, int nb)
 {
+    int k = 0;
     for (int i = 0, end; i < na; i = end + 1) {
         end = word_end(a, i, na);
         const int size = end - i - (end > i + 1 && a[end - 1] == 's');
         bool found = false;
-        for (int k = 0, last; k < nb && !found; k = last + 1) {
+        for (int last; k < nb && !found; k = last + 1) {
             last = word_end(b, k, nb);
             found = last - k - (last > k + 1 && b[last - 1] == 's') == size && !memcmp(a + i, b + k, (size_t)size);
         }
@@ -31,11 +32,16 @@ static bool words_among(const char *a, int na, const char *b, int nb)
     return true;
 }
 
+static bool same_words(const char *a, int na, const char *b, int nb)
+{
+    return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
+}
+
 /* The same, or the same but for powers that one side leaves out: cm where cm^2 is meant. */
 static bool same_units(const char *a, int na, const char *b, int nb)
 {
     if (na == nb && !memcmp(a, b, (size_t)na)) return true;
-    if (a[0] == '?' && b[0] == '?') return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
+    if (a[0] == '?' && b[0] == '?') return same_words(a, na, b, nb);
     const bool powers = memchr(a, '^', (size_t)na) != NULL;
     if (a[0] == '?' || b[0] == '?' || powers == (memchr(b, '^', (size_t)nb) != NULL)) return false;
     const char *with = powers ? a : b, *without = powers ? b : a;
@@ -93,6 +99,15 @@ static bool equal_in_letters(struct math *m, int gold, int pred)
         product = mk_mul(m, product, mk_pow(m, mk_sym(m, symbol, 1), mk_int(m, u.part[i].power)));
     }
     return product >= 0 && at(m, product)->op <= OP_DEG && decide(m, product, pred);
+}
+
+bool compare_said(struct math *m, int gold, int pred)
+{
+    const struct node a = *at(m, gold), b = *at(m, pred);
+    const bool both = a.op == OP_SAID && b.op == OP_SAID;
+    if (both && !same_words(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
+        return said(m, false, "different words after the value"); /* north and south */
+    return compare(m, a.op == OP_SAID ? kid(m, gold, 0) : gold, b.op == OP_SAID ? kid(m, pred, 0) : pred);
 }
 
 bool compare_measures(struct math *m, int gold, int pred)
@@ -159,7 +174,7 @@ static enum truth compare_times(struct math *m, int gold, int pred)
     bool same = half[0] == half[1] && x == y;
     if (!half[0] != !half[1]) { /* 19:30 is 7:30 pm; so is 7:30 where nothing is said */
         const int said_half = half[0] ? x : y, bare = half[0] ? y : x;
-        same = bare == said_half + (afternoon ? 720 : 0) || (m->o.unit_missing && bare < 780 && bare % 720 == said_half);
+        same = bare == said_half + (afternoon ? 720 : 0) || (m->o.unit_missing && bare >= 60 && bare < 720 && bare == said_half);
     }
     return said(m, same, same ? "the same time of day" : "different times of day") ? YES : NO;
 }

@@ -361,11 +361,13 @@ static int parse_determinant(struct parser *p)
     return x < 0 ? parse_fail(p, "a determinant of no small square matrix") : x;
 }
 
-/* A letter; \Gamma(x) is (x - 1)!. */
+/* A letter, or a function of something; \Gamma(x) is (x - 1)!. */
 static int parse_symbol(struct parser *p)
 {
     struct math *m = p->m;
     const struct token t = *peek(p);
+    const int value = parse_application(p);
+    if (value != -2) return value;
     p->t++;
     if (peek(p)->kind != T_LPAREN || t.n_text != 5 || memcmp(m->pool + t.text, "Gamma", 5) != 0)
         return mk_sym(m, m->pool + t.text, t.n_text);

@@ -78,6 +78,10 @@ int parse_limit(struct parser *p);            /* big.c */
 /* label.c: the name in front of "=", or the application that ends a chain; taken; -2: there is none */
 int parse_label(struct parser *p, bool front);
 
+/* apply.c: the value of a function that is only named, at the cursor; -2: something else is there */
+int parse_application(struct parser *p);
+int named_value(struct parser *p, const char *front, int x, const char *after); /* x as printed between both: one letter */
+
 /* functions.c: f of n arguments; base: of a logarithm, or -1 */
 int parse_function_value(struct parser *p, int f, int base, int *args, int n);
 int function_inverse(int f); /* sin: arcsin; 0: none */

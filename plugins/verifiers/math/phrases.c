@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MOST_WORDS = 40 };
+
 static const struct {
     const char *words;
     enum role role;
@@ -150,6 +152,31 @@ static const struct {
     {"no", ROLE_NOT, NULL},
     {"cannot", ROLE_NOT, NULL},
     {"without", ROLE_NOT, NULL},
+    {"hardly", ROLE_NOT, NULL},
+    {"scarcely", ROLE_NOT, NULL},
+    {"barely", ROLE_NOT, NULL},
+    {"seldom", ROLE_NOT, NULL},
+    {"rarely", ROLE_NOT, NULL},
+    {"nowhere", ROLE_NOT, NULL},
+    {"nowhere near", ROLE_NOT, NULL},
+    {"nothing", ROLE_NOT, NULL},
+    {"anything but", ROLE_NOT, NULL},
+    {"everything but", ROLE_NOT, NULL},
+    {"all but", ROLE_NOT, NULL},
+    {"instead of", ROLE_NOT, NULL},
+    {"rather than", ROLE_NOT, NULL},
+    {"unlike", ROLE_NOT, NULL},
+    {"unequal", ROLE_NOT, NULL},
+    {"different from", ROLE_NOT, NULL},
+    {"far from", ROLE_NOT, NULL},
+    {"wrong", ROLE_FALSE, NULL},
+    {"incorrect", ROLE_FALSE, NULL},
+    {"false", ROLE_FALSE, NULL},
+    {"untrue", ROLE_FALSE, NULL},
+    {"invalid", ROLE_FALSE, NULL},
+    {"mistaken", ROLE_FALSE, NULL},
+    {"odds", ROLE_REFUSED, NULL},
+    {"otherwise", ROLE_REFUSED, NULL},
     {"between", ROLE_BETWEEN, NULL},
     {"strictly between", ROLE_BETWEEN, NULL},
     {"inclusive", ROLE_CLOSED, NULL},
@@ -187,12 +214,50 @@ static const struct {
 };
 
 static const char *const DROPPED[] = {
-    "the",           "a",          "an",      "this",    "that",       "these",     "those",  "there",       "it",    "we",
-    "you",           "he",         "she",     "they",    "has",        "have",      "had",    "will",        "would", "should",
-    "must",          "can",        "do",      "does",    "did",        "our",       "my",     "your",        "its",   "his",
-    "her",           "their",      "such",    "all",     "both",       "also",      "then",   "only",        "just",  "about",
-    "approximately", "roughly",    "around",  "approx",  "exactly",    "precisely", "at",     "on",          "with",  "total",
-    "totals",        "altogether", "overall", "finally", "ultimately", "simply",    "indeed", "respectively"};
+    "the",        "a",       "an",      "this",       "that",      "these",  "those",       "there", "it",    "we",
+    "you",        "he",      "she",     "they",       "our",       "my",     "your",        "its",   "his",   "her",
+    "their",      "such",    "all",     "both",       "also",      "then",   "only",        "just",  "about", "approximately",
+    "roughly",    "around",  "approx",  "exactly",    "precisely", "at",     "on",          "with",  "total", "totals",
+    "altogether", "overall", "finally", "ultimately", "simply",    "indeed", "respectively"};
+
+static const char *const AUXILIARIES[] = {"has", "have",  "had", "will",  "would", "should", "must", "shall",
+                                          "can", "could", "may", "might", "do",    "does",   "did"};
+
+/* Nouns and verbs that name or take a value. Prepositions are not among them, nor words for operations: square, half, reciprocal. */
+static const char *const NAMING[] = {
+    "vertex",       "vertices",    "center",      "centre",    "focus",         "midpoint",     "centroid",   "point",
+    "points",       "pair",        "pairs",       "triple",    "vector",        "matrix",       "interval",   "set",
+    "tuple",        "coordinates", "coordinate",  "line",      "equation",      "expression",   "function",   "polynomial",
+    "fraction",     "ratio",       "integer",     "integers",  "digit",         "root",         "roots",      "zero",
+    "zeros",        "term",        "terms",       "sum",       "product",       "quotient",     "difference", "remainder",
+    "average",      "mean",        "median",      "mode",      "range",         "maximum",      "minimum",    "probability",
+    "chance",       "area",        "volume",      "perimeter", "circumference", "surface",      "length",     "width",
+    "height",       "depth",       "radius",      "diameter",  "distance",      "displacement", "speed",      "velocity",
+    "acceleration", "force",       "mass",        "weight",    "energy",        "power",        "pressure",   "temperature",
+    "density",      "charge",      "current",     "voltage",   "frequency",     "wavelength",   "time",       "age",
+    "duration",     "period",      "amplitude",   "rate",      "slope",         "intercept",    "angle",      "degree",
+    "degrees",      "cost",        "costs",       "price",     "fee",           "tip",          "tax",        "salary",
+    "income",       "budget",      "bill",        "balance",   "change",        "count",        "size",       "quantity",
+    "score",        "rank",        "order",       "dimension", "determinant",   "limit",        "derivative", "integral",
+    "variance",     "deviation",   "coefficient", "constant",  "gets",          "pays",         "pay",        "paid",
+    "spends",       "spend",       "spent",       "needs",     "need",          "needed",       "takes",      "take",
+    "took",         "makes",       "make",        "made",      "earns",         "earn",         "earned",     "got",
+    "buys",         "buy",         "bought",      "sells",     "sell",          "sold",         "saves",      "save",
+    "saved",        "uses",        "use",         "used",      "gives",         "give",         "gave",       "obtain",
+    "obtains",      "receives",    "receive",     "received",  "eats",          "eat",          "ate",        "reads",
+    "read",         "runs",        "run",         "ran",       "walks",         "walk",         "walked",     "drives",
+    "drive",        "drove",       "travels",     "travel",    "traveled",      "contains",     "contain",    "holds",
+    "hold",         "weighs",      "weigh",       "measures",  "requires",      "require",      "left",       "remain",
+    "remains",      "yields",      "yield",       "collects",  "collected",     "planted",      "plants",     "baked",
+    "bakes",        "won",         "finds",       "find",      "found",         "counts",       "produces",   "produce",
+    "see",          "sees",        "returns",     "output",    "outputs",       "prints",       "costing",    "totaling",
+    "exists",       "exist",       "factor",      "factors",   "prime",         "primes",       "even",       "odd",
+    "smallest",     "largest",     "greatest",    "least",     "positive"};
+/* Verbs with "to" whose object is the value */
+static const char *const REACHING[] = {"rounds",    "rounded", "simplifies",  "simplified", "evaluates", "reduces",
+                                       "reduced",   "sums",    "adds",        "converges",  "tends",     "comes",
+                                       "works",     "leads",   "corresponds", "up",         "out",       "down",
+                                       "according", "equals",  "equates",     "amounts",    "converts",  "integrates"};
 
 static const char *const ANSWER_NOUNS[] = {"option",      "choice",     "answer",    "answers",   "ans",     "final",
                                            "result",      "solution",   "solutions", "statement", "claim",   "assertion",
@@ -214,6 +279,21 @@ static bool listed(tare_text w, const char *const *list, size_t n)
 bool is_answer_noun(tare_text w)
 {
     return listed(w, ANSWER_NOUNS, sizeof ANSWER_NOUNS / sizeof *ANSWER_NOUNS);
+}
+
+bool is_auxiliary(tare_text w)
+{
+    return listed(w, AUXILIARIES, sizeof AUXILIARIES / sizeof *AUXILIARIES);
+}
+
+bool may_precede(tare_text governor, tare_text w)
+{
+    const bool naming = listed(governor, NAMING, sizeof NAMING / sizeof *NAMING) || is_answer_noun(governor);
+    if (text_equal(w, text_of("of"), true)) return !governor.size || naming;
+    if (text_equal(w, text_of("to"), true)) return listed(governor, REACHING, sizeof REACHING / sizeof *REACHING);
+    int used;
+    const char *tex;
+    return listed(w, NAMING, sizeof NAMING / sizeof *NAMING) || is_answer_noun(w) || phrase_role(&w, 1, &used, &tex) != ROLE_OPEN;
 }
 
 bool is_kind_noun(tare_text w)
@@ -241,6 +321,12 @@ bool is_in_phrase(tare_text w)
     return false;
 }
 
+/* isn't, won't */
+static bool is_contracted_not(tare_text w)
+{
+    return w.size > 3 && text_equal(text_slice(w, w.size - 3, w.size), text_of("n't"), true);
+}
+
 enum role phrase_role(const tare_text *words, int n, int *used, const char **tex)
 {
     enum role role = ROLE_OPEN;
@@ -253,5 +339,27 @@ enum role phrase_role(const tare_text *words, int n, int *used, const char **tex
     }
     if (*used) return role;
     *used = 1;
-    return listed(words[0], DROPPED, sizeof DROPPED / sizeof *DROPPED) ? ROLE_DROP : ROLE_OPEN;
+    if (is_contracted_not(words[0])) return ROLE_NOT;
+    return is_auxiliary(words[0]) || listed(words[0], DROPPED, sizeof DROPPED / sizeof *DROPPED) ? ROLE_DROP : ROLE_OPEN;
+}
+
+bool only_introduces(tare_text t)
+{
+    tare_text words[MOST_WORDS];
+    int n = 0, used;
+    const char *tex;
+    for (int64_t i = 0; i < t.size;) {
+        const int64_t from = i;
+        while (i < t.size && (text_is_letter(t.data[i]) || (i > from && t.data[i] == '\''))) i++;
+        if (i > from && n == MOST_WORDS) return false;
+        if (i > from) words[n++] = text_slice(t, from, i);
+        i += i == from;
+    }
+    for (int k = 0; k < n; k += used) {
+        const enum role role = phrase_role(words + k, n - k, &used, &tex);
+        if (role != ROLE_OPEN && role != ROLE_DROP && role != ROLE_IS && role != ROLE_RATIO && role != ROLE_JOINT &&
+            role != ROLE_THEN)
+            return false;
+    }
+    return true;
 }

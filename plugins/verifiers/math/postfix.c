@@ -65,6 +65,19 @@ static int degrees(struct parser *p, int x)
     return mk(m, OP_DEG, 0, &x, 1);
 }
 
+/* 7!! = 7 5 3 1; of an expression a name of its own */
+static int double_factorial(struct parser *p, int x)
+{
+    enum { MOST = 100 };
+    struct math *m = p->m;
+    int64_t n;
+    if (!small_int(m, x, &n)) return named_value(p, "(", x, ")!!");
+    if (n < 0 || n > MOST) return parse_fail(p, "a large double factorial");
+    int product = mk_int(m, 1);
+    for (; n > 1; n -= 2) product = mk_mul(m, product, mk_int(m, n));
+    return product;
+}
+
 int parse_power(struct parser *p)
 {
     struct math *m = p->m;
@@ -77,19 +90,21 @@ int parse_power(struct parser *p)
             p->t++;
             const int side = one_sided(p);
             if (side)
-                x = mk_mul(m, x, mk_sym(m, side == T_PLUS ? "^+" : "^-", 2));
+                x = mk_add(m, x, mk_sym(m, side == T_PLUS ? "^+" : "^-", 2)); /* 0^+ is not 0 */
             else if (accept(p, T_DEGREE))
                 x = degrees(p, x);
             else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
                 p->t += 3, x = degrees(p, x);
             else
                 x = ordered_pow(p, parse_unset(m, x), parse_unset(m, parse_exponent(p)));
+        } else if (peek(p)->kind == T_DEGREE && peek(p)->aux) {
+            x = parse_fail(p, "a composition of functions");
         } else if (accept(p, T_DEGREE)) {
             x = degrees(p, x);
         } else if (ahead(p, -1)->kind == T_RBRACK && peek(p)->kind == T_UNDER) { /* [x^2]_0^1 */
             x = between_limits(p, x);
         } else if (accept(p, T_FACT)) {
-            x = mk(m, OP_FACT, 0, &x, 1);
+            x = ahead(p, -1)->aux ? double_factorial(p, x) : mk(m, OP_FACT, 0, &x, 1);
         } else {
             break;
         }

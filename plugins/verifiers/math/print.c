@@ -8,7 +8,7 @@ static const char *const OPS[] = {
     [OP_DEG] = "degrees",  [OP_PCT] = "percent",   [OP_UNIT] = "unit",   [OP_BASE] = "base",          [OP_TUPLE] = "tuple",
     [OP_SET] = "set",      [OP_LIST] = "list",     [OP_UNION] = "union", [OP_INTER] = "intersection", [OP_DIFF] = "minus",
     [OP_REL] = "relation", [OP_MATRIX] = "matrix", [OP_RATIO] = "ratio", [OP_INT] = "integral",       [OP_TEXT] = "text",
-    [OP_WHERE] = "where",  [OP_OPTION] = "option"};
+    [OP_WHERE] = "where",  [OP_OPTION] = "option", [OP_SAID] = "said"};
 static const char *const CONSTANTS[] = {"?", "pi", "e", "i", "inf", "undefined", "empty", "R", "Z", "N", "Q", "C"};
 static const char *const RELS[] = {"?",  "=",     "!=",     "<",  "<=", ">",   ">=",      "~",
                                    "in", "notin", "subset", "==", "->", "sim", "superset"};

@@ -13,11 +13,16 @@ struct reader {
     int n;
     bool refused, numbers; /* numbers: those in words are read */
     struct prose *out;
-    bool value;      /* since the last sign of relation or joint */
-    bool in_words;   /* a \text{ is open in out */
-    int closing;     /* braces to close at the end */
-    int64_t between; /* where in out the ( of "between" stands, + 1; 0: none */
-    bool halves;     /* its "and" has come */
+    bool value;         /* since the last sign of relation or joint */
+    bool in_words;      /* a \text{ is open in out */
+    int closing;        /* braces to close at the end */
+    int64_t between;    /* where in out the ( of "between" stands, + 1; 0: none */
+    bool halves;        /* its "and" has come */
+    tare_text word;     /* the last one in front of a value, since a verb of being, a sign or a joint; size 0: none */
+    tare_text governor; /* the name before word, where that is a preposition */
+    bool doubt;         /* it may change the value that came after it */
+    bool complement;    /* after "12 is": words that need not mean 12 */
+    bool dangling;      /* after "and", "or": no value yet */
 };
 
 /* ---------------------------------------------------------------- writing */
@@ -70,6 +75,15 @@ static void put_name(struct reader *r, tare_text w)
     o->names[o->n_names++] = ' ';
 }
 
+/* A value comes: may it stand after the words in front of it? */
+static void meet_value(struct reader *r)
+{
+    const bool money = unit_is_money(find_unit(r->word.data, r->word.size, true)); /* USD 5 */
+    if (r->word.size && !money && !may_precede(r->governor, r->word)) r->doubt = true;
+    r->word.size = r->governor.size = 0;
+    r->complement = r->dangling = false;
+}
+
 /* Does it hold a digit, a letter or a command that stands for something? */
 static bool holds_value(tare_text t)
 {
@@ -88,7 +102,7 @@ static bool holds_value(tare_text t)
 static void put_mathematics(struct reader *r, tare_text t)
 {
     while (!r->out->size && t.size && (text_is_space(t.data[0]) || strchr(":,=", t.data[0]))) {
-        if (!text_is_space(t.data[0])) r->out->bare_name = false;
+        if (!text_is_space(t.data[0])) r->out->bare_name = false, r->word.size = 0;
         t = text_slice(t, 1, t.size);
     }
     if (!r->out->size && t.size > 1 && t.data[0] == '\\' && strchr(" ,;:!", t.data[1])) {
@@ -97,7 +111,9 @@ static void put_mathematics(struct reader *r, tare_text t)
     }
     if (!t.size) return;
     end_words(r);
-    r->value |= holds_value(t);
+    if (strchr(":=", text_trim(t).size ? text_trim(t).data[0] : 'x'))
+        r->word.size = 0, r->doubt = false; /* a name in front of a sign */
+    if (holds_value(t)) r->value = true, meet_value(r);
     r->out->value |= r->value;
     put(r, t.data, t.size);
     if (strchr("<>=", text_trim(t).size ? text_trim(t).data[text_trim(t).size - 1] : 'x')) r->value = false;
@@ -126,6 +142,7 @@ static void put_numeral(struct reader *r, const char *numeral, int next)
     char again[NUMERAL_TEXT + 4];
     end_words(r);
     put_text(r, numeral);
+    meet_value(r);
     r->value = r->out->value = true;
     snprintf(again, sizeof again, "(%s)", numeral); /* five (5) */
     if (next < r->n && !r->items[next].word) {
@@ -146,6 +163,7 @@ static bool excludes_another(const struct reader *r)
 static void read_is(struct reader *r)
 {
     end_words(r);
+    r->word.size = 0, r->doubt = false;
     if (!r->out->value) {
         r->out->size = 0, r->out->bare_name = false;
     } else if (r->value) {
@@ -200,6 +218,7 @@ static bool write_sign(struct reader *r, enum role role, const char *tex)
             return r->value = false, true;
         }
         put_text(r, *tex == 'a' ? "\\text{ and }" : "\\text{ or }");
+        r->dangling = true;
         r->value = false;
         return true;
     default:
@@ -245,6 +264,20 @@ static void write_base(struct reader *r, int next)
     r->items[next].t = text_trim(r->items[next].t);
 }
 
+/* A word of the open classes: what is counted, the variable, or a name in front of a value */
+static void read_name(struct reader *r, tare_text w)
+{
+    if (r->value) {
+        put_word(r, w);
+    } else if (w.size == 1) { /* x is at least 3 */
+        put_mathematics(r, w);
+    } else {
+        r->complement |= r->out->value && !r->word.size && !may_precede((tare_text){"", 0}, w); /* 5 is unlikely */
+        r->word = w;
+        put_name(r, w);
+    }
+}
+
 /* The words at i by their role. Returns the item after them; r->n: the rest says nothing. */
 static int read_role(struct reader *r, int i, const tare_text *words, int n)
 {
@@ -252,17 +285,17 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
     const char *tex;
     const enum role role = phrase_role(words, n, &used, &tex);
     const int next = i + used;
+    if (role == ROLE_RATIO && !r->value)
+        r->governor = r->word, r->word = words[0];
+    else if (role != ROLE_OPEN && role != ROLE_DROP)
+        r->word.size = 0;
     if (write_sign(r, role, tex)) return next;
     switch (role) {
     case ROLE_OPEN:
-        if (r->value)
-            put_word(r, words[0]);
-        else if (words[0].size == 1) /* x is at least 3 */
-            put_mathematics(r, words[0]);
-        else
-            put_name(r, words[0]);
+        read_name(r, words[0]);
         return next;
     case ROLE_DROP:
+        r->refused |= r->value && is_auxiliary(words[0]); /* 5 would do */
         return next;
     case ROLE_RATIO:
         return write_ratio(r, words[0], tex, next), next;
@@ -271,6 +304,7 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
     case ROLE_SET:
         end_words(r);
         put_text(r, tex);
+        r->dangling = false;
         r->value = r->out->value = true;
         return skip_variable(r, next);
     case ROLE_WHERE:
@@ -279,7 +313,7 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
         return r->out->value ? r->n : next;
     case ROLE_THEN:
         end_words(r);
-        if (next < r->n) r->out->size = r->out->n_names = 0, r->value = r->out->value = false;
+        if (next < r->n) r->out->size = r->out->n_names = 0, r->value = r->out->value = r->doubt = false;
         return next;
     default:
         r->refused = role != ROLE_NOT || !excludes_another(r);
@@ -403,7 +437,11 @@ bool read_prose(const char *s, int64_t n, bool numbers, struct prose *out)
     read_items(&r);
     if (!r.refused && out->value) {
         tare_text end = last_written(&r);
-        if (end.size && end.data[end.size - 1] == '=') out->size = end.size - 1; /* 12 is the answer */
+        if (end.size && end.data[end.size - 1] == '=') { /* 12 is the answer */
+            out->size = end.size - 1;
+            r.refused |= r.complement;
+        }
+        r.refused |= r.doubt || r.dangling;
         end_words(&r);
         if (r.between) put_text(&r, out->tex[r.between - 1] == '[' ? "] \\cap \\mathbb{R}" : ") \\cap \\mathbb{R}"); /* no pair */
         r.refused |= r.between && !r.halves;

@@ -23,15 +23,25 @@ enum role {
     ROLE_WHERE,   /* what follows is a condition */
     ROLE_REASON,  /* what follows explains the value */
     ROLE_THEN,    /* what comes before is a premise */
-    ROLE_NOT,     /* negates */
+    ROLE_NOT,     /* negates, or takes out: not, isn't, hardly, instead of */
+    ROLE_FALSE,   /* judges: wrong, incorrect */
     ROLE_REFUSED, /* changes the value in a way that is not read: almost, between, twice */
 };
 
 /* The role of the longest phrase at the start of the words; *used: its words, *tex: what it stands for. */
 enum role phrase_role(const tare_text *words, int n, int *used, const char **tex);
-bool is_in_phrase(tare_text w);   /* the out of "out of" */
-bool is_kind_noun(tare_text w);   /* triangle, series: words that say less than the one beside them */
-bool is_answer_noun(tare_text w); /* answer, total, value: names that name nothing */
+bool is_in_phrase(tare_text w); /* the out of "out of" */
+bool is_auxiliary(tare_text w); /* has, would: a verb, so that a clause about the value begins when it stands after one */
+/* May the value stand right after w, which is no verb of being and no sign, and still be what is meant? "the point (1, 2)", "costs 5"; after a
+ * preposition: by the noun or verb that governs it, "an area of 5", "rounds to 5". Other words may change it: beyond 5, the square of 5. */
+bool may_precede(tare_text governor, tare_text w);
+bool only_introduces(tare_text t); /* words of which none denies, judges or changes what follows: "The area is" */
+bool is_kind_noun(tare_text w);    /* triangle, series: words that say less than the one beside them */
+bool is_answer_noun(tare_text w);  /* answer, total, value: names that name nothing */
+
+/* denial.c. Is the part of t governed by a negation, or judged to be wrong? */
+bool is_denied(tare_text t, tare_text part);
+bool is_qualified(tare_text tail); /* after a number: "if x > 0, otherwise 7", "or maybe 7" */
 
 struct prose_item {
     tare_text t;

@@ -115,12 +115,10 @@ static bool is_idle(tare_text t, int64_t i, int64_t end, tare_text before)
     return true;
 }
 
-/* p.m. and a.m. */
-static bool is_half_day(tare_text t, int64_t i)
+/* The apostrophe of isn't */
+static bool contracts_not(tare_text t, int64_t i)
 {
-    const char c = text_lower(t.data[i]);
-    return (c == 'p' || c == 'a') && text_starts(t, i + 1, ".m", true) && i && !text_is_letter(t.data[i - 1]) &&
-           !(i + 3 < t.size && text_is_letter(t.data[i + 3]));
+    return i > 1 && text_starts(t, i - 1, "n't", true) && !(i + 2 < t.size && text_is_letter(t.data[i + 2]));
 }
 
 static bool ends_sentence(tare_text t, int64_t i)
@@ -185,7 +183,7 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
 
 static void cut(struct prose_cut *r, tare_text t, bool text)
 {
-    int64_t begin = 0; /* of what is no word */
+    int64_t begin = 0, size; /* begin: of what is no word */
     for (int64_t i = 0; i < t.size && !r->refused;) {
         const char c = t.data[i];
         if (c == '\\' && !text) {
@@ -210,13 +208,13 @@ static void cut(struct prose_cut *r, tare_text t, bool text)
             add(r, text_slice(t, i, i + 1), false, text);
             if (r->n) r->items[r->n - 1].stop = true;
             begin = ++i;
-        } else if (is_half_day(t, i)) {
+        } else if ((size = half_of_day(t, i)) > 2) { /* p.m. */
             add(r, text_slice(t, begin, i), false, false);
             add(r, text_of(text_lower(c) == 'p' ? "pm" : "am"), true, true);
-            begin = i = i + 3 + (i + 3 < t.size && t.data[i + 3] == '.');
+            begin = i += size;
         } else if (text_is_letter(c)) {
             int64_t k = i;
-            while (k < t.size && (text_is_letter(t.data[k]) || (text && t.data[k] == '\''))) k++;
+            while (k < t.size && (text_is_letter(t.data[k]) || (t.data[k] == '\'' && (text || contracts_not(t, k))))) k++;
             if (text ? !is_single_capital(t, i, k) : is_plain_word(t, i, k)) {
                 add(r, text_slice(t, begin, i), false, false);
                 add(r, text_slice(t, i, k), true, text);

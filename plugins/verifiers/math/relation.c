@@ -149,7 +149,10 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
         if (relation_op(m, x, i) != R_APPROX && !(relation_op(m, x, i) == R_IN && a->n == 2)) return false;
     const int first = kid(m, x, 0);
     *lhs = is_name(m, first) ? first : -1;
-    if (tends) return *value = kid(m, x, 1), *lhs >= 0 && (at(m, first)->op == OP_SYM || at(m, first)->op == OP_TUPLE);
+    if (tends) { /* p \to q is a statement */
+        *value = kid(m, x, 1);
+        return *lhs >= 0 && (at(m, first)->op == OP_SYM || at(m, first)->op == OP_TUPLE) && at(m, *value)->op != OP_SYM;
+    }
     if (a->n == 2 && relation_op(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
     if (!last && a->n == 2 && at(m, first)->op == OP_SYM && !(at(m, kid(m, x, 1))->flags & NODE_VAR)) /* x \approx 14.3 */
         return *lhs = first, *value = kid(m, x, 1), true;

@@ -78,11 +78,9 @@ bool same_notation(struct math *m, int *gold, int *pred)
     for (int k = 0; k < 2; k++) {
         const struct node a = *at(m, *sides[k]), b = *at(m, *sides[!k]);
         int x = -1;
-        if (k == 0 && b.op == OP_BINOM &&
-            ((a.op == OP_MATRIX && a.aux == 1 && a.n == 2) || (a.op == OP_TUPLE && a.n == 2 && !a.aux))) {
+        if (k == 0 && b.op == OP_BINOM && a.op == OP_MATRIX && a.aux == 1 && a.n == 2)
             x = mk(m, OP_MATRIX, 1, (int[]){kid(m, *sides[!k], 0), kid(m, *sides[!k], 1)}, 2);
-            if (a.op == OP_TUPLE) *sides[k] = column(m, *sides[k]);
-        } else if (a.op == OP_MATRIX && b.op == OP_SYM && is_identity_name(m, *sides[!k], a.aux))
+        else if (a.op == OP_MATRIX && b.op == OP_SYM && is_identity_name(m, *sides[!k], a.aux))
             x = identity_matrix(m, a.aux);
         else if (a.op == OP_MATRIX && b.op == OP_TUPLE)
             x = a.aux == 1 && a.n > 1 ? column(m, *sides[!k]) : rows_in_brackets(m, *sides[!k]);

@@ -29,7 +29,7 @@ enum tok {
     T_DIV,
     T_CARET,
     T_UNDER,
-    T_FACT,
+    T_FACT, /* aux 1: the double factorial */
     T_PRIME,
     T_MOD,
     T_COMMA,
@@ -71,7 +71,7 @@ enum tok {
     T_DET,
     T_MARK, /* \angle, \triangle, \#: text; makes a name of what follows */
     T_PERCENT,
-    T_DEGREE,
+    T_DEGREE, /* aux 1: a composition of functions */
     T_ARC,    /* aux 1: minutes of arc, 2: seconds */
     T_SCALE,  /* aux: power of ten */
     T_ACCENT, /* text: name; the next group is its argument */

@@ -172,7 +172,7 @@ static int parse_unit(struct parser *p, char *text)
     int sign = 1;
     const struct token first = *peek(p);
     const bool known = m->pool[first.text] != '?';
-    while (peek(p)->kind == T_UNIT) {
+    while (peek(p)->kind == T_UNIT && (known == (m->pool[peek(p)->text] != '?'))) {
         struct unit more;
         const struct token t = *peek(p);
         int64_t power = 1;
@@ -195,6 +195,15 @@ static int parse_unit(struct parser *p, char *text)
     return n;
 }
 
+/* x with the words at the cursor, which follow its unit, percent or degree sign: 5 km north */
+static int parse_said(struct parser *p, int x)
+{
+    const struct token t = *peek(p);
+    if (x < 0 || t.kind != T_UNIT || p->m->pool[t.text] != '?') return x;
+    p->t++;
+    return mk_text(p->m, OP_SAID, 0, &x, 1, p->m->pool + t.text, t.n_text);
+}
+
 /* A value, and the percent sign, unit or text after it. */
 static int parse_measure(struct parser *p)
 {
@@ -213,14 +222,16 @@ static int parse_measure(struct parser *p)
     if (x < 0) return -1;
     if (accept(p, T_PERCENT)) {
         x = mk(m, OP_PCT, 0, &x, 1);
-        if (peek(p)->kind == T_UNIT && m->pool[peek(p)->text] == '?') p->t++; /* 4% increase */
+        return parse_said(p, x); /* 4% increase */
     }
     if (x < 0 || is_shape(p, x)) return x;
-    if (peek(p)->kind == T_UNIT) {
+    if (at(m, x)->flags & NODE_DEG) x = parse_said(p, x); /* 30 degrees east of north */
+    if (x >= 0 && peek(p)->kind == T_UNIT) {
         const bool counted = p->n_currency && m->pool[peek(p)->text] == '?'; /* \$4 per ticket */
-        const int n = parse_unit(p, unit);
-        if (counted) return mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency);
-        return n < 0 ? -1 : n ? mk_text(m, OP_UNIT, 0, &x, 1, unit, n) : x;
+        const int n = counted ? 0 : parse_unit(p, unit);
+        if (counted) x = mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency);
+        x = n < 0 ? -1 : n ? mk_text(m, OP_UNIT, 0, &x, 1, unit, n) : x;
+        return parse_said(p, x);
     }
     return p->n_currency ? mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency) : x;
 }
@@ -423,6 +434,21 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     return joints & JOINT_SIGN ? connected(p, items, n, joints) : n;
 }
 
+/* p \implies q, p \iff \neg q: letters and connectives only, so that the sign is part of the statement */
+static bool is_statement(const struct parser *p)
+{
+    bool sign = false;
+    for (int i = 0; i < p->m->n_tokens; i++) {
+        const struct token *t = &p->m->tokens[i];
+        if (t->kind == T_IMPLIES && (!i || i + 2 >= p->m->n_tokens)) return false;
+        sign |= t->kind == T_IMPLIES;
+        if (t->kind != T_IMPLIES && t->kind != T_SYM && t->kind != T_LPAREN && t->kind != T_RPAREN && t->kind != T_END &&
+            !(t->kind == T_AND && t->aux & JOINT_SIGN))
+            return false;
+    }
+    return sign;
+}
+
 /* What follows the last sign of consequence outside of brackets. */
 static void skip_premises(struct parser *p)
 {
@@ -448,6 +474,7 @@ int parse_answer(struct math *m)
     int items[MAX_ITEMS];
     bool semicolons;
     if (peek(&p)->kind == T_END) return parse_fail(&p, "nothing is there");
+    if (is_statement(&p)) return parse_fail(&p, "a statement of logic");
     find_ordered(&p);
     skip_premises(&p);
     while (peek(&p)->kind == T_COMMA || peek(&p)->kind == T_AND) p.t++;

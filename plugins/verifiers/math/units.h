@@ -40,6 +40,7 @@ int measure_in_base(struct math *m, int x, bool sterling, char *out, int *size);
 bool mentions_sterling(const struct math *m, int x);
 
 /* measures.c */
+bool compare_said(struct math *m, int gold, int pred); /* words after a unit: on both sides they have to agree */
 bool compare_measures(struct math *m, int gold, int pred);
 /* 5 hours 30 minutes, 7:30 pm against each other and their like; UNKNOWN: neither is a composite measure or a time of day */
 enum truth compare_composites(struct math *m, int gold, int pred);

@@ -54,6 +54,7 @@ static const struct word COMMANDS[] = {
     {"angle", T_MARK, 0, NULL},
     {"dim", T_MARK, 0, NULL},
     {"ker", T_MARK, 0, NULL},
+    {"nabla", T_MARK, 0, NULL},
     {"deg", T_MARK, 0, NULL},
     {"measuredangle", T_MARK, 0, NULL},
     {"Pr", T_SYM, 0, "P"},
@@ -351,10 +352,6 @@ static const struct word COMMANDS[] = {
     GREEK("Omega"),
     GREEK("hbar"),
     GREEK("ell"),
-    GREEK("odot"),
-    GREEK("star"),
-    GREEK("nabla"),
-    GREEK("zzz"),
 };
 
 static const struct word FUNCTIONS[] = {

@@ -1,0 +1,272 @@
+/* Near misses, made by meaning: a value in a text that denies it or does something to it, times of the other half of the day, opposite directions,
+ * jumps, functions in the other order, negated relations, operators that differ. Each kind comes with texts that do mean the value. */
+#include "pairs.h"
+
+enum { TEXT = 400 };
+
+static int missed;
+
+/* completion against gold */
+static void judge(struct harness *h, const char *gold, const char *completion, bool equal)
+{
+    struct harness_verdict v;
+    assert_int_equal(harness_run(h, text(completion), text(gold), (tare_text){0}, &v), 0);
+    if ((v.v.code == TARE_CORRECT) == equal) return;
+    printf("  %s | %s: %s (%s), should be %s\n", gold, completion, harness_code(v.v.code), v.v.reason,
+           equal ? "equal" : "different");
+    missed++;
+}
+
+static void boxed(struct harness *h, const char *gold, const char *answer, bool equal)
+{
+    char s[TEXT + 64];
+    snprintf(s, sizeof s, "So we get $\\boxed{%s}$.", answer);
+    judge(h, gold, s, equal);
+}
+
+/* front and back of a value */
+struct frame {
+    const char *front, *back;
+};
+
+static void framed(struct harness *h, const struct frame *frames, size_t n, bool equal)
+{
+    static const char *const values[] = {"5", "12", "-3", "0.25", "\\frac{1}{2}"};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            char s[TEXT];
+            const char *back = frames[i].back;
+            snprintf(s, sizeof s, "\\text{%s}%s\\text{%s}", frames[i].front, values[k], back);
+            boxed(h, values[k], s, equal);
+            snprintf(s, sizeof s, "We are done. %s%s$%s$%s.", *frames[i].front ? "It " : "", frames[i].front, values[k], back);
+            judge(h, values[k], s, equal);
+        }
+}
+
+static struct harness start(void)
+{
+    missed = 0;
+    return opened(NULL);
+}
+
+static void end(struct harness *h)
+{
+    harness_close(h);
+    assert_int_equal(missed, 0);
+}
+
+static void test_denials(void **state)
+{
+    (void)state;
+    static const struct frame denied[] = {{"cannot be ", ""},      {"isn't ", ""},           {"won't be ", ""},
+                                          {"is not ", ""},         {"is anything but ", ""}, {"is never ", ""},
+                                          {"is hardly ", ""},      {"is nowhere near ", ""}, {"can't be equal to ", ""},
+                                          {"doesn't equal ", ""},  {"", " is impossible"},   {"", " is wrong"},
+                                          {"", " would be wrong"}, {"", " is not it"},       {"", " is incorrect"}},
+                              affirmed[] = {{"is ", ""},
+                                            {"is exactly ", ""},
+                                            {"is equal to ", ""},
+                                            {"is about ", ""},
+                                            {"", " is the answer"}};
+    struct harness h = start();
+    framed(&h, denied, sizeof denied / sizeof *denied, false);
+    framed(&h, affirmed, sizeof affirmed / sizeof *affirmed, true);
+    judge(&h, "5", "The answer isn't 5.", false);
+    judge(&h, "5", "The answer is 5, which is wrong.", false);
+    judge(&h, "5", "The answer is 5 if x > 0, otherwise 7.", false);
+    judge(&h, "5", "The answer is 5 or maybe 7.", false);
+    judge(&h, "12", "The answer is 12, not 13.", true);
+    judge(&h, "4", "The number of primes that are not above 10 is 4.", true);
+    end(&h);
+}
+
+/* Words in front of a value that make another one of it */
+static void test_governed(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"the square of ",
+                                         "the reciprocal of ",
+                                         "the sine of ",
+                                         "multiples of ",
+                                         "the opposite of ",
+                                         "beyond ",
+                                         "before ",
+                                         "after ",
+                                         "past ",
+                                         "quarter past ",
+                                         "instead of ",
+                                         "unequal to ",
+                                         "false: ",
+                                         "twice ",
+                                         "all but "},
+                             *const same[] = {"the area of the square is ",
+                                              "a total of ",
+                                              "the answer is ",
+                                              "the point ",
+                                              "the sum is ",
+                                              "it costs ",
+                                              "an area of ",
+                                              "she has "};
+    struct harness h = start();
+    for (int value = 2; value < 40; value += 9) {
+        char gold[16], s[TEXT];
+        snprintf(gold, sizeof gold, "%d", value);
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            snprintf(s, sizeof s, "\\text{%s}%d", others[i], value);
+            boxed(&h, gold, s, false);
+        }
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+            snprintf(s, sizeof s, "\\text{%s}%d", same[i], value);
+            boxed(&h, gold, s, true);
+        }
+    }
+    boxed(&h, "2", "\\text{ten to }5", false);
+    end(&h);
+}
+
+static void test_half_days(void **state)
+{
+    (void)state;
+    static const char *const written[] = {"%d:%02d %s", "%d{:}%02d\\text{ %s}", "\\text{%d:%02d %s}"}, *const halves[2][3] = {
+                                                                                                           {"AM", "am", "a.m."},
+                                                                                                           {"PM", "pm", "p.m."}};
+    struct harness h = start();
+    for (int hour = 1; hour <= 12; hour++)
+        for (int k = 0; k < 54; k++) {
+            const int minute = (hour * 25 + 5 * k) % 4 * 15, half = k % 2, other = k / 2 % 2;
+            char gold[64], s[128], sentence[TEXT];
+            snprintf(gold, sizeof gold, written[k % 3], hour, minute, halves[half][k / 4 % 3]);
+            snprintf(s, sizeof s, written[k / 3 % 3], hour, minute, halves[other][k / 9 % 3]);
+            boxed(&h, gold, s, half == other);
+            snprintf(sentence, sizeof sentence, "The answer is %d:%02d %s.", hour, minute, halves[other][k / 9 % 3]);
+            judge(&h, gold, sentence, half == other);
+        }
+    boxed(&h, "5\\text{ pm}", "5\\text{ Pm}", false);
+    end(&h);
+}
+
+static void test_opposites(void **state)
+{
+    (void)state;
+    static const char *const units[] = {"\\text{ km %s}", "\\text{ m/s %s}", "\\text{ units %s}", "^\\circ\\text{ %s}",
+                                        "\\%%\\text{ %s}"};
+    static const char *const ways[][2] = {{"north", "south"},
+                                          {"east", "west"},
+                                          {"up", "down"},
+                                          {"left", "right"},
+                                          {"to the left", "to the right"},
+                                          {"upward", "downward"},
+                                          {"clockwise", "counterclockwise"},
+                                          {"inward", "outward"},
+                                          {"profit", "loss"},
+                                          {"increase", "decrease"},
+                                          {"north of east", "east of north"}};
+    struct harness h = start();
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++)
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+            for (int same = 0; same < 2; same++) {
+                char gold[TEXT], s[TEXT], number[8];
+                const int n = snprintf(number, sizeof number, "%d", (int)(3 + 7 * u + w));
+                memcpy(gold, number, (size_t)n), memcpy(s, number, (size_t)n);
+                snprintf(gold + n, sizeof gold - (size_t)n, units[u], ways[w][0]);
+                snprintf(s + n, sizeof s - (size_t)n, units[u], ways[w][!same]);
+                boxed(&h, gold, s, same);
+            }
+    boxed(&h, "20\\%", "20\\%\\text{ increase}", true);
+    boxed(&h, "5\\text{ km}", "5\\text{ km north}", true);
+    boxed(&h, "1990", "1990\\text{ BC}", false);
+    end(&h);
+}
+
+static void test_jumps(void **state)
+{
+    (void)state;
+    static const char *const inside[] = {"x", "3x", "x^2", "\\frac{x}{2}", "-x", "\\sqrt{x}", "xy", "n", "\\frac{n}{2}"};
+    struct harness h = start();
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        char down[64], up[64], s[128];
+        snprintf(down, sizeof down, "\\lfloor %s\\rfloor", inside[i]);
+        snprintf(up, sizeof up, "\\left\\lceil %s\\right\\rceil", inside[i]);
+        boxed(&h, inside[i], down, false);
+        boxed(&h, inside[i], up, false);
+        boxed(&h, up, down, false);
+        boxed(&h, down, down, true);
+        snprintf(s, sizeof s, "%s+1", down);
+        boxed(&h, up, s, false);
+        snprintf(s, sizeof s, "-\\lfloor -(%s)\\rfloor", inside[i]);
+        boxed(&h, up, s, true);
+    }
+    boxed(&h, "0", "x \\bmod 1", false);
+    boxed(&h, "1", "\\lim_{x\\to 1}\\lfloor x\\rfloor", false);
+    boxed(&h, "x", "\\{x\\}", false);
+    boxed(&h, "\\lfloor \\frac{n}{2} \\rfloor", "\\frac{2n-1+(-1)^n}{4}", true);
+    end(&h);
+}
+
+static void test_functions_and_signs(void **state)
+{
+    (void)state;
+    static const struct pair different[] = {
+        {"g(f(x))", "f(g(x))"},
+        {"\\frac{1}{f(x)}", "f^{-1}(x)"},
+        {"1/f(2)", "f^{-1}(2)"},
+        {"f(f(x))", "f^2(x)"},
+        {"1/g", "g^{-1}"},
+        {"F(b)-F(a)", "f(b)-f(a)"},
+        {"(g\\circ f)(x)", "(f\\circ g)(x)"},
+        {"a\\star b", "b\\star a"},
+        {"\\nabla\\times F", "\\nabla\\cdot F"},
+        {"\\nabla\\times\\vec F", "\\nabla\\cdot\\vec F"},
+        {"(n!)!", "n!!"},
+        {"720!", "6!!"},
+        {"p\\to q", "p\\iff q"},
+        {"q", "p\\implies q"},
+        {"0", "0^+"},
+        {"\\binom{7}{3}", "(7,3)"},
+        {"(7,3)", "\\binom{7}{3}"},
+        {"1:20", "2:40"},
+        {"\\text{red and blue}", "\\text{red or blue}"},
+        {"\\text{A and B}", "\\text{A or B}"},
+        {"x=1\\text{ and }y=2", "x=1\\text{ or }y=2"},
+        {"75", ",75"},
+        {"750", "0,750"},
+    };
+    static const struct pair equal[] = {
+        {"f(x)+g(x)", "g(x)+f(x)"},
+        {"2f(x)", "f(x)\\cdot 2"},
+        {"f(x+1)", "f(1+x)"},
+        {"\\frac{h(a+b)}{2}", "\\frac{a+b}{2}h"},
+        {"15", "5!!"},
+        {"(n!)!!", "(n!)!!"},
+        {"x!!!", "((x!)!)!"},
+        {"x=5", "2x=10 \\iff x=5"},
+        {"3", "x\\to 3"},
+        {"x=1,2", "x=1\\text{ or }2"},
+        {"0.75", ",75"},
+        {"8:2", "8/2"},
+    };
+    static const char *const relations[] = {"a\\%s b\\pmod 5", "a\\%s b", "x\\%s A"}, *const signs[] = {"equiv", "sim", "subset"};
+    struct harness h = start();
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        char plain[64], negated[64], sign[16];
+        snprintf(plain, sizeof plain, relations[i], signs[i]);
+        snprintf(sign, sizeof sign, "not\\%s", signs[i]);
+        snprintf(negated, sizeof negated, relations[i], sign);
+        boxed(&h, plain, negated, false);
+        boxed(&h, negated, plain, false);
+        boxed(&h, negated, negated, true);
+    }
+    TRY_PAIRS(&h, different, false);
+    TRY_PAIRS(&h, equal, true);
+    judge(&h, "red and blue", "The answer is red or blue.", false);
+    end(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_denials),   cmocka_unit_test(test_governed), cmocka_unit_test(test_half_days),
+        cmocka_unit_test(test_opposites), cmocka_unit_test(test_jumps),    cmocka_unit_test(test_functions_and_signs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
