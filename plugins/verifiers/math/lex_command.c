@@ -305,7 +305,16 @@ static bool lex_micro(struct lexer *x, const char *s, bool *done)
     return lex_push_unit(x, &u);
 }
 
-/* Commands that mean something else after a value: 8\Omega, 2\angle 60^\circ, 30\deg. *done: it was one. */
+/* f \circ g, a composition: no power comes before it, and an operand is on both sides. 25\circ C is a temperature. */
+static bool composes(const struct lexer *x, const char *name, int64_t n)
+{
+    const int last = lex_last_kind(x);
+    const int64_t i = lex_skip_spaces(x, x->i);
+    if (!lex_word_is(name, n, "circ") || (last != T_SYM && last != T_RPAREN) || i >= x->n) return false;
+    return text_is_letter(x->s[i]) || x->s[i] == '(' || (x->s[i] == '\\' && i + 1 < x->n && text_is_letter(x->s[i + 1]));
+}
+
+/* Commands that mean something else after a value: 8\Omega, 2\angle 60^\circ, 30\deg, f \circ g. *done: it was one. */
 static bool lex_behind_value(struct lexer *x, const char *name, int64_t n, bool *done)
 {
     const bool number = lex_last_kind(x) == T_NUM;
@@ -314,6 +323,7 @@ static bool lex_behind_value(struct lexer *x, const char *name, int64_t n, bool 
     if (number && (lex_word_is(name, n, "mu") || lex_word_is(name, n, "micro"))) return lex_micro(x, name - 1, done);
     if (number && lex_word_is(name, n, "angle")) return lex_push(x, T_FUNC, F_CIS, NULL, 0);
     if (lex_after_operand(x) && lex_word_is(name, n, "deg")) return lex_push(x, T_DEGREE, 0, NULL, 0);
+    if (composes(x, name, n)) return lex_push(x, T_DEGREE, 1, NULL, 0);
     return *done = false, true;
 }
 
@@ -321,15 +331,6 @@ static void count_bracket(struct lexer *x, int kind)
 {
     if (kind == T_LSET || kind == T_LPAREN || kind == T_LBRACK) x->depth++;
     if (kind == T_RSET || kind == T_RPAREN || kind == T_RBRACK) x->depth -= x->depth > 0;
-}
-
-/* f \circ g, a composition: no power comes before it, and an operand is on both sides. 25\circ C is a temperature. */
-static bool composes(const struct lexer *x, const char *name, int64_t n)
-{
-    const int last = lex_last_kind(x);
-    const int64_t i = lex_skip_spaces(x, x->i);
-    if (!lex_word_is(name, n, "circ") || (last != T_SYM && last != T_RPAREN) || i >= x->n) return false;
-    return text_is_letter(x->s[i]) || x->s[i] == '(' || (x->s[i] == '\\' && i + 1 < x->n && text_is_letter(x->s[i + 1]));
 }
 
 /* A command that is not known: a name where it is a whole member of a chain, a = \unknown = b; it may be an operator anywhere else. */
@@ -352,8 +353,6 @@ bool lex_command(struct lexer *x)
     if (!w) return lex_unknown(x, name, n);
     if (!lex_behind_value(x, name, n, &done) || done) return done;
     switch (w->kind) {
-    case T_DEGREE:
-        return lex_push(x, T_DEGREE, composes(x, name, n), NULL, 0);
     case T_FRAC:
         if (lex_after_operand(x) && (!lex_unit_fraction(x, &done) || done)) return done;
         break;
