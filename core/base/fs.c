@@ -104,6 +104,14 @@ tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e
     return status;
 }
 
+/* The name of a new folder. One that may be written and not read cannot be opened, so not synced either. */
+static tare_status sync_name(const char *made, struct err *e)
+{
+    char parent[FS_PATH];
+    fs_dirname(parent, made);
+    return access(parent, R_OK) ? TARE_OK : fs_sync_dir(parent, e);
+}
+
 tare_status fs_mkdirs(const char *path, struct err *e)
 {
     char part[FS_PATH];
@@ -112,7 +120,9 @@ tare_status fs_mkdirs(const char *path, struct err *e)
         if (*p && *p != '/') continue;
         const char was = *p;
         *p = 0;
-        if (mkdir(part, 0777) && errno != EEXIST) FAIL(e, TARE_E_IO, "%s: cannot make the folder: %s", part, strerror(errno));
+        const bool made = !mkdir(part, 0777);
+        if (!made && errno != EEXIST) FAIL(e, TARE_E_IO, "%s: cannot make the folder: %s", part, strerror(errno));
+        if (made) TRY(sync_name(part, e));
         *p = was;
         if (!was) break;
     }

@@ -17,7 +17,7 @@ tare_status fs_read_all(const char *path, struct str *out, struct err *e);
  * /dev/fd/N), of at most FS_WRITTEN bytes. What has no end (/dev/zero) and what would be waited for (a named pipe) is TARE_E_CONFIG. */
 enum { FS_WRITTEN = 16 << 20 };
 tare_status fs_read_written(const char *path, struct str *out, struct err *e);
-tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p */
+tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p, with the names of new folders synced */
 /* Calls entry() for every name in the folder but . and .., in no order, until one fails. A folder that is not there has none. */
 typedef tare_status (*fs_entry)(void *ctx, const char *folder, const char *name, struct err *e);
 tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e);

@@ -3,13 +3,17 @@
 #include <signal.h>
 #include <unistd.h>
 
-static volatile int stop_asked;
+static volatile int stop_asked; /* written where the signal arrives, which may be any thread */
 
 static void on_signal(int signal)
 {
     (void)signal;
-    if (stop_asked) _exit(130);
-    stop_asked = 1;
+    if (__atomic_exchange_n(&stop_asked, 1, __ATOMIC_RELAXED)) _exit(130);
+}
+
+bool signals_asked(void)
+{
+    return __atomic_load_n(&stop_asked, __ATOMIC_RELAXED);
 }
 
 const volatile int *signals_flag(void)

@@ -2,7 +2,10 @@
 #ifndef TARE_CORE_SIGNALS_H
 #define TARE_CORE_SIGNALS_H
 
+#include <stdbool.h>
+
 const volatile int *signals_flag(void);
+bool signals_asked(void); /* the same, from any thread */
 void signals_catch(void);
 
 #endif

@@ -288,13 +288,15 @@ done:
 
 /* ---------------------------------------------------------------- removing */
 
-/* Out of sight first, so that a kill halfway leaves no checkpoint with files missing. */
+/* Out of sight first, on the disk too, so that neither a kill nor a crash halfway leaves a checkpoint with files missing. */
 static tare_status remove_checkpoint(const char *folder, struct err *e)
 {
-    char old[FS_PATH];
+    char old[FS_PATH], parent[FS_PATH];
+    fs_dirname(parent, folder);
     TRY(temporary(folder, "old", old, e));
     TRY(fs_remove_tree(old, e));
     if (rename(folder, old)) FAIL(e, TARE_E_IO, "%s: cannot be removed: %s", folder, strerror(errno));
+    TRY(fs_sync_dir(parent, e));
     return fs_remove_tree(old, e);
 }
 

@@ -37,7 +37,7 @@ struct evaluation_run {
 static int32_t on_cancelled(void *ctx)
 {
     (void)ctx;
-    return *signals_flag();
+    return signals_asked();
 }
 
 /* ---------------------------------------------------------------- opening */

@@ -54,17 +54,21 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     return TARE_OK;
 }
 
+static tare_status evaluate_all(struct run *r, struct evaluation *v, struct err *e)
+{
+    const int64_t all = r->engine.eval.n;
+    for (int64_t at = 0; at < all; at += EVAL_ROWS_AT_ONCE)
+        TRY(evaluate_rows(r, at, all - at < EVAL_ROWS_AT_ONCE ? all - at : EVAL_ROWS_AT_ONCE, v, e));
+    return TARE_OK;
+}
+
 tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
 {
     *v = (struct evaluation){0};
-    const int64_t all = r->engine.eval.n;
-    for (int64_t at = 0; at < all; at += EVAL_ROWS_AT_ONCE) {
-        const tare_status status = evaluate_rows(r, at, all - at < EVAL_ROWS_AT_ONCE ? all - at : EVAL_ROWS_AT_ONCE, v, e);
-        if (status) {
-            err_prefix(e, "evaluation");
-            return status;
-        }
-    }
+    r->evaluating = true;
+    const tare_status status = evaluate_all(r, v, e);
+    r->evaluating = false;
+    if (status) return err_prefix(e, "evaluation");
     v->reward /= (double)v->samples;
     v->length /= (double)v->samples;
     for (int64_t k = 0; k < v->n_parts; k++) v->parts[k].reward /= (double)v->parts[k].n;

@@ -18,8 +18,8 @@ static void on_metric(void *ctx, const char *name, double value)
 
 static int32_t on_cancelled(void *ctx)
 {
-    (void)ctx;
-    return *signals_flag();
+    const struct run *r = ctx;
+    return !r->evaluating && signals_asked();
 }
 
 static const void *on_extension(void *ctx, const char *id)

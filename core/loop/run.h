@@ -51,6 +51,7 @@ struct run {
     struct arena eval_arena;      /* of a piece of an evaluation */
     struct evaluation evaluation; /* the last one, made after step `evaluated`; -1: none yet */
     int64_t evaluated;
+    bool evaluating;    /* an interruption is heard when the evaluation is done: the step before it cannot be forgotten any more */
     struct batch batch; /* the whole step's, the same on every rank */
     struct share share; /* the groups that this rank samples and verifies */
     struct update_report report;

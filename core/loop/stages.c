@@ -87,12 +87,17 @@ tare_status stage_rollout(struct run *r, struct err *e)
     return status;
 }
 
-tare_status stage_verify(struct run *r, struct err *e)
+static tare_status verify_own(struct run *r, struct err *e)
 {
     struct batch *own = &r->share.own;
     if (!own->n_groups) return TARE_OK;
     if (verify_gives_segments(r->engine.verify)) TRY(stage_token_ends(r->engine.tokenizer, own, &r->arena, e));
     return verify_run(r->engine.verify, own, &r->arena, e);
+}
+
+tare_status stage_verify(struct run *r, struct err *e)
+{
+    return comm_agree(&r->comm, verify_own(r, e), e); /* as in stage_rollout */
 }
 
 tare_status stage_gather(struct run *r, struct err *e)

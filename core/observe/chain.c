@@ -13,7 +13,7 @@ struct chain {
     char dir[FS_PATH], path[FS_PATH], last[CHAIN_SUM];
     int fd;           /* -1: not settled yet */
     json_t *covered;  /* name -> sum */
-    struct str whole; /* the chain as chain_settle leaves it */
+    struct str whole; /* the chain as chain_settle leaves it; empty: as it is on the disk */
 };
 
 const char CHAIN_PROCESS[] = "process", CHAIN_FORK[] = "fork", CHAIN_BACK[] = "back";
@@ -286,7 +286,10 @@ static tare_status begin_link(struct chain *c, int64_t step, const char *kind, s
     if (!status) status = str_add(&c->whole, old.data, kept, e);
     if (!status && goes_back) status = announce(c, &old, at, kind, e);
     if (!status) status = append_link(c, at, kind, &c->whole, e);
-    if (!status && !goes_back) status = fs_write_atomic(c->path, c->whole.data, c->whole.size, e);
+    if (!status && !goes_back) {
+        status = fs_write_atomic(c->path, c->whole.data, c->whole.size, e);
+        str_free(&c->whole);
+    }
     str_free(&old);
     json_object_clear(c->covered);
     return status;
@@ -307,14 +310,13 @@ static tare_status open_at(struct chain *c, const struct chain_start *s, struct 
         const struct chain_text *t = &s->texts[i];
         TRY(t->text ? chain_cover(c, t->name, t->text->data, t->text->size, e) : cover_if_there(c, t->name, e));
     }
-    TRY(cover_if_there(c, "lock", e)); /* a fork has none yet */
     TRY(cover_if_there(c, checkpoint, e));
     return begin_link(c, s->step, s->kind, e);
 }
 
 tare_status chain_settle(struct chain *c, struct err *e)
 {
-    TRY(fs_write_atomic(c->path, c->whole.data, c->whole.size, e));
+    if (c->whole.size) TRY(fs_write_atomic(c->path, c->whole.data, c->whole.size, e));
     c->fd = open(c->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (c->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", c->path, strerror(errno));
     str_free(&c->whole);

@@ -2,7 +2,7 @@
  *
  *   {"step":3,"link":"step","files":{"rollouts/step-000003.jsonl":SUM,"estimator/step-000003.state":SUM,"metrics.jsonl":SUM},"chain":SUM}
  *
- * link: process (config.ini and manifest.json as they are about to be written when the run begins or goes on, the lock, the checkpoint that it goes on
+ * link: process (config.ini, manifest.json and lock as they are about to be written when the run begins or goes on, the checkpoint that it goes on
  * from; where it goes back, links and records of later steps are removed after it), fork (the same, when the
  * run branched off another; the lines before are that run's), step (what the step left;
  * of metrics.jsonl its line), back (a rollback: manifest.json as it is about to be written), checkpoint (its complete.json, which has the hash of every file of it), end (the process ended by itself).
@@ -28,7 +28,7 @@ extern const char CHAIN_PROCESS[], CHAIN_FORK[], CHAIN_BACK[]; /* kinds of links
 struct chain_start {
     int64_t step; /* -1: from the beginning */
     const char *kind;
-    const struct chain_text *texts; /* [n] what the link is about, with the lock and the step's checkpoint */
+    const struct chain_text *texts; /* [n] what the link is about, with the step's checkpoint */
     int n;
 };
 /* Continues the chain after the step with a link of this kind. Links of later steps stay before it until chain_settle, so that whatever is on the disk in

@@ -95,7 +95,7 @@ struct description {
     const char *dir;
     int64_t step; /* that the run continues from */
     char config_path[FS_PATH], manifest_path[FS_PATH];
-    struct str config, manifest, settings; /* settings: the configuration alone */
+    struct str config, manifest, lock, settings; /* settings: the configuration alone */
 };
 
 static tare_status describe(struct description *d, const struct config *c, const struct manifest *m, bool resume, struct err *e)
@@ -104,6 +104,7 @@ static tare_status describe(struct description *d, const struct config *c, const
     TRY(fs_join(d->manifest_path, d->dir, "manifest.json", e));
     TRY(config_text(c, resume && fs_exists(d->config_path) ? d->config_path : NULL, d->step, &d->config, e));
     TRY(config_dump(c, &d->settings, e));
+    TRY(run_lock_text(&d->lock, e));
     return manifest_continue(d->dir, m, resume, d->step, &d->manifest, e);
 }
 
@@ -112,10 +113,11 @@ static tare_status describe(struct description *d, const struct config *c, const
 static tare_status begin_records(struct observe *o, const struct description *d, const struct metrics_options *metrics,
                                  struct err *e)
 {
-    const struct chain_text texts[] = {{"config.ini", &d->config}, {"manifest.json", &d->manifest}};
+    const struct chain_text texts[] = {{"config.ini", &d->config}, {"manifest.json", &d->manifest}, {"lock", &d->lock}};
     TRY(fault_point(0, "opening", 0, e));
-    TRY(chain_open(o->dir, &(struct chain_start){d->step, CHAIN_PROCESS, texts, 2}, &o->chain, e));
+    TRY(chain_open(o->dir, &(struct chain_start){d->step, CHAIN_PROCESS, texts, 3}, &o->chain, e));
     TRY(fault_point(0, "opening", 1, e));
+    TRY(run_lock_sign(o->lock, o->dir, e));
     TRY(fs_write_atomic(d->config_path, d->config.data, d->config.size, e));
     TRY(fault_point(0, "opening", 2, e));
     TRY(fs_write_atomic(d->manifest_path, d->manifest.data, d->manifest.size, e));
@@ -142,6 +144,7 @@ static tare_status open_records(struct observe *o, const struct config *c, const
     if (!status) status = begin_records(o, &d, &metrics, e);
     str_free(&d.config);
     str_free(&d.manifest);
+    str_free(&d.lock);
     str_free(&d.settings);
     return status;
 }
@@ -156,7 +159,7 @@ tare_status observe_open(const struct config *c, const struct manifest *m, bool 
     o->rollouts = c->log.rollouts;
     o->synced = o->last = step;
     tare_status status = fs_join(o->dir, "", c->run.dir, e);
-    if (!status) status = run_lock_take(o->dir, &o->lock, e);
+    if (!status) status = run_lock_hold(o->dir, &o->lock, e);
     if (!status) status = run_lock_check(o->dir, resume, e); /* again: another process may have been here since the first look */
     if (!status) status = open_records(o, c, m, resume, step, e);
     if (!status) status = progress_new(c->log.progress, "step", step > 0 ? step : 0, c->train.steps, &o->progress, e);

@@ -1,6 +1,7 @@
 #include "observe/run_lock.h"
 
 #include "base/fs.h"
+#include "observe/sinks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,12 @@ tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
     return TARE_OK;
 }
 
-tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)
+tare_status run_lock_text(struct str *out, struct err *e)
+{
+    return str_addf(out, e, "%ld\n", (long)getpid());
+}
+
+tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
 {
     char path[FS_PATH];
     *fd = -1;
@@ -46,15 +52,33 @@ tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)
         if (why != EWOULDBLOCK) FAIL(e, TARE_E_IO, "%s: cannot be locked: %s", path, strerror(why));
         FAIL(e, TARE_E_STATE, "%s: another process (%s) writes this run; wait for it, or choose another run.dir", run_dir, pid);
     }
-    char text[32];
-    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(f, 0) || write(f, text, (size_t)n) != n) {
-        const int why = errno;
-        close(f);
-        FAIL(e, TARE_E_IO, "%s: cannot be written: %s", path, strerror(why));
-    }
     *fd = f;
     return TARE_OK;
+}
+
+tare_status run_lock_sign(int fd, const char *run_dir, struct err *e)
+{
+    struct str text = {0};
+    char path[FS_PATH];
+    TRY(fs_join(path, run_dir, "lock", e));
+    tare_status status = run_lock_text(&text, e);
+    if (!status && (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET) < 0))
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s", path, strerror(errno));
+    if (!status) status = append_all(fd, path, text.data, text.size, e);
+    if (!status && fsync(fd) && errno != EINVAL)
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be synced: %s", path, strerror(errno));
+    str_free(&text);
+    return status;
+}
+
+tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)
+{
+    TRY(run_lock_hold(run_dir, fd, e));
+    const tare_status status = run_lock_sign(*fd, run_dir, e);
+    if (!status) return TARE_OK;
+    run_lock_release(*fd);
+    *fd = -1;
+    return status;
 }
 
 void run_lock_release(int fd)

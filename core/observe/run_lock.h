@@ -2,7 +2,7 @@
 #ifndef TARE_CORE_RUN_LOCK_H
 #define TARE_CORE_RUN_LOCK_H
 
-#include "base/err.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 
@@ -10,8 +10,13 @@
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e);
 /* Makes the folder and locks it; *fd is to be given to run_lock_release. TARE_E_STATE: another process has it. */
 tare_status run_lock_take(const char *run_dir, int *fd, struct err *e);
-void run_lock_release(int fd);
+/* The same in two halves, for a run, whose chain says what the file is about to be before it is: hold locks and changes nothing; sign writes
+ * the text, this process's number, and syncs it. */
+tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e);
+tare_status run_lock_text(struct str *out, struct err *e);
+tare_status run_lock_sign(int fd, const char *run_dir, struct err *e);
+void run_lock_release(int fd); /* < 0: nothing */
 /* Whether a process holds it now. */
-bool run_lock_is_held(const char *run_dir); /* < 0: nothing */
+bool run_lock_is_held(const char *run_dir);
 
 #endif

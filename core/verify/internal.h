@@ -48,6 +48,10 @@ struct verify_call {
     int64_t n;
     tare_verdict *verdicts; /* [n] */
 };
+/* Whether the run is being stopped: what is not judged yet is not judged any more. Any thread. TARE_E_CANCELLED. */
+bool verify_cancelled(const struct verify *v);
+tare_status verify_go_on(const struct verify *v, struct err *e);
+enum { VERIFY_LOOK_NS = 100000000 }; /* how often whoever waits for a verdict looks at that */
 /* What a plugin is told of an item. */
 tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
 /* Nanoseconds that the call may take: verifier.timeout for each item. 0: any. */

@@ -7,6 +7,7 @@
 #include "verify/wire.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -113,6 +114,20 @@ static tare_status failed(struct wire *w, tare_status status, struct err *e)
     FAIL(e, status, "%.*s", (int)(why.size < 1500 ? why.size : 1500), why.data);
 }
 
+/* Waits for a worker's answer to begin: it is there, the worker has died, or it is late. TARE_E_CANCELLED: the worker is ended. */
+static tare_status wait_for_answer(const struct verify *v, struct process *p, int64_t deadline, struct err *e)
+{
+    for (;;) {
+        const int64_t left = deadline ? deadline - clock_ns() : VERIFY_LOOK_NS,
+                      most = left < VERIFY_LOOK_NS ? left : VERIFY_LOOK_NS;
+        struct pollfd poller = {.fd = p->fd, .events = POLLIN};
+        const tare_status cancelled = verify_go_on(v, e);
+        if (cancelled) end(p, true);
+        TRY(cancelled);
+        if (left <= 0 || poll(&poller, 1, (int)((most + 999999) / 1000000)) > 0) return TARE_OK;
+    }
+}
+
 static tare_status start(const struct verify *v, struct process *p, struct err *e)
 {
     TRY(spawn(p, v->options.worker ? v->options.worker : "/proc/self/exe", e));
@@ -121,7 +136,11 @@ static tare_status start(const struct verify *v, struct process *p, struct err *
     TRY(wire_put_int(&p->message, (int64_t)v->env.seed, e));
     TRY(wire_put_int(&p->message, v->n_verifiers, e));
     for (int64_t c = 0; c < v->n_verifiers; c++) TRY(put_verifier(&p->message, &v->verifiers[c], e));
-    if (wire_send(p->fd, &p->message) || wire_receive(p->fd, &p->message, clock_ns() + (int64_t)OPEN_SECONDS * 1000000000)) {
+    const int64_t deadline = clock_ns() + (int64_t)OPEN_SECONDS * 1000000000;
+    enum wire_result r = wire_send(p->fd, &p->message);
+    if (!r) TRY(wait_for_answer(v, p, deadline, e));
+    if (!r) r = wire_receive(p->fd, &p->message, deadline);
+    if (r) {
         end(p, true);
         FAIL(e, TARE_E_PLUGIN,
              "a verifier's worker died or hung while it opened its plugins; try verifier.isolate = thread to see why");
@@ -212,7 +231,9 @@ tare_status process_call(const struct verify *v, const struct verify_call *call,
     TRY(process_start(v, call->thread, e));
     TRY(put_call(&p->message, call, time, e));
     enum wire_result r = wire_send(p->fd, &p->message);
-    if (!r) r = wire_receive(p->fd, &p->message, time ? clock_ns() + time + GRACE_NS : 0);
+    const int64_t deadline = time ? clock_ns() + time + GRACE_NS : 0;
+    if (!r) TRY(wait_for_answer(v, p, deadline, e));
+    if (!r) r = wire_receive(p->fd, &p->message, deadline);
     if (r) return lost(p, r == WIRE_LATE, call);
     struct wire w = {.data = p->message.data, .size = p->message.size};
     const tare_status s = (tare_status)wire_int(&w);

@@ -24,6 +24,17 @@ static const char *name_of(const struct verify_item *item)
     return item->name ? item->name : "?";
 }
 
+bool verify_cancelled(const struct verify *v)
+{
+    return v->env.cancelled && v->env.cancelled(v->env.ctx);
+}
+
+tare_status verify_go_on(const struct verify *v, struct err *e)
+{
+    if (verify_cancelled(v)) FAIL(e, TARE_E_CANCELLED, "interrupted before all answers were judged");
+    return TARE_OK;
+}
+
 int64_t verify_call_time(const struct verify *v, const struct verify_call *call)
 {
     return v->options.timeout > 0 ? (int64_t)(v->options.timeout * 1e9 * (double)call->n) : 0;
@@ -60,6 +71,7 @@ static tare_status ask(const struct verify *v, const struct verify_call *call, c
 {
     const struct verifier *f = &v->verifiers[call->c];
     const int64_t time = verify_call_time(v, call), deadline = time ? clock_ns() + time : 0;
+    TRY(verify_go_on(v, e));
     if (v->process) return process_call(v, call, e);
     for (int64_t i = 0; i < call->n; i++) {
         a->answer[i] = verify_answer(&call->items[i], deadline);

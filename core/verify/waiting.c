@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum state { NOTHING, QUEUED, OPEN, JUDGED };
-static const int64_t GRACE_NS = 100000000, LONGEST_NS = 1000000000; /* after a deadline; of one look */
+static const int64_t GRACE_NS = 100000000; /* after a deadline */
 
 struct ticket {
     struct verify_item item; /* its texts are the caller's until it is submitted */
@@ -145,11 +145,11 @@ static tare_status submit_queued(struct verify *v, int64_t c, struct err *e)
     return TARE_OK;
 }
 
-/* How long a look may take: to the next deadline. */
+/* How long a look may take: to the next deadline at most. */
 static int64_t until_late(const struct waiting *w)
 {
     const int64_t now = clock_ns();
-    int64_t wait = LONGEST_NS;
+    int64_t wait = VERIFY_LOOK_NS;
     for (int64_t k = 0; k < w->look.n; k++) {
         const int64_t deadline = w->ticket[w->look.at[k]].deadline_ns;
         if (deadline && deadline + GRACE_NS - now < wait) wait = deadline + GRACE_NS - now;
@@ -258,6 +258,7 @@ tare_status waiting_judge(struct verify *v, int64_t c, const struct verify_item 
     }
     TRY(submit_queued(v, c, e));
     while (w->open) {
+        TRY(verify_go_on(v, e));
         TRY(look(v, c, true, e));
         TRY(submit_queued(v, c, e));
     }

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Every allocation and every file operation of a command fails once, and then it and all that follow (tests/faults/interpose.c).
+# So does every operation of SQLite on its files; and every read and write does only half of what it was asked, or is interrupted.
 # Each time: an end without a signal and in time; on failure a message, and nothing of the result left under its final name that
 # the command without faults would not have written; on success the same result. After it the command works again.
+# A transfer that is short or interrupted, and a database that fails, change nothing of a command.
 # FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves);
 # "all": every one. Figures of whole runs: docs/dev/reliability.md.
 . "$(dirname "$0")/common.inc"
@@ -27,25 +29,30 @@ sums() { # of all that the command has written, but for what holds times, or sum
 }
 # injected NAME COMMAND...
 injected() {
-    local name=$1 kind total how at status why
+    local name=$1 kind total how at status why points
     shift
     rm -f count
     TARE_INTERPOSE_COUNT=$PWD/count once "$@" || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
     sums > want
-    for kind in alloc io; do
+    for kind in alloc io db short eintr; do
         total=$(awk -v k=$kind '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' count)
         local step=1
-        [ "$POINTS" = all ] || step=$(((total + POINTS - 1) / POINTS))
+        points=$POINTS
+        [ "$POINTS" = all ] || [ $kind = alloc ] || [ $kind = io ] || points=$(((POINTS + 2) / 3))
+        [ "$POINTS" = all ] || step=$(((total + points - 1) / points))
         [ $step -gt 0 ] || step=1
         for how in '' +; do
+            [ $kind$how != eintr+ ] || continue # nothing would ever be read
             for ((at = 1 + SEED * 7 % step; at <= total; at += step)); do
                 tried=$((tried + 1)) status=0
-                [ $kind = io ] && export TARE_INTERPOSE_ERRNO=$((at % 2 ? 28 : 5)) # ENOSPC, EIO
+                export TARE_INTERPOSE_ERRNO=$((at % 2 ? 28 : 5)) # ENOSPC, EIO
                 TARE_INTERPOSE=$kind=$at$how once "$@" || status=$?
                 why=''
                 if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' err.txt; then
                     : # the system's loader ends a process whose library or thread it cannot serve, with its own message
                 elif [ $status -ge 124 ]; then
+                    why="exit status $status"
+                elif [ $status != 0 ] && [[ $kind != alloc && $kind != io ]]; then
                     why="exit status $status"
                 elif [ $status != 0 ]; then
                     grep -q '^tare: ' err.txt || why="exit status $status without a message"

@@ -156,6 +156,17 @@ for at in 0 1 2 3 4 5; do
     verify 0 opened --steps 10-12
     cmp -s run/checkpoints/step-000012/model.safetensors opened/checkpoints/step-000012/model.safetensors && ok || bad "killed at opening $at: the weights differ"
 done
+# a run that had ended goes on, and is killed there
+for at in 0 1 2; do
+    rm -rf ended
+    cp -r run ended
+    killed_at opening $at "$TARE" train ended --resume --allow-change train.steps=14 log.progress=none && ok || bad "not killed at opening $at of a run that had ended"
+    verify 0 ended
+    echo 1 > ended/lock
+    [ $at = 0 ] && verify 1 ended # nothing was written yet: a lock that another hand wrote is told
+    train run.dir=ended --resume --allow-change train.steps=14 && ok || bad "a run that had ended, killed at opening $at, does not go on: $(cat err.txt)"
+    verify 0 ended
+done
 got=0; TARE_FAULT=stage=update,step=5,kind=stop train run.dir=stopped || got=$?
 [ $got = 130 ] && ok || bad "not interrupted"
 verify 0 stopped

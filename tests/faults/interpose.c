@@ -2,19 +2,20 @@
  *
  *   TARE_INTERPOSE   what fails: KIND=N fails the N-th call of that kind in each process named tare, KIND=N+ that one and all that
  *                    follow. Kinds: alloc (malloc and its kin return NULL), io (open, read, write, fsync, rename, ... give the
- *                    error TARE_INTERPOSE_ERRNO, a number, EIO unless set), short (a write or read of more than one byte does half)
+ *                    error TARE_INTERPOSE_ERRNO, a number, EIO unless set), db (the same, and locks, of SQLite's files alone: runs.db*),
+ *                    short (a write or read of more than one byte does half), eintr (a write or read is interrupted before it does anything)
  *   TARE_INTERPOSE_TRAP    set: SIGTRAP at the fault, so that a debugger shows where it is
- *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N net N"; net: sockets of the internet
+ *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... net N"; net: sockets of the internet
  *
  * Calls before main, of other programs, and of the standard streams' descriptors 1 and 2 are let through and not counted. */
 #define _GNU_SOURCE
+#include "next.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@ extern void *__libc_realloc(void *p, size_t n);
 extern void *__libc_memalign(size_t alignment, size_t n);
 
 #pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
-enum kind { ALLOC, IO, SHORT, KINDS };
-static const char *const NAMES[KINDS] = {"alloc", "io", "short"};
+enum kind { ALLOC, IO, DB, SHORT, INTERRUPTED, KINDS };
+static const char *const NAMES[KINDS] = {"alloc", "io", "db", "short", "eintr"};
 static struct {
     atomic_long calls;
     long at;    /* 0: none fails */
@@ -49,11 +50,38 @@ static int fails(enum kind k)
     return 1;
 }
 
-static int io_fails(void)
+enum { FILES = 4096 };
+static atomic_char of_database[FILES]; /* by descriptor */
+
+static int is_database(const char *path)
 {
-    if (!fails(IO)) return 0;
+    const char *name = strrchr(path, '/');
+    return !strncmp(name ? name + 1 : path, "runs.db", 7);
+}
+
+static int io_fails(int database)
+{
+    const int io = fails(IO);
+    if (!(database && fails(DB)) && !io) return 0;
     errno = error_number;
     return 1;
+}
+
+static int file_fails(int fd)
+{
+    return io_fails(fd >= 0 && fd < FILES && atomic_load(&of_database[fd]));
+}
+
+/* A read or a write: it fails, is interrupted, or does *n bytes. */
+static int transfer_fails(int fd, size_t *n)
+{
+    if (file_fails(fd)) return 1;
+    if (fails(INTERRUPTED)) {
+        errno = EINTR;
+        return 1;
+    }
+    if (*n > 1 && fails(SHORT)) *n /= 2;
+    return 0;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -78,8 +106,8 @@ __attribute__((destructor)) static void end(void)
     const char *path = getenv("TARE_INTERPOSE_COUNT");
     const int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
     if (fd < 0) return;
-    dprintf(fd, "alloc %ld io %ld net %ld\n", atomic_load(&kinds[ALLOC].calls), atomic_load(&kinds[IO].calls),
-            atomic_load(&sockets));
+    for (int k = 0; k < KINDS; k++) dprintf(fd, "%s %ld ", NAMES[k], atomic_load(&kinds[k].calls));
+    dprintf(fd, "net %ld\n", atomic_load(&sockets));
     close(fd);
 }
 
@@ -119,67 +147,83 @@ int posix_memalign(void **out, size_t alignment, size_t n)
 }
 
 /* ---- files */
-#define NEXT(name) ((__typeof__(&name))next(&next_##name, #name))
-static void *next(void *_Atomic *slot, const char *name)
-{
-    void *f = atomic_load(slot);
-    if (!f) atomic_store(slot, f = dlsym(RTLD_NEXT, name));
-    return f;
-}
-#define DECLARE(name) static void *_Atomic next_##name
-
 static int standard(int fd)
 {
     return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
 /* PASS: a function of files whose failure is -1. */
-#define PASS(type, name, parameters, arguments)                                                                                    \
+#define PASS(type, name, parameters, arguments, failure)                                                                           \
     DECLARE(name);                                                                                                                 \
     type name parameters                                                                                                           \
     {                                                                                                                              \
-        return io_fails() ? (type)-1 : NEXT(name) arguments;                                                                       \
+        return failure ? (type)-1 : NEXT(name) arguments;                                                                          \
     }
 
-DECLARE(open);
-int open(const char *path, int flags, ...)
+static int opened(const char *path, int fd)
 {
-    va_list list;
-    va_start(list, flags);
-    const mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, mode_t) : 0;
-    va_end(list);
-    return io_fails() ? -1 : NEXT(open)(path, flags, mode);
+    if (fd >= 0 && fd < FILES) atomic_store(&of_database[fd], (char)is_database(path));
+    return fd;
 }
 
-DECLARE(open64);
-int open64(const char *path, int flags, ...)
-{
-    va_list list;
-    va_start(list, flags);
-    const mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, mode_t) : 0;
-    va_end(list);
-    return io_fails() ? -1 : NEXT(open64)(path, flags, mode);
-}
+#define OPEN(name)                                                                                                                 \
+    DECLARE(name);                                                                                                                 \
+    int name(const char *path, int flags, ...)                                                                                     \
+    {                                                                                                                              \
+        va_list list;                                                                                                              \
+        va_start(list, flags);                                                                                                     \
+        const mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, mode_t) : 0;                                            \
+        va_end(list);                                                                                                              \
+        return io_fails(is_database(path)) ? -1 : opened(path, NEXT(name)(path, flags, mode));                                     \
+    }
+OPEN(open)
+OPEN(open64)
+
+/* Locks, of SQLite alone: other commands of fcntl are not of files. */
+#define FCNTL(name)                                                                                                                \
+    DECLARE(name);                                                                                                                 \
+    int name(int fd, int command, ...)                                                                                             \
+    {                                                                                                                              \
+        va_list list;                                                                                                              \
+        va_start(list, command);                                                                                                   \
+        void *argument = va_arg(list, void *);                                                                                     \
+        va_end(list);                                                                                                              \
+        const int lock = command == F_SETLK && fd >= 0 && fd < FILES && atomic_load(&of_database[fd]);                             \
+        if (lock && fails(DB)) {                                                                                                   \
+            errno = error_number;                                                                                                  \
+            return -1;                                                                                                             \
+        }                                                                                                                          \
+        return NEXT(name)(fd, command, argument);                                                                                  \
+    }
+FCNTL(fcntl)
+FCNTL(fcntl64)
 
 DECLARE(fopen);
 FILE *fopen(const char *path, const char *mode)
 {
-    return io_fails() ? NULL : NEXT(fopen)(path, mode);
+    FILE *f = io_fails(0) ? NULL : NEXT(fopen)(path, mode);
+    if (f) opened(path, fileno(f));
+    return f;
+}
+
+DECLARE(close);
+int close(int fd)
+{
+    if (fd >= 0 && fd < FILES) atomic_store(&of_database[fd], 0); /* the number may be another file's soon */
+    return NEXT(close)(fd);
 }
 
 DECLARE(read);
 ssize_t read(int fd, void *data, size_t n)
 {
-    if (io_fails()) return -1;
-    return NEXT(read)(fd, data, n > 1 && fails(SHORT) ? n / 2 : n);
+    return transfer_fails(fd, &n) ? -1 : NEXT(read)(fd, data, n);
 }
 
 DECLARE(write);
 ssize_t write(int fd, const void *data, size_t n)
 {
     if (standard(fd)) return NEXT(write)(fd, data, n);
-    if (io_fails()) return -1;
-    return NEXT(write)(fd, data, n > 1 && fails(SHORT) ? n / 2 : n);
+    return transfer_fails(fd, &n) ? -1 : NEXT(write)(fd, data, n);
 }
 
 /* As the C library does when the write below it fails: ferror() sees it. */
@@ -192,7 +236,7 @@ DECLARE(fwrite);
 size_t fwrite(const void *data, size_t size, size_t n, FILE *f)
 {
     if (standard(fileno(f))) return NEXT(fwrite)(data, size, n, f);
-    if (!io_fails()) return NEXT(fwrite)(data, size, n, f);
+    if (!io_fails(0)) return NEXT(fwrite)(data, size, n, f);
     stream_failed(f);
     return 0;
 }
@@ -201,7 +245,7 @@ DECLARE(fflush);
 int fflush(FILE *f)
 {
     if (!f || standard(fileno(f))) return NEXT(fflush)(f);
-    if (!io_fails()) return NEXT(fflush)(f);
+    if (!io_fails(0)) return NEXT(fflush)(f);
     stream_failed(f);
     return EOF;
 }
@@ -213,7 +257,7 @@ ssize_t getline(char **line, size_t *capacity, FILE *f)
         errno = ENOMEM;
         return -1;
     }
-    if (!io_fails()) return NEXT(getline)(line, capacity, f);
+    if (!io_fails(0)) return NEXT(getline)(line, capacity, f);
     stream_failed(f);
     return -1;
 }
@@ -221,7 +265,7 @@ ssize_t getline(char **line, size_t *capacity, FILE *f)
 DECLARE(mmap);
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
-    if (fd >= 0 ? io_fails() : fails(ALLOC)) {
+    if (fd >= 0 ? file_fails(fd) : fails(ALLOC)) {
         if (fd < 0) errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -231,25 +275,26 @@ void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 DECLARE(opendir);
 DIR *opendir(const char *path)
 {
-    return io_fails() ? NULL : NEXT(opendir)(path);
+    return io_fails(0) ? NULL : NEXT(opendir)(path);
 }
 
 DECLARE(readdir);
 struct dirent *readdir(DIR *d)
 {
-    return io_fails() ? NULL : NEXT(readdir)(d);
+    return io_fails(0) ? NULL : NEXT(readdir)(d);
 }
 
-PASS(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at))
-PASS(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at))
-PASS(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at))
-PASS(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at))
-PASS(int, fsync, (int fd), (fd))
-PASS(int, fdatasync, (int fd), (fd))
-PASS(int, ftruncate, (int fd, off_t n), (fd, n))
-PASS(int, rename, (const char *from, const char *to), (from, to))
-PASS(int, mkdir, (const char *path, mode_t mode), (path, mode))
-PASS(int, unlink, (const char *path), (path))
+PASS(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
+PASS(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
+PASS(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
+PASS(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
+PASS(int, fsync, (int fd), (fd), file_fails(fd))
+PASS(int, fdatasync, (int fd), (fd), file_fails(fd))
+PASS(int, ftruncate, (int fd, off_t n), (fd, n), file_fails(fd))
+PASS(int, ftruncate64, (int fd, off_t n), (fd, n), file_fails(fd))
+PASS(int, rename, (const char *from, const char *to), (from, to), io_fails(0))
+PASS(int, mkdir, (const char *path, mode_t mode), (path, mode), io_fails(0))
+PASS(int, unlink, (const char *path), (path), io_fails(is_database(path)))
 
 DECLARE(socket);
 int socket(int domain, int type, int protocol)

@@ -90,11 +90,11 @@ static tare_status try_it(const struct sandbox *s, tare_error *error)
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
 {
-    (void)host;
     struct code *c = malloc(sizeof *c);
     if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
     *c = (struct code){.values = values,
-                       .sandbox = {.mode = (int)values[P_SANDBOX].i,
+                       .sandbox = {.host = host,
+                                   .mode = (int)values[P_SANDBOX].i,
                                    .cpu = (double)values[P_CPU].i,
                                    .wall = values[P_WALL].f,
                                    .memory = values[P_MEMORY].i << 20,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,6 +142,13 @@ static void descriptors(struct inside *in)
     if (fcntl(3, F_SETFD, FD_CLOEXEC) || syscall(SYS_close_range, 4U, ~0U, 0U)) fail(in, "its files (close_range)");
 }
 
+/* The parent may have died before the signal at its death was asked for: then nobody reads what this process writes. */
+static bool is_alone(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+    return poll(&output, 1, 0) > 0 && (output.revents & POLLERR);
+}
+
 static void signals(void)
 {
     sigset_t none;
@@ -162,6 +170,7 @@ _Noreturn void inside_run(const struct inside *from)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (full) become_nobody(&in);
     descriptors(&in);
+    if (is_alone()) _exit(127);
     if (full) new_root(&in);
     setsid();
     limits(&in);

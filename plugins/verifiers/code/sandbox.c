@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { LOOK = 100 }; /* milliseconds between two looks at whether the run is being stopped */
 enum { SPACES = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP };
 
 /* What the parent holds while the program runs. -1: not open */
@@ -155,7 +156,8 @@ static enum sandbox_end watch(const struct sandbox *s, struct outside *o, int64_
         struct pollfd files[] = {{.fd = o->process, .events = POLLIN}, {.fd = o->output[0], .events = POLLIN}};
         const int64_t left = (deadline - now() + 999999) / 1000000;
         if (left <= 0) return SANDBOX_LATE;
-        if (poll(files, 2, (int)(left < 1000000 ? left : 1000000)) <= 0) continue;
+        if (s->host->cancelled(s->host->ctx)) return SANDBOX_FAILED;
+        if (poll(files, 2, (int)(left < LOOK ? left : LOOK)) <= 0) continue;
         if (files[1].revents) { /* before its end is looked at: what it wrote is taken to the last byte */
             if (!take_output(s, o, out)) return SANDBOX_TOO_MUCH;
             continue;
@@ -189,6 +191,7 @@ tare_status sandbox_run(const struct sandbox *s, tare_text program, tare_text in
     tare_status status = start(&o, s, copy, input, error);
     if (!status) status = told(&o, error);
     if (!status) out->end = watch(s, &o, deadline, out);
+    if (!status && out->end == SANDBOX_FAILED) status = text_fail(error, TARE_E_CANCELLED, "interrupted while a program ran");
     if (o.pid) finish(&o, out);
     close_all(&o);
     free(copy);

@@ -13,6 +13,7 @@
 enum { SANDBOX_FULL, SANDBOX_LIMITS };
 
 struct sandbox {
+    const tare_host *host; /* asked whether the run is being stopped */
     int mode;
     double cpu, wall;              /* seconds */
     int64_t memory, output, files; /* bytes: address space, standard output, files */
@@ -30,7 +31,7 @@ struct sandbox_result {
 
 /* Finds out what `python` is, by running it. */
 tare_status sandbox_find(struct sandbox *s, const char *python, tare_error *error);
-/* SANDBOX_FAILED, and a status: the sandbox itself could not be made; the program has not run. deadline_ns: CLOCK_MONOTONIC; 0: none. */
+/* SANDBOX_FAILED, and a status: the sandbox itself could not be made; the program has not run, or was ended since the run is being stopped (TARE_E_CANCELLED). deadline_ns: CLOCK_MONOTONIC; 0: none. */
 tare_status sandbox_run(const struct sandbox *s, tare_text program, tare_text input, int64_t deadline_ns,
                         struct sandbox_result *out, tare_error *error);
 

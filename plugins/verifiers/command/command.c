@@ -105,7 +105,6 @@ static void destroy(void *self)
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
 {
-    (void)host;
     static char SH[] = "sh", FLAG[] = "-c";
     struct command *c = calloc(1, sizeof *c);
     if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
@@ -118,7 +117,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     if (!s) snprintf(c->argv[2], n, "%s", values[P_COMMAND].s);
     if (!s && !c->argv[2][strspn(c->argv[2], " \t")]) s = text_fail(error, TARE_E_CONFIG, "command is empty; give a program");
     c->options = (struct program_options){
-        .argv = c->argv, .name = values[P_COMMAND].s, .says_ready = values[P_READY].i, .start = values[P_START].f};
+        .host = host, .argv = c->argv, .name = values[P_COMMAND].s, .says_ready = values[P_READY].i, .start = values[P_START].f};
     if (!s) s = add_seat(c, error);
     if (!s && values[P_READY].i && program_start(c->seats->program, error)) s = error->code;
     if (s)

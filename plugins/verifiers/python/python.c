@@ -72,7 +72,6 @@ static tare_status plain(tare_error *error)
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
 {
-    (void)host;
     struct python *p = calloc(1, sizeof *p);
     if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
     p->values = values;
@@ -82,7 +81,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     for (int i = 0; i < 6; i++)
         if (!(p->argv[i] = strdup(words[i]))) s = text_fail(error, TARE_E_NOMEM, "no memory");
     const struct program_options options = {
-        .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
+        .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
     if (!s && program_start(p->program, error)) s = plain(error); /* a file that is not there is said before the run */
     if (s)

@@ -18,12 +18,14 @@
 
 extern char **environ;
 
-enum { ANSWER_MAX = 1 << 24 };
+enum { ANSWER_MAX = 1 << 24, LOOK_NS = 100000000 };
 
 struct program {
     struct program_options options;
-    pid_t pid; /* 0: not running */
-    int fd;    /* its standard input and output */
+    pid_t pid;     /* 0: not running */
+    pid_t watcher; /* leads the process group; 0: none */
+    int fd;        /* its standard input and output */
+    int life;      /* open as long as this process lives: the watcher ends the group when it closes */
     char *answer;
     int64_t size, capacity;
     bool ready;             /* it has said so, or need not */
@@ -54,30 +56,44 @@ tare_status program_new(const struct program_options *options, struct program **
     return TARE_OK;
 }
 
-/* Ends it with all it has started: it leads a process group. Returns its exit status as waitpid gives it. */
+static int reap(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    return status;
+}
+
+/* Ends the group, and whoever watches it. */
+static void end_group(struct program *p)
+{
+    if (!p->watcher) return;
+    kill(-p->watcher, SIGKILL);
+    reap(p->watcher);
+    close(p->life);
+    p->watcher = 0;
+}
+
+/* Ends it with all it has started. Returns its exit status as waitpid gives it. */
 static int end(struct program *p)
 {
     int status = 0;
+    bool ended = false;
     if (!p->pid) return 0;
     close(p->fd);
-    for (int tries = 0; tries < 50; tries++) { /* who reads to the end of the input may end in order */
-        if (waitpid(p->pid, &status, WNOHANG) == p->pid) {
-            kill(-p->pid, SIGKILL);
-            p->pid = 0;
-            return status;
-        }
+    for (int tries = 0; p->watcher && tries < 50 && !ended; tries++) { /* who reads to the end of the input may end in order */
+        ended = waitpid(p->pid, &status, WNOHANG) == p->pid;
         const struct timespec wait = {0, 1000000};
-        nanosleep(&wait, NULL);
+        if (!ended) nanosleep(&wait, NULL);
     }
-    kill(-p->pid, SIGKILL);
-    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
+    end_group(p);
+    if (!ended) status = reap(p->pid);
     p->pid = 0;
     return status;
 }
 
 static void end_now(struct program *p)
 {
-    if (p->pid) kill(-p->pid, SIGKILL);
+    if (p->pid) end_group(p);
     end(p);
 }
 
@@ -89,7 +105,8 @@ void program_free(struct program *p)
     free(p);
 }
 
-static int spawn(struct program *p, int fd)
+/* One process of the group (0: it leads a new one), with this standard input and output. */
+static int spawn_in(pid_t group, char *const *argv, int in, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -100,16 +117,39 @@ static int spawn(struct program *p, int fd)
     int got = posix_spawn_file_actions_init(&actions);
     if (got) return got;
     if (!(got = posix_spawnattr_init(&attributes))) {
+        posix_spawnattr_setpgroup(&attributes, group);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &pipe);
-        got = posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
-        if (!got) got = posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
-        if (!got) got = posix_spawnp(&p->pid, p->options.argv[0], &actions, &attributes, p->options.argv, environ);
+        got = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+        if (!got) got = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+        if (!got) got = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
-    if (got) p->pid = 0;
+    if (got) *pid = 0;
+    return got;
+}
+
+/* A signal at the parent's death (prctl) would come when the thread that started the program ends, and to that process alone. */
+static int watch(struct program *p)
+{
+    static char SH[] = "/bin/sh", FLAG[] = "-c", WATCH[] = "read -r line; kill -KILL 0";
+    char *const argv[] = {SH, FLAG, WATCH, NULL};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) return errno;
+    const int got = spawn_in(0, argv, ends[0], STDERR_FILENO, &p->watcher);
+    close(ends[0]);
+    p->life = ends[1];
+    if (got) close(ends[1]);
+    return got;
+}
+
+static int spawn(struct program *p, int fd)
+{
+    int got = watch(p);
+    if (!got) got = spawn_in(p->watcher, p->options.argv, fd, fd, &p->pid);
+    if (got) end_group(p);
     return got;
 }
 
@@ -255,10 +295,26 @@ static enum program_result become_ready(struct program *p, tare_error *error)
     return PROGRAM_ANSWERED;
 }
 
+/* Waits a while. A program that works for a run that is being stopped is ended. */
+static enum program_result wait_on(struct program *p, tare_error *error)
+{
+    const tare_host *host = p->options.host;
+    if (!host->cancelled(host->ctx)) {
+        program_wait(&p, 1, LOOK_NS);
+        return PROGRAM_WORKS;
+    }
+    end_now(p);
+    text_fail(error, TARE_E_CANCELLED, "interrupted while %s worked", p->options.name);
+    return PROGRAM_FAILED;
+}
+
 enum program_result program_start(struct program *p, tare_error *error)
 {
     enum program_result r = launch(p, error);
-    while (r == PROGRAM_WORKS && (r = become_ready(p, error)) == PROGRAM_WORKS) program_wait(&p, 1, 1000000000);
+    while (r == PROGRAM_WORKS) {
+        r = become_ready(p, error);
+        if (r == PROGRAM_WORKS) r = wait_on(p, error);
+    }
     return r;
 }
 
@@ -308,7 +364,10 @@ enum program_result program_look(struct program *p, tare_text *answer, tare_erro
 enum program_result program_ask(struct program *p, tare_text question, int64_t deadline_ns, tare_text *answer, tare_error *error)
 {
     enum program_result r = program_begin(p, question, deadline_ns, error);
-    while (r == PROGRAM_WORKS && (r = program_look(p, answer, error)) == PROGRAM_WORKS) program_wait(&p, 1, 1000000000);
+    while (r == PROGRAM_WORKS) {
+        r = program_look(p, answer, error);
+        if (r == PROGRAM_WORKS) r = wait_on(p, error);
+    }
     return r;
 }
 

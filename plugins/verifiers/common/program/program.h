@@ -1,6 +1,7 @@
 /* A program of the user's that answers lines with lines: one JSON object in, one JSON value out. It is started when it is first needed, stays
  * for the next question, is killed when it is late, and started again after that or after its death. One question at a time: program_ask
- * waits for its answer; program_begin and program_look do not.
+ * waits for its answer; program_begin and program_look do not. It and all that it starts are one process group, which ends with this process
+ * however that ends, but for what leaves the group (setsid).
  * Beside it what the verifiers that ask such a program have alike: parameters, the deadline, a verdict from a reward.
  */
 #ifndef TARE_VERIFIERS_PROGRAM_H
@@ -13,17 +14,18 @@
 struct program;
 
 struct program_options {
-    char *const *argv; /* ended by NULL; argv[0] is looked up in PATH; lives as long as the program */
-    const char *name;  /* for messages; lives as long */
-    bool says_ready;   /* it writes a line before the first question; that line is {"ready":true} or {"error":"..."} */
-    double start;      /* seconds it may take to say so */
+    const tare_host *host; /* asked whether the run is being stopped */
+    char *const *argv;     /* ended by NULL; argv[0] is looked up in PATH; lives as long as the program */
+    const char *name;      /* for messages; lives as long */
+    bool says_ready;       /* it writes a line before the first question; that line is {"ready":true} or {"error":"..."} */
+    double start;          /* seconds it may take to say so */
 };
 
 enum program_result {
     PROGRAM_ANSWERED,
     PROGRAM_LATE,   /* killed; the next question starts another */
     PROGRAM_DIED,   /* twice over this question; how is in the error */
-    PROGRAM_FAILED, /* it cannot be started, or is not ready in time; why is in the error */
+    PROGRAM_FAILED, /* it cannot be started, is not ready in time, or the run is being stopped; why is in the error */
     PROGRAM_WORKS   /* no answer yet */
 };
 

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# A run that waits for its verifiers hears SIGTERM at once, long before their time-outs, and continues to the same bits; what the verifiers have started
+# ends with the run however that ends, with all that they have started themselves.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" -q sft sft.ini 2> /dev/null
+MOST=$((30 * 60 * 10)) # tenths of a second that something may take here; nothing below waits for a time-out of 86400 seconds
+until_() { # CONDITION
+    local i
+    for ((i = 0; i < MOST; i++)); do ! eval "$1" || return 0; sleep 0.1; done
+    return 1
+}
+lives() { [ -e "/proc/$1/stat" ] && [ "$(sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -c 1)" != Z ]; }
+all_gone() { for p in $(cat pids); do ! lives "$p" || return 1; done; }
+# A judge that works until the file `wait` is there; then it starts a process, writes down both, and hangs.
+cat > judge.sh << 'SH'
+while read -r line; do
+    if [ -e "$1/wait" ]; then
+        sleep 86400 &
+        echo $$ $! > "$1/pids.tmp"
+        mv "$1/pids.tmp" "$1/pids"
+        while :; do sleep 86400; done
+    fi
+    case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac
+done
+SH
+cat > judge.py << PY
+import os, subprocess, time
+def reward(completions, **row):
+    if os.path.exists("$WORK/wait"):
+        child = subprocess.Popen(["sleep", "86400"])
+        with open("$WORK/pids.tmp", "w") as f: f.write("%d %d\n" % (os.getpid(), child.pid))
+        os.rename("$WORK/pids.tmp", "$WORK/pids")
+        while True: time.sleep(86400)
+    return [float(c[-1:] in "02468") for c in completions]
+PY
+cat >> tiny.ini << INI
+[verifier.command]
+command = sh $WORK/judge.sh $WORK
+[verifier.python]
+file = judge.py
+INI
+command=("$TARE" -q train tiny.ini log.progress=none train.steps=4 checkpoint.every=2 verifier.timeout=80000 verifier.workers=1 eval.before=false)
+train() { "${command[@]}" "$@"; }
+verifiers=command
+! has_python || verifiers="command python"
+for verifier in $verifiers; do
+    rm -rf whole
+    train verifier.plugins=$verifier run.dir=whole > /dev/null 2> err.txt && ok || bad "$verifier: $(cat err.txt)"
+    for isolate in thread process; do
+        for signal in TERM KILL; do
+            what="$verifier, isolate=$isolate, SIG$signal"
+            rm -rf run pids
+            train verifier.plugins=$verifier verifier.isolate=$isolate run.dir=run --until 2 > /dev/null 2> err.txt || bad "$what: $(cat err.txt)"
+            touch wait
+            "${command[@]}" verifier.plugins=$verifier verifier.isolate=$isolate run.dir=run --resume > /dev/null 2> err.txt &
+            engine=$!
+            until_ '[ -e pids ]' && ok || bad "$what: the judge does not begin: $(cat err.txt)"
+            kill -$signal $engine
+            until_ "! lives $engine" && ok || bad "$what: not heard"
+            status=0
+            { wait $engine || status=$?; } 2> /dev/null
+            rm -f wait
+            if [ $signal = TERM ]; then
+                [ $status = 130 ] && grep 'interrupted after step 2; continue with' err.txt > /dev/null && ok || bad "$what: status $status, $(cat err.txt)"
+            else
+                [ $status = 137 ] && ok || bad "$what: status $status"
+            fi
+            until_ all_gone && ok || { bad "$what: a process outlived the run: $(cat pids)"; kill -9 $(cat pids) 2> /dev/null; }
+            train verifier.plugins=$verifier verifier.isolate=$isolate run.dir=run --resume > /dev/null 2> err.txt || bad "$what: not resumed: $(cat err.txt)"
+            cmp -s whole/checkpoints/step-000004/model.safetensors run/checkpoints/step-000004/model.safetensors && ok || bad "$what: other weights"
+        done
+    done
+done
+
+# The same of a program in the sandbox, which is known by the folder's name in its text.
+if has_python; then
+    printf '{"id":"1","completion":"import time\\ntime.sleep(86400) # %s","answer":"","tests":[{"input":"","output":""}]}\n' "$WORK" > row
+    mine() { pgrep -f "time.sleep.86400. # $WORK" || true; }
+    sandboxes="full limits"
+    if ! echo '{"completion":"print(1)","answer":"","tests":[{"input":"","output":"1"}]}' | "$TARE" verify code > /dev/null 2>&1; then
+        sandboxes=limits
+        skip_part "user namespaces cannot be had here"
+    fi
+    for sandbox in $sandboxes; do
+        mkfifo open
+        exec 3<> open
+        "$TARE" verify code --timeout 80000 sandbox=$sandbox wall=86400 < open > /dev/null 2> err.txt 3>&- &
+        engine=$!
+        cat row >&3
+        until_ '[ -n "$(mine)" ]' && ok || bad "code, $sandbox: the program does not begin: $(cat err.txt)"
+        kill -9 $engine
+        { wait $engine || true; } 2> /dev/null
+        exec 3>&-
+        rm open
+        until_ '[ -z "$(mine)" ]' && ok || { bad "code, $sandbox: the program outlived tare"; kill -9 $(mine); }
+    done
+fi
+done_
