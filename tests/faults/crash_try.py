@@ -195,8 +195,7 @@ class Trial:
                 seen.add(k)
                 chosen.append(state)
         different = len(chosen)
-        if a.most and len(chosen) > a.most:
-            chosen = rng.sample(chosen, a.most)
+        chosen = rng.sample(chosen, min(a.most or different, different))
         self.note_contents()
         broken = tried = 0
         for moment, what, tree in chosen:

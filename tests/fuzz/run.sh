@@ -17,7 +17,7 @@ command -v clang > /dev/null || { echo "SKIP: clang is not installed (apt-get in
 dir=${FUZZ_DIR:-build-fuzz}
 cmake -S . -B "$dir" -DCMAKE_C_COMPILER=clang -DTARE_FUZZ=ON -DTARE_SANITIZE=address,undefined > /dev/null
 targets=
-for name in ${*:-jsonl template tokenizer_json safetensors math}; do
+for name in ${*:-jsonl template tokenizer_json safetensors state chain math}; do
     if grep -q "/fuzz_$name.dir" "$dir/CMakeFiles/TargetDirectories.txt"; then
         targets="$targets $name"
     else
