@@ -1,9 +1,11 @@
-"""The adapters inside the trainers' own code: TRL's GRPOTrainer trains a tiny model in one process and in two, verl's compute_advantage calls every built-in
-estimator and its checkpoints keep the state. Skipped by name where a trainer is not installed; README.md says how to install them. TARE_PLUGIN_PATH as for
-test_host.py."""
+"""The adapters inside the trainers' own code: TRL's GRPOTrainer trains a tiny model in one process and in two, verl's compute_advantage and its
+training loop call every built-in estimator, and its checkpoints keep the state. Skipped by name where a trainer is not installed; README.md says how to
+install them. TARE_PLUGIN_PATH as for test_host.py."""
 
+import contextlib
 import glob
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import types
 import unittest
 
 from tare_sdk import Estimator, TareError
+from tare_sdk.prompts import prompt_uid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -199,16 +202,42 @@ class Verl(unittest.TestCase):
         other = {"uid": uid, "acc": numpy.array(parts[0].tolist(), dtype=object), "format": numpy.array(parts[1].tolist(), dtype=object)}
         return DataProto.from_dict(tensors=tensors, non_tensors=other)
 
-    def test_every_built_in(self):
-        """verl's own compute_advantage, three steps: the advantages are those of the plugin for the same groups, as float32."""
-        import torch
-        from verl.trainer.ppo import ray_trainer
+    def expected(self, other, cluster, data):
+        """What the plugin says of a step, from the engine's side: {row: its tokens' advantages}, and the rows that it drops. data: uid, mask, prompts (tokens of
+        each row without padding), rewards, parts, logprob, ref_logprob, all by row."""
+        groups = {}
+        for i, key in enumerate(data["uid"]):
+            groups.setdefault(key, []).append(i)
+        pick = lambda column: [[column[i] for i in rows] for rows in groups.values()]
+        lengths = data["mask"].sum(dim=1).tolist()
+        columns = {"lengths": pick(lengths), "uid": [prompt_uid(data["prompts"][rows[0]]) for rows in groups.values()], "components": pick(data["parts"])}
+        columns["cluster"] = [cluster(key) for key in groups] if cluster else None
+        for name in ("logprob", "ref_logprob"):
+            columns[name] = pick([data[name][i][data["mask"][i].bool()].tolist() for i in range(len(lengths))])
+        out = other.step(pick(data["rewards"].double().sum(dim=1).tolist()), **columns)
+        other.apply()
+        want, dropped = {}, []
+        for g, rows in enumerate(groups.values()):
+            for k, i in enumerate(rows):
+                want[i] = [out.advantage[g][k] * out.row_weight[g][k]] * lengths[i]
+                dropped += [i] * (out.row_weight[g][k] == 0)
+        if out.token_advantage:
+            want = dict(zip([i for rows in groups.values() for i in rows], out.token_advantage))
+        return want, dropped
 
+    def check(self, name, step, got, mask, want):
+        import torch
+
+        for i in range(len(got)):
+            self.assertTrue(torch.equal(got[i][mask[i]], torch.tensor(want[i], dtype=torch.float32)), (name, step, i, got[i], want[i]))
+            self.assertEqual(got[i][~mask[i]].abs().sum().item(), 0)
+
+    def each_built_in(self, ask):
+        """ask(name, registered name, the plugin again, its cluster function, verl's function) for each that verl's batch has enough for."""
         import tare_sdk.verl
         from tare_sdk.columns import COLUMNS
-        from tare_sdk.prompts import prompt_uid
 
-        asked, refused = 0, []
+        refused = []
         for name in built_ins():
             needs = Estimator(name, n_clusters=2).needs
             if any(needs & COLUMNS[lacks][3] for lacks in tare_sdk.verl.LACKS):
@@ -218,39 +247,50 @@ class Verl(unittest.TestCase):
                 continue
             with self.subTest(name):
                 other = Estimator(name, n_clusters=2)
-                cluster = (lambda key: int(key[-1]) % 2) if other.needs & 16 else None
-                function = tare_sdk.verl.register(name, name="all_" + name, n_clusters=2, cluster=cluster, components=["acc", "format"])
-                for step in range(3):
-                    data = self.batch(step)
-                    mask, rewards = data.batch["response_mask"].bool().clone(), data.batch["token_level_rewards"]
-                    got = ray_trainer.compute_advantage(data, adv_estimator="all_" + name).batch["advantages"]
-                    groups = {}
-                    for i, key in enumerate(data.non_tensor_batch["uid"]):
-                        groups.setdefault(key, []).append(i)
-                    pick = lambda column: [[column[i] for i in rows] for rows in groups.values()]
-                    lengths = mask.sum(dim=1).tolist()
-                    columns = {"lengths": pick(lengths), "uid": [prompt_uid(data.batch["prompts"][rows[0]][1:].tolist()) for rows in groups.values()]}
-                    columns["cluster"] = [cluster(key) for key in groups] if cluster else None
-                    columns["components"] = pick(list(zip(data.non_tensor_batch["acc"], data.non_tensor_batch["format"])))
-                    for column, key in (("logprob", "old_log_probs"), ("ref_logprob", "ref_log_prob")):
-                        columns[column] = pick([data.batch[key][i][mask[i]].tolist() for i in range(24)])
-                    out = other.step(pick(rewards.double().sum(dim=1).tolist()), **columns)
-                    other.apply()
-                    asked += 1
-                    flat, tokens = {}, {}
-                    for rows, values, weights in zip(groups.values(), out.advantage, out.row_weight):
-                        flat.update({i: a * w for i, a, w in zip(rows, values, weights)})
-                    if out.token_advantage:
-                        tokens = dict(zip([i for rows in groups.values() for i in rows], out.token_advantage))
-                    for i in range(24):
-                        want = torch.tensor(tokens[i] if tokens else [flat[i]] * lengths[i], dtype=torch.float32)
-                        self.assertTrue(torch.equal(got[i][mask[i]], want), (name, step, i, got[i], want))
-                        self.assertEqual(got[i][~mask[i]].abs().sum().item(), 0)
-                    dropped = [i for rows, weights in zip(groups.values(), out.row_weight) for i, w in zip(rows, weights) if w == 0]
-                    self.assertEqual(data.batch["response_mask"][dropped].sum().item(), 0)
+                cluster = (lambda key: int(key[-1], 16) % 2) if other.needs & 16 else None
+                known = "%s_%s" % (self._testMethodName, name)
+                function = tare_sdk.verl.register(name, name=known, n_clusters=2, cluster=cluster, components=["acc", "format"])
+                ask(name, known, other, cluster)
                 self.assertEqual(function.estimator.save(), other.save())
-        self.assertEqual(asked, 3 * (len(built_ins()) - len(refused)))
         self.assertEqual(refused, ["entropy_top", "grpo_process", "rl_zvp"])
+
+    def test_every_built_in(self):
+        """verl's own compute_advantage, three steps: the advantages are those of the plugin for the same groups, as float32."""
+        from verl.trainer.ppo import ray_trainer
+
+        def ask(name, known, other, cluster):
+            for step in range(3):
+                data = self.batch(step)
+                mask = data.batch["response_mask"].bool().clone()
+                got = ray_trainer.compute_advantage(data, adv_estimator=known).batch["advantages"]
+                want, dropped = self.expected(other, cluster, {
+                    "uid": list(data.non_tensor_batch["uid"]), "mask": mask, "prompts": [row[1:].tolist() for row in data.batch["prompts"]],
+                    "rewards": data.batch["token_level_rewards"], "parts": list(zip(data.non_tensor_batch["acc"], data.non_tensor_batch["format"])),
+                    "logprob": data.batch["old_log_probs"], "ref_logprob": data.batch["ref_log_prob"]})
+                self.check(name, step, got, mask, want)
+                self.assertEqual(data.batch["response_mask"][dropped].sum().item(), 0)
+
+        self.each_built_in(ask)
+
+    def test_every_built_in_in_the_loop(self):
+        """verl's own loop, RayPPOTrainer.fit, three steps: what its update is given are the plugin's advantages."""
+        import verl_loop
+
+        def ask(name, known, other, cluster):
+            trainer = verl_loop.make(known, 3)
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                trainer.fit()
+            self.assertEqual(len(trainer.seen), 3)
+            for step, seen in enumerate(trainer.seen, 1):
+                x = verl_loop.numbers_of(step)
+                want, dropped = self.expected(other, cluster, {
+                    "uid": seen["uid"], "mask": x["mask"], "prompts": [row[1:].tolist() for row in x["prompts"]], "rewards": x["rewards"],
+                    "parts": list(zip(x["acc"].tolist(), x["format"].tolist())), "logprob": x["old"], "ref_logprob": x["ref"]})
+                self.check(name, step, seen["advantages"], x["mask"].bool(), want)
+                self.assertEqual(seen["mask"][dropped].sum().item(), 0)
+                self.assertEqual(seen["mask"].sum().item(), x["mask"].sum().item() - x["mask"][dropped].sum().item())
+
+        self.each_built_in(ask)
 
     def test_what_verl_does_not_say(self):
         import torch
