@@ -81,16 +81,21 @@ static tare_status open_estimator(struct audit *a, const struct audit_step *s, s
     const struct config *c = a->o->config;
     struct str state = {0};
     if (a->estimator && !s->state) return TARE_OK;
+    int64_t clusters = 0;
     if (s->state) TRY(fs_read_all(s->state, &state, e));
+    tare_status status = s->state ? plugin_state_clusters(state.data, state.size, s->state, &clusters, e) : TARE_OK;
     estimate_free(a->estimator);
     a->estimator = NULL;
     const struct plugin_search search = {.folder = c->run.plugins};
     const struct estimate_options o = {.plugin = c->estimator.plugin,
                                        .search = &search,
                                        .settings = c->params,
-                                       .n_clusters = s->state ? plugin_state_clusters(state.data, state.size) : 0,
+                                       .n_clusters = clusters,
                                        .env = {.seed = (uint64_t)c->run.seed, .extension = extension}};
-    tare_status status = estimate_open(&o, &a->estimator, e);
+    if (!status) status = estimate_open(&o, &a->estimator, e);
+    if (status && !a->own && c->run.as == AS_NONE)
+        err_prefix(e, "advantages by %s (say as=NAME for the conventions of the trainer that wrote this, or estimator.plugin=NAME)",
+                   c->estimator.plugin);
     if (!status && s->state) status = estimate_load(a->estimator, state.data, state.size, s->state, e);
     str_free(&state);
     return status;

@@ -67,7 +67,7 @@ static tare_status check_present(struct audit *a, struct audit_step *s, int64_t 
     a->checked[AUDIT_COMPLETION]++;
     if (r->no_reward) s->whole[r->group] = false; /* its advantages cannot be computed again */
     for (int c = 0; c < AUDIT_N; c++)
-        if (missing[c])
+        if (missing[c] || r->odd[c])
             TRY(tell(a, s, i, (struct finding){.column = (enum audit_column)c, .text = "missing in this row, or of another type"},
                      e));
     return TARE_OK;

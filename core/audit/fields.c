@@ -160,12 +160,13 @@ static tare_status find_reward(const json_t *row, const char *where, struct aren
 {
     const char *key, *only = NULL;
     json_t *value;
-    int n = 0;
+    int n = 0, empty = 0;
     char columns[400] = "", *copy;
     json_object_foreach((json_t *)(uintptr_t)row, key, value)
     {
         bool taken = !json_is_number(value) || !strcmp(key, "advantage") || !strcmp(key, "step");
         for (int c = 0; c < AUDIT_N; c++) taken = taken || (m->column[c] && !strcmp(m->column[c], key));
+        empty += json_is_null(value);
         if (taken) continue;
         const size_t at = strlen(columns);
         snprintf(columns + at, sizeof columns - at, "%s%s", n++ ? ", " : "", key);
@@ -174,7 +175,9 @@ static tare_status find_reward(const json_t *row, const char *where, struct aren
     if (n != 1)
         FAIL(e, TARE_E_CONFIG,
              "%s: %s; say which is the reward: --field reward=COLUMN, or a sum with weights: --field reward=a+0.5*b", where,
-             n ? columns : "no column is a reward");
+             n       ? columns
+             : empty ? "no column is a number in this row, and some are null"
+                     : "no column is a reward");
     TRY(arena_strdup(a, only, -1, &copy, e));
     m->column[AUDIT_REWARD] = copy;
     return TARE_OK;
@@ -280,26 +283,44 @@ static tare_status take_reward(const json_t *row, const char *sum, struct audit_
     return TARE_OK;
 }
 
-static int64_t whole_of(const json_t *value)
+static bool is_there(const json_t *value)
 {
-    return json_is_integer(value) ? json_integer_value(value) : -1;
+    return value && !json_is_null(value);
+}
+
+/* Whole and not negative; 12.0 is, as tables write a column that has gaps. -1: it is not there, or something else, which `odd` tells. */
+static int64_t whole_of(const json_t *row, const struct field_map *m, enum audit_column c, struct audit_row *out)
+{
+    const json_t *value = column(row, m->column[c]);
+    const double x = json_is_number(value) ? json_number_value(value) : -1;
+    if (x >= 0 && x < 9e15 && x == floor(x)) return (int64_t)x;
+    out->odd[c] = is_there(value);
+    return -1;
+}
+
+static double real_of(const json_t *row, const struct field_map *m, enum audit_column c, struct audit_row *out)
+{
+    const json_t *value = column(row, m->column[c]);
+    const double x = number_of(value);
+    out->odd[c] = isnan(x) && is_there(value);
+    return x;
 }
 
 tare_status fields_read(const struct field_map *m, const json_t *object, struct arena *a, struct audit_row *out, struct err *e)
 {
     const char *const *c = m->column;
     tare_text key;
-    out->object = (json_t *)(uintptr_t)object;
-    out->step = whole_of(column(object, c[AUDIT_STEP]));
-    out->length = whole_of(column(object, c[AUDIT_LENGTH]));
+    *out = (struct audit_row){.object = (json_t *)(uintptr_t)object};
+    out->step = whole_of(object, m, AUDIT_STEP, out);
+    out->length = whole_of(object, m, AUDIT_LENGTH, out);
     TRY(take_text(column(object, c[AUDIT_GROUP]), a, &key, e));
     out->group_key = key.data;
     TRY(take_text(column(object, c[AUDIT_PROMPT]), a, &out->prompt, e));
     TRY(take_text(column(object, c[AUDIT_COMPLETION]), a, &out->completion, e));
     TRY(take_text(column(object, c[AUDIT_ANSWER]), a, &out->answer, e));
     TRY(take_reward(object, c[AUDIT_REWARD], out, e));
-    out->advantage = number_of(column(object, c[AUDIT_ADVANTAGE]));
-    out->weight = number_of(column(object, c[AUDIT_WEIGHT]));
-    out->loss_scale = number_of(column(object, c[AUDIT_LOSS_SCALE]));
+    out->advantage = real_of(object, m, AUDIT_ADVANTAGE, out);
+    out->weight = real_of(object, m, AUDIT_WEIGHT, out);
+    out->loss_scale = real_of(object, m, AUDIT_LOSS_SCALE, out);
     return TARE_OK;
 }

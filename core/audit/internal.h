@@ -45,6 +45,7 @@ struct audit_row {
     const char *group_key;                /* text of the column `group`; NULL: none */
     tare_text prompt, completion, answer; /* data NULL: none */
     double reward, advantage, weight, loss_scale; /* NAN: none */
+    bool odd[AUDIT_N];                            /* it is there, and no number; step, length: no whole number of 0 or more */
 };
 /* Takes a row's columns out of its object, which has to outlive it. */
 tare_status fields_read(const struct field_map *m, const json_t *object, struct arena *a, struct audit_row *out, struct err *e);

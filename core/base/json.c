@@ -115,10 +115,11 @@ tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx,
             break;
         }
         if (strspn(text, " \t\r\n") == (size_t)n) continue;
+        const bool marked = number == 1 && n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3); /* the byte order mark of some editors */
         char where[FS_PATH];
         snprintf(where, sizeof where, "%s:%lld", name, (long long)number);
         json_t *object = NULL;
-        status = json_parse(text, n, where, &object, e);
+        status = json_parse(text + (marked ? 3 : 0), n - (marked ? 3 : 0), where, &object, e);
         if (!status && !json_is_object(object))
             status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: not a JSON object", where);
         if (!status) status = line(ctx, object, where, e);

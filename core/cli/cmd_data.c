@@ -19,7 +19,8 @@ const char data_usage[] =
     "[write=OUT]\n"
     "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
     "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
-    "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, and with\n"
+    "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, then how often each reason "
+    "came, and with\n"
     "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
     "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
@@ -29,7 +30,17 @@ const char data_usage[] =
     "is\n"
     "the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
-enum { EXTRACT = 512 };
+enum { EXTRACT = 512, REASONS = 8 };
+
+/* How often each reason came, for the summary; those after the first few are counted together. */
+struct reasons {
+    struct {
+        char text[256];
+        int64_t n;
+    } at[REASONS];
+    int n;
+    int64_t others;
+};
 
 struct checker {
     struct verify *verify; /* NULL: not asked for */
@@ -40,16 +51,30 @@ struct checker {
     struct token_ids ids;
     struct str kept; /* rows for write=OUT */
     bool keep;
+    struct reasons reasons;
 };
+
+static void count_reason(struct reasons *r, const char *text)
+{
+    int i = 0;
+    while (i < r->n && strncmp(r->at[i].text, text, sizeof r->at[i].text - 1) != 0) i++;
+    if (i == REASONS) {
+        r->others++;
+        return;
+    }
+    if (i == r->n) snprintf(r->at[r->n++].text, sizeof r->at[i].text, "%s", text);
+    r->at[i].n++;
+}
 
 static tare_status report_row(void *ctx, const char *where, const char *id, const char *reason, struct err *e)
 {
-    (void)ctx;
+    struct checker *k = ctx;
     json_t *out = json_pack("{s:s, s:s, s:s}", "where", where, "id", id, "reason", reason);
     struct str line = {0};
     tare_status status = out ? json_print(out, &line, e)
                              : err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: cannot be reported: %s", where, reason);
     json_decref(out);
+    count_reason(&k->reasons, reason);
     if (!status && puts(line.data) < 0)
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written: %s", strerror(errno));
     str_free(&line);
@@ -200,9 +225,11 @@ static void close_checker(struct checker *k)
     str_free(&k->kept);
 }
 
-static void summarize(const char *files, const struct dataset_check *c, bool answers)
+static void summarize(const char *files, const struct dataset_check *c, const struct reasons *r, bool answers)
 {
     const char *const unread = answers ? "" : "; whether a verifier can read the answers was not checked (verifier=NAME)";
+    for (int i = 0; i < r->n; i++)
+        if (r->at[i].n > 1) log_info("%lld rows: %s", (long long)r->at[i].n, r->at[i].text);
     if (c->bad)
         log_info("%s: %lld rows, %lld of them to mend or to leave out (write=OUT writes the others)", files, (long long)c->rows,
                  (long long)c->bad);
@@ -229,7 +256,7 @@ static int check(int argc, char **argv)
     if (status)
         log_error(&e);
     else
-        summarize(a.files.data, &check, a.verifier != NULL);
+        summarize(a.files.data, &check, &k.reasons, a.verifier != NULL);
     str_free(&a.files);
     if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;

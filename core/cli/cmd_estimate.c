@@ -186,11 +186,13 @@ static tare_status open_replay(const char *run, int64_t number, struct filter *f
     snprintf(file, sizeof file, "estimator/step-%06lld.state", (long long)number);
     TRY_TO(status, done, fs_join(path, run, file, e));
     TRY_TO(status, done, fs_read_all(path, &state, e));
+    int64_t clusters;
+    TRY_TO(status, done, plugin_state_clusters(state.data, state.size, path, &clusters, e));
     const struct plugin_search search = {.folder = config.run.plugins};
     const struct estimate_options o = {.plugin = config.estimator.plugin,
                                        .search = &search,
                                        .settings = config.params,
-                                       .n_clusters = plugin_state_clusters(state.data, state.size),
+                                       .n_clusters = clusters,
                                        .env = {.seed = (uint64_t)config.run.seed, .extension = replay_extension}};
     TRY_TO(status, done, estimate_open(&o, &f->est, e));
     status = estimate_load(f->est, state.data, state.size, path, e);

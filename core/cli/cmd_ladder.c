@@ -160,7 +160,7 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
         keys = fs_hash(overrides[n], (int64_t)strlen(overrides[n]), keys);
     }
     snprintf(file, sizeof file, "builtin:ladder/%s", r->name);
-    snprintf(seeds, sizeof seeds, "sweep.run.seed=%s", l->seeds);
+    snprintf(seeds, sizeof seeds, "sweep.run.seed=%s", l->seeds ? l->seeds : "21..23");
     snprintf(name, sizeof name, "sweep.name=%s", r->name);
     if (n)
         snprintf(dir, sizeof dir, "sweep.dir=runs/ladder/%s-%08x", r->name, (unsigned)keys);
@@ -199,6 +199,9 @@ static tare_status run_all(struct ladder *l, struct err *e)
         if (!rung_of(l, l->wanted[i], false))
             status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: there is no such rung; `tare ladder --list` has them",
                              l->wanted[i]);
+    if (!status && l->list && (l->n_overrides || l->seeds))
+        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                         "--list trains nothing, so it takes no keys and no --seeds; leave them out");
     if (!status && l->list) status = list_rungs(l, &out, e);
     for (int64_t i = 0; !status && !l->list && i < (l->n_wanted ? l->n_wanted : l->n); i++) {
         status = run_rung(l, l->n_wanted ? rung_of(l, l->wanted[i], false) : &l->rungs[i], &out, e);
@@ -240,7 +243,6 @@ int cmd_ladder(int argc, char **argv)
         log_error(&e);
         return 1;
     }
-    l->seeds = "21..23";
     if (!parse(argc, argv, l, &bad)) {
         mem_free(l);
         return cli_unexpected(bad, ladder_usage);

@@ -100,13 +100,17 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
 }
 
 /* A baseline that names no cell is refused before the first run: the table is made without any data. */
-static tare_status check_baseline(const struct sweep *s, const char *baseline, struct err *e)
+static tare_status check_baseline(const struct sweep *s, const char *baseline, bool needed, struct err *e)
 {
     struct arena arena;
     struct sweep_table t = {0};
     arena_init(&arena, "baseline");
     tare_status status = arena_new(&arena, &t.runs, s->plan.n_cells + 1, e);
     if (!status) status = sweep_table_make(&s->plan, NULL, baseline, &arena, &t, e);
+    if (!status && needed && !t.baseline[0])
+        status =
+            err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                    "--until-decided compares variants with a baseline; name one: --baseline key=value, or baseline in [sweep]");
     arena_free(&arena);
     return err_as_config(status, e);
 }
@@ -148,7 +152,7 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
     struct sweep s;
     if (a->suggest) return sweep_suggest(a->suggest, out, e);
     tare_status status = sweep_open(&s, a->file, a->overrides, a->n, e);
-    if (!status) status = check_baseline(&s, a->baseline, e);
+    if (!status) status = check_baseline(&s, a->baseline, a->until_decided, e);
     if (status)
         ;
     else if (a->table || a->plan)

@@ -44,7 +44,8 @@ tare_status eval_task_name(const struct config *c, char task[256], struct err *e
 double eval_pass_at(int64_t n, int64_t c, int64_t k);
 /* Quantile q in [0, 1] of x [n], sorted, n >= 1: linear between order statistics (type 7 of Hyndman and Fan). */
 double eval_quantile(const double *x, int64_t n, double q);
-/* x [n, m]: low and high [m] of the means over rounds resamplings of the n rows, the same rows for all m. rounds 0 or n 0: NAN. */
+/* x [n, m], in [0, 1]: low and high [m] of the means over rounds resamplings of the n rows, the same rows for all m. Where all rows are equal: an exact
+ * bound in place of an interval of no width. rounds 0 or n 0: NAN. */
 tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds, struct rng_key key, double *low, double *high,
                            struct err *e);
 

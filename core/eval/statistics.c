@@ -26,6 +26,15 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* n questions of one value v: each resampling gives v, which says nothing of the others. The share of questions with another value is, at 97.5 %, at most
+ * u = 1 - 0.025^(1/n) (Clopper and Pearson 1934, none of n), and those have 0 at least and 1 at most. */
+static void all_equal(double v, int64_t n, double *low, double *high)
+{
+    const double u = 1 - pow(0.025, 1 / (double)n);
+    *low = v * (1 - u);
+    *high = v + (1 - v) * u;
+}
+
 tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds, struct rng_key key, double *low, double *high,
                            struct err *e)
 {
@@ -44,6 +53,9 @@ tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds
         qsort(mean + j * rounds, (size_t)rounds, sizeof *mean, by_value);
         low[j] = eval_quantile(mean + j * rounds, rounds, 0.025);
         high[j] = eval_quantile(mean + j * rounds, rounds, 0.975);
+        int64_t same = 1;
+        while (same < n && x[same * m + j] == x[j]) same++;
+        if (same == n) all_equal(x[j], n, &low[j], &high[j]);
     }
     mem_free(mean);
     return TARE_OK;

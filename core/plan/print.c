@@ -169,7 +169,7 @@ tare_status plan_print(const struct plan *p, struct str *out, struct err *e)
 {
     TRY(print_head(p, out, e));
     TRY(print_memory(p, out, e));
-    TRY(print_times(p, out, e));
+    if (p->fits) TRY(print_times(p, out, e)); /* of what does not fit there is none */
     return print_verdict(p, out, e);
 }
 

@@ -179,8 +179,8 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
 /* where names the source in messages. Refused: another plugin, another major version, another value of a locked parameter (one that the
  * state does not name has to have its default), damaged, cut short, or bytes left over. Returns the bytes used by the frame in *used when it is not NULL, else n must be the frame's length. */
 tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e);
-/* K of the codebook in the run that wrote a framed state (to make an instance that can read it); 0 where that cannot be told. */
-int64_t plugin_state_clusters(const void *data, int64_t n);
+/* K of the codebook in the run that wrote a framed state, to make an instance that can read it. where: names the bytes. TARE_E_CORRUPT: they are none */
+tare_status plugin_state_clusters(const void *data, int64_t n, const char *where, int64_t *clusters, struct err *e);
 /* The plugin's own bytes without a frame (an encoder's fitted state inside a codebook's file). */
 tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e);
 tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e);

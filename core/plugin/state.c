@@ -298,10 +298,12 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
     return load_bytes(i, text + texts, (int64_t)f.body, version, where, e);
 }
 
-int64_t plugin_state_clusters(const void *data, int64_t n)
+tare_status plugin_state_clusters(const void *data, int64_t n, const char *where, int64_t *clusters, struct err *e)
 {
-    struct frame f;
-    if (n < (int64_t)sizeof f) return 0;
-    memcpy(&f, data, sizeof f);
-    return memcmp(f.magic, MAGIC, sizeof MAGIC) ? 0 : f.clusters;
+    struct frame f = {0};
+    if (n >= (int64_t)sizeof f) memcpy(&f, data, sizeof f);
+    if (memcmp(f.magic, MAGIC, sizeof MAGIC) != 0)
+        FAIL(e, TARE_E_CORRUPT, "%s: not the saved state of a plugin (%lld bytes); it is damaged", where, (long long)n);
+    *clusters = f.clusters;
+    return TARE_OK;
 }

@@ -5,6 +5,7 @@
 #include "serve/answer.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* ---- an exchange: a request and its answer */
 
@@ -240,7 +241,7 @@ static tare_status check_key(const struct exchange *x, struct refusal *no)
     static const char bearer[] = "Bearer ";
     const char *given = header(x, "Authorization"), *key = x->server->options->key;
     if (!key || x->route->open) return TARE_OK;
-    if (!given || strncmp(given, bearer, sizeof bearer - 1) != 0 || !is_key(given + sizeof bearer - 1, key))
+    if (!given || strncasecmp(given, bearer, sizeof bearer - 1) != 0 || !is_key(given + sizeof bearer - 1, key))
         REFUSE(no, 401, "invalid_api_key", NULL, TARE_E_INVALID,
                "the key is missing or wrong; send it as the header Authorization: Bearer KEY");
     return TARE_OK;
@@ -251,7 +252,7 @@ static tare_status check_type(const struct exchange *x, struct refusal *no)
 {
     static const char json[] = "application/json";
     const char *type = header(x, "Content-Type");
-    if (strcmp(x->route->method, "POST") != 0 || (type && !strncmp(type, json, sizeof json - 1))) return TARE_OK;
+    if (strcmp(x->route->method, "POST") != 0 || (type && !strncasecmp(type, json, sizeof json - 1))) return TARE_OK;
     REFUSE(no, 415, "unsupported_media_type", NULL, TARE_E_INVALID, "the body has to be sent with Content-Type: application/json");
 }
 

@@ -140,8 +140,8 @@ static void report_cell(const struct scheduler *q, int64_t i, double seconds, do
         else
             snprintf(left, sizeof left, "; about %.0f min left", ceil(rest / 60));
     }
-    log_info("%lld of %lld done, %lld running, %lld failed%s: %s: %s (%.0f s)", (long long)q->done, (long long)(q->end - q->first),
-             (long long)(q->running + q->elsewhere), (long long)q->failed, left, q->s->plan.cells[i].name, what, seconds);
+    log_info("%lld of %lld done, %lld to go, %lld failed%s: %s: %s (%.0f s)", (long long)q->done, (long long)(q->end - q->first),
+             (long long)open, (long long)q->failed, left, q->s->plan.cells[i].name, what, seconds);
 }
 
 static tare_status start(struct scheduler *q, int64_t i, bool *started, struct err *e)

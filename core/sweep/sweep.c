@@ -1,6 +1,7 @@
 /* Opening a sweep: every cell's configuration made and checked before the first run starts; and how far each cell is. */
 #include "sweep/sweep.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "observe/run_lock.h"
 #include "plugin/plugin.h"
@@ -171,10 +172,8 @@ static tare_status read_options(struct sweep *s, const struct config *c, struct 
     const char *slurm = sweep_option(c, "slurm");
     TRY(option_int(c, "threads", 1, &s->threads, e));
     TRY(option_int(c, "concurrent", 0, &s->concurrent, e));
-    if (!s->concurrent) {
-        s->concurrent = sysconf(_SC_NPROCESSORS_ONLN) / s->threads;
-        if (s->concurrent < 1) s->concurrent = 1;
-    }
+    if (!s->concurrent) s->concurrent = limits_cores() / s->threads;
+    if (!s->concurrent) s->concurrent = 1;
     return arena_strdup(&s->arena, slurm ? slurm : "", -1, (char **)(uintptr_t)&s->slurm, e);
 }
 

@@ -4,7 +4,7 @@
  *   name = study                  runs go to runs/NAME/CELL, their numbers to runs/NAME/runs.db; default: the file's name
  *   dir = runs/study              the folder itself, where it should be another
  *   threads = 1                   of each run
- *   concurrent = 0                runs at a time; 0: as many as there are cores for
+ *   concurrent = 0                runs at a time; 0: as many as the cores that this process may use are enough for
  *   metric = eval/reward          of the table, with :last :first :mean :max :min :tail after it (default last)
  *   baseline = estimator.plugin=grpo
  *   pair = a.x, a.y | b.z, c.w    lists that advance together (equal lengths); all others are crossed

@@ -2,6 +2,8 @@
  * goes to the token in which it ends. Of a segment that lies inside of one token only the reward is seen. */
 #include "verify/internal.h"
 
+#include <math.h>
+
 static void place(const struct verify_item *item, double weight, int64_t first, int64_t last, struct batch *b)
 {
     int64_t k = 0, begin = 0;
@@ -13,12 +15,29 @@ static void place(const struct verify_item *item, double weight, int64_t first, 
     }
 }
 
+/* Estimators sum and square them: so large that a square overflows, they would be called the estimator's fault. */
+static tare_status check_size(const struct verify_item *item, double weight, struct err *e)
+{
+    const double most = 1e100;
+    for (int64_t k = 0; k < item->n_segments; k++)
+        if (!(fabs(weight * item->segment[k].reward) <= most))
+            FAIL(e, TARE_E_NOT_FINITE,
+                 "row %s, sample %lld: the reward of segment %lld is %g, with its weight in verifier.plugins %g; allowed are -%g "
+                 "to %g",
+                 item->name ? item->name : "", (long long)item->sample, (long long)k + 1, item->segment[k].reward,
+                 weight * item->segment[k].reward, most, most);
+    return TARE_OK;
+}
+
 tare_status verify_place_segments(const struct verify *v, const struct verify_item *items, struct batch *b, struct arena *a,
                                   struct err *e)
 {
     TRY(arena_new(a, &b->segment, b->n_tokens, e));
     TRY(arena_new(a, &b->segment_reward, b->n_tokens, e));
-    for (int64_t i = 0; i < b->n_rollouts; i++)
-        place(&items[i], v->verifiers[v->segmenter].weight, b->token_begin[i], b->token_begin[i + 1], b);
+    const double weight = v->verifiers[v->segmenter].weight;
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        TRY(check_size(&items[i], weight, e));
+        place(&items[i], weight, b->token_begin[i], b->token_begin[i + 1], b);
+    }
     return TARE_OK;
 }

@@ -57,6 +57,9 @@ planted trl '17,20s/"advantage": \(-\{0,1\}\)0.86[0-9]*/"advantage": \11.0/' $T 
 says '^advantage  *4 of 48 '
 planted trl '1,4s/"advantage": -0.49[0-9]*/"advantage": -0.25/; 4s/"advantage": 1.49[0-9]*/"advantage": 0.75/' $T 1 advantage $EXACT # not divided at all
 planted trl '5s/"advantage": 0.0/"advantage": 0.3/' $T 5 advantage $EXACT                                  # a group without any signal
+planted trl '6s/"advantage": [-0-9.]*/"advantage": "0.3"/' $T 6 advantage $EXACT                           # a text
+planted trl '7s/"step": 1/"step": "one"/' $T 7 step $EXACT
+planted trl '7s/"step": 1/"step": 1.5/' $T 7 step $EXACT
 planted trl '10d' $T 9 group $EXACT
 says 'group: 3 rollouts of this prompt, expected 4; a group is not whole: rows of one prompt have to stand together'
 planted trl '9{h;d};16{G}' $T 9 group $EXACT                                                                # a row in another group's place
@@ -126,6 +129,18 @@ says '^weight  *0 of 128 '
 sed -i '7s/"advantage":[^,]*/"advantage":9/' run/rollouts/step-000003.jsonl
 audit 1 run
 says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, rollout 2: advantage: 9, expected '
+
+: > run/estimator/step-000002.state
+audit 2 run
+errs 'step-000002.state: not the saved state of a plugin (0 bytes); it is damaged'
+again trl
+sed -i '1s/^/\xEF\xBB\xBF/' copy/$T # the byte order mark of some editors
+audit 0 copy $EXACT
+sed -i 's/"exact": 0.0/"exact": null/' copy/$T
+audit 2 copy $EXACT
+errs 'no column is a number in this row, and some are null; say which is the reward: --field reward=COLUMN'
+audit 2 "$DUMPS/trl" verifier.plugins=exact
+errs 'advantages by bv_blend (say as=NAME .*no clusters'
 
 # ---------------------------------------------------------------- what could not be checked
 mkdir lacks

@@ -77,6 +77,9 @@ ROWS
 echo '{"id":"t","question":"Say: this is in the evaluation file","answer":"7"}' > test.jsonl
 ! "$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl > report.jsonl 2>> log.txt && ok || bad "bad rows, exit status 0"
 [ "$(wc -l < report.jsonl)" = 4 ] && ok || { bad "not the 4 rows that are bad"; cat report.jsonl; }
+for i in 1 2 3; do printf '{"id":"%s","question":"What is %s?","answer":"none"}\n' $i $i; done > none.jsonl
+"$TARE" data check none.jsonl verifier=number > /dev/null 2> err.txt && bad "bad rows, exit status 0" || ok
+grep -q '^tare: 3 rows: the verifier number cannot read the answer' err.txt && ok || bad "reasons are not counted: $(cat err.txt)"
 for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $id was not dropped"; done
 "$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl write=clean.jsonl > /dev/null 2>> log.txt && ok || bad "write= failed"
 [ "$(wc -l < clean.jsonl)" = 2 ] && [ "$(head -1 clean.jsonl)" = "$(head -1 train.jsonl)" ] && ok || bad "the rows that are kept are not those of the file"

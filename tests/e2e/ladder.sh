@@ -25,6 +25,8 @@ ladder 0 --list
 while IFS= read -r line; do
     grep -qF -- "    $line" "$SOURCE/docs/laboratory.md" && ok || bad "docs/laboratory.md has another table: $line"
 done < out.txt
+ladder 3 --list train.promts=3
+grep -q -- '--list trains nothing' err.txt && ok || bad "keys beside --list: $(cat err.txt)"
 for rung in $(sed 1d "$CSV" | cut -d, -f1 | uniq); do
     [ "$(grep -c "^$rung," "$CSV")" = 20 ] && ok || bad "$rung: not 20 seeds"
     "$TARE" -q config dump "builtin:ladder/$rung" > dump.txt 2> err.txt && grep -q '^plugin = grpo' dump.txt && ok || bad "$rung: $(cat err.txt)"

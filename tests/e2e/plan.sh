@@ -24,6 +24,7 @@ expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB rollout.kv_token
 expect 1 '^even with \(this\|these\) it does not fit; it does with all that and dist.ranks=[0-9]* dist.gradient_shards=[0-9]* rollout.max_new_tokens=[0-9]* ' plan device_memory=40GB
 # what it says that fits does fit: the changes, then those of the last line
 expect 0 '^fits' plan device_memory=40GB $(plan device_memory=40GB 2> /dev/null | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*all that and //p')
+plan plan.device=h100 plan.memory=40GB 2> /dev/null | grep '^a step, completions' && bad "times of a plan that does not fit" || ok
 expect 0 'give plan.memory to know' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
 expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of it' plan plan.memory=96GB dist.ranks=64

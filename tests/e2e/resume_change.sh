@@ -32,6 +32,9 @@ got=0; train runs/k4 --resume train.steps=1 --allow-change || got=$?
 status $got 3 "fewer steps than were done"
 says "train.steps = 1, and runs/k4 has done $step already"
 diff -r before runs/k4 > /dev/null && ok || { bad "a refused resume changed the run"; diff -rq before runs/k4; }
+got=0; train runs/k4 --resume train.steps=60 || got=$?
+status $got 3 "more steps under a schedule that falls"
+says 'train.steps (40 -> 60) (the learning rate falls.*over train.steps.*--allow-change'
 got=0; train runs/k4 --resume train.steps=$((step + 1)) train.lr=1e-4 --allow-change || got=$?
 status $got 0 "allowed"
 says 'train.lr: 0.0002 -> 0.0001'
@@ -40,6 +43,14 @@ grep -q "^# after step $step (.*Z): train.lr: 0.0002 -> 0.0001" runs/k4/config.i
 got=0; train runs/k4 --resume run.threads=1 log.level=warn || got=$?
 status $got 0 "what changes no weight"
 grep -q "^# after step $step (.*): train.lr" runs/k4/config.ini && grep -q '^# after step.*run.threads' runs/k4/config.ini && ok || { bad "the history was lost"; head -5 runs/k4/config.ini; }
+
+# a constant rate does not depend on the number of steps: more of them need no option, and give the bits of a run that was that long from the start
+constant="train.schedule=constant train.warmup_steps=2"
+for length in 2 4; do train tiny.ini $constant train.steps=$length run.dir=runs/long$length || bad "$length steps: $(cat err.txt)"; done
+got=0; train runs/long2 --resume train.steps=4 || got=$?
+status $got 0 "more steps at a constant rate"
+says 'train.steps: 2 -> 4 (allowed)'
+cmp -s runs/long2/checkpoints/step-000004/model.safetensors runs/long4/checkpoints/step-000004/model.safetensors && ok || bad "a run that was made longer has other weights"
 
 # every checkpoint damaged
 for folder in runs/k4/checkpoints/step-*; do echo >> "$folder/tokenizer_config.json"; done

@@ -61,6 +61,8 @@ def test_paths():
         assert s.ask("POST", "/health", {})[0] == 405 and s.ask("DELETE", "/v1/models")[0] == 405
         message = s.refused(415, "unsupported_media_type", raw="prompt=x", headers={"Content-Type": "application/x-www-form-urlencoded"})
         assert "application/json" in message
+        for kind in ("Application/JSON", "APPLICATION/JSON; charset=utf-8"):  # media types have no case (RFC 9110)
+            assert s.ask("POST", "/v1/completions", {"model": "tiny", "prompt": "x", "max_tokens": 1}, {"Content-Type": kind})[0] == 200
         with socket.create_connection((s.host, s.port), PATIENCE) as c:  # no HTTP
             c.sendall(b"\x16\x03\x01nothing\r\n\r\n")
             c.recv(1000)
@@ -70,7 +72,7 @@ def test_paths():
                       {"Content-Type": "application/json"}, encode_chunked=True)
             assert json.loads(c.getresponse().read())["object"] == "text_completion"
         c.close()
-        assert s.metric('tare_requests_total{status="404"}') == 2 and s.metric("tare_request_seconds_count") == 2
+        assert s.metric('tare_requests_total{status="404"}') == 2 and s.metric("tare_request_seconds_count") == 4
 
 
 def test_key():
@@ -79,7 +81,8 @@ def test_key():
             headers = {"Authorization": key} if key else {}
             s.refused(401, "invalid_api_key", prompt="x", headers=headers)
             assert s.ask("GET", "/v1/models", headers=headers)[0] == s.ask("GET", "/metrics", headers=headers)[0] == 401
-        assert s.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret-1"})[0] == 200
+        for scheme in ("Bearer", "bearer", "BEARER"):  # schemes have no case (RFC 9110)
+            assert s.ask("GET", "/v1/models", headers={"Authorization": f"{scheme} secret-1"})[0] == 200
         assert s.ask("GET", "/health")[0] == 200
     with open("key", "w") as f:
         f.write("of-a-file\n")

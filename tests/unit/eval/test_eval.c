@@ -81,7 +81,8 @@ static void test_bootstrap(void **state)
     assert_ok(eval_bootstrap(x, N, 2, 4000, key, low, high, &e), &e);
     /* normal approximation: 0.25 +- 1.96 sqrt(0.25 * 0.75 / 400) */
     assert_true(fabs(low[0] - 0.2076) < 0.005 && fabs(high[0] - 0.2924) < 0.005);
-    assert_true(low[1] == 0.5 && high[1] == 0.5);
+    /* all equal: at most 1 - 0.025^(1/400) of the questions have another value */
+    assert_true(fabs(low[1] - 0.5 * 0.99082) < 1e-5 && fabs(high[1] - (0.5 + 0.5 * 0.00918)) < 1e-5);
     assert_ok(eval_bootstrap(x, N, 2, 4000, key, low2, high2, &e), &e);
     assert_memory_equal(low, low2, sizeof low);
     assert_memory_equal(high, high2, sizeof high);
@@ -89,6 +90,11 @@ static void test_bootstrap(void **state)
     assert_true(low2[0] != low[0] || high2[0] != high[0]);
     assert_ok(eval_bootstrap(x, N, 2, 0, key, low, high, &e), &e);
     assert_true(isnan(low[0]) && isnan(high[1]));
+    /* none and all of ten: the tables of Clopper and Pearson */
+    double ends[20];
+    for (int i = 0; i < 10; i++) ends[2 * i] = 0, ends[2 * i + 1] = 1;
+    assert_ok(eval_bootstrap(ends, 10, 2, 200, key, low, high, &e), &e);
+    assert_true(low[0] == 0 && fabs(high[0] - 0.3085) < 1e-4 && fabs(low[1] - 0.6915) < 1e-4 && high[1] == 1);
 }
 
 /* ---------------------------------------------------------------- the record */

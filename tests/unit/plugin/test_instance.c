@@ -268,7 +268,12 @@ static void state__goes_there_and_back(void **state)
     assert_ok(plugin_save(a, &text, &e), &e);
     assert_ok(plugin_load(b, text.data, text.size, NULL, "x.state", &e), &e);
     assert_true(sum_of(b) == 0.1);
-    assert_int_equal(plugin_state_clusters(text.data, text.size), 4);
+    int64_t clusters = 0;
+    assert_ok(plugin_state_clusters(text.data, text.size, "x.state", &clusters, &e), &e);
+    assert_int_equal(clusters, 4);
+    assert_int_equal(plugin_state_clusters("", 0, "x.state", &clusters, &e), TARE_E_CORRUPT);
+    assert_non_null(strstr(e.message, "x.state: not the saved state of a plugin (0 bytes)"));
+    e = (struct err){0};
     const int64_t one = text.size;
     add(a, 1);
     assert_ok(plugin_save(a, &text, &e), &e); /* two in a row: each tells its length */
