@@ -58,7 +58,8 @@ static const struct need {
      .alone = true},
     {.name = "regex", .first = "pattern=a|b"},
     {.name = "json", .first = "compare=none"},
-    {.name = "code", .only = {"exports", "loads", "process"}}, /* its verdicts: e2e/verifier_code */
+    {.name = "ifeval", .only = {"exports", "loads", "process"}}, /* its verdicts: verify/test_verify_ifeval */
+    {.name = "code", .only = {"exports", "loads", "process"}},   /* its verdicts: e2e/verifier_code */
     {.name = "kmeans", .first = "path=%s/codebook.safetensors"},
     {.name = "minilm", .first = "model=%s", .only = {"exports", "loads", "process", "encode"}, .alone = true},
 };

@@ -146,6 +146,27 @@ static int grow(const char *name, const char *answer, const char *row)
     return bad;
 }
 
+/* A row with every kind of instruction of the verifier ifeval. */
+static const char INSTRUCTIONS[] =
+    "{\"instruction_id_list\":[\"keywords:existence\",\"keywords:frequency\",\"keywords:forbidden_words\",\"keywords:letter_"
+    "frequency\","
+    "\"language:response_language\",\"length_constraints:number_sentences\",\"length_constraints:number_paragraphs\","
+    "\"length_constraints:number_words\",\"length_constraints:nth_paragraph_first_word\",\"detectable_content:number_"
+    "placeholders\","
+    "\"detectable_content:postscript\",\"detectable_format:number_bullet_lists\",\"detectable_format:constrained_response\","
+    "\"detectable_format:number_highlighted_sections\",\"detectable_format:multiple_sections\",\"detectable_format:json_format\","
+    "\"detectable_format:title\",\"combination:two_responses\",\"combination:repeat_prompt\",\"startend:end_checker\","
+    "\"startend:quotation\",\"change_case:capital_word_frequency\",\"change_case:english_capital\",\"change_case:english_"
+    "lowercase\","
+    "\"punctuation:no_comma\"],\"kwargs\":[{\"keywords\":[\"zebra\"]},{\"keyword\":\"a\",\"frequency\":9,\"relation\":\"at "
+    "least\"},"
+    "{\"forbidden_words\":[\"zebra\"]},{\"letter\":\"a\",\"let_frequency\":9,\"let_relation\":\"at least\"},{\"language\":\"ko\"},"
+    "{\"num_sentences\":9,\"relation\":\"at least\"},{\"num_paragraphs\":3},{\"num_words\":9,\"relation\":\"at least\"},"
+    "{\"num_paragraphs\":3,\"nth_paragraph\":2,\"first_word\":\"a\"},{\"num_placeholders\":99999999},{\"postscript_marker\":\"P.S."
+    "\"},"
+    "{\"num_bullets\":3},{},{\"num_highlights\":3},{\"section_spliter\":\"Section\",\"num_sections\":99999999},{},{},{},"
+    "{\"prompt_to_repeat\":\"a\"},{\"end_phrase\":\"a\"},{},{\"capital_frequency\":9,\"capital_relation\":\"at least\"},{},{},{}]}";
+
 static void test_growth(void **state)
 {
     (void)state;
@@ -153,6 +174,7 @@ static void test_growth(void **state)
     bad += grow("number", "42", "{}");
     bad += grow("exact", "42", "{}");
     bad += grow("math", "42", "{}");
+    bad += grow("ifeval", "", INSTRUCTIONS);
     assert_int_equal(bad, 0);
 }
 

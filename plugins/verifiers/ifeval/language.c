@@ -1,0 +1,98 @@
+/* Which language a response is in, as far as its letters say. The reference asks langdetect, whose statistics of letter groups are not here: languages that have a
+ * script of their own are told from all others, and those that share one are refused or judged by the script alone. */
+#include "ifeval.h"
+
+#include <string.h>
+
+enum script {
+    LATIN,
+    CYRILLIC,
+    ARABIC,
+    DEVANAGARI,
+    HEBREW,
+    BENGALI,
+    GURMUKHI,
+    GUJARATI,
+    TAMIL,
+    TELUGU,
+    KANNADA,
+    MALAYALAM,
+    THAI,
+    HANGUL,
+    KANA,
+    HAN,
+    GREEK,
+    OTHER
+};
+
+static const struct {
+    int32_t first, last;
+    enum script script;
+} RANGES[] = {
+    {'A', 'Z', LATIN},        {'a', 'z', LATIN},        {0xAA, 0x24F, LATIN},      {0x370, 0x3FF, GREEK},
+    {0x400, 0x52F, CYRILLIC}, {0x590, 0x5FF, HEBREW},   {0x600, 0x77F, ARABIC},    {0x900, 0x97F, DEVANAGARI},
+    {0x980, 0x9FF, BENGALI},  {0xA00, 0xA7F, GURMUKHI}, {0xA80, 0xAFF, GUJARATI},  {0xB80, 0xBFF, TAMIL},
+    {0xC00, 0xC7F, TELUGU},   {0xC80, 0xCFF, KANNADA},  {0xD00, 0xD7F, MALAYALAM}, {0xE00, 0xE7F, THAI},
+    {0x1100, 0x11FF, HANGUL}, {0x1E00, 0x1EFF, LATIN},  {0x3040, 0x30FF, KANA},    {0x3400, 0x9FFF, HAN},
+    {0xAC00, 0xD7AF, HANGUL}, {0xFB50, 0xFDFF, ARABIC}, {0xFE70, 0xFEFF, ARABIC},
+};
+
+static const struct {
+    const char *code;
+    enum script script;
+    bool own; /* no other of langdetect's languages has it */
+} LANGUAGES[] = {
+    {"en", LATIN, false},    {"es", LATIN, false},      {"pt", LATIN, false},      {"fr", LATIN, false},      {"de", LATIN, false},
+    {"it", LATIN, false},    {"pl", LATIN, false},      {"vi", LATIN, false},      {"sw", LATIN, false},      {"fi", LATIN, false},
+    {"ru", CYRILLIC, false}, {"uk", CYRILLIC, false},   {"bg", CYRILLIC, false},   {"ar", ARABIC, false},     {"ur", ARABIC, false},
+    {"fa", ARABIC, false},   {"hi", DEVANAGARI, false}, {"mr", DEVANAGARI, false}, {"ne", DEVANAGARI, false}, {"he", HEBREW, true},
+    {"bn", BENGALI, true},   {"pa", GURMUKHI, true},    {"gu", GUJARATI, true},    {"ta", TAMIL, true},       {"te", TELUGU, true},
+    {"kn", KANNADA, true},   {"ml", MALAYALAM, true},   {"th", THAI, true},        {"ko", HANGUL, true},      {"ja", KANA, true},
+};
+
+static enum script script_of(int32_t c)
+{
+    for (size_t i = 0; i < sizeof RANGES / sizeof *RANGES; i++)
+        if (c >= RANGES[i].first && c <= RANGES[i].last) return RANGES[i].script;
+    return OTHER;
+}
+
+/* Whether more than half of the letters are of a script; Japanese is written with Chinese characters, of which some have to be kana. */
+static bool mostly(tare_text t, enum script script)
+{
+    int64_t letters = 0, of[OTHER + 1] = {0};
+    for (int64_t at = 0; at < t.size;) {
+        const int32_t c = char_next(t, &at);
+        if (!char_is_word(c) || c == '_' || (c >= '0' && c <= '9')) continue;
+        letters++;
+        of[script_of(c)]++;
+    }
+    const int64_t n = of[script] + (script == KANA && of[KANA] ? of[HAN] : 0);
+    return 2 * n > letters;
+}
+
+bool looks_english(tare_text t)
+{
+    return mostly(t, LATIN);
+}
+
+tare_status check_language(const struct ifeval_case *c, bool *followed, tare_error *error)
+{
+    tare_text code;
+    const tare_status s = arg_text(c, "language", &code, error);
+    if (s) return s;
+    for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++) {
+        if (!text_equal(code, text_of(LANGUAGES[i].code), false)) continue;
+        if (!LANGUAGES[i].own && c->language == LANGUAGE_OWN)
+            return text_fail(
+                error, TARE_E_CONFIG,
+                "%s: \"%s\" shares its letters with other languages, and what tells them apart (langdetect's statistics) is not "
+                "here; "
+                "set language = script to judge by the letters alone, or language = skip to leave such instructions out",
+                c->id, LANGUAGES[i].code);
+        *followed = mostly(c->text, LANGUAGES[i].script);
+        return TARE_OK;
+    }
+    return text_fail(error, TARE_E_CONFIG, "%s: language = \"%.*s\" is none of the data set's 30", c->id,
+                     (int)(code.size < 40 ? code.size : 40), code.data);
+}

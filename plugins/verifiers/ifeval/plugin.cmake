@@ -1,0 +1,1 @@
+target_link_libraries(${PLUGIN} PRIVATE pcre2-8 jansson utf8proc)
