@@ -55,7 +55,10 @@ static bool denied_before(tare_text t, int64_t begin)
         const enum role role = phrase_role(words + k, WORDS - k, &used, &tex), alone = phrase_role(words + k, 1, &used, &tex);
         if (takes_out(role)) return true;
         if (k > WORDS - n && takes_out(phrase_role(words + k - 1, 2, &used, &tex)) && used == 2) return true; /* anything but */
-        if (alone != ROLE_IS && alone != ROLE_DROP && alone != ROLE_RATIO) return false;
+        if (k == WORDS - 1 && n > 1 && text_equal(words[k], text_of("if"), true) &&
+            !text_equal(words[k - 1], text_of("only"), true))
+            return true; /* "if $n$ is odd": a condition */
+        if (alone != ROLE_IS && alone != ROLE_DROP && alone != ROLE_RATIO && !is_answer_noun(words[k])) return false;
     }
     return false;
 }
@@ -82,6 +85,17 @@ bool is_denied(tare_text t, tare_text part)
 {
     const int64_t begin = part.data - t.data, end = begin + part.size;
     return denied_before(t, begin) || denied_after(t, end);
+}
+
+bool is_bound(tare_text front)
+{
+    tare_text words[WORDS];
+    bool comma;
+    int used;
+    const char *tex;
+    const int n = words_after(front, 0, words, &comma);
+    const enum role role = phrase_role(words, n, &used, &tex);
+    return n && used == n && (role == ROLE_RELATE || role == ROLE_REFUSED || role == ROLE_NOT || role == ROLE_TEX);
 }
 
 bool is_qualified(tare_text tail)

@@ -100,9 +100,10 @@ static void take_joined(const struct scan *s, const struct span *list, int n, in
 {
     int first = n - 1;
     while (first > 0 && n - first < most && is_joint(text_slice(s->t, list[first - 1].end, list[first].begin), words)) first--;
-    out->n = 0;
+    out->n = 0, out->joints = 0;
     for (int i = first; i < n; i++) {
         const int64_t name = first < n - 1 ? named_from(s->t, list[i].begin) : list[i].begin; /* several: which is which */
+        if (i > first) out->joints |= joint_in(text_slice(s->t, list[i - 1].end, list[i].begin));
         const tare_text inner = unboxed(text_slice(s->t, list[i].inner, list[i].inner_end));
         out->text[out->n++] = name < list[i].begin ? text_slice(s->t, name, list[i].end) : inner;
     }
@@ -508,11 +509,28 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
     }
     if (!have) return false;
     out->whole = sentence_of(s->t, number);
+    if (number.data > out->whole.data && is_bound(text_slice(out->whole, 0, number.data - out->whole.data))) number = out->whole;
     out->text[0] = number;
     out->n = 1;
     out->plain = !memchr(number.data, '\\', (size_t)number.size);
     out->rule = "last number";
     return true;
+}
+
+/* From the part, with a sign of currency in front of it, to the end of its sentence. The units and words there may make another measure of it. */
+static tare_text onward_from(tare_text t, tare_text part)
+{
+    enum { FAR = 120 };
+    int64_t begin = part.data - t.data;
+    const int64_t stop = sentence_end(t, begin + part.size), far = begin + part.size + FAR, after = begin + part.size;
+    const int64_t end = stop < far ? stop : far;
+    while (begin > 0 && begin < t.size && ((unsigned char)t.data[begin - 1] & 0xC0) == 0x80)
+        begin--; /* of the bytes of \xE2\x82\xAC */
+    if (begin > 0 && (unsigned char)t.data[begin - 1] >= 0xC0) begin--;
+    bool more = begin < part.data - t.data;
+    for (int64_t i = after; i < end && !more; i++) more = text_is_letter(t.data[i]) || text_is_digit(t.data[i]) || t.data[i] == '%';
+    if (!more) return (tare_text){"", 0};
+    return text_slice(t, begin, end);
 }
 
 static void find_answer(const struct options *o, tare_text completion, struct found *out)
@@ -563,5 +581,8 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
     if (!out->n) return;
     const tare_text last = out->text[out->n - 1],
                     all = {out->text[0].data, last.data + last.size - out->text[0].data}; /* the parts come in their order */
-    if (is_denied(completion, all)) *out = (struct found){.n = 0};
+    if (is_denied(completion, all))
+        *out = (struct found){.n = 0};
+    else if (out->n == 1)
+        out->onward = onward_from(completion, all);
 }

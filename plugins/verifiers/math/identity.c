@@ -126,6 +126,23 @@ static enum truth refute_whole(struct math *m, int a, int b)
     return UNKNOWN;
 }
 
+/* |z| is not z: with z complex, where it and w are the only letters and a modulus is taken */
+static enum truth refute_complex(struct math *m, int a, int b)
+{
+    struct values *v = m->values;
+    bool whole[MAX_SYMBOLS] = {false};
+    acb_srcptr x, y;
+    if (!has_func(m, a, F_ABS) && !has_func(m, b, F_ABS)) return UNKNOWN;
+    sample(m, 1, whole, false);
+    for (int s = 0; s < m->n_symbols; s++) {
+        const char c = m->pool[m->symbol[s].name];
+        if (m->symbol[s].n_name != 1 || (c != 'z' && c != 'w')) return UNKNOWN;
+        arb_set(acb_imagref(v->symbol + s), acb_realref(v->symbol + s));
+        arb_mul_2exp_si(acb_imagref(v->symbol + s), acb_imagref(v->symbol + s), 1);
+    }
+    return ball_value(m, a, PREC, &x) && ball_value(m, b, PREC, &y) && !acb_overlaps(x, y) ? NO : UNKNOWN;
+}
+
 static bool accurate(acb_srcptr x)
 {
     return acb_rel_accuracy_bits(x) > 100 || acb_contains_zero(x);
@@ -149,6 +166,7 @@ enum truth numeric_identity(struct math *m, int a, int b)
             points++;
     }
     if (got == UNKNOWN && points == POINTS) got = refute_negative(m, a, b, whole);
+    if (got == UNKNOWN && points == POINTS) got = refute_complex(m, a, b);
     if (got == UNKNOWN && points == POINTS && (at(m, a)->flags | at(m, b)->flags) & NODE_DISCRETE) got = refute_whole(m, a, b);
     unbind(m);
     return got == NO ? NO : points == POINTS ? YES : UNKNOWN;

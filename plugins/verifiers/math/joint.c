@@ -1,6 +1,8 @@
 /* Boxes side by side: what may stand between two that make one list, the names in front of them, a box in a box. */
 #include "joint.h"
 
+#include "tokens.h"
+
 #include <string.h>
 
 enum { MAX_GAP = 70, NEAR = 10 };
@@ -52,6 +54,19 @@ bool is_joint(tare_text gap, bool words)
     for (int64_t i = 0; i + 2 < gap.size && !and_or; i++)
         and_or = gap.data[i] == ' ' && (text_starts(gap, i + 1, "and ", true) || text_starts(gap, i + 1, "or ", true));
     return words && and_or;
+}
+
+int joint_in(tare_text gap)
+{
+    int joint = 0;
+    for (int64_t i = 0; i < gap.size && i < MAX_GAP;) {
+        int64_t n = i;
+        while (n < gap.size && text_is_letter(gap.data[n])) n++;
+        if (text_equal(text_slice(gap, i, n), text_of("or"), true)) joint |= JOINT_OR;
+        if (text_equal(text_slice(gap, i, n), text_of("and"), true)) joint |= JOINT_AND;
+        i = n > i ? n : i + 1;
+    }
+    return joint;
 }
 
 /* \boxed{\boxed{x}}: x */

@@ -166,6 +166,17 @@ static bool is_rounding_mark(const char *s, int64_t n)
     return false;
 }
 
+static bool ends_in_per(const char *s, int64_t n)
+{
+    static const char *const words[] = {"per", "a", "an", "each", "every", NULL};
+    while (n && text_is_space(s[n - 1])) n--;
+    int64_t from = n;
+    while (from && text_is_letter(s[from - 1])) from--;
+    for (const char *const *w = words; *w; w++)
+        if (lex_word_is(s + from, n - from, *w)) return true;
+    return false;
+}
+
 /* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
 static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
 {
@@ -196,7 +207,8 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     for (int64_t k = used; k < n && !used;) { /* the first word that is a unit, and the others */
         struct unit u;
         const int64_t unit = text_is_letter(s[k]) ? unit_read(s + k, n - k, true, &u) : 0;
-        if (unit) return lex_push_unit(x, &u) && push_counted(x, s + k + unit, n - k - unit);
+        if (unit && ends_in_per(s, k)) break; /* pages per day */
+        if (unit) return lex_push_unit(x, &u) && push_counted(x, s, k) && push_counted(x, s + k + unit, n - k - unit);
         while (k < n && text_is_letter(s[k])) k++;
         while (k < n && !text_is_letter(s[k])) k++;
     }
@@ -297,6 +309,7 @@ bool lex_words(struct lexer *x, bool math_font)
     bool colon = false, done = false;
     while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) colon |= x->s[--to] == ':';
     const char *s = x->s + from;
+    if (to - from > 5 && text_equal((tare_text){x->s + to - 5, 5}, text_of(" only"), true)) to -= 5; /* I and III only */
     const int64_t n = to - from;
     if (n <= 0) return x->space = true, true;
     if (!lex_e_notation(x, s, n, &done)) return false;

@@ -92,7 +92,7 @@ static int read_answer(struct math *m, const struct found *f, enum commas commas
         n++;
     }
     if (n == 1) return parts[0];
-    const int x = mk(m, OP_LIST, 0, parts, n);
+    const int x = mk(m, OP_LIST, f->joints, parts, n);
     if (x < 0) m->parse_error = "too large to parse";
     return x;
 }
@@ -194,6 +194,27 @@ static bool same_verdict_word(const struct found *gold, const struct found *pred
     return false;
 }
 
+static bool is_measured(const struct math *m, int x)
+{
+    const struct node *a = at(m, x);
+    if (a->op == OP_REL && a->n) return is_measured(m, kid(m, x, a->n - 1));
+    return a->op == OP_UNIT || a->op == OP_SAID || a->op == OP_PCT || (a->op <= OP_DEG && a->flags & NODE_DEG);
+}
+
+/* "It takes 2 minutes" for 2 hours: is the value, with the units and words that follow it in its sentence, another measure than the gold one? */
+static bool other_measure(struct math *m, int gold, const struct found *pred)
+{
+    struct prose prose;
+    const char *reason = m->reason;
+    if (gold < 0 || !pred->onward.size || !is_measured(m, gold)) return false;
+    const struct found onward = {.text = {pred->onward}, .n = 1, .whole = pred->onward, .plain = pred->plain};
+    int x = read_answer(m, &onward, COMMA_GROUPS);
+    if (x < 0 || !is_measured(m, x)) x = read_in_words(m, &onward, &prose);
+    const bool other = x >= 0 && is_measured(m, x) && !compare(m, gold, x);
+    m->reason = other ? "the words after the value make it another measure" : reason;
+    return other;
+}
+
 struct outcome {
     enum tare_verdict_code code;
     const char *reason;
@@ -243,7 +264,7 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
     m->commas_between = false;
     r.pred = read_answer(m, pred, COMMA_GROUPS);
     r.pred_error = m->parse_error;
-    const enum truth dates = gold->n == 1 && pred->n == 1 ? compare_dates(gold->text[0], pred->text[0]) : UNKNOWN;
+    const enum truth dates = gold->n == 1 && pred->n == 1 ? compare_dates(gold->text[0], pred->text[0], pred->whole) : UNKNOWN;
     if (dates != UNKNOWN)
         return r.code = dates ? TARE_CORRECT : TARE_WRONG, r.reason = dates ? "the same date" : "different dates", r;
     if (r.gold < 0 || r.pred < 0) {
@@ -263,12 +284,19 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
         return r;
     }
     bool equal = compare(m, r.gold, r.pred);
-    if (!equal) equal = equal_by_commas(m, gold, pred, r.gold, r.pred);
+    const bool other = equal && other_measure(m, r.gold, pred);
+    if (other)
+        equal = false;
+    else if (!equal)
+        equal = equal_by_commas(m, gold, pred, r.gold, r.pred);
     if (!equal && (at(m, r.gold)->op == OP_TEXT || at(m, r.pred)->op == OP_TEXT) && same_text(m, gold, pred, true))
         equal = true, m->reason = "the same words";
     if (!equal && at(m, r.gold)->op == OP_TEXT && same_verdict_word(gold, pred)) equal = true, m->reason = "the same word";
     const char *why = m->reason;
-    if (!equal && !(equal = equal_in_words(m, gold, pred, &r.gold, &r.pred))) m->reason = why;
+    if (!equal)
+        equal = equal_in_words(m, gold, pred, &r.gold, &r.pred) &&
+                (!other || at(m, r.pred)->op == OP_LIST || at(m, r.pred)->op == OP_TUPLE);
+    if (!equal) m->reason = why;
     r.code = equal ? TARE_CORRECT : TARE_WRONG;
     r.reason = m->reason;
     return r;

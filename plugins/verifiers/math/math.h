@@ -235,6 +235,8 @@ struct found {
     const char *rule; /* NULL: nothing */
     bool plain;       /* not TeX: a comma may be a decimal comma */
     tare_text whole;  /* the sentence that the answer was cut from; size 0: none */
+    tare_text onward; /* from the start of a single answer to the end of its sentence, where more follows; size 0: nothing does */
+    int joints;       /* what stands between the parts: enum joint */
 };
 void extract_answer(const struct options *o, tare_text completion, struct found *out);
 
@@ -253,7 +255,8 @@ int64_t half_of_day(tare_text t, int64_t i);
 enum truth { NO = 0, YES = 1, UNKNOWN = 2 };
 /* lex_whole.c: the same chemical formula, however its digits are set */
 bool same_formula(const struct found *gold, const struct found *pred);
-enum truth compare_dates(tare_text gold, tare_text pred); /* dates.c; UNKNOWN: one is no date in words */
+/* dates.c; sentence: that of pred, or empty. UNKNOWN: one is no date in words */
+enum truth compare_dates(tare_text gold, tare_text pred, tare_text sentence);
 
 /* false: m->parse_error. plain: no TeX, where 1,5 may be one number */
 bool lex(struct math *m, const char *s, int64_t n, enum commas commas, bool plain);

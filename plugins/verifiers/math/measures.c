@@ -37,15 +37,14 @@ static bool same_words(const char *a, int na, const char *b, int nb)
     return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
 }
 
-/* The same, or the same but for powers that one side leaves out: cm where cm^2 is meant. */
+/* The same, or the same but for powers that b, the answer, leaves out: cm where cm^2 is meant. */
 static bool same_units(const char *a, int na, const char *b, int nb)
 {
     if (na == nb && !memcmp(a, b, (size_t)na)) return true;
     if (a[0] == '?' && b[0] == '?') return same_words(a, na, b, nb);
-    const bool powers = memchr(a, '^', (size_t)na) != NULL;
-    if (a[0] == '?' || b[0] == '?' || powers == (memchr(b, '^', (size_t)nb) != NULL)) return false;
-    const char *with = powers ? a : b, *without = powers ? b : a;
-    const int n = powers ? na : nb, other = powers ? nb : na;
+    if (a[0] == '?' || b[0] == '?' || !memchr(a, '^', (size_t)na) || memchr(b, '^', (size_t)nb)) return false;
+    const char *with = a, *without = b;
+    const int n = na, other = nb;
     int i = 0, k = 0;
     for (; i < n; i++) {
         if (with[i] != '^') {
@@ -120,7 +119,10 @@ bool compare_measures(struct math *m, int gold, int pred)
     }
     if (a.op == OP_UNIT && b.op <= OP_DEG && b.flags & NODE_VAR) return equal_in_letters(m, gold, pred);
     const int g = without_radians(m, gold), q = without_radians(m, pred);
-    if ((g != gold || q != pred) && ((at(m, g)->flags ^ at(m, q)->flags) & NODE_DEG)) return compare(m, g, q);
+    if ((g != gold || q != pred) && ((at(m, g)->flags ^ at(m, q)->flags) & NODE_DEG)) {
+        const int u = in_radians(m, g), v = in_radians(m, q);
+        return u >= 0 && v >= 0 && decide(m, u, v);
+    }
     const int kinds = measured_in(m, gold) | measured_in(m, pred);
     if (kinds & (kinds - 1)) return said(m, false, "different units");
     if (a.op == OP_UNIT || b.op == OP_UNIT) {

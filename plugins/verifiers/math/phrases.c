@@ -152,6 +152,9 @@ static const struct {
     {"no", ROLE_NOT, NULL},
     {"cannot", ROLE_NOT, NULL},
     {"without", ROLE_NOT, NULL},
+    {"doubt", ROLE_NOT, NULL},
+    {"doubtful", ROLE_NOT, NULL},
+    {"deny", ROLE_NOT, NULL},
     {"hardly", ROLE_NOT, NULL},
     {"scarcely", ROLE_NOT, NULL},
     {"barely", ROLE_NOT, NULL},
@@ -250,9 +253,10 @@ static const char *const NAMING[] = {
     "hold",         "weighs",      "weigh",       "measures",  "requires",      "require",      "left",       "remain",
     "remains",      "yields",      "yield",       "collects",  "collected",     "planted",      "plants",     "baked",
     "bakes",        "won",         "finds",       "find",      "found",         "counts",       "produces",   "produce",
-    "see",          "sees",        "returns",     "output",    "outputs",       "prints",       "costing",    "totaling",
-    "exists",       "exist",       "factor",      "factors",   "prime",         "primes",       "even",       "odd",
-    "smallest",     "largest",     "greatest",    "least",     "positive"};
+    "see",          "sees",        "returns",     "output",    "outputs",       "prints",       "lasts",      "last",
+    "lasted",       "covers",      "costing",     "totaling",  "exists",        "exist",        "factor",     "factors",
+    "prime",        "primes",      "even",        "odd",       "smallest",      "largest",      "greatest",   "least",
+    "positive"};
 /* Verbs with "to" whose object is the value */
 static const char *const REACHING[] = {"rounds",    "rounded", "simplifies",  "simplified", "evaluates", "reduces",
                                        "reduced",   "sums",    "adds",        "converges",  "tends",     "comes",

@@ -316,6 +316,10 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
         if (next < r->n) r->out->size = r->out->n_names = 0, r->value = r->out->value = r->doubt = false;
         return next;
     default:
+        if (role == ROLE_NOT && !r->out->value && text_equal(words[0], text_of("not"), true)) {
+            for (int k = next; k < r->n; k++) /* not 8 but 7 */
+                if (r->items[k].word && text_equal(r->items[k].t, text_of("but"), true)) return k + 1;
+        }
         r->refused = role != ROLE_NOT || !excludes_another(r);
         return r->n;
     }

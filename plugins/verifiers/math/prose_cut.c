@@ -140,6 +140,13 @@ static int64_t environment_end(tare_text t, int64_t i)
     return t.size;
 }
 
+/* ** beside a word; 2**3 is a power */
+static bool marks_bold(tare_text t, int64_t i)
+{
+    return i + 1 < t.size && t.data[i + 1] == '*' &&
+           ((i && text_is_letter(t.data[i - 1])) || (i + 2 < t.size && text_is_letter(t.data[i + 2])));
+}
+
 static void cut(struct prose_cut *r, tare_text t, bool text);
 
 /* "(base 8)": cut without its brackets. Where it ends; 0: other brackets. */
@@ -191,9 +198,10 @@ static void cut(struct prose_cut *r, tare_text t, bool text)
             if (i > t.size) i = t.size;
         } else if (c == '{' && !text) {
             i = group_end(t, i);
-        } else if (c == '$') {
+        } else if (c == '$' || (c == '*' && marks_bold(t, i))) {
             add(r, text_slice(t, begin, i), false, false);
-            begin = ++i;
+            i += c == '$' ? 1 : 2;
+            begin = i;
         } else if (c == '(' && remark_end(t, i)) {
             const int64_t end = remark_end(t, i);
             const bool first = !text_trim(text_slice(t, begin, i)).size && r->n;

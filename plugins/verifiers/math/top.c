@@ -198,10 +198,9 @@ static int parse_unit(struct parser *p, char *text)
 /* x with the words at the cursor, which follow its unit, percent or degree sign: 5 km north */
 static int parse_said(struct parser *p, int x)
 {
-    const struct token t = *peek(p);
-    if (x < 0 || t.kind != T_UNIT || p->m->pool[t.text] != '?') return x;
-    p->t++;
-    return mk_text(p->m, OP_SAID, 0, &x, 1, p->m->pool + t.text, t.n_text);
+    for (; x >= 0 && peek(p)->kind == T_UNIT && p->m->pool[peek(p)->text] == '?'; p->t++)
+        x = mk_text(p->m, OP_SAID, 0, &x, 1, p->m->pool + peek(p)->text, peek(p)->n_text);
+    return x;
 }
 
 /* A value, and the percent sign, unit or text after it. */

@@ -80,6 +80,50 @@ static void test_denials(void **state)
     end(&h);
 }
 
+/* In plain sentences the unit after the number, or the sign in front of it, is part of the answer. */
+static void test_units_in_sentences(void **state)
+{
+    (void)state;
+    static const struct pair units[] = {
+        {"\\text{ hours}", "minutes"},
+        {"\\text{ km/h}", "m/s"},
+        {"\\text{ weeks}", "months"},
+        {"\\text{ mg}", "g"},
+        {"\\text{ square feet}", "cubic feet"},
+        {"\\text{ dollars per kilogram}", "kilograms per dollar"},
+        {"\\text{ pages per day}", "pages per week"},
+        {"^\\circ", "radians"},
+        {"\\text{ units to the left}", "units to the right"},
+        {"\\text{ m}", "m^2"},
+        {"\\%", "per mille"},
+    };
+    struct harness h = start();
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        char gold[TEXT], s[TEXT + 64];
+        snprintf(gold, sizeof gold, "%d%s", (int)(20 + 7 * i), units[i].gold);
+        snprintf(s, sizeof s, "It comes to %d %s.", (int)(20 + 7 * i), units[i].pred);
+        judge(&h, gold, s, false);
+        snprintf(s, sizeof s, "It comes to $%s$.", gold);
+        judge(&h, gold, s, true);
+        snprintf(s, sizeof s, "It comes to %d.", (int)(20 + 7 * i));
+        judge(&h, gold, s, true);
+    }
+    judge(&h, "\\$20",
+          "It costs \xE2\x82\xAC"
+          "20.",
+          false);
+    judge(&h, "90\\text{ minutes}", "The film lasts 1 hour and 30 minutes.", true);
+    judge(&h, "\\text{March 14}", "The event is on March 14th.", true);
+    judge(&h, "\\text{March 14}", "The event is on March 15th.", false);
+    judge(&h, "5", "at least 5", false);
+    judge(&h, "9", "I doubt that the answer is 9.", false);
+    judge(&h, "7", "The answer is not 8 but 7.", true);
+    judge(&h, "x>1\\text{ and }x<5", "$x>1$ or $x<5$", false);
+    judge(&h, "x<-2\\text{ or }x>2", "$x<-2$ or $x>2$", true);
+    judge(&h, "|z|^2", "$z^2$", false);
+    end(&h);
+}
+
 /* Words in front of a value that make another one of it */
 static void test_governed(void **state)
 {
@@ -265,8 +309,13 @@ static void test_functions_and_signs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_denials),   cmocka_unit_test(test_governed), cmocka_unit_test(test_half_days),
-        cmocka_unit_test(test_opposites), cmocka_unit_test(test_jumps),    cmocka_unit_test(test_functions_and_signs),
+        cmocka_unit_test(test_denials),
+        cmocka_unit_test(test_units_in_sentences),
+        cmocka_unit_test(test_governed),
+        cmocka_unit_test(test_half_days),
+        cmocka_unit_test(test_opposites),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_functions_and_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
