@@ -141,6 +141,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
 #define ENTRY(NAME) .NAME = counting_##NAME,
     *out = (struct kernels){.name = "counting",
                             .backend = device ? &COUNTING_GPU : &COUNTING_HOST,
+                            .windows = like ? like->windows : 0,
                             .packed_bytes = like ? like->packed_bytes : gpu_packed_bytes,
                             .kv_bytes = like ? like->kv_bytes : gpu_kv_bytes,
                             .matmul_dx_packed = counting_matmul_dx,

@@ -82,6 +82,7 @@ struct attn_shape {
     int64_t stride;                    /* floats in a row of qkv: (H + 2J) D */
     float scale;                       /* 1/sqrt(D) */
     enum dtype dtype;                  /* of the model's products; a backend may keep keys and values in it (kv_bytes) */
+    int64_t window;                    /* the query at position p sees keys above p - window; 0: all up to its own */
 };
 
 /* Arguments of sampling for one row. Truncation is applied in the order top-k, top-p, min-p, all on the softmax at temperature. */
@@ -210,14 +211,15 @@ struct op_rmsnorm_grad {
     int accumulate; /* into dx */
 };
 
-/* Rotary embedding, half-split form, in place on n_heads heads at the start of each row of x (ld floats apart): pair (i, i + D/2) is turned by
- * the angle whose cos and sin are table[pos[t]*D + i], table[pos[t]*D + D/2 + i]. */
+/* Rotary embedding, half-split form, in place on n_heads heads at the start of each row of x (ld floats apart): of the first R = turned elements of a
+ * head, pair (i, i + R/2) is turned by the angle whose cos and sin are table[pos[t]*R + i], table[pos[t]*R + R/2 + i]; the others stay. */
 struct op_rope {
     float *x;
     const float *table;
     const int32_t *pos;
     int64_t ld, t, n_heads, head_dim;
-    int inverse; /* 1: the transpose (backward) */
+    int inverse;    /* 1: the transpose (backward) */
+    int64_t turned; /* 0: the whole head */
 };
 
 /* Key/value cache. Token rows[i] of qkv goes to slot slots[i] = block*16 + lane; a row may be listed several times */
@@ -237,7 +239,7 @@ struct op_kv_copy {
     int64_t n;
 };
 
-/* Attention. For query row t and head h (key/value head h*J/H):  s_j = scale * (chain over d of q_d k_jd);  m = max_j s_j;
+/* Attention. For query row t and head h (key/value head h*J/H), over the keys j that it sees:  s_j = scale * (chain over d of q_d k_jd);  m = max_j s_j;
  * p_j = exp(s_j - m);  l = sum_j p_j in 16 lanes (lane j%16);  out_d = (chain over j = 0, 1, ... of p_j v_jd) / l. */
 struct op_attention {
     float *out, *stats; /* [T, H*D]; [T, H, 2] = m, l for the backward pass, or NULL */
@@ -257,17 +259,20 @@ struct op_attention_grad {
     int64_t n_segs, t;
 };
 
-/* Gated MLP. gu[T,2F] = gate | up;  act = silu(gate) * up */
+/* Gated MLP. gu[T,2F] = gate | up;  act = gate s(h) * up,  s the logistic function. silu: h = gate. gelu: h = 2 sqrt(2/pi) (gate + 0.044715 gate^3),
+ * which is GELU by tanh, since (1 + tanh u)/2 = s(2u). */
 struct op_swiglu {
     float *act;
     const float *gu;
     int64_t t, f;
+    int gelu; /* 0: silu */
 };
 
 struct op_swiglu_grad {
     float *dgu;
     const float *dact, *gu;
     int64_t t, f;
+    int gelu;
 };
 
 /* Head. logits [R,V]; p = softmax(logits / temperature).
@@ -428,6 +433,7 @@ struct kernels {
     KERNEL_OPERATIONS(KERNEL_ENTRY)
 #undef KERNEL_ENTRY
 
+    int windows; /* 1: attention and its gradient go by attn_shape.window; 0: it has to be 0 */
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype); /* of packed weights; 0: there are none of this dtype */
     /* Bytes of k (v needs as many) for n_blocks blocks of the key/value cache; NULL: fp32 in the layout of struct kv_layer. A backend that has
      * this decides precision and layout, and only its own operations read k and v. */
@@ -479,7 +485,7 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
 tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e);
 
 /* Between the program and libtare_cuda.so: its one symbol. abi: KERNELS_ABI; text gets the reason of a failure, in one line. */
-#define KERNELS_ABI ((UINT64_C(2) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
+#define KERNELS_ABI ((UINT64_C(3) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
 typedef const struct kernels *(*kernels_cuda_entry)(uint64_t abi, int local, char *text, int64_t size);
 #define KERNELS_CUDA_ENTRY "tare_cuda_open"
 

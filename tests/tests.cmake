@@ -66,6 +66,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TARE_SANITIZE)
              "avx2=${TILE_AVX2}" "avx512=${TILE_AVX512}" "avx512bf16=${TILE_AVX512BF16}")
     set_tests_properties(kernels/tile_code PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()
+# The families of models, against transformers.
+tare_cases(test_parity model/test_parity_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")
+tare_cases(test_update update/test_update_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")
 # The tiny models' goldens, on the device that is none.
 tare_cases(test_update update/test_update_on_fake_device "${TEST_ENV};TARE_TEST_DEVICE=cuda;TARE_CUDA=$<TARGET_FILE:tare_fake>")
 # House rules that the compiler does not check.

@@ -61,7 +61,7 @@ static void dw_run(struct bench_case *b)
 /* ---- attention: shape sequences, queries of each, shared keys, own keys before the queries, model */
 static struct attn_shape shape_of(const struct net *m)
 {
-    return (struct attn_shape){m->h, m->j, m->d, (m->h + 2 * m->j) * m->d, 1.0f / sqrtf((float)m->d), DTYPE_F32};
+    return (struct attn_shape){m->h, m->j, m->d, (m->h + 2 * m->j) * m->d, 1.0f / sqrtf((float)m->d), DTYPE_F32, 0};
 }
 static int attention_setup(struct bench_case *b)
 {

@@ -31,7 +31,9 @@
     X(LORA_Q_PROJ, "q_proj")                                                                                                       \
     X(LORA_K_PROJ, "k_proj")                                                                                                       \
     X(LORA_V_PROJ, "v_proj")                                                                                                       \
-    X(LORA_O_PROJ, "o_proj") X(LORA_GATE_PROJ, "gate_proj") X(LORA_UP_PROJ, "up_proj") X(LORA_DOWN_PROJ, "down_proj")
+    X(LORA_O_PROJ, "o_proj")                                                                                                       \
+    X(LORA_GATE_PROJ, "gate_proj")                                                                                                 \
+    X(LORA_UP_PROJ, "up_proj") X(LORA_DOWN_PROJ, "down_proj") X(LORA_QKV_PROJ, "qkv_proj") X(LORA_GATE_UP_PROJ, "gate_up_proj")
 #define CHOICES_COMMUNICATOR(X) X(COMMUNICATOR_AUTO, "auto") X(COMMUNICATOR_MPI, "mpi") X(COMMUNICATOR_NCCL, "nccl")
 #define CHOICES_SHARD(X) X(SHARD_ZERO3, "zero3") X(SHARD_ZERO1, "zero1") X(SHARD_NONE, "none")
 #define CHOICES_LEVEL(X) X(LEVEL_DEBUG, "debug") X(LEVEL_INFO, "info") X(LEVEL_WARN, "warn") X(LEVEL_ERROR, "error")

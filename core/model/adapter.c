@@ -173,7 +173,8 @@ static tare_status write_base(const struct model *m, const char *folder, const c
     json_t *config = json_object();
     hf_config_values(&m->shape, values);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
-    for (int i = 0; i < HF_VALUES; i++) json_object_set_new(config, values[i].key, json_real(values[i].value));
+    for (int i = 0; i < HF_VALUES; i++)
+        if (i < HF_VALUES_ALWAYS || values[i].value != 0) json_object_set_new(config, values[i].key, json_real(values[i].value));
     return write_json(json_pack("{s:s, s:s, s:o}", "path", base, "xxh3", hash, "config", config), folder, BASE, e);
 }
 
@@ -217,6 +218,7 @@ static tare_status check_values(const struct model *m, const json_t *j, const ch
         const json_t *was = json_object_get(config, values[i].key);
         char text[32] = "(not written there)";
         if (json_is_number(was) && json_number_value(was) == values[i].value) continue;
+        if (!was && i >= HF_VALUES_ALWAYS && values[i].value == 0) continue;
         if (json_is_number(was)) snprintf(text, sizeof text, "%.9g", json_number_value(was));
         FAIL(e, TARE_E_CONFIG, "%s: the adapter was trained on a base with %s = %s (%s); for %s it is %.9g. %s", path,
              values[i].key, text, json_text_or(j, "path", "?"), m->lora->base, values[i].value, RIGHT_BASE);
@@ -247,6 +249,7 @@ static tare_status check_spec(const struct model *m, const char *folder, struct 
     if (!adapter_is(folder))
         FAIL(e, TARE_E_CONFIG, "%s holds a whole model, and [lora] asks for an adapter; a resumed run cannot change it", folder);
     TRY(adapter_config(folder, &here, &s, base, e));
+    TRY(lora_targets(&m->shape, s.targets, folder, &s.targets, e));
     if (s.rank != mine->rank || s.alpha != mine->alpha || s.rslora != mine->rslora || s.targets != mine->targets)
         FAIL(e, TARE_E_CONFIG,
              "%s: an adapter of rank %lld and alpha %g; [lora] asks for rank %lld, alpha %g, or for other targets or rslora; a "

@@ -57,23 +57,29 @@ tare_status model_train_forward(struct model *m, struct kv_cache *cache, const s
     TRY(batch_to_backend(m, b, acts, &p->batch, e));
     b = &p->batch;
     TRY(tensor_new_raw(acts, hidden, b->n_out * C, e));
-    KERNEL(m->k, &m->ctx, embed, .x = p->x[0], .table = m->table, .ids = b->ids, .t = b->t, .width = C);
+    embed_rows(m, b, p->x[0]);
     for (int64_t l = 0; l < L; l++) layer_forward(m, l, p->x[l], p->x[l + 1], &p->acts[l], cache->layers[0], b);
     kernels_at(&m->ctx, "forward pass", -1);
     KERNEL(m->k, &m->ctx, gather_rows, .y = p->last, .x = p->x[L], .rows = b->out_rows, .n = b->n_out, .width = C);
-    KERNEL(m->k, &m->ctx, rmsnorm, .y = *hidden, .ld = C, .rms = p->last_rms, .x = p->last, .w = m->final_norm_vector,
-           .t = b->n_out, .heads = 1, .width = C, .eps = (float)m->shape.rms_eps);
+    final_norm(m, p->last, p->last_rms, *hidden, b->n_out);
     return TARE_OK;
 }
 
 struct row_grads {               /* one layer's, reused for all */
     float *dx;                   /* [T, C] of the residual stream: comes in for the layer's output, leaves for its input */
-    float *norm, *wide, *narrow; /* [T, C], [T, max(2F, (H+2J)D)], [T, max(F, HD, (H+2J)D for Qwen3)] */
+    float *norm, *wide, *narrow; /* [T, C], [T, max(2F, (H+2J)D)], [T, max(F, HD, (H+2J)D with q and k norms)] */
+    float *branch;               /* [T, C] of what attention or the MLP gave; NULL where that is dx itself */
 };
 
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+/* Whether something stands between what attention or the MLP gives and its sum with the stream. */
+static bool has_branch(const struct model_shape *s)
+{
+    return s->norms != NORMS_BEFORE || s->residual_scale > 0;
 }
 
 static tare_status row_grads_new(const struct model *m, int64_t t, struct arena *a, struct row_grads *g, struct err *e)
@@ -82,8 +88,9 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     const int64_t stride = model_attn_shape(m).stride, q = s->heads * s->head_dim;
     TRY(tensor_new(a, &g->dx, t * s->hidden, e));
     TRY(tensor_new_raw(a, &g->norm, t * s->hidden, e));
+    if (has_branch(s)) TRY(tensor_new_raw(a, &g->branch, t * s->hidden, e));
     TRY(tensor_new_raw(a, &g->wide, t * larger(2 * s->intermediate, stride), e));
-    return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm ? stride : q), e);
+    return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
 }
 
 /* Whether dx comes from the compute copy: on a device, which then needs no fp32 weights gathered, and where there are none (lora.h). */
@@ -126,23 +133,55 @@ static float *norm_grad(const struct model *m, const struct unit_grads *dw, int6
     return m->lora ? NULL : dw->vector + offset;
 }
 
-/* out = x2 + m Wdown^T,  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
+/* A norm of rows of C in the backward pass. */
+struct row_norm {
+    int64_t offset; /* of its weights in the unit */
+    const float *x, *w, *rms;
+};
+
+/* out = x + r N(y):  from g->dx, that of out, the gradient with respect to y. */
+static const float *leave(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
+                          const struct unit_grads *dw)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden;
+    if (!has_branch(s)) return g->dx;
+    KERNEL(m->k, &m->ctx, add_columns, .y = g->branch, .ldy = C, .x = g->dx, .ldx = C, .t = t, .n = C,
+           .scale = s->residual_scale > 0 ? (float)s->residual_scale : 1.0f);
+    if (n->w)
+        KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = g->branch, .ld = C, .dw = norm_grad(m, dw, n->offset), .dy = g->branch, .x = n->x,
+               .w = n->w, .rms = n->rms, .t = t, .heads = 1, .width = C);
+    return g->branch;
+}
+
+/* n = rms(x), or x itself:  g->dx += the gradient with respect to x, from g->norm, that of n. */
+static void enter(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
+                  const struct unit_grads *dw)
+{
+    const int64_t C = m->shape.hidden;
+    if (n->w)
+        KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = norm_grad(m, dw, n->offset), .dy = g->norm, .x = n->x,
+               .w = n->w, .rms = n->rms, .t = t, .heads = 1, .width = C, .accumulate = 1);
+    else
+        KERNEL(m->k, &m->ctx, add, .y = g->dx, .x = g->norm, .n = t * C);
+}
+
+/* out = x2 + r N(m Wdown^T),  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
 static void mlp_backward(const struct model *m, int64_t l, const struct layer_acts *a, struct row_grads *g, int64_t t,
                          const float *w, const struct unit_grads *dw)
 {
-    const struct kernels *k = m->k;
-    const struct kctx *c = &m->ctx;
     const struct layer_offsets o = layer_offsets_of(m, l);
-    const int64_t C = m->shape.hidden, F = m->shape.intermediate;
-    float *dact = g->narrow, *dgu = g->wide, *dnorm = g->norm;
-    product_grad(m, dw, w, (struct layer_product){4 * l + 3, a->act, g->dx, dact, t}, &a->lora);
-    KERNEL(k, c, swiglu_grad, .dgu = dgu, .dact = dact, .gu = a->gate_up, .t = t, .f = F);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 2, a->norm2, dgu, dnorm, t}, &a->lora);
-    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = norm_grad(m, dw, o.norm2), .dy = dnorm, .x = a->mid,
-           .w = m->vectors[l].norm2, .rms = a->rms2, .t = t, .heads = 1, .width = C, .accumulate = 1);
+    const struct layer_vectors *v = &m->vectors[l];
+    const int64_t F = m->shape.intermediate;
+    float *dact = g->narrow, *dgu = g->wide;
+    const float *dy = leave(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 3, a->act, dy, dact, t}, &a->lora);
+    KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = dgu, .dact = dact, .gu = a->gate_up, .t = t, .f = F, .gelu = m->shape.gelu);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 2, v->norm2 ? a->norm2 : a->mid, dgu, g->norm, t}, &a->lora);
+    enter(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
 }
 
-/* Through the per-head norms of q and k; v passes. */
+/* Through the norms of q and k; v passes. */
 static void qk_norm_backward(const struct model *m, int64_t l, const struct train_pass *p, float *dqkv, float *copy,
                              const struct unit_grads *dw)
 {
@@ -151,34 +190,35 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct trai
     const struct layer_vectors *v = &m->vectors[l];
     const struct model_shape *s = &m->shape;
     const int64_t stride = model_attn_shape(m).stride, D = s->head_dim, at = s->heads * D, t = p->batch.t;
+    const bool whole = s->qk_norm == QK_NORM_WHOLE;
     m->k->backend->zero(&m->ctx, copy, t * stride * 4);
     KERNEL(m->k, &m->ctx, add, .y = copy, .x = dqkv, .n = t * stride);
     KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv, .ld = stride, .dw = norm_grad(m, dw, o.q_norm), .dy = copy, .x = a->raw,
-           .w = v->q_norm, .rms = a->rms_q, .t = t, .heads = s->heads, .width = D, .accumulate = 0);
+           .w = v->q_norm, .rms = a->rms_q, .t = t, .heads = whole ? 1 : s->heads, .width = whole ? at : D, .accumulate = 0);
     KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dqkv + at, .ld = stride, .dw = norm_grad(m, dw, o.k_norm), .dy = copy + at,
-           .x = a->raw + at, .w = v->k_norm, .rms = a->rms_k, .t = t, .heads = s->kv_heads, .width = D, .accumulate = 0);
+           .x = a->raw + at, .w = v->k_norm, .rms = a->rms_k, .t = t, .heads = whole ? 1 : s->kv_heads,
+           .width = whole ? s->kv_heads * D : D, .accumulate = 0);
 }
 
-/* x2 = x + attention(qkv) Wo^T,  qkv = rms(x) Wqkv^T + b, q and k normed (Qwen3) and turned */
+/* x2 = x + r N(attention(qkv) Wo^T),  qkv = rms(x) Wqkv^T + b, q and k normed and turned */
 static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g, const float *w,
                                const struct unit_grads *dw)
 {
-    const struct kernels *k = m->k;
-    const struct kctx *c = &m->ctx;
     const struct layer_offsets o = layer_offsets_of(m, l);
     const struct layer_acts *a = &p->acts[l];
-    const struct attn_shape as = model_attn_shape(m);
-    const int64_t t = p->batch.t, C = m->shape.hidden;
-    float *datt = g->narrow, *dqkv = g->wide, *dnorm = g->norm;
-    product_grad(m, dw, w, (struct layer_product){4 * l + 1, a->att, g->dx, datt, t}, &a->lora);
-    KERNEL(k, c, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
+    const struct layer_vectors *v = &m->vectors[l];
+    struct attn_shape as = model_attn_shape(m);
+    const int64_t t = p->batch.t;
+    float *datt = g->narrow, *dqkv = g->wide;
+    as.window = layer_window(&m->shape, l);
+    const float *dy = leave(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 1, a->att, dy, datt, t}, &a->lora);
+    KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
            .segs = p->segs, .n_segs = p->n_segs, .t = t);
-    KERNEL(k, c, rope, .x = dqkv, .ld = as.stride, .table = m->rope, .pos = p->batch.pos, .t = t, .n_heads = as.heads + as.kv_heads,
-           .head_dim = as.head_dim, .inverse = 1);
-    if (m->shape.qk_norm) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l, a->norm1, dqkv, dnorm, t}, &a->lora);
-    KERNEL(k, c, rmsnorm_grad, .dx = g->dx, .ld = C, .dw = norm_grad(m, dw, o.norm1), .dy = dnorm, .x = p->x[l],
-           .w = m->vectors[l].norm1, .rms = a->rms1, .t = t, .heads = 1, .width = C, .accumulate = 1);
+    layer_turn(m, l, dqkv, &p->batch, 1);
+    if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
+    product_grad(m, dw, w, (struct layer_product){4 * l, v->norm1 ? a->norm1 : p->x[l], dqkv, g->norm, t}, &a->lora);
+    enter(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
@@ -235,7 +275,13 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
     float *dlast, *dw = m->lora ? NULL : m->shape.tied ? grads_begin(g, u).vector : grads_head(g);
     TRY(tensor_new_raw(p->arena, &dlast, b->n_out * C, e));
     if (dw) dw += m->final_norm - m->unit_begin[u];
-    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dlast, .ld = C, .dw = dw, .dy = dhidden, .x = p->last, .w = m->final_norm_vector,
+    const float *dnorm = dhidden;
+    if (m->shape.logits_divisor > 0) {
+        KERNEL(m->k, &m->ctx, add_columns, .y = dlast, .ldy = C, .x = dhidden, .ldx = C, .t = b->n_out, .n = C,
+               .scale = (float)(1 / m->shape.logits_divisor));
+        dnorm = dlast;
+    }
+    KERNEL(m->k, &m->ctx, rmsnorm_grad, .dx = dlast, .ld = C, .dw = dw, .dy = dnorm, .x = p->last, .w = m->final_norm_vector,
            .rms = p->last_rms, .t = b->n_out, .heads = 1, .width = C, .accumulate = 0);
     KERNEL(m->k, &m->ctx, scatter_add_rows, .y = d->dx, .x = dlast, .rows = b->out_rows, .n = b->n_out, .width = C);
     return dw ? grads_end(g, u, e) : TARE_OK;
@@ -245,7 +291,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
 {
     const struct forward_batch *b = &p->batch;
     const int64_t C = m->shape.hidden, L = m->shape.layers;
-    struct row_grads d;
+    struct row_grads d = {0};
     kernels_at(&m->ctx, "backward pass", -1);
     TRY(row_grads_new(m, b->t, p->arena, &d, e));
     TRY(final_norm_backward(m, p, dhidden, &d, g, e));
@@ -253,7 +299,9 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         const float *w;
         TRY(layer_weights(m, l, &w, e));
         const struct unit_grads dw = grads_begin(g, l + 1);
-        if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], NULL, &p->acts[l], p->cache->layers[0], b);
+        /* a norm after the MLP needs what the MLP gave; the layer's output goes where it was, which nobody reads any more */
+        float *out = m->shape.norms == NORMS_BEFORE ? NULL : p->x[l + 1];
+        if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], out, &p->acts[l], p->cache->layers[0], b);
         kernels_at(&m->ctx, "backward pass", l);
         mlp_backward(m, l, &p->acts[l], &d, b->t, w, &dw);
         attention_backward(m, l, p, &d, w, &dw);
@@ -261,6 +309,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     }
     if (m->lora) return TARE_OK;
     kernels_at(&m->ctx, "backward pass", -1);
+    scale_rows(m, d.dx, b->t, m->shape.embed_scale);
     float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0).matrix;
     KERNEL(m->k, &m->ctx, embed_grad, .dtable = dtable + m->embed, .dx = d.dx, .ids = b->ids, .t = b->t, .width = C);
     return grads_end(g, 0, e);

@@ -8,10 +8,10 @@
 
 enum { ALIGN = 16 }; /* floats */
 
-/* Vectors and embedding lie beside the masters: those are cut over the ranks, or not kept. */
+/* Vectors lie beside the masters: those are cut over the ranks, not kept, or norms by 1 + w, of which the copy has the sum. */
 static bool is_apart(const struct model *m)
 {
-    return m->lora || !model_is_whole(m);
+    return m->lora || !model_is_whole(m) || m->shape.norm_plus_one;
 }
 
 /* Vectors one after the other as in the layout; what is adjacent there stays adjacent (the biases of q, k, v). Returns where tensor i starts. */
@@ -41,8 +41,10 @@ static void point_to_vectors(struct model *m)
         const struct layer_offsets *o = &m->layers[l];
         const int64_t at = m->unit_begin[l + 1];
         m->vectors[l] = (struct layer_vectors){.qkv_bias = o->qkv_bias < 0 ? NULL : vector_at(m, at + o->qkv_bias),
-                                               .norm1 = vector_at(m, at + o->norm1),
-                                               .norm2 = vector_at(m, at + o->norm2),
+                                               .norm1 = o->norm1 < 0 ? NULL : vector_at(m, at + o->norm1),
+                                               .norm2 = o->norm2 < 0 ? NULL : vector_at(m, at + o->norm2),
+                                               .after1 = o->after1 < 0 ? NULL : vector_at(m, at + o->after1),
+                                               .after2 = o->after2 < 0 ? NULL : vector_at(m, at + o->after2),
                                                .q_norm = o->q_norm < 0 ? NULL : vector_at(m, at + o->q_norm),
                                                .k_norm = o->k_norm < 0 ? NULL : vector_at(m, at + o->k_norm)};
     }
@@ -104,6 +106,7 @@ static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, 
         const int64_t bytes = t->cols * (int64_t)sizeof(float);
         TRY(mem_new(bytes, (void **)&host, e));
         m->k->backend->download(&m->ctx, host, whole + t->offset - m->unit_begin[u], bytes);
+        for (int64_t j = 0; m->shape.norm_plus_one && j < t->cols; j++) host[j] += 1.0f; /* such a family has no other vectors */
         m->k->backend->upload(&m->ctx, m->vector_copy + vector_place(m, i), host, bytes);
         mem_free(host);
     }

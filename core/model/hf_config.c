@@ -5,151 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *type, *class_name;
-} ARCHS[] = {[ARCH_QWEN2] = {"qwen2", "Qwen2ForCausalLM"},
-             [ARCH_LLAMA] = {"llama", "LlamaForCausalLM"},
-             [ARCH_QWEN3] = {"qwen3", "Qwen3ForCausalLM"}};
-enum { N_ARCHS = sizeof ARCHS / sizeof *ARCHS };
-static const int64_t SIZE_MAX_ALLOWED = 1 << 28; /* so that no product of two sizes overflows */
-
 static bool is_null(const json_t *v)
 {
     return !v || json_is_null(v);
-}
-
-static tare_status get_size(const json_t *j, const char *key, const char *where, int64_t *out, struct err *e)
-{
-    TRY(json_get_int(j, key, where, out, e));
-    if (*out < 1 || *out > SIZE_MAX_ALLOWED)
-        FAIL(e, TARE_E_RANGE, "%s: \"%s\" is %lld; it has to be 1 to %lld", where, key, (long long)*out,
-             (long long)SIZE_MAX_ALLOWED);
-    return TARE_OK;
-}
-
-static tare_status get_arch(const json_t *j, const char *where, enum arch *out, struct err *e)
-{
-    const char *type = json_text_or(j, "model_type", "");
-    for (int a = 0; a < N_ARCHS; a++) {
-        if (strcmp(type, ARCHS[a].type)) continue;
-        *out = (enum arch)a;
-        return TARE_OK;
-    }
-    FAIL(e, TARE_E_UNSUPPORTED, "%s: model_type \"%.100s\" is not supported; supported: qwen2, llama, qwen3", where, type);
-}
-
-/* Refuses a key that is true and would change the computation. */
-static tare_status refuse(const json_t *j, const char *key, const char *where, struct err *e)
-{
-    if (json_is_true(json_object_get(j, key))) FAIL(e, TARE_E_UNSUPPORTED, "%s: \"%s\": true is not supported", where, key);
-    return TARE_OK;
-}
-
-static tare_status check_supported(const json_t *j, enum arch arch, const char *where, struct err *e)
-{
-    const char *act = json_text_or(j, "hidden_act", "silu");
-    if (strcmp(act, "silu") && strcmp(act, "swish"))
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: hidden_act \"%.100s\" is not supported; supported: silu", where, act);
-    TRY(refuse(j, "use_sliding_window", where, e));
-    TRY(refuse(j, "mlp_bias", where, e));
-    if (arch != ARCH_QWEN2) TRY(refuse(j, "attention_bias", where, e));
-    if (!is_null(json_object_get(j, "quantization_config")))
-        FAIL(e, TARE_E_UNSUPPORTED,
-             "%s: a quantized checkpoint (\"quantization_config\") is not supported; use the original weights", where);
-    if (json_double_or(j, "partial_rotary_factor", 1) != 1)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: \"partial_rotary_factor\" other than 1 is not supported", where);
-    size_t i;
-    const json_t *type;
-    json_array_foreach(json_object_get(j, "layer_types"), i, type)
-    {
-        const char *name = json_string_value(type);
-        if (!name || strcmp(name, "full_attention"))
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: layer_types: \"%.100s\" is not supported; supported: full_attention", where,
-                 name ? name : "?");
-    }
-    return TARE_OK;
-}
-
-static tare_status get_scaling(const json_t *r, const char *where, struct rope_scaling *s, struct err *e)
-{
-    const char *type = json_text_or(r, "rope_type", json_text_or(r, "type", "default"));
-    if (!strcmp(type, "default")) return TARE_OK;
-    if (strcmp(type, "llama3"))
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: rope scaling \"%.100s\" is not supported; supported: default, llama3", where, type);
-    TRY(json_get_double(r, "factor", where, &s->factor, e));
-    TRY(json_get_double(r, "low_freq_factor", where, &s->low, e));
-    TRY(json_get_double(r, "high_freq_factor", where, &s->high, e));
-    TRY(json_get_double(r, "original_max_position_embeddings", where, &s->original, e));
-    if (!(s->factor >= 1) || !(s->low > 0) || !(s->high > s->low) || !(s->original >= 1))
-        FAIL(e, TARE_E_RANGE,
-             "%s: llama3 rope scaling needs factor >= 1, 0 < low_freq_factor < high_freq_factor, original_max_position_embeddings "
-             ">= 1",
-             where);
-    return TARE_OK;
-}
-
-static tare_status get_rope(const json_t *j, const char *where, struct model_shape *s, struct err *e)
-{
-    const json_t *r = json_object_get(j, "rope_parameters");
-    if (is_null(r)) r = json_object_get(j, "rope_scaling");
-    s->rope_theta = json_double_or(j, "rope_theta", 10000);
-    if (!is_null(r)) {
-        if (!json_is_object(r)) FAIL(e, TARE_E_INVALID, "%s: rope_parameters or rope_scaling is not an object", where);
-        s->rope_theta = json_double_or(r, "rope_theta", s->rope_theta);
-        TRY(get_scaling(r, where, &s->scaling, e));
-    }
-    if (!(s->rope_theta > 1)) FAIL(e, TARE_E_RANGE, "%s: rope_theta is %g; it has to be above 1", where, s->rope_theta);
-    return TARE_OK;
-}
-
-static tare_status get_sizes(const json_t *j, const char *where, struct model_shape *s, struct err *e)
-{
-    TRY(get_size(j, "vocab_size", where, &s->vocab, e));
-    TRY(get_size(j, "hidden_size", where, &s->hidden, e));
-    TRY(get_size(j, "num_hidden_layers", where, &s->layers, e));
-    TRY(get_size(j, "num_attention_heads", where, &s->heads, e));
-    TRY(get_size(j, "intermediate_size", where, &s->intermediate, e));
-    TRY(get_size(j, "max_position_embeddings", where, &s->max_position, e));
-    s->kv_heads = s->heads;
-    if (s->arch != ARCH_LLAMA || !is_null(json_object_get(j, "num_key_value_heads")))
-        TRY(get_size(j, "num_key_value_heads", where, &s->kv_heads, e));
-    s->head_dim = s->arch == ARCH_QWEN3 ? 128 : s->hidden / s->heads;
-    if (!is_null(json_object_get(j, "head_dim")))
-        TRY(get_size(j, "head_dim", where, &s->head_dim, e));
-    else if (s->arch != ARCH_QWEN3 && s->hidden % s->heads)
-        FAIL(e, TARE_E_SHAPE, "%s: hidden_size %lld is no multiple of num_attention_heads %lld, and there is no head_dim", where,
-             (long long)s->hidden, (long long)s->heads);
-    if (s->heads % s->kv_heads)
-        FAIL(e, TARE_E_SHAPE, "%s: num_attention_heads %lld is no multiple of num_key_value_heads %lld", where, (long long)s->heads,
-             (long long)s->kv_heads);
-    if (s->head_dim % 2) FAIL(e, TARE_E_SHAPE, "%s: head_dim %lld is odd", where, (long long)s->head_dim);
-    if (s->layers > 100000 || s->heads > 100000 || s->head_dim > 100000)
-        FAIL(e, TARE_E_RANGE, "%s: more than 100000 layers, heads or head_dim", where);
-    return TARE_OK;
-}
-
-static tare_status shape_of(const json_t *j, const char *where, struct model_shape *s, struct err *e)
-{
-    *s = (struct model_shape){0};
-    if (!json_is_object(j)) FAIL(e, TARE_E_CORRUPT, "%s: is not a JSON object", where);
-    TRY(get_arch(j, where, &s->arch, e));
-    TRY(check_supported(j, s->arch, where, e));
-    TRY(get_sizes(j, where, s, e));
-    TRY(get_rope(j, where, s, e));
-    TRY(json_get_double(j, "rms_norm_eps", where, &s->rms_eps, e));
-    if (!(s->rms_eps >= 0 && s->rms_eps < 1))
-        FAIL(e, TARE_E_RANGE, "%s: rms_norm_eps is %g; it has to be 0 to 1", where, s->rms_eps);
-    s->tied = json_bool_or(j, "tie_word_embeddings", 0); /* the default of all three architectures */
-    s->qkv_bias = s->arch == ARCH_QWEN2;
-    s->qk_norm = s->arch == ARCH_QWEN3;
-    return TARE_OK;
 }
 
 tare_status hf_config_shape(const char *text, int64_t n, const char *where, struct model_shape *out, struct err *e)
 {
     json_t *j = NULL;
     TRY(json_parse(text, n, where, &j, e));
-    const tare_status status = shape_of(j, where, out, e);
+    const tare_status status = hf_shape(j, where, out, e);
     json_decref(j);
     return status;
 }
@@ -187,6 +52,14 @@ static tare_status load_eos(struct model *m, const char *folder, const char *con
     return add_eos(m, json_object_get(j, "eos_token_id"), config, e);
 }
 
+/* A number for a set of layers; another set has almost surely another one. */
+static double layers_value(const struct layer_set *set)
+{
+    uint64_t h = 0;
+    for (int i = 0; i < LAYER_SET / 64; i++) h = (h ^ set->bits[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return (double)(h >> 12);
+}
+
 void hf_config_values(const struct model_shape *s, struct hf_value out[HF_VALUES])
 {
     const struct rope_scaling *r = &s->scaling;
@@ -198,7 +71,17 @@ void hf_config_values(const struct model_shape *s, struct hf_value out[HF_VALUES
                                                {"factor", r->factor},
                                                {"low_freq_factor", r->low},
                                                {"high_freq_factor", r->high},
-                                               {"original_max_position_embeddings", r->original}};
+                                               {"original_max_position_embeddings", r->original},
+                                               {"rope_local_base_freq", s->local_theta},
+                                               {"partial_rotary_factor", (double)s->turned / (double)s->head_dim},
+                                               {"no_rope_layers", layers_value(&s->no_rope)},
+                                               {"sliding_window", (double)s->window},
+                                               {"layer_types", layers_value(&s->sliding)},
+                                               {"hidden_act", s->gelu},
+                                               {"embedding_multiplier", s->embed_scale},
+                                               {"residual_multiplier", s->residual_scale},
+                                               {"attention_multiplier", s->attention_scale},
+                                               {"logits_scaling", s->logits_divisor}};
     memcpy(out, values, sizeof values);
 }
 
@@ -233,7 +116,7 @@ tare_status hf_config_load(struct model *m, const char *folder, const struct mod
     TRY_TO(status, done, fs_join(m->folder, folder, "", e));
     TRY_TO(status, done, fs_read_all(path, &text, e));
     TRY_TO(status, done, json_parse(text.data, text.size, path, &j, e));
-    TRY_TO(status, done, shape_of(j, path, &m->shape, e));
+    TRY_TO(status, done, hf_shape(j, path, &m->shape, e));
     TRY_TO(status, done, load_eos(m, folder, path, j, e));
     m->rope_theta_set = c && c->rope_theta > 0;
     if (m->rope_theta_set) m->shape.rope_theta = c->rope_theta;
@@ -267,21 +150,23 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
 {
     enum arch arch = ARCH_QWEN2;
     struct str text = {0};
+    const char *class_name;
     TRY(new_arch(c, &arch, e));
+    const char *type = hf_family(arch, &class_name);
     if (c->heads < 1 || c->kv_heads < 1 || c->hidden_size < 1)
         FAIL(e, TARE_E_CONFIG, "model.hidden_size, model.heads and model.kv_heads have to be at least 1 for a new model");
     const int64_t head_dim = c->head_dim > 0 ? c->head_dim : c->hidden_size / c->heads;
     const int64_t context = c->max_position_embeddings > 0 ? c->max_position_embeddings : c->context;
-    json_t *j = json_pack("{s:[s], s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o, s:b, s:s}",
-                          "architectures", ARCHS[arch].class_name, "model_type", ARCHS[arch].type, "hidden_act", "silu",
-                          "initializer_range", 0.02, "vocab_size", (json_int_t)vocab, "hidden_size", (json_int_t)c->hidden_size,
-                          "intermediate_size", (json_int_t)c->intermediate_size, "num_hidden_layers", (json_int_t)c->layers,
-                          "num_attention_heads", (json_int_t)c->heads, "num_key_value_heads", (json_int_t)c->kv_heads, "head_dim",
-                          (json_int_t)head_dim, "max_position_embeddings", (json_int_t)context, "rms_norm_eps", 1e-6, "rope_theta",
-                          c->rope_theta > 0 ? c->rope_theta : 10000.0, "tie_word_embeddings", (int)c->tie_embeddings,
-                          "eos_token_id", eos_json(m), "use_cache", 1, "torch_dtype", "float32");
+    json_t *j =
+        json_pack("{s:[s], s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o, s:b, s:s}", "architectures",
+                  class_name, "model_type", type, "hidden_act", "silu", "initializer_range", 0.02, "vocab_size", (json_int_t)vocab,
+                  "hidden_size", (json_int_t)c->hidden_size, "intermediate_size", (json_int_t)c->intermediate_size,
+                  "num_hidden_layers", (json_int_t)c->layers, "num_attention_heads", (json_int_t)c->heads, "num_key_value_heads",
+                  (json_int_t)c->kv_heads, "head_dim", (json_int_t)head_dim, "max_position_embeddings", (json_int_t)context,
+                  "rms_norm_eps", 1e-6, "rope_theta", c->rope_theta > 0 ? c->rope_theta : 10000.0, "tie_word_embeddings",
+                  (int)c->tie_embeddings, "eos_token_id", eos_json(m), "use_cache", 1, "torch_dtype", "float32");
     if (!j) FAIL(e, TARE_E_NOMEM, "no memory for config.json");
-    tare_status status = shape_of(j, "[model]", &m->shape, e);
+    tare_status status = hf_shape(j, "[model]", &m->shape, e);
     if (!status) status = json_print(j, &text, e);
     json_decref(j);
     if (status)
@@ -295,7 +180,8 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
 static void update_config(const struct model *m, json_t *j, enum dtype dtype)
 {
     const char *name = dtype == DTYPE_BF16 ? "bfloat16" : "float32";
-    json_t *r = json_object_get(j, "rope_parameters");
+    json_t *r = json_object_get(j, "rope_parameters"), *full = json_object_get(r, "full_attention");
+    if (json_is_object(full)) r = full;
     const json_t *top = json_object_get(j, "rope_theta");
     if (json_object_get(j, "dtype")) json_object_set_new(j, "dtype", json_string(name));
     if (json_object_get(j, "torch_dtype") || !json_object_get(j, "dtype")) json_object_set_new(j, "torch_dtype", json_string(name));

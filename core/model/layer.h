@@ -2,6 +2,9 @@
  *
  *   n1 = rms(x)   qkv = n1 Wqkv^T + b   (Qwen3: q, k normed per head)   q, k turned by position   a = attention(qkv)   x2 = x + a Wo^T
  *   n2 = rms(x2)  gu = n2 Wgu^T         m = silu(gate) * up             out = x2 + m Wdown^T
+ *
+ * That is Llama. By the model's shape n1 and n2 may be x and x2 themselves, the products with Wo and Wdown may have norms of their own before they are
+ * added, and a factor r:  out = x2 + r rms(m Wdown^T); silu may be GELU, and a layer may turn no positions or see a window of them only.
  */
 #ifndef TARE_CORE_LAYER_H
 #define TARE_CORE_LAYER_H
@@ -12,7 +15,7 @@
 struct layer_acts {        /* rows T; what only the backward pass reads may be NULL (*) */
     float *norm1;          /* [T, C] */
     float *rms1;           /* [T] * */
-    float *raw;            /* [T, (H+2J)D] qkv before the q and k norms; Qwen3 only * */
+    float *raw;            /* [T, (H+2J)D] qkv before the q and k norms, where there are any * */
     float *rms_q;          /* [T, H] * */
     float *rms_k;          /* [T, J] * */
     float *qkv;            /* [T, (H+2J)D] */
@@ -23,10 +26,26 @@ struct layer_acts {        /* rows T; what only the backward pass reads may be N
     float *rms2;           /* [T] * */
     float *gate_up;        /* [T, 2F] */
     float *act;            /* [T, F] */
+    float *after1;         /* [T, C] a Wo^T where it has a norm, else NULL */
+    float *after2;         /* [T, C] m Wdown^T, the same; sampling uses one buffer for the two */
+    float *rms_after1;     /* [T] * */
+    float *rms_after2;     /* [T] * */
     struct lora_rows lora; /* the same for all layers */
 };
 
+/* Of a layer without a window; layer_window is that of layer l, 0: none. */
 struct attn_shape model_attn_shape(const struct model *m);
+int64_t layer_window(const struct model_shape *s, int64_t l);
+/* Layer l's table of positions; NULL: it has none. */
+const float *layer_rope(const struct model *m, int64_t l);
+/* q and k of layer l turned by their positions. inverse: the transpose. */
+void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse);
+/* x[t, C] *= scale; 0: stays. */
+void scale_rows(const struct model *m, float *x, int64_t t, double scale);
+/* x[T, C] of the first layer. */
+void embed_rows(const struct model *m, const struct forward_batch *b, float *x);
+/* hidden[n, C] = rms(x), over logits_divisor where there is one, so that its product with the head is the logits. rms may be NULL, hidden x. */
+void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n);
 /* Room for T rows from a; training: also what only the backward pass reads. */
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);
 /* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). */

@@ -33,30 +33,67 @@ static int64_t add_layer_tensor(struct model *m, int64_t *at, int64_t layer, con
     return add(m, at, name, rows, cols, (int)layer + 1, group);
 }
 
+/* q, k, v adjacent, and gate and up: as tensors of their own, or in one. Returns where the first begins. */
+static int64_t add_qkv(struct model *m, int64_t *at, int64_t l)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, C = s->hidden;
+    if (s->fused) return add_layer_tensor(m, at, l, "self_attn.qkv_proj.weight", q + 2 * kv, C, true);
+    const int64_t first = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", q, C, true);
+    add_layer_tensor(m, at, l, "self_attn.k_proj.weight", kv, C, false);
+    add_layer_tensor(m, at, l, "self_attn.v_proj.weight", kv, C, false);
+    return first;
+}
+
+static int64_t add_gate_up(struct model *m, int64_t *at, int64_t l)
+{
+    const int64_t C = m->shape.hidden, F = m->shape.intermediate;
+    if (m->shape.fused) return add_layer_tensor(m, at, l, "mlp.gate_up_proj.weight", 2 * F, C, true);
+    const int64_t first = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", F, C, true);
+    add_layer_tensor(m, at, l, "mlp.up_proj.weight", F, C, false);
+    return first;
+}
+
+static int64_t add_bias(struct model *m, int64_t *at, int64_t l)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim,
+                  first = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", 0, q, true);
+    add_layer_tensor(m, at, l, "self_attn.k_proj.bias", 0, kv, false);
+    add_layer_tensor(m, at, l, "self_attn.v_proj.bias", 0, kv, false);
+    return first;
+}
+
+/* post_attention_layernorm is the norm before the MLP in Llama, and the one after attention where there is one. */
+static void add_norms(struct model *m, int64_t *at, int64_t l, int64_t begin)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden;
+    struct layer_offsets *o = &m->layers[l];
+    if (s->norms != NORMS_AFTER) o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", 0, C, true) - begin;
+    int64_t *const post = s->norms == NORMS_BEFORE ? &o->norm2 : &o->after1;
+    *post = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", 0, C, true) - begin;
+    if (s->norms == NORMS_BEFORE) return;
+    if (s->norms == NORMS_BOTH) o->norm2 = add_layer_tensor(m, at, l, "pre_feedforward_layernorm.weight", 0, C, true) - begin;
+    o->after2 = add_layer_tensor(m, at, l, "post_feedforward_layernorm.weight", 0, C, true) - begin;
+}
+
 static void add_layer(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
-    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, C = s->hidden, F = s->intermediate;
-    const int64_t begin = *at;
+    const int64_t C = s->hidden, begin = *at, D = s->head_dim;
     struct layer_offsets *o = &m->layers[l];
-    *o = (struct layer_offsets){.qkv_bias = -1, .q_norm = -1, .k_norm = -1};
-    o->qkv = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", q, C, true) - begin;
-    add_layer_tensor(m, at, l, "self_attn.k_proj.weight", kv, C, false);
-    add_layer_tensor(m, at, l, "self_attn.v_proj.weight", kv, C, false);
-    if (s->qkv_bias) {
-        o->qkv_bias = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", 0, q, true) - begin;
-        add_layer_tensor(m, at, l, "self_attn.k_proj.bias", 0, kv, false);
-        add_layer_tensor(m, at, l, "self_attn.v_proj.bias", 0, kv, false);
-    }
-    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", C, q, true) - begin;
-    o->gate_up = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", F, C, true) - begin;
-    add_layer_tensor(m, at, l, "mlp.up_proj.weight", F, C, false);
-    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", C, F, true) - begin;
-    o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", 0, C, true) - begin;
-    o->norm2 = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", 0, C, true) - begin;
-    if (!s->qk_norm) return;
-    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", 0, s->head_dim, true) - begin;
-    o->k_norm = add_layer_tensor(m, at, l, "self_attn.k_norm.weight", 0, s->head_dim, true) - begin;
+    *o = (struct layer_offsets){.qkv_bias = -1, .norm1 = -1, .norm2 = -1, .after1 = -1, .after2 = -1, .q_norm = -1, .k_norm = -1};
+    o->qkv = add_qkv(m, at, l) - begin;
+    if (s->qkv_bias) o->qkv_bias = add_bias(m, at, l) - begin;
+    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", C, s->heads * D, true) - begin;
+    o->gate_up = add_gate_up(m, at, l) - begin;
+    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", C, s->intermediate, true) - begin;
+    add_norms(m, at, l, begin);
+    if (s->qk_norm == QK_NORM_NONE) return;
+    const bool whole = s->qk_norm == QK_NORM_WHOLE;
+    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", 0, whole ? s->heads * D : D, true) - begin;
+    o->k_norm = add_layer_tensor(m, at, l, "self_attn.k_norm.weight", 0, whole ? s->kv_heads * D : D, true) - begin;
 }
 
 /* Ends unit u: its blocks, and the padding that makes R pieces of whole blocks. On one rank there is no padding. */
@@ -82,7 +119,7 @@ static tare_status check_size(const struct model_shape *s, struct err *e)
     return TARE_OK;
 }
 
-enum { LAYER_TENSORS = 14 }; /* most of a layer, and of its adapters */
+enum { LAYER_TENSORS = 16 }; /* most of a layer, and of its adapters */
 
 static tare_status new_arrays(struct model *m, struct err *e)
 {

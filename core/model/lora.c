@@ -1,18 +1,25 @@
 #include "model/lora.h"
 
 #include "base/rng.h"
+#include "model/hf_config.h"
 #include "model/layout.h"
 #include "model/proof.h"
 #include "model/shards.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct lora_kind LORA_KIND[LORA_KINDS] = {
-    [LORA_Q_PROJ] = {"q_proj", "self_attn.q_proj", 0},    [LORA_K_PROJ] = {"k_proj", "self_attn.k_proj", 0},
-    [LORA_V_PROJ] = {"v_proj", "self_attn.v_proj", 0},    [LORA_O_PROJ] = {"o_proj", "self_attn.o_proj", 1},
-    [LORA_GATE_PROJ] = {"gate_proj", "mlp.gate_proj", 2}, [LORA_UP_PROJ] = {"up_proj", "mlp.up_proj", 2},
-    [LORA_DOWN_PROJ] = {"down_proj", "mlp.down_proj", 3},
+    [LORA_Q_PROJ] = {"q_proj", "self_attn.q_proj", 0, LORA_APART},
+    [LORA_K_PROJ] = {"k_proj", "self_attn.k_proj", 0, LORA_APART},
+    [LORA_V_PROJ] = {"v_proj", "self_attn.v_proj", 0, LORA_APART},
+    [LORA_O_PROJ] = {"o_proj", "self_attn.o_proj", 1, LORA_ANY},
+    [LORA_GATE_PROJ] = {"gate_proj", "mlp.gate_proj", 2, LORA_APART},
+    [LORA_UP_PROJ] = {"up_proj", "mlp.up_proj", 2, LORA_APART},
+    [LORA_DOWN_PROJ] = {"down_proj", "mlp.down_proj", 3, LORA_ANY},
+    [LORA_QKV_PROJ] = {"qkv_proj", "self_attn.qkv_proj", 0, LORA_FUSED},
+    [LORA_GATE_UP_PROJ] = {"gate_up_proj", "mlp.gate_up_proj", 2, LORA_FUSED},
 };
 
 /* ---- what is asked for */
@@ -23,13 +30,32 @@ tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct e
     return out->rank ? config_lora_targets(c->lora.targets, "lora.targets", &out->targets, e) : TARE_OK;
 }
 
+tare_status lora_targets(const struct model_shape *s, unsigned asked, const char *where, unsigned *out, struct err *e)
+{
+    char missing[160] = "", has[160] = "";
+    *out = asked;
+    for (int i = 0; i < LORA_KINDS; i++) {
+        const bool is_there = LORA_KIND[i].in != (s->fused ? LORA_APART : LORA_FUSED);
+        char *const list = is_there ? has : missing;
+        if (!is_there) *out &= ~(1u << i);
+        if (!is_there && !(asked >> i & 1)) continue;
+        snprintf(list + strlen(list), sizeof missing - strlen(list), "%s%s", *list ? ", " : "", LORA_KIND[i].name);
+    }
+    if (*missing && asked != LORA_ALL)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: the model (model_type \"%s\") has no %s; its linear layers are %s, and all-linear takes all of them", where,
+             hf_family(s->arch, NULL), missing, has);
+    return TARE_OK;
+}
+
 /* ---- life */
 
 /* The columns of a kind in its product, and the widths of that product. */
 static struct lora_part part_of(const struct model_shape *s, int kind)
 {
     const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, F = s->intermediate;
-    const int64_t begin[LORA_KINDS] = {0, q, q + kv, 0, 0, F, 0}, n[LORA_KINDS] = {q, kv, kv, s->hidden, F, F, s->hidden};
+    const int64_t begin[LORA_KINDS] = {0, q, q + kv, 0, 0, F, 0, 0, 0},
+                  n[LORA_KINDS] = {q, kv, kv, s->hidden, F, F, s->hidden, q + 2 * kv, 2 * F};
     return (struct lora_part){.kind = kind, .begin = begin[kind], .n = n[kind]};
 }
 
@@ -51,12 +77,15 @@ tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *
     if (!m->k->matmul_dx_packed)
         FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels cannot train adapters ([lora]): they need fp32 weights in the backward pass",
              m->k->name);
+    unsigned targets;
+    TRY(lora_targets(s, spec->targets, "lora.targets", &targets, e));
     TRY(mem_new(sizeof *m->lora, (void **)&m->lora, e));
     struct lora *a = m->lora;
     a->spec = *spec;
+    a->spec.targets = targets;
     a->scale = (float)(spec->alpha / (spec->rslora ? sqrt((double)spec->rank) : (double)spec->rank));
     TRY(mem_new(4 * s->layers * (int64_t)sizeof *a->groups, (void **)&a->groups, e));
-    for (int64_t i = 0; i < 4 * s->layers; i++) a->groups[i] = group_of(s, spec, (int)(i % 4));
+    for (int64_t i = 0; i < 4 * s->layers; i++) a->groups[i] = group_of(s, &a->spec, (int)(i % 4));
     return TARE_OK;
 }
 

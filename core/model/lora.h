@@ -18,8 +18,9 @@ enum { LORA_ALL = (1 << LORA_KINDS) - 1, LORA_PARTS = 3 };
 
 /* A linear layer that may have an adapter, in the order of CHOICES_LORA_TARGET, which is that of the products. */
 struct lora_kind {
-    const char *name, *path; /* "q_proj", "self_attn.q_proj" */
-    int product;             /* 0: q|k|v, 1: o, 2: gate|up, 3: down */
+    const char *name, *path;                      /* "q_proj", "self_attn.q_proj" */
+    int product;                                  /* 0: q|k|v, 1: o, 2: gate|up, 3: down */
+    enum { LORA_ANY, LORA_APART, LORA_FUSED } in; /* which checkpoints have it: all, those with q, k, v apart, or in one tensor */
 };
 extern const struct lora_kind LORA_KIND[LORA_KINDS];
 
@@ -65,6 +66,8 @@ struct lora_rows {
 /* [lora] of a configuration; rank 0: off. */
 tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e);
 
+/* Of the targets asked for (all: those that the model has) the mask; TARE_E_CONFIG names one that the model has not. where: for the message. */
+tare_status lora_targets(const struct model_shape *s, unsigned asked, const char *where, unsigned *out, struct err *e);
 /* m->lora, and its groups for m->shape. */
 tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *e);
 void lora_free(struct model *m);

@@ -111,9 +111,21 @@ static tare_status weights_new(struct model *m, struct err *e)
     return shards_new(m, e);
 }
 
+/* Layers that see a window of positions are computed where the kernels can. A window that no position is beyond is none. */
+static tare_status check_windows(const struct model *m, struct err *e)
+{
+    if (!m->shape.window || m->shape.window >= m->shape.max_position || m->k->windows) return TARE_OK;
+    FAIL(e, TARE_E_UNSUPPORTED,
+         "config.json: \"sliding_window\": %lld is not computed with run.device = cuda; use run.device = cpu, or sequences that "
+         "fit into "
+         "the window: model.max_position_embeddings = %lld or less",
+         (long long)m->shape.window, (long long)m->shape.window);
+}
+
 /* After the shape and the ranks are known: layout, weights (zero), windows, compute copy. */
 static tare_status whole_buffers(struct model *m, struct err *e)
 {
+    TRY(check_windows(m, e));
     TRY(layout_make(m, e));
     TRY(weights_new(m, e));
     TRY(positions_new(m, e));
@@ -122,6 +134,7 @@ static tare_status whole_buffers(struct model *m, struct err *e)
 
 static tare_status base_buffers(struct model *m, const struct lora_spec *spec, struct err *e)
 {
+    TRY(check_windows(m, e));
     TRY(lora_new(m, spec, e));
     TRY(layout_make(m, e));
     TRY(positions_new(m, e));

@@ -1,4 +1,4 @@
-/* The policy: a decoder-only transformer (Qwen2/2.5, Llama 3/3.1, Qwen3), its weights, and its forward and backward pass.
+/* The policy: a decoder-only transformer (the families of hf_shape.c), its weights, and its forward and backward pass.
  *
  * Forward and backward are written once, in transformer.c and backward.c, against the table of kernels/kernels.h. Sampling and training
  * run the same layer code on the same attention operation, so a logprob recorded while sampling and the one the update computes for the
@@ -23,18 +23,41 @@
 
 #include <stdbool.h>
 
-enum arch { ARCH_QWEN2, ARCH_LLAMA, ARCH_QWEN3 };
+enum arch { ARCH_QWEN2, ARCH_LLAMA, ARCH_QWEN3, ARCH_MISTRAL, ARCH_PHI3, ARCH_GRANITE, ARCH_SMOLLM3, ARCH_OLMO2, ARCH_GEMMA3 };
+enum norms { NORMS_BEFORE, NORMS_AFTER, NORMS_BOTH };       /* of attention and MLP: of what they get, of what they give */
+enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE }; /* over a head, or over all heads of a row together */
 
-struct rope_scaling { /* llama3; factor 0: none */
+struct rope_scaling { /* factor 0: none; original 0: linear, else llama3 */
     double factor, low, high, original;
 };
 
+enum { LAYER_SET = 256 };
+struct layer_set { /* bit l: layer l is in it */
+    uint64_t bits[LAYER_SET / 64];
+};
+static inline bool layer_in(const struct layer_set *s, int64_t l)
+{
+    return l < LAYER_SET && s->bits[l / 64] >> (l % 64) & 1;
+}
+
+/* What a model computes. 0 of everything below `tied` is Llama. */
 struct model_shape {
     enum arch arch;
     int64_t vocab, hidden, layers, heads, kv_heads, head_dim, intermediate, max_position;
-    bool tied, qkv_bias, qk_norm;
     double rms_eps, rope_theta;
     struct rope_scaling scaling;
+    bool tied;
+    bool qkv_bias;
+    bool fused; /* q, k, v are one tensor of the checkpoint, gate and up another */
+    bool gelu;  /* the MLP's activation: GELU by tanh; else silu */
+    bool norm_plus_one;
+    enum norms norms;
+    enum qk_norm qk_norm;
+    int64_t turned;                    /* elements of a head with positions; 0: all */
+    int64_t window;                    /* of the layers of `sliding` (attn_shape of kernels.h); 0: none */
+    double local_theta;                /* rope_theta of those layers; 0: rope_theta, scaled */
+    struct layer_set sliding, no_rope; /* no_rope: without positions */
+    double embed_scale, residual_scale, attention_scale, logits_divisor; /* 0: 1, of attention 1/sqrt(D) */
 };
 
 /* One tensor of the checkpoint: where it lies in the flat buffers (weights, gradients, moments all have this layout). */
@@ -48,11 +71,11 @@ struct tensor {
 /* The flat layout in order: embedding | layer 0: q k v (and biases) o, gate up down, norms | ... | final norm, head when untied.
  * q, k, v are adjacent (one [(H+2J)D, C] product), gate and up too ([2F, C]). Units start at multiples of 64 floats; on R ranks each is padded
  * to R equal pieces (shards.h). */
-struct layer_offsets {                                                     /* from the start of the layer's unit */
-    int64_t qkv, qkv_bias, o, gate_up, down, norm1, norm2, q_norm, k_norm; /* -1: absent */
+struct layer_offsets {                                                                     /* from the start of the layer's unit */
+    int64_t qkv, qkv_bias, o, gate_up, down, norm1, norm2, after1, after2, q_norm, k_norm; /* -1: absent */
 };
 struct layer_vectors { /* what the forward pass reads besides the packed products; NULL: absent */
-    const float *qkv_bias, *norm1, *norm2, *q_norm, *k_norm;
+    const float *qkv_bias, *norm1, *norm2, *after1, *after2, *q_norm, *k_norm;
 };
 
 /* dist.shard: what of the masters, and of the moments, a rank holds: all (NONE), all masters and its piece of the moments (ZERO1), its piece of both. */
@@ -92,7 +115,7 @@ struct model {
     const float *table;            /* [V, C] the embedding */
     struct layer_vectors *vectors; /* [L] */
     const float *final_norm_vector;
-    float *vector_copy; /* with zero3: where they lie; else they point into the weights */
+    float *vector_copy; /* with zero3 or norm_plus_one: where they lie; else they point into the weights */
     struct unit_window window[4];
     struct lora *lora;   /* lora.h: the adapters that are trained in place of the weights; NULL: none */
     bool is_view;        /* model_base_view */
@@ -100,7 +123,8 @@ struct model {
     int64_t version;     /* of the weights; counts refreshes */
     uint64_t hash;       /* model_hash of that version, on several ranks */
     struct model_memory memory;
-    float *rope;     /* [max_position, D] cos | sin; positions.h */
+    float *rope,
+        *rope_local; /* [max_position, R] cos | sin, R = rope_width; of the layers of shape.sliding where local_theta says so; positions.h */
     int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
     int64_t n_eos;
     char *config_json;     /* config.json as read, for writing back */

@@ -6,18 +6,18 @@
 enum { PIECE = 4096, ROWS = 64 }; /* positions that are made in host memory at a time; of a task */
 
 struct piece {
-    const double *frequency; /* [D/2] */
-    float *host;             /* [n, D] */
+    const double *frequency; /* [R/2] */
+    float *host;             /* [n, R] */
     int64_t begin, n, width;
 };
 
-/* The frequency of pair i: theta^(-2i/D), with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
+/* The frequency of pair i: theta^(-2i/R). Linear scaling divides it by the factor; with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
  * stretched by factor, those shorter than original/high stay, and between the two the factor changes smoothly. */
-static double rope_frequency(const struct model_shape *s, int64_t i)
+static double rope_frequency(const struct rope_scaling *r, double theta, int64_t i, int64_t width)
 {
-    const struct rope_scaling *r = &s->scaling;
-    const double f = pow(s->rope_theta, -2.0 * (double)i / (double)s->head_dim);
+    const double f = pow(theta, -2.0 * (double)i / (double)width);
     if (!(r->factor > 0)) return f;
+    if (!(r->original > 0)) return f / r->factor;
     const double wavelength = 2 * acos(-1.0) / f;
     if (wavelength > r->original / r->low) return f / r->factor;
     if (wavelength < r->original / r->high) return f;
@@ -38,30 +38,41 @@ static void fill_rows(void *arg, int64_t task, int thread)
         }
 }
 
-tare_status positions_new(struct model *m, struct err *e)
+int64_t rope_width(const struct model_shape *s)
 {
-    const int64_t bytes = m->shape.max_position * m->shape.head_dim * (int64_t)sizeof(float);
+    return s->turned ? s->turned : s->head_dim;
+}
+
+static tare_status table_new(struct model *m, float **out, struct err *e)
+{
+    const int64_t bytes = m->shape.max_position * rope_width(&m->shape) * (int64_t)sizeof(float);
     char what[120];
-    m->rope = m->k->backend->alloc(&m->ctx, bytes);
-    m->memory.sampler += m->rope ? bytes : 0;
-    if (m->rope) return TARE_OK;
+    *out = m->k->backend->alloc(&m->ctx, bytes);
+    m->memory.sampler += *out ? bytes : 0;
+    if (*out) return TARE_OK;
     snprintf(what, sizeof what, "the table of %lld positions (model.max_position_embeddings)", (long long)m->shape.max_position);
     return kernels_no_memory(m->k, &m->ctx, what, bytes, e);
 }
 
-tare_status positions_fill(struct model *m, struct err *e)
+tare_status positions_new(struct model *m, struct err *e)
 {
-    const int64_t n = m->shape.max_position, D = m->shape.head_dim, most = n < PIECE ? n : PIECE;
+    TRY(table_new(m, &m->rope, e));
+    return m->shape.local_theta > 0 ? table_new(m, &m->rope_local, e) : TARE_OK;
+}
+
+static tare_status table_fill(struct model *m, float *table, const struct rope_scaling *scaling, double theta, struct err *e)
+{
+    const int64_t n = m->shape.max_position, R = rope_width(&m->shape), most = n < PIECE ? n : PIECE;
     double *frequency = NULL;
     float *host = NULL;
     tare_status status = TARE_OK;
-    TRY_TO(status, done, mem_new(D / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
-    TRY_TO(status, done, mem_new(most * D * (int64_t)sizeof *host, (void **)&host, e));
-    for (int64_t i = 0; i < D / 2; i++) frequency[i] = rope_frequency(&m->shape, i);
+    TRY_TO(status, done, mem_new(R / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
+    TRY_TO(status, done, mem_new(most * R * (int64_t)sizeof *host, (void **)&host, e));
+    for (int64_t i = 0; i < R / 2; i++) frequency[i] = rope_frequency(scaling, theta, i, R);
     for (int64_t at = 0; at < n; at += most) {
-        struct piece w = {frequency, host, at, n - at < most ? n - at : most, D};
+        struct piece w = {frequency, host, at, n - at < most ? n - at : most, R};
         pool_run(m->ctx.pool, (w.n + ROWS - 1) / ROWS, fill_rows, &w);
-        m->k->backend->upload(&m->ctx, m->rope + at * D, host, w.n * D * (int64_t)sizeof *host);
+        m->k->backend->upload(&m->ctx, table + at * R, host, w.n * R * (int64_t)sizeof *host);
     }
 done:
     mem_free(frequency);
@@ -69,10 +80,18 @@ done:
     return status;
 }
 
+tare_status positions_fill(struct model *m, struct err *e)
+{
+    const struct model_shape *s = &m->shape;
+    TRY(table_fill(m, m->rope, &s->scaling, s->rope_theta, e));
+    return m->rope_local ? table_fill(m, m->rope_local, &(struct rope_scaling){0}, s->local_theta, e) : TARE_OK;
+}
+
 void positions_free(struct model *m)
 {
     if (m->rope) m->k->backend->release(&m->ctx, m->rope);
-    m->rope = NULL;
+    if (m->rope_local) m->k->backend->release(&m->ctx, m->rope_local);
+    m->rope = m->rope_local = NULL;
 }
 
 tare_status model_positions(const struct model *m, int64_t n, struct err *e)

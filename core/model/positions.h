@@ -4,7 +4,9 @@
 
 #include "model/model.h"
 
-/* The memory of m->rope; its values, [max_position, D] cos | sin, from m->shape. */
+/* R: the elements of a head that positions turn. */
+int64_t rope_width(const struct model_shape *s);
+/* The memory of m->rope and m->rope_local; their values, [max_position, R] cos | sin, from m->shape. */
 tare_status positions_new(struct model *m, struct err *e);
 tare_status positions_fill(struct model *m, struct err *e);
 void positions_free(struct model *m);

@@ -333,12 +333,34 @@ static void print_shape(char *out, size_t size, const int64_t *shape, int64_t ra
     if (used < size) snprintf(out + used, size - used, "]");
 }
 
+/* Weights packed by GPTQ, AWQ or compressed-tensors have other tensors in the place of NAME.weight. */
+static tare_status refuse_quantized(const struct safetensors *s, const char *name, struct err *e)
+{
+    static const char *const PACKED[] = {"qweight", "weight_packed"};
+    const char *dot = strrchr(name, '.');
+    char other[200];
+    for (size_t i = 0; dot && i < sizeof PACKED / sizeof *PACKED; i++) {
+        snprintf(other, sizeof other, "%.*s.%s", (int)(dot - name), name, PACKED[i]);
+        const struct st_tensor *t = safetensors_find(s, other);
+        if (t)
+            FAIL(e, TARE_E_UNSUPPORTED,
+                 "%s: tensor \"%s\" is quantized (GPTQ, AWQ or the like: \"%s\"); weights are read from F32, F16 and BF16, so use "
+                 "the "
+                 "original checkpoint",
+                 s->files[t->file].path, name, other);
+    }
+    return TARE_OK;
+}
+
 tare_status safetensors_read(const struct safetensors *s, const char *name, int64_t rank, int64_t rows, int64_t cols, float *out,
                              struct err *e)
 {
     const struct st_tensor *t = safetensors_find(s, name);
     const int64_t want[2] = {rows, cols};
-    if (!t) FAIL(e, TARE_E_NOT_FOUND, "%s: tensor \"%s\" is missing", s->n_files ? s->files[0].path : "(no file)", name);
+    if (!t) {
+        TRY(refuse_quantized(s, name, e));
+        FAIL(e, TARE_E_NOT_FOUND, "%s: tensor \"%s\" is missing", s->n_files ? s->files[0].path : "(no file)", name);
+    }
     if (t->rank != rank || t->shape[0] != rows || (rank == 2 && t->shape[1] != cols)) {
         char got[200], wanted[64];
         print_shape(got, sizeof got, t->shape, t->rank);

@@ -47,7 +47,7 @@ struct attn_shape model_attn_shape(const struct model *m)
                                .kv_heads = s->kv_heads,
                                .head_dim = s->head_dim,
                                .stride = (s->heads + 2 * s->kv_heads) * s->head_dim,
-                               .scale = (float)(1 / sqrt((double)s->head_dim)),
+                               .scale = (float)(s->attention_scale > 0 ? s->attention_scale : 1 / sqrt((double)s->head_dim)),
                                .dtype = m->dtype};
 }
 
@@ -62,70 +62,157 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
     TRY(tensor_new_raw(a, &out->mid, t * C, e));
     TRY(tensor_new_raw(a, &out->gate_up, t * 2 * F, e));
     TRY(tensor_new_raw(a, &out->act, t * F, e));
+    if (s->norms != NORMS_BEFORE) TRY(tensor_new_raw(a, &out->after1, t * C, e));
     if (!training) {
         out->norm2 = out->norm1;
+        out->after2 = out->after1;
         return TARE_OK;
     }
     TRY(tensor_new_raw(a, &out->norm2, t * C, e));
     TRY(tensor_new_raw(a, &out->rms1, t, e));
     TRY(tensor_new_raw(a, &out->rms2, t, e));
     TRY(tensor_new_raw(a, &out->stats, t * s->heads * 2, e));
-    if (!s->qk_norm) return TARE_OK;
+    if (s->norms != NORMS_BEFORE) {
+        TRY(tensor_new_raw(a, &out->after2, t * C, e));
+        TRY(tensor_new_raw(a, &out->rms_after1, t, e));
+        TRY(tensor_new_raw(a, &out->rms_after2, t, e));
+    }
+    if (s->qk_norm == QK_NORM_NONE) return TARE_OK;
     TRY(tensor_new_raw(a, &out->raw, t * stride, e));
     TRY(tensor_new_raw(a, &out->rms_q, t * s->heads, e));
     return tensor_new_raw(a, &out->rms_k, t * s->kv_heads, e);
 }
 
+int64_t layer_window(const struct model_shape *s, int64_t l)
+{
+    return layer_in(&s->sliding, l) && s->window < s->max_position ? s->window : 0;
+}
+
+const float *layer_rope(const struct model *m, int64_t l)
+{
+    if (layer_in(&m->shape.no_rope, l)) return NULL;
+    return m->rope_local && layer_in(&m->shape.sliding, l) ? m->rope_local : m->rope;
+}
+
+void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
+{
+    const struct model_shape *s = &m->shape;
+    const float *table = layer_rope(m, l);
+    if (!table) return;
+    KERNEL(m->k, &m->ctx, rope, .x = qkv, .ld = model_attn_shape(m).stride, .table = table, .pos = b->pos, .t = b->t,
+           .n_heads = s->heads + s->kv_heads, .head_dim = s->head_dim, .turned = s->turned, .inverse = inverse);
+}
+
 static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
 {
     const struct model_shape *s = &m->shape;
-    const int64_t stride = model_attn_shape(m).stride, D = s->head_dim;
-    float *k = a->qkv + s->heads * D;
+    const int64_t stride = model_attn_shape(m).stride, q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+    const bool whole = s->qk_norm == QK_NORM_WHOLE;
+    float *k = a->qkv + q;
     if (a->raw) {
         m->k->backend->zero(&m->ctx, a->raw, t * stride * 4);
         KERNEL(m->k, &m->ctx, add, .y = a->raw, .x = a->qkv, .n = t * stride);
     }
     KERNEL(m->k, &m->ctx, rmsnorm, .y = a->qkv, .ld = stride, .rms = a->rms_q, .x = a->qkv, .w = v->q_norm, .t = t,
-           .heads = s->heads, .width = D, .eps = (float)s->rms_eps);
-    KERNEL(m->k, &m->ctx, rmsnorm, .y = k, .ld = stride, .rms = a->rms_k, .x = k, .w = v->k_norm, .t = t, .heads = s->kv_heads,
-           .width = D, .eps = (float)s->rms_eps);
+           .heads = whole ? 1 : s->heads, .width = whole ? q : s->head_dim, .eps = (float)s->rms_eps);
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = k, .ld = stride, .rms = a->rms_k, .x = k, .w = v->k_norm, .t = t,
+           .heads = whole ? 1 : s->kv_heads, .width = whole ? kv : s->head_dim, .eps = (float)s->rms_eps);
+}
+
+void scale_rows(const struct model *m, float *x, int64_t t, double scale)
+{
+    const int64_t C = m->shape.hidden;
+    if (scale > 0) KERNEL(m->k, &m->ctx, add_columns, .y = x, .ldy = C, .x = x, .ldx = C, .t = t, .n = C, .scale = (float)scale);
+}
+
+/* n = rms(x) w, or x itself where the family has no norm before (w NULL). */
+static const float *norm_before(const struct model *m, const float *x, const float *w, float *n, float *rms, int64_t t)
+{
+    const int64_t C = m->shape.hidden;
+    if (!w) return x;
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = n, .ld = C, .rms = rms, .x = x, .w = w, .t = t, .heads = 1, .width = C,
+           .eps = (float)m->shape.rms_eps);
+    return n;
+}
+
+/* What attention or the MLP gives to the stream:  out = x + r N(in W^T), W product i. after, rms: where in W^T is kept for its norm N. */
+struct branch {
+    int64_t i, k;
+    const float *in, *x, *norm;
+    float *out, *after, *rms;
+};
+
+static void join(const struct model *m, const struct branch *b, int64_t t, const struct lora_rows *lora)
+{
+    const struct model_shape *s = &m->shape;
+    const int64_t C = s->hidden;
+    const bool plain = !b->norm && !(s->residual_scale > 0);
+    float *y = b->norm ? b->after : b->out;
+    KERNEL(m->k, &m->ctx, matmul, .y = y, .x = b->in, .packed = m->packed[b->i], .residual = plain ? b->x : NULL, .t = t, .n = C,
+           .k = b->k, .dtype = m->dtype);
+    lora_forward(m, b->i, y, b->in, t, lora);
+    if (plain) return;
+    if (b->norm) norm_before(m, y, b->norm, b->out, b->rms, t);
+    scale_rows(m, b->out, t, s->residual_scale);
+    KERNEL(m->k, &m->ctx, add, .y = b->out, .x = b->x, .n = t * C);
+}
+
+static void attention_forward(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, struct kv_layer kv,
+                              const struct forward_batch *b)
+{
+    const struct model_shape *s = &m->shape;
+    const struct kctx *c = &m->ctx;
+    const struct layer_vectors *v = &m->vectors[l];
+    struct attn_shape as = model_attn_shape(m);
+    const int64_t T = b->t;
+    as.window = layer_window(s, l);
+    const float *in = norm_before(m, x, v->norm1, a->norm1, a->rms1, T);
+    KERNEL(m->k, c, matmul, .y = a->qkv, .x = in, .packed = m->packed[4 * l], .bias = v->qkv_bias, .t = T, .n = as.stride,
+           .k = s->hidden, .dtype = m->dtype);
+    lora_forward(m, 4 * l, a->qkv, in, T, &a->lora);
+    if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
+    layer_turn(m, l, a->qkv, b, 0);
+    KERNEL(m->k, c, kv_write, .kv = kv, .qkv = a->qkv, .shape = as, .rows = b->write_row, .slots = b->write_slot, .n = b->n_writes);
+    KERNEL(m->k, c, attention, .out = a->att, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as, .seqs = b->seqs,
+           .n_seqs = b->n_seqs);
+    join(m,
+         &(struct branch){.i = 4 * l + 1,
+                          .k = s->heads * s->head_dim,
+                          .in = a->att,
+                          .x = x,
+                          .norm = v->after1,
+                          .out = a->mid,
+                          .after = a->after1,
+                          .rms = a->rms_after1},
+         T, &a->lora);
 }
 
 void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b)
 {
     const struct model_shape *s = &m->shape;
-    const struct kernels *k = m->k;
     const struct kctx *c = &m->ctx;
     const struct layer_vectors *v = &m->vectors[l];
-    const struct attn_shape as = model_attn_shape(m);
-    const int64_t T = b->t, C = s->hidden, F = s->intermediate;
-    const float eps = (float)s->rms_eps;
-    void *const *packed = m->packed + 4 * l;
+    const int64_t T = b->t, F = s->intermediate;
 
     kernels_at(c, out ? "forward pass" : "forward pass again", l);
-    KERNEL(k, c, rmsnorm, .y = a->norm1, .ld = C, .rms = a->rms1, .x = x, .w = v->norm1, .t = T, .heads = 1, .width = C,
-           .eps = eps);
-    KERNEL(k, c, matmul, .y = a->qkv, .x = a->norm1, .packed = packed[0], .bias = v->qkv_bias, .t = T, .n = as.stride, .k = C,
+    attention_forward(m, l, x, a, kv, b);
+    const float *in = norm_before(m, a->mid, v->norm2, a->norm2, a->rms2, T);
+    KERNEL(m->k, c, matmul, .y = a->gate_up, .x = in, .packed = m->packed[4 * l + 2], .t = T, .n = 2 * F, .k = s->hidden,
            .dtype = m->dtype);
-    lora_forward(m, 4 * l, a->qkv, a->norm1, T, &a->lora);
-    if (s->qk_norm) norm_q_and_k(m, v, a, T);
-    KERNEL(k, c, rope, .x = a->qkv, .ld = as.stride, .table = m->rope, .pos = b->pos, .t = T, .n_heads = s->heads + s->kv_heads,
-           .head_dim = s->head_dim, .inverse = 0);
-    KERNEL(k, c, kv_write, .kv = kv, .qkv = a->qkv, .shape = as, .rows = b->write_row, .slots = b->write_slot, .n = b->n_writes);
-    KERNEL(k, c, attention, .out = a->att, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as, .seqs = b->seqs,
-           .n_seqs = b->n_seqs);
-    KERNEL(k, c, matmul, .y = a->mid, .x = a->att, .packed = packed[1], .residual = x, .t = T, .n = C, .k = s->heads * s->head_dim,
-           .dtype = m->dtype);
-    lora_forward(m, 4 * l + 1, a->mid, a->att, T, &a->lora);
-    KERNEL(k, c, rmsnorm, .y = a->norm2, .ld = C, .rms = a->rms2, .x = a->mid, .w = v->norm2, .t = T, .heads = 1, .width = C,
-           .eps = eps);
-    KERNEL(k, c, matmul, .y = a->gate_up, .x = a->norm2, .packed = packed[2], .t = T, .n = 2 * F, .k = C, .dtype = m->dtype);
-    lora_forward(m, 4 * l + 2, a->gate_up, a->norm2, T, &a->lora);
-    KERNEL(k, c, swiglu, .act = a->act, .gu = a->gate_up, .t = T, .f = F);
+    lora_forward(m, 4 * l + 2, a->gate_up, in, T, &a->lora);
+    KERNEL(m->k, c, swiglu, .act = a->act, .gu = a->gate_up, .t = T, .f = F, .gelu = s->gelu);
     if (!out) return;
-    KERNEL(k, c, matmul, .y = out, .x = a->act, .packed = packed[3], .residual = a->mid, .t = T, .n = C, .k = F, .dtype = m->dtype);
-    lora_forward(m, 4 * l + 3, out, a->act, T, &a->lora);
+    join(m,
+         &(struct branch){.i = 4 * l + 3,
+                          .k = F,
+                          .in = a->act,
+                          .x = a->mid,
+                          .norm = v->after2,
+                          .out = out,
+                          .after = a->after2,
+                          .rms = a->rms_after2},
+         T, &a->lora);
 }
 
 static tare_status check_blocks(const struct kv_cache *cache, const struct forward_batch *b, struct err *e)
@@ -196,16 +283,28 @@ tare_status batch_to_backend(const struct model *m, const struct forward_batch *
     return TARE_OK;
 }
 
+void embed_rows(const struct model *m, const struct forward_batch *b, float *x)
+{
+    KERNEL(m->k, &m->ctx, embed, .x = x, .table = m->table, .ids = b->ids, .t = b->t, .width = m->shape.hidden);
+    scale_rows(m, x, b->t, m->shape.embed_scale);
+}
+
+void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
+{
+    const double divisor = m->shape.logits_divisor;
+    norm_before(m, x, m->final_norm_vector, hidden, rms, n);
+    if (divisor > 0) scale_rows(m, hidden, n, 1 / divisor);
+}
+
 void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
                   float *hidden)
 {
     const int64_t C = m->shape.hidden;
-    KERNEL(m->k, &m->ctx, embed, .x = x, .table = m->table, .ids = b->ids, .t = b->t, .width = C);
+    embed_rows(m, b, x);
     for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, acts, cache->layers[l], b);
     kernels_at(&m->ctx, "forward pass", -1);
     KERNEL(m->k, &m->ctx, gather_rows, .y = hidden, .x = x, .rows = b->out_rows, .n = b->n_out, .width = C);
-    KERNEL(m->k, &m->ctx, rmsnorm, .y = hidden, .ld = C, .x = hidden, .w = m->final_norm_vector, .t = b->n_out, .heads = 1,
-           .width = C, .eps = (float)m->shape.rms_eps);
+    final_norm(m, hidden, NULL, hidden, b->n_out);
 }
 
 tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,

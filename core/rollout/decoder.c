@@ -104,7 +104,7 @@ static void issue(struct decoder *d, struct kv_cache *cache, const struct decode
 static uint64_t addresses(const struct decoder *d, const struct kv_cache *cache)
 {
     const struct model *m = d->model;
-    const void *const own[] = {m->rope, m->table, m->final_norm_vector, d->x, d->hidden, d->logits};
+    const void *const own[] = {m->rope, m->rope_local, m->table, m->final_norm_vector, d->x, d->hidden, d->logits};
     uint64_t h = fs_hash(own, (int64_t)sizeof own, 0);
     h = fs_hash(&d->acts, (int64_t)sizeof d->acts, h);
     h = fs_hash(m->vectors, m->shape.layers * (int64_t)sizeof *m->vectors, h);

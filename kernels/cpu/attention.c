@@ -27,7 +27,8 @@ struct attn_args {
 struct attn_tile {
     int rows, runs;
     int64_t shared;               /* leading blocks that all runs have in common */
-    int64_t keys[ATTN_ROWS];      /* seen by a row */
+    int64_t keys[ATTN_ROWS];      /* up to a row's position */
+    int64_t first[ATTN_ROWS];     /* of them those before are not seen */
     int64_t at[ATTN_ROWS];        /* row * H + head in out */
     int run_begin[ATTN_ROWS + 1]; /* rows of one sequence */
     const int32_t *blocks[ATTN_ROWS];
@@ -51,6 +52,7 @@ static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int6
             t->blocks[t->runs++] = seq->blocks;
         }
         t->keys[r] = seq->pos + query[1] + 1;
+        t->first[r] = s->s.window && t->keys[r] > s->s.window ? t->keys[r] - s->s.window : 0;
         t->at[r] = token * s->s.heads + h;
         t->run_blocks[t->runs - 1] = (t->keys[r] + KV_BLOCK - 1) / KV_BLOCK;
         memcpy(t->q + r * dim, s->qkv + token * s->s.stride + h * dim, (size_t)dim * sizeof(float));
@@ -218,6 +220,15 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
         }
 }
 
+/* Scores before a window: their weights are 0. */
+static void attn_mask(float *score, int64_t first)
+{
+    const vf low = v_set(-INFINITY);
+    int64_t j = 0;
+    for (; j + LANES <= first; j += LANES) v_store(score + j, low);
+    if (j < first) v_store(score + j, v_select_n(low, v_load(score + j), first - j));
+}
+
 /* Scores to weights exp(s - m); returns l. Beyond the row's keys, up to `width`, weights are 0. */
 static float attn_softmax(float *score, int64_t keys, int64_t width, float scale, float *top)
 {
@@ -263,8 +274,10 @@ static void attn_walk(attn_step step, const struct attn_tile *t, const struct at
 static void attn_tile_softmax(struct attn_tile *t, const struct attn_args *s)
 {
     for (int i = 0; i < t->runs; i++)
-        for (int r = t->run_begin[i]; r < t->run_begin[i + 1]; r++)
+        for (int r = t->run_begin[i]; r < t->run_begin[i + 1]; r++) {
+            if (t->first[r]) attn_mask(t->score + r * s->keys, t->first[r]);
             t->l[r] = attn_softmax(t->score + r * s->keys, t->keys[r], t->run_blocks[i] * KV_BLOCK, s->s.scale, &t->m[r]);
+        }
 }
 
 static void attn_tile_end(const struct attn_tile *t, const struct attn_args *s)

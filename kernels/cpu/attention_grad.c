@@ -27,6 +27,8 @@ struct grad_tile {
     int rows;
     int64_t keys_at, values_at; /* columns of the key and value head in qkv */
     int64_t token[GRAD_ROWS], head[GRAD_ROWS];
+    int64_t first[GRAD_ROWS]; /* the first row of the batch that is seen, of the prefix and of the segment's own */
+    int64_t first_own[GRAD_ROWS];
     float m[GRAD_ROWS], inverse[GRAD_ROWS], delta[GRAD_ROWS];
     float *kt, *vt;       /* [rows/16, D, 16]: the prefix, then from the next whole block on the segment */
     float *q, *dout, *dq; /* [GRAD_ROWS, D] */
@@ -59,6 +61,10 @@ static void grad_tile_begin(struct grad_tile *t, const struct grad_args *s, cons
         const float *o = s->out + at * dim;
         t->token[r] = token;
         t->head[r] = head;
+        const int64_t hidden =
+            s->s.window ? seg->prefix_len + token - seg->q_begin + 1 - s->s.window : 0; /* keys before the window */
+        t->first[r] = seg->prefix_begin + hidden;
+        t->first_own[r] = seg->q_begin + hidden - seg->prefix_len;
         t->m[r] = s->stats[at * 2];
         t->inverse[r] = 1.0f / s->stats[at * 2 + 1];
         memcpy(t->q + r * dim, s->qkv + token * s->s.stride + head * dim, (size_t)dim * sizeof(float));
@@ -78,6 +84,7 @@ static void grad_weights(const struct grad_tile *t, int own, int64_t begin, int6
     const vf sv = v_set(scale);
     for (int r = 0; r < t->rows; r++) {
         const int64_t seen = t->token[r] + 1 - begin, n = own && seen < keys ? seen : keys;
+        const int64_t first = (own ? t->first_own[r] : t->first[r]) - begin;
         const vf m = v_set(t->m[r]), inverse = v_set(t->inverse[r]), delta = v_set(t->delta[r]);
         for (int64_t j = 0; j < keys; j += LANES) {
             float *p = t->p + r * GRAD_KEYS + j, *ds = t->ds + r * GRAD_KEYS + j;
@@ -87,6 +94,11 @@ static void grad_weights(const struct grad_tile *t, int own, int64_t begin, int6
             if (left < LANES) {
                 w = v_first_n(w, left > 0 ? left : 0);
                 g = v_first_n(g, left > 0 ? left : 0);
+            }
+            if (first > j) {
+                const int64_t n_hidden = first - j < LANES ? first - j : LANES;
+                w = v_select_n(v_zero(), w, n_hidden);
+                g = v_select_n(v_zero(), g, n_hidden);
             }
             v_store(p, w);
             v_store(ds, g);

@@ -67,6 +67,7 @@ int CPU_DOT_CHECK(void)
 const struct kernels CPU_TABLE = {
     .name = CPU_NAME,
     .backend = &host_backend,
+    .windows = 1,
     .packed_bytes = matmul_packed_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
     .matmul_dx_packed = matmul_dx_packed,

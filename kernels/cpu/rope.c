@@ -3,7 +3,7 @@ struct rope_args {
     float *x;
     const float *table;
     const int32_t *pos;
-    int64_t ld, heads, dim;
+    int64_t ld, heads, dim, turned;
     int inverse;
 };
 
@@ -11,12 +11,12 @@ static void rope_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const struct rope_args *s = arg;
-    const int64_t half = s->dim / 2;
+    const int64_t half = s->turned / 2;
     const vf sign = v_set(s->inverse ? -1.0f : 1.0f);
     for (int64_t i = begin; i < end; i++)
         for (int64_t j = 0; j < half; j += LANES) {
             const int64_t left = half - j;
-            const float *turn = s->table + s->pos[i] * s->dim + j;
+            const float *turn = s->table + s->pos[i] * s->turned + j;
             const vf cosine = gemm_load(turn, left), sine = v_mul(sign, gemm_load(turn + half, left));
             for (int64_t h = 0; h < s->heads; h++) {
                 float *x = s->x + i * s->ld + h * s->dim + j;
@@ -30,5 +30,6 @@ static void rope_run(const void *arg, int64_t begin, int64_t end, int thread)
 static void rope(const struct kctx *c, const struct op_rope *o)
 {
     spans(c, o->t, o->n_heads * o->head_dim, 1, rope_run,
-          &(struct rope_args){o->x, o->table, o->pos, o->ld, o->n_heads, o->head_dim, o->inverse});
+          &(struct rope_args){o->x, o->table, o->pos, o->ld, o->n_heads, o->head_dim, o->turned ? o->turned : o->head_dim,
+                              o->inverse});
 }

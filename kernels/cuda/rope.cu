@@ -1,20 +1,20 @@
-/* Rotary embedding, half-split form (definition: ref/rope.c): pair (i, i + D/2) of every head turned by the angle of (position, i).
+/* Rotary embedding, half-split form (definition: ref/rope.c): pair (i, i + R/2) of every head turned by the angle of (position, i);
+ * R is D, or less where only the first elements of a head are turned.
  *
  *   a' = a cos - b sin      b' = b cos + a sin      (inverse: sin -> -sin)
  *
- * A block takes a token's row: [n_heads, D/2] pairs, a thread each. */
+ * A block takes a token's row: [n_heads, R/2] pairs, a thread each. */
 #include "cuda.h"
 
-static __global__ void rope_kernel(float *x, int64_t ld, const float *__restrict__ table, const int32_t *__restrict__ pos,
-                                   int n_heads, int head_dim, int inverse)
+static __global__ void rope_kernel(struct op_rope o)
 {
-    const int half = head_dim / 2;
-    float *row = x + (int64_t)blockIdx.x * ld;
-    const float *turn = table + (int64_t)pos[blockIdx.x] * head_dim;
+    const int half = (int)o.turned / 2, n_heads = (int)o.n_heads, head_dim = (int)o.head_dim;
+    float *row = o.x + (int64_t)blockIdx.x * o.ld;
+    const float *__restrict__ turn = o.table + (int64_t)o.pos[blockIdx.x] * o.turned;
     for (int i = (int)threadIdx.x; i < n_heads * half; i += (int)blockDim.x) {
         const int head = i / half, j = i - head * half;
         float *pair = row + head * head_dim + j;
-        const float a = pair[0], b = pair[half], cosine = turn[j], sine = inverse ? -turn[j + half] : turn[j + half];
+        const float a = pair[0], b = pair[half], cosine = turn[j], sine = o.inverse ? -turn[j + half] : turn[j + half];
         pair[0] = fmaf(a, cosine, -(b * sine));
         pair[half] = fmaf(b, cosine, a * sine);
     }
@@ -23,9 +23,10 @@ static __global__ void rope_kernel(float *x, int64_t ld, const float *__restrict
 void cuda_rope(const struct kctx *c, const struct op_rope *o)
 {
     CUDA_OP(c, "rope", "t heads head_dim", o->t, o->n_heads, o->head_dim);
-    const int64_t pairs = o->n_heads * (o->head_dim / 2);
+    struct op_rope own = *o;
+    if (!own.turned) own.turned = o->head_dim;
+    const int64_t pairs = o->n_heads * (own.turned / 2);
     if (o->t <= 0 || pairs <= 0) return;
     const int threads = pairs >= 256 ? 256 : (int)((pairs + 31) / 32 * 32);
-    CUDA_LAUNCH(c, rope_kernel, (unsigned)o->t, threads, 0, o->x, o->ld, o->table, o->pos, (int)o->n_heads, (int)o->head_dim,
-                o->inverse);
+    CUDA_LAUNCH(c, rope_kernel, (unsigned)o->t, threads, 0, own);
 }

@@ -1,8 +1,12 @@
 /* Gated MLP (definition: ref/swiglu.c).  gu[t] = gate | up, F each;  silu(g) = g s(g),  s(g) = 1/(1 + e^-g).
  *
  *   act = silu(gate) up          dup = dact silu(gate)      dgate = dact up s (1 + gate (1 - s))
- */
+ *
+ * GELU: s(h) in the place of s(g), h = g (c + c3 g^2), and gate h' in the place of gate in dgate, h' = c + 3 c3 g^2. */
 #include "cuda.h"
+
+#define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
+#define GELU_C3 (GELU_C * 0.044715f)
 
 enum { SWIGLU_THREADS = 256, SWIGLU_COLUMNS = 4 * SWIGLU_THREADS };
 
@@ -12,17 +16,29 @@ static __device__ float swiglu_sigmoid(float g)
     return (g < 0 ? e : 1.0f) / q;
 }
 
+static __device__ float gelu_slope(float g, float c3)
+{
+    return fmaf(c3, g * g, GELU_C);
+}
+
+template <int GELU> static __device__ float swiglu_gate(float g)
+{
+    return swiglu_sigmoid(GELU ? g * gelu_slope(g, GELU_C3) : g);
+}
+
 /* A block takes SWIGLU_COLUMNS columns of a row. */
+template <int GELU>
 static __global__ void swiglu_kernel(float *__restrict__ act, const float *__restrict__ gu, int64_t f, unsigned pieces)
 {
     const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * SWIGLU_COLUMNS + threadIdx.x;
     const float *gate = gu + row * 2 * f, *up = gate + f;
     for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
         const float g = gate[j];
-        act[row * f + j] = g * swiglu_sigmoid(g) * up[j];
+        act[row * f + j] = g * swiglu_gate<GELU>(g) * up[j];
     }
 }
 
+template <int GELU>
 static __global__ void swiglu_grad_kernel(float *__restrict__ dgu, const float *__restrict__ dact, const float *__restrict__ gu,
                                           int64_t f, unsigned pieces)
 {
@@ -30,8 +46,9 @@ static __global__ void swiglu_grad_kernel(float *__restrict__ dgu, const float *
     const float *gate = gu + row * 2 * f, *up = gate + f;
     float *dgate = dgu + row * 2 * f, *dup = dgate + f;
     for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
-        const float g = gate[j], d = dact[row * f + j], s = swiglu_sigmoid(g);
-        dgate[j] = d * up[j] * (s * fmaf(g, 1.0f - s, 1.0f));
+        const float g = gate[j], d = dact[row * f + j], s = swiglu_gate<GELU>(g);
+        const float slope = GELU ? g * gelu_slope(g, 3 * GELU_C3) : g;
+        dgate[j] = d * up[j] * (s * fmaf(slope, 1.0f - s, 1.0f));
         dup[j] = d * (g * s);
     }
 }
@@ -40,14 +57,20 @@ void cuda_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     CUDA_OP(c, "swiglu", "t f", o->t, o->f);
     const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS);
-    if (o->t > 0 && o->f > 0)
-        CUDA_LAUNCH(c, swiglu_kernel, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->act, o->gu, o->f, pieces);
+    if (o->t <= 0 || o->f <= 0) return;
+    if (o->gelu)
+        CUDA_LAUNCH(c, swiglu_kernel<1>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->act, o->gu, o->f, pieces);
+    else
+        CUDA_LAUNCH(c, swiglu_kernel<0>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->act, o->gu, o->f, pieces);
 }
 
 void cuda_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
     CUDA_OP(c, "swiglu_grad", "t f", o->t, o->f);
     const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS);
-    if (o->t > 0 && o->f > 0)
-        CUDA_LAUNCH(c, swiglu_grad_kernel, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->dgu, o->dact, o->gu, o->f, pieces);
+    if (o->t <= 0 || o->f <= 0) return;
+    if (o->gelu)
+        CUDA_LAUNCH(c, swiglu_grad_kernel<1>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->dgu, o->dact, o->gu, o->f, pieces);
+    else
+        CUDA_LAUNCH(c, swiglu_grad_kernel<0>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->dgu, o->dact, o->gu, o->f, pieces);
 }

@@ -1,6 +1,7 @@
 /* Attention over the blocked cache, and its gradient. Query head h reads key/value head h J/H. Rows of qkv: H query, J key, J value heads.
  *
  *   s_j = scale (chain over d of q_d k_jd)      m = max_j s_j      p_j = exp(s_j - m)      l = sum_j p_j in 16 lanes (lane j % 16)
+ *   over the keys j that the query sees: up to its own position and, with a window, above position - window
  *   out_d = (chain over j of p_j v_jd) / l
  *
  *   a_j = p_j / l      dv_j += a_j dout      ds_j = a_j (dout . v_j - dout . out)      dq = scale sum_j ds_j k_j      dk_j += scale ds_j q
@@ -37,20 +38,26 @@ static float attention_score(const float *q, const float *key_block, int64_t lan
     return acc * s.scale;
 }
 
-/* One query and head against keys 0 .. n-1. */
+/* The first key that the query at a position sees. */
+static int64_t attention_first(struct attn_shape s, int64_t position)
+{
+    return s.window && position >= s.window ? position + 1 - s.window : 0;
+}
+
+/* One query and head against keys first .. n-1. */
 static void attention_row(float *out, float stats[2], const float *q, struct kv_layer kv, const int32_t *blocks, int64_t head,
                           struct attn_shape s, int64_t n)
 {
-    const int64_t dim = s.head_dim, kv_head = head * s.kv_heads / s.heads;
+    const int64_t dim = s.head_dim, kv_head = head * s.kv_heads / s.heads, first = attention_first(s, n - 1);
     float m = -INFINITY, lane[KV_BLOCK] = {0};
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = first; j < n; j++) {
         const int64_t at = (blocks[j / KV_BLOCK] * s.kv_heads + kv_head) * dim * KV_BLOCK;
         const float score = attention_score(q, kv.k + at, j % KV_BLOCK, s);
         m = score > m ? score : m;
     }
     m += 0.0f; /* a maximum of 0 has one sign */
     memset(out, 0, (size_t)dim * sizeof *out);
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = first; j < n; j++) {
         const int64_t at = (blocks[j / KV_BLOCK] * s.kv_heads + kv_head) * dim * KV_BLOCK;
         const float p = exact_exp(attention_score(q, kv.k + at, j % KV_BLOCK, s) - m);
         lane[j % KV_BLOCK] += p;
@@ -117,7 +124,7 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
                 const struct attention_point p = {o->qkv + row * o->shape.stride + h * dim, o->dout + at * dim, o->out + at * dim,
                                                   o->stats + at * 2, o->dqkv + row * o->shape.stride + h * dim};
                 const float delta = attention_dot(p.dout, p.out, dim);
-                for (int64_t j = 0; j < o->segs[i].prefix_len + q + 1; j++) {
+                for (int64_t j = attention_first(o->shape, o->segs[i].prefix_len + q); j < o->segs[i].prefix_len + q + 1; j++) {
                     const int64_t key =
                         (j < o->segs[i].prefix_len ? o->segs[i].prefix_begin + j : o->segs[i].q_begin + j - o->segs[i].prefix_len) *
                         o->shape.stride;

@@ -2,11 +2,26 @@
  *
  *   act = silu(gate) up
  *   dup = dact silu(gate)      dgate = dact up s (1 + gate (1 - s))
+ *
+ * gelu: s(h) in the place of s(g), h = g (c + c3 g^2), and gate h' in the place of gate in dgate, h' = c + 3 c3 g^2.
  */
+#define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
+#define GELU_C3 (GELU_C * 0.044715f)
+
 static float swiglu_sigmoid(float g)
 {
     const float e = exact_exp(-fabsf(g)), q = 1.0f + e;
     return (g < 0 ? e : 1.0f) / q;
+}
+
+static float gelu_slope(float g, float c3)
+{
+    return fmaf(c3, g * g, GELU_C);
+}
+
+static float swiglu_gate(float g, int gelu)
+{
+    return swiglu_sigmoid(gelu ? g * gelu_slope(g, GELU_C3) : g);
 }
 
 static void swiglu(const struct kctx *c, const struct op_swiglu *o)
@@ -15,7 +30,7 @@ static void swiglu(const struct kctx *c, const struct op_swiglu *o)
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->f; j++) {
             const float g = o->gu[i * 2 * o->f + j];
-            o->act[i * o->f + j] = g * swiglu_sigmoid(g) * o->gu[i * 2 * o->f + o->f + j];
+            o->act[i * o->f + j] = g * swiglu_gate(g, o->gelu) * o->gu[i * 2 * o->f + o->f + j];
         }
 }
 
@@ -25,8 +40,8 @@ static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->f; j++) {
             const float g = o->gu[i * 2 * o->f + j], up = o->gu[i * 2 * o->f + o->f + j], d = o->dact[i * o->f + j],
-                        s = swiglu_sigmoid(g);
-            o->dgu[i * 2 * o->f + j] = d * up * (s * fmaf(g, 1.0f - s, 1.0f));
+                        s = swiglu_gate(g, o->gelu), slope = o->gelu ? g * gelu_slope(g, 3 * GELU_C3) : g;
+            o->dgu[i * 2 * o->f + j] = d * up * (s * fmaf(slope, 1.0f - s, 1.0f));
             o->dgu[i * 2 * o->f + o->f + j] = d * (g * s);
         }
 }

@@ -1,9 +1,9 @@
 """Makes this folder from the project's reference data (../shared beside the checkout): usage: make.py SHARED
 
 What a clone without that data tests with. The files lie where they lie in SHARED; tests read the whole ones where those are (check.h). Each
-reference file is cut to some 50 rows, spread over it; the tiny models are one of each architecture, and of two of their goldens only what
-is small (logits and the parameters after AdamW are left out; the third has the logits of one sequence). What cannot be cut out is made
-by make_models.py. All of it stays below 3 MB."""
+reference file is cut to some 50 rows, spread over it; the tiny models are one of each architecture, and of their goldens only what
+is small (gradients and the parameters after AdamW are left out, which models/families has of smaller models, and logits; the third has those of
+one sequence). What cannot be cut out is made by make_models.py and make_families.py."""
 import json
 import pathlib
 import shutil
@@ -26,7 +26,7 @@ PEERS_EACH = 6  # rows of data/peers/estimators.jsonl for each peer and estimato
 COPIES = ["models/tokenizers/qwen2.5/tokenizer_config.json", "models/tokenizers/qwen2.5/chat_template.instruct.jinja",
           "models/tokenizers/llama-3/tokenizer_config.json", "models/tokenizers/llama-3/chat_template.llama-3.jinja",
           "models/tokenizers/smollm2/tokenizer_config.json"]
-MODELS = {"qwen3": (), "qwen2-untied-bf16": ("logits", "param3.", "grad_A."), "llama-tied-bf16": ("logits", "param3.", "grad_A.")}
+MODELS = {"qwen3": ("param3.", "grad_A."), "qwen2-untied-bf16": ("logits", "param3.", "grad_A."), "llama-tied-bf16": ("logits", "param3.", "grad_A.")}
 
 
 def spread(rows, n):
@@ -73,7 +73,7 @@ def main(shared):
         for path in sorted((shared / "models/tiny" / model).glob("*.*")):
             data = path.read_bytes()
             put(f"models/tiny/{model}/{path.name}", without(data, left_out) if path.name == "goldens.safetensors" else data)
-        if not left_out: # the reference model of the KL terms
+        if model == "qwen3": # the reference model of the KL terms
             shutil.rmtree(HERE / "models/tiny" / model / "ref", ignore_errors=True)
             shutil.copytree(shared / "models/tiny" / model / "ref", HERE / "models/tiny" / model / "ref")
 

@@ -47,7 +47,7 @@ static const int64_t LENGTHS[SEQS] = {1, 16, 37, 33, 70, 130};
 static void scene_make(struct scene *s, const int64_t shape[4], enum dtype dtype)
 {
     const int64_t heads = shape[0], kv_heads = shape[1], dim = shape[2], shared = shape[3];
-    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), dtype};
+    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), dtype, 0};
     s->rows = 0;
     int32_t next = 1; /* block 0 belongs to nobody */
     for (int i = 0; i < SEQS; i++) {
@@ -188,7 +188,7 @@ enum { N_SEGS = sizeof SEGS / sizeof *SEGS, GRAD_T = 290 };
 static void backward_shape(const int64_t shape[4], enum dtype dtype, double tolerance)
 {
     const int64_t heads = shape[0], kv_heads = shape[1], dim = shape[2];
-    const struct attn_shape s = {heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), dtype};
+    const struct attn_shape s = {heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), dtype, 0};
     const int64_t n = GRAD_T * s.stride, width = heads * dim;
     float *qkv = randoms(n, 0, 1), *dout = randoms(GRAD_T * width, 0, 1), *out = randoms(GRAD_T * width, 0, 1),
           *stats = randoms(GRAD_T * heads * 2, 0, 1), *d0 = floats(n, 0);

@@ -7,7 +7,7 @@
 void planted_run(const struct kctx *c, const char *what, float *y, const float *x, int64_t n);
 
 enum { ROWS = 65536, TOKENS = 16384, C = 3584, F = 18944, V = 152064, H = 28, J = 4, D = 128, STRIDE = (H + 2 * J) * D };
-static const struct attn_shape SHAPE = {H, J, D, STRIDE, 0.08838835f, DTYPE_BF16};
+static const struct attn_shape SHAPE = {H, J, D, STRIDE, 0.08838835f, DTYPE_BF16, 0};
 
 static struct kernel_fault fault;
 static const struct kctx ctx = {.fault = &fault};

@@ -13,10 +13,10 @@ struct scene { /* SEQS sequences whose first `shared` keys are the same blocks; 
     int64_t rows, begin[SEQS];
 };
 
-static void scene_make(struct scene *s, int64_t heads, int64_t kv_heads, int64_t dim, int64_t shared)
+static void scene_make(struct scene *s, int64_t heads, int64_t kv_heads, int64_t dim, int64_t shared, int64_t window)
 {
     static const int64_t lengths[SEQS] = {1, 16, 37, 33, 70};
-    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32};
+    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32, window};
     s->rows = 0;
     int32_t next = 0;
     for (int i = 0; i < SEQS; i++) {
@@ -44,13 +44,16 @@ static void scene_write(const struct scene *s, const struct kernels *k, const st
     }
 }
 
-static const int64_t HEADS[][4] = {{9, 3, 64, 2}, {4, 2, 32, 0}, {14, 2, 64, 1}, {3, 3, 8, 3}, {2, 1, 20, 1}, {8, 1, 16, 0}};
+/* heads, key/value heads, width, shared blocks, window */
+static const int64_t HEADS[][5] = {{9, 3, 64, 2, 0}, {4, 2, 32, 0, 0},  {14, 2, 64, 1, 0}, {3, 3, 8, 3, 0}, {2, 1, 20, 1, 0},
+                                   {8, 1, 16, 0, 0}, {4, 2, 32, 3, 19}, {6, 2, 20, 1, 1},  {3, 1, 8, 2, 32}};
+enum { N_HEADS = sizeof HEADS / sizeof *HEADS };
 
 static void forward(const struct kernels *k, const struct kctx *c, const char *where)
 {
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < N_HEADS; i++) {
         struct scene s;
-        scene_make(&s, HEADS[i][0], HEADS[i][1], HEADS[i][2], HEADS[i][3]);
+        scene_make(&s, HEADS[i][0], HEADS[i][1], HEADS[i][2], HEADS[i][3], HEADS[i][4]);
         scene_write(&s, k, c);
         const int64_t heads = s.s.heads, dim = s.s.head_dim, n = s.rows * heads * dim;
         float *out = floats(n, 1), *out0 = floats(n, 0), *stats = floats(s.rows * heads * 2, 1),
@@ -86,7 +89,7 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
 static void cache(const struct kernels *k, const struct kctx *c, const char *where)
 {
     struct scene s;
-    scene_make(&s, 4, 2, 20, 1);
+    scene_make(&s, 4, 2, 20, 1, 0);
     const int64_t size = (s.blocks[SEQS - 1][5] + 1) * 2 * 20 * KV_BLOCK;
     scene_write(&s, k, c);
     float *key = copied(s.kv.k, size, 0), *value = copied(s.kv.v, size, 0);
@@ -111,9 +114,9 @@ struct grad_scene {
 };
 
 /* out and stats of SEGS by ref's attention on a cache of one key a row. */
-static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_heads, int64_t dim)
+static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_heads, int64_t dim, int64_t window)
 {
-    g->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32};
+    g->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32, window};
     g->qkv = randoms(GRAD_T * g->s.stride, 1, 1);
     g->dout = randoms(GRAD_T * heads * dim, 2, 1);
     g->out = randoms(GRAD_T * heads * dim, 0, 1);
@@ -136,9 +139,9 @@ static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_head
 
 static void backward(const struct kernels *k, const struct kctx *c, const char *where)
 {
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < N_HEADS; i++) {
         struct grad_scene g;
-        grad_scene_make(&g, HEADS[i][0], HEADS[i][1], HEADS[i][2]);
+        grad_scene_make(&g, HEADS[i][0], HEADS[i][1], HEADS[i][2], HEADS[i][4]);
         const int64_t n = GRAD_T * g.s.stride;
         float *d = floats(n, 1), *one = floats(n, 0), *d0 = floats(n, 0);
         KERNEL(k, c, attention_grad, .dqkv = d, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,

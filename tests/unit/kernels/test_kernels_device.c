@@ -80,11 +80,13 @@ static void rope(const struct kernels *k, const struct kctx *c)
         for (int64_t j = 0; j < t; j++) pos[j] = (int32_t)(j * 7 % 50);
         float *gx = on_device(k, c, x, 4 * n), *gtable = on_device(k, c, table, 200 * dim);
         int32_t *gpos = on_device(k, c, pos, 4 * t);
-        for (int inverse = 0; inverse < 2; inverse++) {
+        for (int turn = 0; turn < 4; turn++) {
+            const int inverse = turn % 2;
+            const int64_t turned = turn / 2 ? (dim / 2 + 1) / 2 * 2 : 0;
             KERNEL(k, c, rope, .x = gx, .ld = ld, .table = gtable, .pos = gpos, .t = t, .n_heads = heads, .head_dim = dim,
-                   .inverse = inverse);
+                   .inverse = inverse, .turned = turned);
             KERNEL(ref, &contexts[0], rope, .x = x, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads, .head_dim = dim,
-                   .inverse = inverse);
+                   .inverse = inverse, .turned = turned);
             assert_bits("rope", from_device(k, c, gx, 4 * n), x, n);
         }
         device_end(k, c);
@@ -102,12 +104,14 @@ static void swiglu(const struct kernels *k, const struct kctx *c)
             if (t > 1) gu[2 * f] = -300;
             float *ggu = on_device(k, c, gu, 8 * n), *gact = on_device(k, c, NULL, 4 * n), *gd = on_device(k, c, d, 4 * n),
                   *gdgu = on_device(k, c, NULL, 8 * n);
-            KERNEL(k, c, swiglu, .act = gact, .gu = ggu, .t = t, .f = f);
-            KERNEL(ref, &contexts[0], swiglu, .act = act, .gu = gu, .t = t, .f = f);
-            assert_bits("swiglu", from_device(k, c, gact, 4 * n), act, n);
-            KERNEL(k, c, swiglu_grad, .dgu = gdgu, .dact = gd, .gu = ggu, .t = t, .f = f);
-            KERNEL(ref, &contexts[0], swiglu_grad, .dgu = dgu, .dact = d, .gu = gu, .t = t, .f = f);
-            assert_bits("swiglu_grad", from_device(k, c, gdgu, 8 * n), dgu, 2 * n);
+            for (int gelu = 0; gelu < 2; gelu++) {
+                KERNEL(k, c, swiglu, .act = gact, .gu = ggu, .t = t, .f = f, .gelu = gelu);
+                KERNEL(ref, &contexts[0], swiglu, .act = act, .gu = gu, .t = t, .f = f, .gelu = gelu);
+                assert_bits("swiglu", from_device(k, c, gact, 4 * n), act, n);
+                KERNEL(k, c, swiglu_grad, .dgu = gdgu, .dact = gd, .gu = ggu, .t = t, .f = f, .gelu = gelu);
+                KERNEL(ref, &contexts[0], swiglu_grad, .dgu = dgu, .dact = d, .gu = gu, .t = t, .f = f, .gelu = gelu);
+                assert_bits("swiglu_grad", from_device(k, c, gdgu, 8 * n), dgu, 2 * n);
+            }
             device_end(k, c);
         }
 }

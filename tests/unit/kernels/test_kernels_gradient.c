@@ -91,21 +91,24 @@ static void test_norm(void **state)
 enum { F = 9 };
 struct gated {
     float *gu, *act, *r;
+    int gelu;
 };
 static double gated_loss(void *arg)
 {
     struct gated *p = arg;
-    KERNEL(ref, C, swiglu, .act = p->act, .gu = p->gu, .t = T, .f = F);
+    KERNEL(ref, C, swiglu, .act = p->act, .gu = p->gu, .t = T, .f = F, .gelu = p->gelu);
     return dot(p->act, p->r, T * F);
 }
 
 static void test_gated(void **state)
 {
     (void)state;
-    struct gated p = {randoms(T * 2 * F, 0, 4), floats(T * F, 0), randoms(T * F, 0, 1)};
+    struct gated p = {randoms(T * 2 * F, 0, 4), floats(T * F, 0), randoms(T * F, 0, 1), 0};
     float *d = floats(T * 2 * F, 0);
-    KERNEL(ref, C, swiglu_grad, .dgu = d, .dact = p.r, .gu = p.gu, .t = T, .f = F);
-    assert_gradient("dgu", gated_loss, &p, p.gu, d, T * 2 * F, 1e-3);
+    for (; p.gelu < 2; p.gelu++) {
+        KERNEL(ref, C, swiglu_grad, .dgu = d, .dact = p.r, .gu = p.gu, .t = T, .f = F, .gelu = p.gelu);
+        assert_gradient("dgu", gated_loss, &p, p.gu, d, T * 2 * F, 1e-3);
+    }
     buffers_end();
 }
 
@@ -194,14 +197,20 @@ static double attn_loss(void *arg)
 static void test_attention(void **state)
 {
     (void)state;
-    struct attn p = {
-        {AH, AJ, D, STRIDE, 0.5f, DTYPE_F32}, randoms(ROWS * STRIDE, 0, 1), floats(ROWS * AH * D, 0),    floats(ROWS * AH * 2, 0),
-        randoms(ROWS * AH * D, 0, 1),         floats(AJ * D * KV_BLOCK, 0), floats(AJ * D * KV_BLOCK, 0)};
+    struct attn p = {{AH, AJ, D, STRIDE, 0.5f, DTYPE_F32, 0},
+                     randoms(ROWS * STRIDE, 0, 1),
+                     floats(ROWS * AH * D, 0),
+                     floats(ROWS * AH * 2, 0),
+                     randoms(ROWS * AH * D, 0, 1),
+                     floats(AJ * D * KV_BLOCK, 0),
+                     floats(AJ * D * KV_BLOCK, 0)};
     float *d = floats(ROWS * STRIDE, 0);
-    attn_loss(&p);
-    KERNEL(ref, C, attention_grad, .dqkv = d, .dout = p.r, .out = p.out, .stats = p.stats, .qkv = p.qkv, .shape = p.s, .segs = SEGS,
-           .n_segs = 4, .t = ROWS);
-    assert_gradient("dqkv", attn_loss, &p, p.qkv, d, ROWS * STRIDE, 1e-3);
+    for (; p.s.window < 5; p.s.window += 2) {
+        attn_loss(&p);
+        KERNEL(ref, C, attention_grad, .dqkv = d, .dout = p.r, .out = p.out, .stats = p.stats, .qkv = p.qkv, .shape = p.s,
+               .segs = SEGS, .n_segs = 4, .t = ROWS);
+        assert_gradient("dqkv", attn_loss, &p, p.qkv, d, ROWS * STRIDE, 1e-3);
+    }
     buffers_end();
 }
 

@@ -45,11 +45,13 @@ static void rope(const struct kernels *k, const struct kctx *c, const char *wher
         float *x = randoms(t * ld, 1, 1), *x0 = copied(x, t * ld, 0), *table = randoms(50 * dim, 0, 1);
         int32_t pos[64];
         for (int64_t j = 0; j < t; j++) pos[j] = (int32_t)(j * 7 % 50);
-        for (int inverse = 0; inverse < 2; inverse++) {
+        for (int turn = 0; turn < 4; turn++) {
+            const int inverse = turn % 2;
+            const int64_t turned = turn / 2 ? (dim / 2 + 1) / 2 * 2 : 0;
             KERNEL(k, c, rope, .x = x, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads, .head_dim = dim,
-                   .inverse = inverse);
+                   .inverse = inverse, .turned = turned);
             KERNEL(ref, &contexts[0], rope, .x = x0, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads,
-                   .head_dim = dim, .inverse = inverse);
+                   .head_dim = dim, .inverse = inverse, .turned = turned);
             assert_bits(where, x, x0, t * ld);
         }
         buffers_end();
@@ -65,12 +67,14 @@ static void swiglu(const struct kernels *k, const struct kctx *c, const char *wh
                   *dgu = floats(t * 2 * f, 1), *dgu0 = floats(t * 2 * f, 0);
             if (t) gu[0] = -0.0f, gu[t * 2 * f - 1] = 300;
             if (t > 1) gu[2 * f] = -300;
-            KERNEL(k, c, swiglu, .act = act, .gu = gu, .t = t, .f = f);
-            KERNEL(ref, &contexts[0], swiglu, .act = act0, .gu = gu, .t = t, .f = f);
-            assert_bits(where, act, act0, t * f);
-            KERNEL(k, c, swiglu_grad, .dgu = dgu, .dact = d, .gu = gu, .t = t, .f = f);
-            KERNEL(ref, &contexts[0], swiglu_grad, .dgu = dgu0, .dact = d, .gu = gu, .t = t, .f = f);
-            assert_bits(where, dgu, dgu0, t * 2 * f);
+            for (int gelu = 0; gelu < 2; gelu++) {
+                KERNEL(k, c, swiglu, .act = act, .gu = gu, .t = t, .f = f, .gelu = gelu);
+                KERNEL(ref, &contexts[0], swiglu, .act = act0, .gu = gu, .t = t, .f = f, .gelu = gelu);
+                assert_bits(where, act, act0, t * f);
+                KERNEL(k, c, swiglu_grad, .dgu = dgu, .dact = d, .gu = gu, .t = t, .f = f, .gelu = gelu);
+                KERNEL(ref, &contexts[0], swiglu_grad, .dgu = dgu0, .dact = d, .gu = gu, .t = t, .f = f, .gelu = gelu);
+                assert_bits(where, dgu, dgu0, t * 2 * f);
+            }
             buffers_end();
         }
 }

@@ -104,6 +104,18 @@ static void test_layouts_of_tiny_models(void **state)
         if (tiny(i)) check_layouts(rig_load, tiny(i), i % 2 ? "bf16" : "f32");
 }
 
+/* Families whose layers differ from Llama's. */
+static void test_layouts_of_families(void **state)
+{
+    static const char *const NAMES[] = {"gemma3", "mistral-window", "phi3-part", "granite", "smollm3", "olmo2"};
+    char path[4200];
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        snprintf(path, sizeof path, "%s/tests/data/models/families/%s", getenv("SOURCE"), NAMES[i]);
+        check_layouts(rig_load, path, i % 2 ? "bf16" : "f32");
+    }
+}
+
 /* A real model: long sums, a vocabulary of many tasks. There is this case where SMOLLM2 names its folder. */
 static void test_layouts_of_smollm2(void **state)
 {
@@ -507,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts_of_random_models),
         cmocka_unit_test(test_layouts_of_tiny_models),
+        cmocka_unit_test(test_layouts_of_families),
         cmocka_unit_test(test_greedy_texts),
         cmocka_unit_test(test_batch_is_full_from_the_start),
         cmocka_unit_test(test_alone_and_in_company),

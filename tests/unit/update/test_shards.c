@@ -268,6 +268,25 @@ static void same_bits_on_every_number_of_ranks(void **state)
     }
 }
 
+static void families_on_every_number_of_ranks(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {"gemma3", "phi3-part", "olmo2", "granite"};
+    static char path[4200];
+    folder = path;
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/tests/data/models/families/%s", getenv("SOURCE"), NAMES[i]);
+        const struct job one = run_ranks(1, SHARD_ZERO3, 8);
+        for (int ranks = 2; ranks <= 3; ranks++)
+            for (int s = 0; s < 3; s++) {
+                train.recompute = s == 1 ? RECOMPUTE_LAYER : RECOMPUTE_NONE;
+                const struct job j = run_ranks(ranks, s == 0 ? SHARD_ZERO3 : s == 1 ? SHARD_ZERO1 : SHARD_NONE, 8);
+                for (int r = 0; r < ranks; r++) same_result(&one.result[0], &j.result[r]);
+            }
+        train.recompute = RECOMPUTE_NONE;
+    }
+}
+
 /* An objective of whole sequences, whose numbers come from all ranks; and one with a state, whose sums do. */
 static void objectives_on_every_number_of_ranks(void **state)
 {
@@ -370,6 +389,7 @@ int main(void)
     train = plain_train(6 * G, 30); /* shards are cut in several micro-batches */
     train.epochs = 2, train.lr = 1e-2, train.max_grad_norm = 0.5;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_on_every_number_of_ranks),
+                                       cmocka_unit_test(families_on_every_number_of_ranks),
                                        cmocka_unit_test(objectives_on_every_number_of_ranks),
                                        cmocka_unit_test(memory_falls_with_ranks), cmocka_unit_test(a_damaged_refresh_is_an_error)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
