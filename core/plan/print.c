@@ -1,6 +1,8 @@
 /* The plan as a table for people and as one JSON object. */
 #include "plan/plan.h"
 
+#include "model/hf_config.h"
+
 #include <math.h>
 
 const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "moments",     "sampler", "gathered",
@@ -23,7 +25,6 @@ static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "host memory: reading a tensor, the step's tokens"};
 #define SHARD_NAME(ID, TEXT) TEXT,
 static const char *const SHARD_NAMES[] = {CHOICES_SHARD(SHARD_NAME)};
-static const char *const ARCH_NAMES[] = {[ARCH_QWEN2] = "qwen2", [ARCH_LLAMA] = "llama", [ARCH_QWEN3] = "qwen3"};
 
 #define LL(X) ((long long)(X))
 
@@ -57,7 +58,7 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     const struct model_shape *s = &in->shape;
     char b[32];
     TRY(str_addf(out, e, "model    %s, %.4g %s parameters: L %lld, C %lld, H %lld, J %lld, D %lld, F %lld, V %lld, head %s, %s\n",
-                 ARCH_NAMES[s->arch], (double)p->params / (p->params < 1000000000 ? 1e6 : 1e9),
+                 hf_family(s->arch, NULL), (double)p->params / (p->params < 1000000000 ? 1e6 : 1e9),
                  p->params < 1000000000 ? "million" : "billion", LL(s->layers), LL(s->hidden), LL(s->heads), LL(s->kv_heads),
                  LL(s->head_dim), LL(s->intermediate), LL(s->vocab), s->tied ? "tied" : "untied",
                  config_chosen(in->config, "model", "dtype")));
