@@ -212,15 +212,16 @@ def mark(p):
 
 
 def arms_of(rows, study):
-    have = {r["arm"] for r in rows if r["study"] == study}
-    return [a for a in ARMS if a in have]
+    """The arms of a study, in their order; none when no seed has all of them yet."""
+    arms = [a for a in ARMS if values(rows, study, a)]
+    return arms if arms and set.intersection(*(set(values(rows, study, a)) for a in arms)) else []
 
 
 def table_main(rows):
     studies = [s for s in ("format", "format-unclipped", "arithmetic", "rewrite", "bandit") if arms_of(rows, s)]
     by = {s: compare(rows, s, arms_of(rows, s)) for s in studies}
     lines = [["seeds"] + ["%d" % by[s]["grpo"][7] for s in studies], ["grpo: mean"] + ["%.3f" % by[s]["grpo"][0] for s in studies]]
-    for arm in ARMS[1:]:
+    for arm in [a for a in ARMS[1:] if any(a in by[s] for s in studies)]:
         cells = []
         for s in studies:
             x = by[s].get(arm)
@@ -280,6 +281,20 @@ def table_against(groups, base, seeds):
     return table(["arm", "learning rate", "clip", "mean", "difference", "95 % interval", "above GRPO", "p"], lines)
 
 
+def table_contrasts(rows):
+    """Differences that take GRPO, or BV-Blend, away from their clip of 1."""
+    runs = {"BV-Blend": values(rows, "format", "bv_blend, linear"), "MaxRL": values(rows, "format", "maxrl")}
+    runs["BV-Blend, steps of one length"] = values(rows, "format-control", "bv_blend, linear")
+    runs["GRPO, steps of one length"] = values(rows, "format-control", "grpo", lr=5e-4)
+    lines = []
+    for a, b in (("BV-Blend", "GRPO, steps of one length"), ("BV-Blend, steps of one length", "GRPO, steps of one length"), ("MaxRL", "GRPO, steps of one length"),
+                 ("BV-Blend", "MaxRL")):
+        gaps = [runs[a][s] - runs[b][s] for s in sorted(set(runs[a]) & set(runs[b]))]
+        low, high = interval(gaps)
+        lines.append([a, b, "%+.4f" % (sum(gaps) / len(gaps)), "%+.4f to %+.4f" % (low, high), "%d of %d" % (sum(g > 0 for g in gaps), len(gaps)), "%.2g" % sign_flips(gaps)])
+    return table(["arm", "less", "difference", "95 % interval", "above", "p"], lines)
+
+
 def table_cold(rows):
     groups = {}
     for r in rows:
@@ -322,23 +337,43 @@ def table_variance(rows):
     return table(["direction; less that of grpo"] + ["step %d" % s for s in steps], lines)
 
 
-def table_shares(rows):
-    by, lines = measured_rows(rows), []
-    for key in (SHOWN[0], SHOWN[3], SHOWN[6], SHOWN[7], SHOWN[10]):
-        r = by[key][1]
-        lines.append(["%s (%s)" % key if key[1] != "-" else key[0]] + ["%.2f" % float(r["square " + k]) for k in KINDS])
-    return table(["share of the squared gradient"] + KINDS, lines)
+ARM_AT_WEIGHTS = dict(zip(["rloo", "maxrl", "james_stein", "quantile", "bv_blend, exp", "bv_blend, linear", "bv_beta", "eb_blend, none", "eb_blend, prompt", "eb_blend, cluster",
+                           "eb_blend, cluster, prior 0.2"], SHOWN[1:]))
+
+
+def tau(x, y):
+    """Kendall's tau-b."""
+    sign = lambda v: (v > 0) - (v < 0)
+    pairs = [(sign(x[i] - x[j]), sign(y[i] - y[j])) for i in range(len(x)) for j in range(i)]
+    both = sum(a * b for a, b in pairs)
+    return both / (sum(a != 0 for a, b in pairs) * sum(b != 0 for a, b in pairs)) ** 0.5
+
+
+def table_predicts(rows, at_weights):
+    """What two figures at fixed weights say of the outcome: the lead in direction over the checkpoints, and at step 50 the squared gradient outside of add1."""
+    by, outcome = measured_rows(at_weights), compare(rows, "format", arms_of(rows, "format"))
+    lead, outside, gain = {"grpo": 0.0}, {"grpo": 1 - float(by["grpo", "-"][50]["square add1"])}, {"grpo": 0.0}
+    for arm, key in ARM_AT_WEIGHTS.items():
+        lead[arm] = sum(float(r["ahead"]) for r in by[key].values()) / len(by[key])
+        outside[arm] = 1 - float(by[key][50]["square add1"])
+        gain[arm] = outcome[arm][1]
+    arms = sorted(gain, key=lambda a: gain[a])
+    lines = [[a, "%+.3f" % lead[a], "%.2f" % outside[a], "%+.3f" % gain[a]] for a in arms]
+    order = lambda x: "%+.2f" % tau([x[a] for a in arms], [gain[a] for a in arms])
+    lines.append(["Kendall's tau with the last column", order(lead), order(outside), ""])
+    return table(["arm", "lead in direction, mean of the checkpoints", "squared gradient outside of add1, step 50", "held-out reward less GRPO's"], lines)
 
 
 def tables():
     rows, at_weights = load(RUNS), load(VARIANCE)
-    made = {"main": table_main(rows), "norms": table_norms(), "variance": table_variance(at_weights), "shares": table_shares(at_weights)}
+    made = {"main": table_main(rows), "norms": table_norms(), "variance": table_variance(at_weights), "predicts": table_predicts(rows, at_weights)}
     for study in sorted({r["study"] for r in rows}):
         if study == "cold":
             made["cold"] = table_cold(rows)
         elif study.endswith("-control"):
             made["control"] = table_control(rows, study[: -len("-control")])
-        else:
+            made["contrasts"] = table_contrasts(rows)
+        elif arms_of(rows, study):
             made["table " + study] = table_one(rows, study)
             made["why " + study] = table_why(rows, study)
             if study == "format":
