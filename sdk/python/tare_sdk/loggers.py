@@ -94,7 +94,7 @@ class Comet:
         import comet_ml
         self.record = record or hashlib.sha256(run.key.encode()).hexdigest()[:32]
         settings = comet_ml.ExperimentConfig(name=run.name, log_code=False, log_env_details=False, auto_output_logging=False, auto_metric_logging=False, log_git_metadata=False,
-                                             log_git_patch=False, parse_args=False, disable_monkey_patching=True) if hasattr(comet_ml, "ExperimentConfig") else None
+                                             log_git_patch=False, parse_args=False) if hasattr(comet_ml, "ExperimentConfig") else None
         self.experiment = comet_ml.start(project_name=project, experiment_key=self.record, mode="get_or_create", experiment_config=settings)
         if record is None:
             self.experiment.log_parameters(run.config)
