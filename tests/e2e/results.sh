@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tables of docs/results/which-estimator.md are those that its CSV files give, and a number that was changed in either is found; the study's configurations are
-# whole.
+# The tables of docs/results/which-estimator.md are those that its CSV files give, and a number that was changed in either is found, as in the figure; a seed
+# counts when every arm has finished it; the study's configurations are whole.
 . "$(dirname "$0")/common.inc"
 STUDY=configs/studies/which
 mkdir -p "$STUDY" docs/results
@@ -12,6 +12,12 @@ check() { # STATUS MESSAGE
     python3 "$copies/$STUDY/tables.py" --check > out.txt 2>&1 || got=$?
     [ $got = "$1" ] && ok || bad "$2: status $got, expected $1: $(cat out.txt)"
 }
+cell() { # STUDY ESTIMATOR SEED LAST-STEP: a run of eight steps
+    local run=runs/which-$1/$2_seed-$3
+    mkdir -p "$run"
+    printf '[train]\nsteps = 8\nlr = 0.001\nmax_grad_norm = 1\n[run]\nseed = %s\n[estimator]\nplugin = %s\n' "$3" "$2" > "$run/config.ini"
+    for step in $(seq "$4"); do printf '{"step":%s,"reward/all_wrong_groups":0.5,"grad_norm":2,"eval/reward":0.25}\n' "$step"; done > "$run/metrics.jsonl"
+}
 if has_python; then
     check 0 "the page and its files"
     page=docs/results/which-estimator.md
@@ -21,6 +27,20 @@ if has_python; then
     cp page.md $page
     sed -i '2s/,101,0\./,101,1./' docs/results/which-estimator.csv
     check 1 "a number changed in the file"
+    cp "$SOURCE"/docs/results/which-estimator.csv docs/results
+    sed -i 's/ r="4"/ r="5"/' docs/results/which-estimator.svg
+    check 1 "the figure changed"
+
+    # only seeds that every arm has finished count, and only studies with five of them
+    for seed in 1 2 3 4 5 6; do cell toy grpo $seed 8; done
+    for seed in 1 2 3 4 5; do cell toy rloo $seed 8; done
+    cell toy rloo 6 7 # stopped a step early
+    for seed in 1 2 3 4; do cell few grpo $seed 8; done
+    printf '{"cells":[{"name":"grpo_seed-1"},{"name":"rloo_seed-1"}]}' > runs/which-toy/sweep.json
+    printf '{"cells":[{"name":"grpo_seed-1"}]}' > runs/which-few/sweep.json
+    python3 "$STUDY/tables.py" collect runs > out.txt 2>&1 && [ "$(cut -d, -f1,2,5 docs/results/which-estimator.csv | tr '\n' ' ')" = \
+        "study,arm,seed toy,grpo,1 toy,grpo,2 toy,grpo,3 toy,grpo,4 toy,grpo,5 toy,rloo,1 toy,rloo,2 toy,rloo,3 toy,rloo,4 toy,rloo,5 " ] && ok ||
+        bad "whole seeds: $(cat out.txt docs/results/which-estimator.csv)"
 fi
 for file in "$SOURCE/$STUDY"/*.ini; do
     name=$(basename "$file" .ini)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The tables of docs/results/which-estimator.md.
 
-    tables.py            writes the tables between the page's marks from the CSV files beside it
-    tables.py --check    exit status 1 when the page has other tables than the files give
-    tables.py collect runs       makes which-estimator.csv from the runs of configs/studies/which
+    tables.py            writes the tables between the page's marks, and its figure, from the CSV files beside it
+    tables.py --check    exit status 1 when the page has other tables, or the figure is another, than the files give
+    tables.py collect runs       makes which-estimator.csv from the runs of configs/studies/which: the seeds that all arms of a study have finished
     tables.py norms RUN ...      makes which-estimator-norms.csv: the length of each update of runs that kept all their checkpoints
     tables.py measured FILE      makes which-estimator-variance.csv from tare variance's variance.jsonl
 
@@ -22,9 +22,10 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "..", "docs", "results", "which-estimator.md")
-RUNS, VARIANCE, NORMS = (PAGE[:-3] + end for end in (".csv", "-variance.csv", "-norms.csv"))
+RUNS, VARIANCE, NORMS, FIGURE = (PAGE[:-3] + end for end in (".csv", "-variance.csv", "-norms.csv", ".svg"))
 KINDS = ["max3", "ones", "add1", "rev4", "add2", "sub2", "mul1", "sort4"]  # of format and cold, most frequent right form first
 ONCE = ["study", "arm", "lr", "clip", "seed"]
+LEAST = 5  # whole seeds that a study needs to have a table
 NUMBERS = ["after", "wrong_first", "wrong_last", "grad_norm", "clipped", "advantage_max"]
 
 # ---------------------------------------------------------------- from runs to a file
@@ -78,13 +79,24 @@ def row_of(study, folder):
     return row
 
 
+def whole_seeds(folder):
+    """The rows of the seeds that all arms of a sweep have finished; a seed that lacks one would favour the arms that come first."""
+    with open(os.path.join(folder, "sweep.json"), encoding="utf-8") as file:
+        arms = {re.sub(r"_seed-\d+$", "", cell["name"]) for cell in json.load(file)["cells"]}
+    by = {}
+    for run in sorted(glob.glob(os.path.join(folder, "*_seed-*"))):
+        row = row_of(os.path.basename(folder)[len("which-"):], run) if os.path.exists(os.path.join(run, "metrics.jsonl")) else None
+        if row:
+            by.setdefault(row["seed"], []).append(row)
+    return [rows for _, rows in sorted(by.items()) if len(rows) == len(arms)]
+
+
 def collect(top):
     rows = []
-    for study in sorted(glob.glob(os.path.join(top, "which-*"))):
-        for folder in sorted(glob.glob(os.path.join(study, "*_seed-*"))):
-            row = row_of(os.path.basename(study)[len("which-"):], folder) if os.path.exists(os.path.join(folder, "metrics.jsonl")) else None
-            if row:
-                rows.append(row)
+    for folder in sorted(glob.glob(os.path.join(top, "which-*"))):
+        seeds = whole_seeds(folder)
+        print("%s: %d whole seeds%s" % (os.path.basename(folder), len(seeds), "" if len(seeds) >= LEAST else ", left out: fewer than %d" % LEAST))
+        rows += sum(seeds, []) if len(seeds) >= LEAST else []
     rows.sort(key=lambda r: [r[k] for k in ONCE])
     with open(RUNS, "w", newline="", encoding="utf-8") as out:
         w = csv.DictWriter(out, ONCE + NUMBERS + KINDS, lineterminator="\n")
@@ -304,6 +316,19 @@ def table_cold(rows):
     return table_against(groups, next(g for k, g in groups.items() if k[1] == "grpo" and k[3] == 1), sorted(shared))
 
 
+def table_halves(rows):
+    """The seeds that had been looked at before the others were run, and the others alone."""
+    arms, base = arms_of(rows, "format"), values(rows, "format", "grpo")
+    lines = []
+    for arm in arms[1:]:
+        own = values(rows, "format", arm)
+        first, second = ([own[s] - base[s] for s in sorted(base) if (s > 110) == later] for later in (False, True))
+        low, high = interval(second)
+        above, p = "%d of %d" % (sum(g > 0 for g in second), len(second)), "%.2g" % sign_flips(second)
+        lines.append([arm, "%+.4f" % (sum(first) / len(first)), "%+.4f" % (sum(second) / len(second)), "%+.4f to %+.4f" % (low, high), above, p])
+    return table(["arm", "seeds 101 to 110", "seeds 111 to 120", "95 % interval", "above GRPO", "p"], lines)
+
+
 def table_norms():
     return table(["run", "mean length of an update", "way from start to end"], [[r["run"], r["update"], r["way"]] for r in load(NORMS)])
 
@@ -377,12 +402,51 @@ def tables():
             made["table " + study] = table_one(rows, study)
             made["why " + study] = table_why(rows, study)
             if study == "format":
-                made["kinds"] = table_kinds(rows, study)
+                made["kinds"], made["halves"] = table_kinds(rows, study), table_halves(rows)
     return made
 
 
+# ---------------------------------------------------------------- figure
+
+LEFT, PANEL, GAP, TOP, ROW = 190, 170, 16, 46, 20  # pixels: names of the arms, width of a task, between tasks, above and height of an arm
+LOW, HIGH = -0.14, 0.14  # the range of every axis
+TASKS = [("format", None), ("arithmetic", -0.03), ("rewrite", -0.03), ("bandit", -0.03)]  # with the bound of the rule
+
+
+def panel(by, arms, task, bound, x0):
+    """SVG of one task: a dot and a line an arm, the mean difference and its interval."""
+    at = lambda v: x0 + PANEL * (min(max(v, LOW), HIGH) - LOW) / (HIGH - LOW)
+    bottom = TOP + ROW * len(arms)
+    out = ['<text x="%.1f" y="20" text-anchor="middle" font-weight="bold">%s</text>' % (at(0), task),
+           '<text x="%.1f" y="36" text-anchor="middle" fill="#555">%d seeds, GRPO %.3f</text>' % (at(0), by["grpo"][7], by["grpo"][0]),
+           '<rect x="%.1f" y="%d" width="%d" height="%d" fill="none" stroke="#bbb"/>' % (x0, TOP, PANEL, ROW * len(arms)),
+           '<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#555"/>' % (at(0), at(0), TOP, bottom)]
+    if bound is not None:
+        out.append('<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#b00" stroke-dasharray="4 3"/>' % (at(bound), at(bound), TOP, bottom))
+    for v in (-0.1, 0, 0.1):
+        out.append('<text x="%.1f" y="%d" text-anchor="middle" fill="#555">%s</text>' % (at(v), bottom + 16, "%+.1f" % v if v else "0"))
+    for i, arm in enumerate(arms):
+        y, (_, gap, low, high, _, _, corrected, _) = TOP + ROW * i + ROW / 2, by[arm]
+        out.append('<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#1565c0" stroke-width="2"/>' % (at(low), at(high), y, y))
+        fill = "#1565c0" if corrected < 0.05 else "#fff"
+        out.append('<circle cx="%.1f" cy="%.1f" r="4" fill="%s" stroke="#1565c0" stroke-width="2"/>' % (at(gap), y, fill))
+    return out
+
+
+def figure(rows):
+    tasks = [t for t in TASKS if arms_of(rows, t[0])]
+    arms = [a for a in arms_of(rows, "format") if a != "grpo"]
+    width, height = LEFT + (PANEL + GAP) * len(tasks), TOP + ROW * len(arms) + 26
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="12">' % (width, height, width, height),
+           "<title>Held-out reward less GRPO's, by estimator and task</title>", '<rect width="100%" height="100%" fill="#fff"/>']
+    out += ['<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (LEFT - 10, TOP + ROW * i + ROW / 2 + 4, a) for i, a in enumerate(arms)]
+    for i, (task, bound) in enumerate(tasks):
+        out += panel(compare(rows, task, arms_of(rows, task)), arms, task, bound, LEFT + (PANEL + GAP) * i)
+    return "\n".join(out + ["</svg>"]) + "\n"
+
+
 def page(check):
-    made, used = tables(), []
+    made, used, drawn = tables(), [], figure(load(RUNS))
     text = open(PAGE, encoding="utf-8").read()
 
     def put(found):
@@ -396,9 +460,12 @@ def page(check):
         sys.exit("which-estimator.md: no table is marked")
     if check and new != text:
         sys.exit("which-estimator.md has other tables than its CSV files give; run configs/studies/which/tables.py")
+    if check and (not os.path.exists(FIGURE) or open(FIGURE, encoding="utf-8").read() != drawn):
+        sys.exit("which-estimator.svg is not what the CSV files give; run configs/studies/which/tables.py")
     if not check:
         open(PAGE, "w", encoding="utf-8").write(new)
-    print("%d tables" % len(used))
+        open(FIGURE, "w", encoding="utf-8").write(drawn)
+    print("%d tables and a figure" % len(used))
 
 
 if __name__ == "__main__":
