@@ -238,7 +238,7 @@ def arguments():
     p.add_argument("--split", default="train", help="of hf: sources")
     p.add_argument("--rows", action="store_true", help="every column as it is")
     p.add_argument("--question", default="question")
-    p.add_argument("--answer", default="answer", help="'' for rows with a completion alone")
+    p.add_argument("--answer", default="answer", help="'' for rows without one")
     p.add_argument("--boxed", action="store_true", help="the answer is the last \\boxed{} in its column")
     p.add_argument("--after", help="the answer follows the last of these marks in its column (GSM8K: '####')")
     p.add_argument("--choices", help="column with the list of options; the answer is a letter, an index, or the text of one")
@@ -275,7 +275,7 @@ def main():
         out.close()
     if not written:
         die(f"no row was written: none has a question ({options.question}) and an answer ({options.answer}); the first one's columns: "
-            f"{', '.join(columns) or 'there is no row'}. --question and --answer name columns")
+            f"{', '.join(columns) or 'there is no row'}. --question and --answer name columns; --answer '' is for rows without an answer")
     print(f"to_jsonl: {written} rows, {number - written} left out", file=sys.stderr)
 
 

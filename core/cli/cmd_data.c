@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "data/overlap.h"
 #include "data/tokenizer.h"
+#include "verify/rows.h"
 #include "verify/verify.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ const char data_usage[] =
     "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
     "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, then how often each reason "
     "came, and with\n"
-    "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion\n"
+    "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion; with verifiers\n"
+    "                           that judge without one (ifeval, json, ...) fields of the row that they cannot read\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
     "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
     "  write=OUT                writes the other rows to OUT, unchanged\n"
@@ -83,12 +85,23 @@ static tare_status report_row(void *ctx, const char *where, const char *id, cons
 
 /* ---------------------------------------------------------------- the checks of one row */
 
+/* A row that the verifier cannot read is a row to mend; any other failure ends the check. */
+static tare_status as_reason(tare_status s, char *reason, struct err *e)
+{
+    if (s != TARE_E_CONFIG && s != TARE_E_INVALID) return s;
+    const char *const place = strncmp(e->message, "row ", 4) ? NULL : strstr(e->message, ", sample 0: "); /* the report has it */
+    snprintf(reason, 256, "%.255s", place ? place + strlen(", sample 0: ") : e->message);
+    const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason)); /* a character cut through by the limit */
+    if (broken) reason[broken - 1] = 0;
+    *e = (struct err){0};
+    return TARE_OK;
+}
+
 /* The answer as a completion: in a box, as models are told to write it, then as it is. One of them has to be correct. */
-static tare_status check_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
+static tare_status try_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
     struct str boxed = {0};
     char extracted[EXTRACT];
-    if (!k->verify || !row->answer.data) return TARE_OK;
     tare_status s = str_add(&boxed, "\\boxed{", -1, e);
     if (!s) s = str_add(&boxed, row->answer.data, row->answer.size, e);
     if (!s) s = str_add(&boxed, "}", 1, e);
@@ -116,6 +129,21 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
 end:
     str_free(&boxed);
     return s;
+}
+
+static tare_status check_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
+{
+    const enum row_answer use = k->verify ? verify_row_answer(k->verify, 0) : ROW_ANSWER_COMPARED;
+    if (use == ROW_ANSWER_COMPARED && !row->answer.size && !row->completion.data)
+        snprintf(reason, 256, "\"answer\" is missing or empty%s",
+                 k->verify ? ", and the verifier compares with it"
+                           : "; verifier=NAME tells whether that verifier needs one (tools/to_jsonl.py takes answers from "
+                             "fields of other names)");
+    else if (k->verify && use == ROW_ANSWER_UNUSED)
+        return as_reason(verify_try_row(k->verify, row, e), reason, e);
+    else if (k->verify && row->answer.size)
+        return use == ROW_ANSWER_UNKNOWN ? try_answer(k, row, reason, e) : as_reason(try_answer(k, row, reason, e), reason, e);
+    return TARE_OK;
 }
 
 static tare_status check_length(struct checker *k, const struct row *row, char *reason, struct err *e)

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "batch/verdict.h"
 #include "cli/cli.h"
+#include "verify/rows.h"
 #include "verify/verify.h"
 
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
         tare_answer answer = {.struct_size = sizeof answer,
                               .prompt = item->prompt,
                               .completion = item->completion,
-                              .answer = item->answer,
+                              .answer = item->answer.data ? item->answer : (tare_text){"", 0},
                               .row = item->row,
                               .finish = item->finish};
         TRY(plugin_explain(verify_instance(f->v, 0), &answer, out, e));
@@ -116,7 +117,8 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     tare_text answer = text_member(object, "answer", "gold");
     if (!completion.data) FAIL(e, TARE_E_INVALID, "%s: no text \"completion\" (or \"pred\")", where);
     if (!answer.data) answer = number_member(object, line->number);
-    if (!answer.data) FAIL(e, TARE_E_INVALID, "%s: no \"answer\" (or \"gold\") that is a text or a number", where);
+    if (!answer.data && verify_row_answer(f->v, 0) == ROW_ANSWER_COMPARED)
+        FAIL(e, TARE_E_INVALID, "%s: no \"answer\" (or \"gold\") that is a text or a number", where);
     json_t *row = json_copy((json_t *)(uintptr_t)object); /* shallow: the row without the completion */
     if (!row) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
     json_object_del(row, json_object_get(object, "completion") ? "completion" : "pred");

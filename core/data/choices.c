@@ -78,6 +78,6 @@ tare_status choices_permute(struct dataset *d, uint64_t seed, struct err *e)
 {
     const struct rng_key key = rng_derive(rng_key(seed, RNG_DATA), 0x63686F69636573u); /* "choices" */
     for (int64_t i = 0; i < d->n; i++)
-        if (applies(&d->rows[i]) && d->rows[i].answer.data) TRY(permute_row(&d->rows[i], key, &d->arena, e));
+        if (applies(&d->rows[i]) && d->rows[i].answer.size) TRY(permute_row(&d->rows[i], key, &d->arena, e));
     return TARE_OK;
 }

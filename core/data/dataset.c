@@ -200,11 +200,6 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
     TRY(read_question(r, out, e));
     TRY(read_text(r, "answer", true, &out->answer, e));
     TRY(read_text(r, "completion", false, &out->completion, e));
-    if (!out->answer.size && !out->completion.data)
-        FAIL(e, TARE_E_INVALID,
-             "%s: \"answer\" is missing or empty; a row has an answer, or a completion for supervised training "
-             "(tools/to_jsonl.py takes them from fields of other names)",
-             r->where);
     TRY(read_text(r, "subject", true, &out->subject, e));
     TRY(read_id(r, out, e));
     TRY(read_choices(r, out, e));

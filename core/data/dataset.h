@@ -15,7 +15,7 @@ struct row {
     const char *id; /* "line-12" when the file gives none */
     bool has_id;
     tare_text question;   /* valid UTF-8, not empty */
-    tare_text answer;     /* {NULL, 0}: none (rows for supervised training need only a completion) */
+    tare_text answer;     /* size 0: none (for supervised training, and for verifiers that compare with none) */
     tare_text completion; /* {NULL, 0}: none */
     tare_text subject;    /* {NULL, 0}: none */
     tare_text messages;   /* JSON text of the array that replaces the single user turn; {NULL, 0}: none */

@@ -5,6 +5,7 @@
 #include "dist/device.h"
 #include "engine/device_memory.h"
 #include "model/adapter.h"
+#include "verify/rows.h"
 
 #include <string.h>
 
@@ -20,10 +21,7 @@ static tare_status load_rows(const struct engine *g, const char *key, bool answe
 {
     const struct data_config *c = &g->config->data;
     TRY(dataset_of(g->config, key, d, e));
-    if (answers)
-        for (int64_t i = 0; i < d->n; i++)
-            if (!d->rows[i].answer.data)
-                FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row needs one to be judged by", d->rows[i].where);
+    if (answers) TRY(verify_check_rows(g->config, d, e));
     return answers && c->permute_choices ? choices_permute(d, (uint64_t)c->permute_seed, e) : TARE_OK;
 }
 

@@ -22,7 +22,7 @@
 enum engine_part {
     ENGINE_TRAIN = 1 << 0,     /* train, order: data.train */
     ENGINE_EVAL = 1 << 1,      /* eval: data.eval */
-    ENGINE_ANSWERS = 1 << 2,   /* every row of these must have an answer; options are permuted as data.permute_choices says */
+    ENGINE_ANSWERS = 1 << 2,   /* the verifiers can judge every row of these; options are permuted as data.permute_choices says */
     ENGINE_VERIFIER = 1 << 3,  /* verify */
     ENGINE_POOL = 1 << 4,      /* pool: run.threads */
     ENGINE_KERNELS = 1 << 5,   /* kernels, and the communicator between devices; needs the pool */

@@ -12,6 +12,7 @@
 #include "estimate/estimate.h"
 #include "plan/plan.h"
 #include "sft/sft.h"
+#include "verify/rows.h"
 #include "verify/verify.h"
 
 #include <string.h>
@@ -33,14 +34,6 @@ static tare_status check_files(const struct config *c, struct faults *f, struct 
     TRY(faults_note(f, check_file(c, "eval", "difficulty", c->eval.difficulty, e), e));
     TRY(faults_note(f, check_file(c, "eval", "complex_rules", c->eval.complex_rules, e), e));
     return c->loss.kl_coef > 0 ? faults_note(f, check_file(c, "model", "reference", c->model.reference, e), e) : TARE_OK;
-}
-
-static tare_status check_answers(const struct dataset *d, struct err *e)
-{
-    for (int64_t i = 0; i < d->n; i++)
-        if (!d->rows[i].answer.data)
-            FAIL(e, TARE_E_INVALID, "%s: no \"answer\"; every row of questions needs one", d->rows[i].where);
-    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- plugins */
@@ -238,7 +231,7 @@ static tare_status check_rows(const struct config *c, const char *key, struct da
 {
     const tare_status status = dataset_of(c, key, d, e);
     *read = !status;
-    return faults_note(f, status ? status : check_answers(d, e), e);
+    return faults_note(f, status ? status : verify_check_rows(c, d, e), e);
 }
 
 static tare_status check_all(const struct config *c, struct dataset data[2], struct faults *f, struct err *e)

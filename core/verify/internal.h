@@ -40,6 +40,13 @@ struct verify {
     int64_t n_reasons, reasons_capacity;
 };
 
+/* A walk through verifier.plugins, whose text it changes: next is the text before the first step. */
+struct verify_list {
+    char *next, *rest;
+    bool begun;
+};
+tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool *more, struct err *e);
+
 /* One call of a plugin: verifier c judges n items as worker `thread`. */
 struct verify_call {
     int64_t c;

@@ -50,7 +50,7 @@ tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns)
     return (tare_answer){.struct_size = sizeof(tare_answer),
                          .prompt = item->prompt,
                          .completion = item->completion,
-                         .answer = item->answer,
+                         .answer = item->answer.data ? item->answer : (tare_text){"", 0},
                          .row = item->row,
                          .deadline_ns = deadline_ns,
                          .prompt_uid = item->uid,

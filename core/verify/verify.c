@@ -130,23 +130,34 @@ static tare_status split_weight(char *text, double *weight, struct err *e)
     return TARE_OK;
 }
 
-static tare_status add_all(struct verify *v, const struct config *c, const struct plugin_search *search,
-                           const struct plugin_env *env, char *list, struct err *e)
+tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool *more, struct err *e)
 {
-    char *rest = NULL, *next;
-    for (char *word = strtok_r(list, " ,\t", &rest); word; word = next) {
-        struct verify_use use = {.plugin = word};
-        char *last = word;
-        next = strtok_r(NULL, " ,\t", &rest);
-        if (next && !strcmp(next, "as")) {
-            last = strtok_r(NULL, " ,\t", &rest);
-            if (!last)
-                FAIL(e, TARE_E_CONFIG, "verifier.plugins: no name after 'as'; write %s as NAME, or %s as NAME:WEIGHT", word, word);
-            use.as = last;
-            next = strtok_r(NULL, " ,\t", &rest);
-        }
-        TRY(split_weight(last, &use.weight, e));
+    char *word = l->begun ? l->next : strtok_r(l->next, " ,\t", &l->rest), *last = word;
+    l->begun = true;
+    *use = (struct verify_use){.plugin = word};
+    *more = word != NULL;
+    if (!word) return TARE_OK;
+    l->next = strtok_r(NULL, " ,\t", &l->rest);
+    if (l->next && !strcmp(l->next, "as")) {
+        last = strtok_r(NULL, " ,\t", &l->rest);
+        if (!last)
+            FAIL(e, TARE_E_CONFIG, "verifier.plugins: no name after 'as'; write %s as NAME, or %s as NAME:WEIGHT", word, word);
+        use->as = last;
+        l->next = strtok_r(NULL, " ,\t", &l->rest);
+    }
+    return split_weight(last, &use->weight, e);
+}
+
+static tare_status add_all(struct verify *v, const struct config *c, const struct plugin_search *search,
+                           const struct plugin_env *env, char *text, struct err *e)
+{
+    struct verify_list list = {.next = text};
+    struct verify_use use;
+    bool more;
+    TRY(verify_list_next(&list, &use, &more, e));
+    while (more) {
         TRY(verify_add(v, &use, search, c->params, env, e));
+        TRY(verify_list_next(&list, &use, &more, e));
     }
     if (!v->n_verifiers) FAIL(e, TARE_E_CONFIG, "verifier.plugins names no verifier; set it, for instance to number");
     return TARE_OK;

@@ -37,6 +37,17 @@ check 3 "no estimator named 'gpro'; did you mean grpo" estimator.plugin=gpro
 expect 1 "^bad  chosen .*no objective named 'gsop'; did you mean gspo" "$TARE" doctor tiny.ini objective.plugin=gsop
 expect 1 '^bad  chosen .*clip_hgih: unknown key' "$TARE" doctor tiny.ini objective.plugin=gspo objective.gspo.clip_hgih=1
 expect 1 '^bad  chosen .*did you mean grpo' "$TARE" doctor tiny.ini estimator.plugin=gpro
+# rows that a verifier could not judge are refused before the first step
+for i in 1 2 3 4 5 6 7 8 9; do printf '{"prompt":"1+%s=","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}\n' $i; done > follow.jsonl
+{ cat follow.jsonl; echo '{"prompt":"1+2=","instruction_id_list":["keywords:frequency"],"kwargs":[{}]}'; } > unread.jsonl
+check 0 'tiny.ini: no errors' data.train=follow.jsonl data.eval= estimator.plugin=grpo clusterer.codebook=none verifier.plugins=ifeval:1,repetition:0.1
+check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=ifeval:1,exact:0.1
+check 3 'unread.jsonl:10: verifier ifeval: verify: the row.s kwargs for keywords:frequency' data.train=unread.jsonl verifier.plugins=ifeval
+check 3 'follow.jsonl:1: verifier json: verify: the row has no field' data.train=follow.jsonl 'verifier.plugins=json as shape'
+unread='data.prompt=plain data.eval= estimator.plugin=grpo clusterer.codebook=none verifier.plugins=ifeval run.dir=tries/unread train.steps=1'
+expect 3 'unread.jsonl:10: verifier ifeval' "$TARE" train tiny.ini data.train=unread.jsonl $unread
+[ ! -s tries/unread/metrics.jsonl ] && ok || bad "a step was made before the rows were looked at"
+expect 0 '' "$TARE" train tiny.ini data.train=follow.jsonl $unread run.dir=tries/follow
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
 # all errors are told, each with its place

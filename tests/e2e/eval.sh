@@ -83,6 +83,30 @@ grep -q '^tare: 3 rows: the verifier number cannot read the answer' err.txt && o
 for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $id was not dropped"; done
 "$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl write=clean.jsonl > /dev/null 2>> log.txt && ok || bad "write= failed"
 [ "$(wc -l < clean.jsonl)" = 2 ] && [ "$(head -1 clean.jsonl)" = "$(head -1 train.jsonl)" ] && ok || bad "the rows that are kept are not those of the file"
+# verifiers that compare with no answer: rows without one are good, and each row that they cannot read is told with its place
+cat > instructed.jsonl <<'ROWS'
+{"prompt":"a","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}
+{"prompt":"b","answer":"","instruction_id_list":["no:such"],"kwargs":[{}]}
+{"prompt":"c","instruction_id_list":["length_constraints:number_words"],"kwargs":[{}]}
+{"prompt":"d","answer":"x, y","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}
+{"prompt":"e"}
+ROWS
+status=0
+"$TARE" data check instructed.jsonl verifier=ifeval > report.jsonl 2>> log.txt || status=$?
+[ $status = 1 ] && [ "$(grep -o '"where":"[^"]*"' report.jsonl | tr '\n' ' ')" = '"where":"instructed.jsonl:2" "where":"instructed.jsonl:3" "where":"instructed.jsonl:5" ' ] &&
+    ok || { bad "status $status; not the rows whose instructions cannot be read"; cat report.jsonl; }
+"$TARE" data check instructed.jsonl verifier=ifeval write=clean.jsonl > /dev/null 2>> log.txt && [ "$(wc -l < clean.jsonl)" = 2 ] && ok || bad "write= with ifeval"
+for verifier in ifeval format length repetition json,compare=none regex,pattern=x python,file=none.py; do
+    [ $verifier != python,file=none.py ] || { has_python && echo 'def reward(prompts, completions, **rest): return [0.0] * len(prompts)' > none.py || continue; }
+    rows=clean.jsonl
+    [ $verifier != python,file=none.py ] || { rows=first.jsonl && head -1 clean.jsonl > first.jsonl; }
+    "$TARE" data check $rows verifier=$verifier > report.jsonl 2>> log.txt && ok || { bad "$verifier refuses rows without an answer"; cat report.jsonl; }
+done
+for verifier in math number exact choice json,compare=answer regex,pattern=x,group=0; do
+    ! "$TARE" data check clean.jsonl verifier=$verifier > report.jsonl 2>> log.txt && grep -q '"where":"clean.jsonl:1".*is missing or empty, and the verifier compares' report.jsonl && ok ||
+        { bad "$verifier takes a row without an answer"; cat report.jsonl; }
+done
+! "$TARE" data check clean.jsonl > report.jsonl 2>> log.txt && grep -q 'is missing or empty; verifier=NAME' report.jsonl && ok || bad "a row without an answer, and no verifier named"
 
 # a training run's evaluation is `tare eval` of its checkpoint: the same samples, also where completions run through end-of-sequence tokens
 same="tiny.ini train.steps=1 data.eval=builtin:arithmetic/heldout?rows=6 eval.samples=2 rollout.ignore_eos=true"

@@ -51,6 +51,8 @@ same "TRL's messages, and columns that stay" out.jsonl <<'ROWS'
 {"id": "row-0", "messages": [{"role": "user", "content": "1+1="}], "answer": "2", "solution": "2", "source": "mine"}
 ROWS
 "$TARE" data check out.jsonl verifier=number > /dev/null 2>> log.txt && ok || bad "tare data check refuses TRL's rows"
+convert trl.jsonl -o out.jsonl --question prompt --answer '' --keep source && ! grep -q '"answer"' out.jsonl && ok || bad "rows without an answer"
+"$TARE" data check out.jsonl verifier=length,length=3 > /dev/null 2>> log.txt && ok || bad "tare data check refuses rows without an answer"
 python3 "$SOURCE/tools/to_jsonl.py" trl.jsonl -o x.jsonl 2> err.txt && bad "no row, exit status 0" || ok
 grep -q "none has a question (question) and an answer (answer); the first one's columns: prompt, solution, source" err.txt && ok || bad "$(cat err.txt)"
 echo '{"question":"arc?","choices":{"text":["p","q"],"label":["1","2"]},"answerKey":"2"}' > arc.jsonl
