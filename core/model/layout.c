@@ -2,9 +2,11 @@
 #include "model/layout.h"
 
 #include "model/lora.h"
+#include "model/safetensors.h"
 #include "model/shards.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { UNIT_ALIGN = 64, GROUP_ALIGN = 16 }; /* floats */
 
@@ -221,5 +223,28 @@ tare_status layout_make(struct model *m, struct err *e)
     end_unit(m, &at, L + 1);
     m->n_params = at;
     m->n_own = at / m->ranks;
+    return TARE_OK;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t n = strlen(name), k = strlen(end);
+    return n >= k && !strcmp(name + n - k, end);
+}
+
+tare_status layout_check_names(const struct model *m, const struct safetensors *file, const char *folder, struct err *e)
+{
+    for (int64_t i = 0; i < file->n_tensors; i++) {
+        const char *name = file->tensors[i].name;
+        int64_t j = 0;
+        if (ends_with(name, "rotary_emb.inv_freq") || (m->shape.tied && !strcmp(name, "lm_head.weight"))) continue;
+        while (j < m->n_tensors && strcmp(m->tensors[j].name, name)) j++;
+        if (j == m->n_tensors)
+            FAIL(e, TARE_E_UNSUPPORTED,
+                 "%s: has the tensor %s, which the model that its config.json describes does not have; it would be left out, and "
+                 "lost in "
+                 "every checkpoint. Mend config.json, or take the tensor out of the file",
+                 folder, name);
+    }
     return TARE_OK;
 }

@@ -25,4 +25,9 @@ void compute_copy_free(struct model *m);
 struct refresh_proof;
 tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e);
 
+/* Refuses a file with a tensor that the model of its config.json does not have: a layer more, a bias or a norm would be left out of the computation and of
+ * every checkpoint without a word. Passed over: what older versions of transformers wrote beside the weights, and a head that is tied. */
+struct safetensors;
+tare_status layout_check_names(const struct model *m, const struct safetensors *file, const char *folder, struct err *e);
+
 #endif

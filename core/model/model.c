@@ -193,6 +193,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
     if (m->lora) return adapter_read(m, folder, e);
     TRY(safetensors_open_folder(folder, &file, e));
     tare_status status = TARE_OK;
+    TRY_TO(status, done, layout_check_names(m, &file, folder, e));
     TRY_TO(status, done, mem_new(largest_tensor(m) * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];

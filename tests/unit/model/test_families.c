@@ -215,6 +215,30 @@ static void a_folder_goes_out_as_it_came_in(void **state)
     fs_remove_tree(out, NULL);
 }
 
+/* A layer, a bias or a norm that config.json does not tell of would be lost without a word. */
+static void more_tensors_than_the_model_has_are_refused(void **state)
+{
+    (void)state;
+    const char *out = make_test_folder("tare-families");
+    struct err e = {0};
+    struct model *m;
+    char path[FS_PATH];
+    assert_non_null(out);
+    assert_ok(model_load(family("granite"), NULL, cpu(), NULL, &m, &e), &e);
+    assert_ok(model_save(m, out, DTYPE_BF16, NULL, &e), &e);
+    model_free(m);
+    json_t *config = config_of(out);
+    const json_int_t layers = json_integer_value(json_object_get(config, "num_hidden_layers"));
+    assert_true(layers > 1);
+    json_object_set_new(config, "num_hidden_layers", json_integer(layers - 1));
+    assert_ok(fs_join(path, out, "config.json", &e), &e);
+    assert_int_equal(json_dump_file(config, path, 0), 0);
+    json_decref(config);
+    assert_int_equal(model_load(out, NULL, cpu(), NULL, &m, &e), TARE_E_UNSUPPORTED);
+    assert_non_null(strstr(e.message, "has the tensor model.layers."));
+    fs_remove_tree(out, NULL);
+}
+
 /* A run or an adapter of another model that has the same tensors is not taken for one of this. */
 static void other_values_are_found(void **state)
 {
@@ -308,6 +332,7 @@ int main(void)
                                        cmocka_unit_test(refusals),
                                        cmocka_unit_test(too_many_layers),
                                        cmocka_unit_test(a_folder_goes_out_as_it_came_in),
+                                       cmocka_unit_test(more_tensors_than_the_model_has_are_refused),
                                        cmocka_unit_test(other_values_are_found),
                                        cmocka_unit_test(windows_need_kernels_that_have_them),
                                        cmocka_unit_test(quantized_tensors_are_refused),
