@@ -2,7 +2,7 @@
 # Soak: training runs under one to five random faults each, chosen by seed, and resumed after each; after every process its promises are checked.
 #   tests/soak/soak.sh BUILD SECONDS [SEED]       runs for so long, from that seed on (1); prints a line a minute and the counts at the end
 #   SOAK_RUNS=N       ends after N runs (SECONDS 0: no other end)
-#   SOAK_PLANT=1      after the last fault a bit of the run is turned over, which the checks must find: each run has to fail
+#   SOAK_PLANT=1      at the end of a run one of its numbers is changed, which the checks must find: each run has to fail
 # Faults: a process killed at a point or after a time, interrupted, out of memory, a full disk or a failing one (once, or from there on).
 # Checked after each: it ends by itself with status 0, 1 or 130, or by SIGKILL when it was killed; status 1 comes with a message; no sum of the run is wrong but
 # those of files that a process writes as it begins. At the end, resumed without a fault: weights, metrics and rollouts as of the run that met none,
@@ -66,12 +66,11 @@ one_run() {
         # shellcheck disable=SC2086
         one_process $fault && break
     done
-    if [ -n "${SOAK_PLANT:-}" ] && [ -e "soak-$seed/metrics.jsonl" ]; then
-        sed -i '1s/"reward\/mean":/"reward\/mean":1/' "soak-$seed/metrics.jsonl"
-    fi
     fault="none, at the end"
     one_process LC_ALL=C || { broke "it does not continue: $(tail -1 err.txt)"; return; }
     finished=$((finished + 1))
+    # here, and not before: a run that its fault stopped before its first checkpoint starts over, and what was planted would be gone
+    [ -z "${SOAK_PLANT:-}" ] || sed -i '1s/"reward\/mean":/"reward\/mean":1/' "soak-$seed/metrics.jsonl"
     cmp -s whole/checkpoints/step-000012/model.safetensors "soak-$seed/checkpoints/step-000012/model.safetensors" || broke "other weights"
     cmp -s <(records whole) <(records "soak-$seed") || broke "other metrics"
     diff -rq whole/rollouts "soak-$seed/rollouts" > /dev/null || broke "other rollouts"
