@@ -64,6 +64,19 @@ tare_status saved_expect(const struct state_reader *s, const char *name, int64_t
     return TARE_OK;
 }
 
+tare_status saved_expect_rows(const struct state_reader *s, uint64_t hash, const char *file, const char *folder, struct err *e)
+{
+    int64_t got;
+    TRY(state_read_int(s, "data", &got, e));
+    if (got != (int64_t)hash)
+        FAIL(e, TARE_E_CONFIG,
+             "data.train = %s does not hold the rows that %s was trained on, and a training that continues cannot change them; put "
+             "those rows back, or train on these from its weights in a new run: leave out --resume, and set model.path=%s and "
+             "another folder to write to",
+             file, folder, folder);
+    return TARE_OK;
+}
+
 tare_status saved_ranks(const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
 {
     TRY(state_read_int(s, "ranks", ranks, e));

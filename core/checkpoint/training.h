@@ -28,6 +28,8 @@ tare_status saved_read(const char *folder, const struct training *t, const struc
 
 /* What must be the same for a resumed run to be the same run: else TARE_E_CONFIG, naming the key. */
 tare_status saved_expect(const struct state_reader *s, const char *name, int64_t want, const char *key, struct err *e);
+/* The same of data.train = file, by the hash of its rows. folder: the checkpoint, for the message. */
+tare_status saved_expect_rows(const struct state_reader *s, uint64_t hash, const char *file, const char *folder, struct err *e);
 /* How many ranks wrote the optimizer, from the section "ranks"; TARE_E_CONFIG when none did. */
 tare_status saved_ranks(const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e);
 /* model.save_dtype: the precision in which the model is written. */

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/str.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "dist/ranks.h"
@@ -20,6 +21,21 @@ static tare_status run(const struct config *c, bool resume, struct err *e)
     return sft_run(c, resume ? SFT_RESUME : SFT_NEW, &comm, e);
 }
 
+/* The whole command that continues. */
+static tare_status say_how_to_continue(int argc, char **argv, bool resume, struct err *e)
+{
+    struct str command = {0};
+    struct err unused;
+    tare_status status = TARE_OK;
+    for (int i = 1; i < argc && !status; i++) status = str_addf(&command, &unused, " %s", argv[i]);
+    const struct err was = *e;
+    if (!status)
+        err_set(e, was.code, __FILE__, __LINE__, "%.1000s; continue with: tare sft%.900s%s", was.message, command.data,
+                resume ? "" : " --resume");
+    str_free(&command);
+    return was.code;
+}
+
 int cmd_sft(int argc, char **argv)
 {
     struct err e = {0};
@@ -32,6 +48,7 @@ int cmd_sft(int argc, char **argv)
     if (loaded) config_use_log_level(&c);
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
     if (!status && !done) status = run(&c, a.resume, &e);
+    if (status == TARE_E_CANCELLED && !done) say_how_to_continue(argc, argv, a.resume, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

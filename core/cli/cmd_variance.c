@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "observe/run_data.h"
 #include "settle/settle.h"
 #include "variance/variance.h"
 
@@ -12,7 +13,9 @@ const char variance_usage[] =
     "of resampled groups: how far it is from the gradient of the expected reward, on average (bias) and by chance (variance), and "
     "its\n"
     "direction (cosine), with 95 % intervals. Nothing is trained. docs/laboratory.md explains the table.\n"
-    "  --from CHECKPOINT    a model, a checkpoint, a run (its newest one) or RUN@STEP; again for several; default: model.path\n"
+    "  --from CHECKPOINT    a model, a checkpoint, a run (its newest one) or RUN@STEP; again for several; default: the newest one "
+    "where\n"
+    "                       CONFIG is the folder of a run, else model.path\n"
     "  --estimator NAME     or \"NAME key=value ...\"; again for several; default: all built-in ones that work by rollout\n"
     "  --group-sizes LIST   2,4,8,16,32,64, as far as --rollouts allows\n"
     "  --prompts N          64       prompts, drawn from data.train\n"
@@ -122,9 +125,18 @@ static int read_request(int argc, char **argv, struct request *r)
     return r->file ? 0 : cli_usage(variance_usage) + 1;
 }
 
+/* A run is measured as it is now, as `tare eval` does it, unless a model is named. */
+static void take_run(struct request *r)
+{
+    for (int64_t i = 0; i < r->n; i++)
+        if (!strncmp(r->overrides[i], "model.path=", 11)) return;
+    if (!r->o.n_from && is_run_folder(r->file)) r->o.from[r->o.n_from++] = r->file;
+}
+
 static tare_status run(struct request *r, struct str *out, struct err *e)
 {
     struct config c;
+    take_run(r);
     TRY(config_load(&c, r->file, r->overrides, r->n, e));
     config_use_log_level(&c);
     /* what depends on the model (the length of completions) is settled by the first checkpoint */

@@ -57,14 +57,47 @@ tare_status count_compared(struct finder *f, const char *what, struct err *e)
 
 /* ---------------------------------------------------------------- configuration */
 
+/* "train_xxh3" or "eval_xxh3": the hash of the rows that the run read last, or NULL where manifest.json has none. */
+static const char *rows_hash(const json_t *manifest, const char *name)
+{
+    const json_t *later = json_object_get(manifest, "resumed");
+    const char *hash = json_text_or(json_object_get(manifest, "data"), name, NULL);
+    for (size_t i = 0; i < json_array_size(later); i++)
+        hash = json_text_or(json_object_get(json_array_get(later, i), "data"), name, hash);
+    return hash && *hash ? hash : NULL;
+}
+
+/* "same", "other", or "unknown": a file's name says nothing about its rows, so their hashes count. */
+static const char *other_rows(const struct finder *f, const char *name)
+{
+    json_t *manifest[2] = {NULL, NULL};
+    struct str text = {0};
+    char path[FS_PATH];
+    for (int k = 0; k < 2; k++) {
+        str_clear(&text);
+        if (!fs_join(path, f->o->run[k], "manifest.json", NULL) && !fs_read_all(path, &text, NULL) &&
+            json_parse(text.data, text.size, path, &manifest[k], NULL))
+            manifest[k] = NULL;
+    }
+    const char *a = rows_hash(manifest[0], name), *b = rows_hash(manifest[1], name);
+    const char *result = !a || !b ? "unknown" : !strcmp(a, b) ? "same" : "other";
+    for (int k = 0; k < 2; k++) json_decref(manifest[k]);
+    str_free(&text);
+    return result;
+}
+
 static tare_status take_key(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct finder *f = ctx;
     char key[600];
+    const char *rows = NULL;
+    bool changes = d->changes_training;
     if (!strcmp(d->section, "run") && (!strcmp(d->key, "dir") || !strcmp(d->key, "name"))) return TARE_OK;
     snprintf(key, sizeof key, "%s.%s", d->section, d->key);
-    json_t *o =
-        json_pack("{s:s, s:s, s:s, s:b}", "key", key, "a", d->before, "b", d->after, "changes_training", d->changes_training);
+    if (!strcmp(key, "data.train")) changes = strcmp(rows = other_rows(f, "train_xxh3"), "same") != 0;
+    if (!strcmp(key, "data.eval")) rows = other_rows(f, "eval_xxh3");
+    json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s*}", "key", key, "a", d->before, "b", d->after, "changes_training", changes,
+                          "rows", rows);
     if (!o || json_array_append_new(json_object_get(f->result, "configuration"), o))
         FAIL(e, TARE_E_INVALID, "%s: its value is not valid UTF-8", key);
     return TARE_OK;

@@ -115,6 +115,16 @@ static tare_status print_list(const json_t *result, const char *name, const char
     return TARE_OK;
 }
 
+/* What a key's other value means. Of a file with rows: whether its rows are others. */
+static const char *meaning(const json_t *key)
+{
+    const char *rows = json_text_or(key, "rows", "");
+    const bool changes = json_bool_or(key, "changes_training", 1);
+    if (!strcmp(rows, "other")) return changes ? "   (the data differ)" : "   (the data differ; changes no training)";
+    if (!strcmp(rows, "unknown") && changes) return "   (whether the data differ is not on record)";
+    return changes ? "" : "   (changes no training)";
+}
+
 static tare_status print_keys(const json_t *result, struct str *out, struct err *e)
 {
     size_t i;
@@ -124,7 +134,7 @@ static tare_status print_keys(const json_t *result, struct str *out, struct err 
     json_array_foreach(keys, i, k)
     {
         TRY(str_addf(out, e, "  %s: %s -> %s%s\n", json_text_or(k, "key", ""), json_text_or(k, "a", ""), json_text_or(k, "b", ""),
-                     json_bool_or(k, "changes_training", 1) ? "" : "   (changes no training)"));
+                     meaning(k)));
     }
     return TARE_OK;
 }

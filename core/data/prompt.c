@@ -161,6 +161,18 @@ static tare_status warn_alike(const struct prompts *p, const struct dataset *d, 
     return status;
 }
 
+/* A tokenizer of another model: the model has no vector for some of its ids. */
+static tare_status check_ids(const struct row *row, const struct token_ids *ids, int64_t vocab, struct err *e)
+{
+    for (int64_t k = 0; vocab && k < ids->n; k++)
+        if (ids->data[k] >= vocab)
+            FAIL(e, TARE_E_RANGE,
+                 "%s: token %lld of the prompt is %d, and the model has ids 0 to %lld; are tokenizer.json and config.json in the "
+                 "model's folder of the same model?",
+                 row->where, (long long)k, ids->data[k], (long long)vocab - 1);
+    return TARE_OK;
+}
+
 tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_room *room, uint64_t *hash,
                           struct err *e)
 {
@@ -177,6 +189,7 @@ tare_status prompts_check(const struct prompts *p, const struct dataset *d, cons
                         "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
                         "shorten or drop the row",
                         row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
+        if (!status) status = check_ids(row, &ids, room->vocab, e);
         if (status) break;
         compare(&k, d, i, &ids);
         if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);

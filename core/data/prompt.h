@@ -26,6 +26,7 @@ tare_status prompts_encode(const struct prompts *p, const struct row *row, struc
 
 struct prompt_room {
     int64_t tokens, context, most; /* a prompt has at most `tokens`; context and rollout.max_prompt_tokens, for the message */
+    int64_t vocab;                 /* the model's: a prompt's ids are below it; 0: any */
     bool warns;                    /* of a template that makes all prompts alike */
 };
 /* Every prompt of d has its room, else TARE_E_RANGE. hash (may be NULL): takes in all ids and answers. */

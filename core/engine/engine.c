@@ -5,6 +5,7 @@
 #include "dist/device.h"
 #include "engine/device_memory.h"
 #include "model/adapter.h"
+#include "model/hf_config.h"
 #include "verify/rows.h"
 
 #include <string.h>
@@ -162,11 +163,26 @@ tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool
     const struct prompt_room room = {.tokens = engine_prompt_room(g, training),
                                      .context = g->model->shape.max_position,
                                      .most = g->config->rollout.max_prompt_tokens,
+                                     .vocab = g->model->shape.vocab,
                                      .warns = !g->comm || !g->comm->rank};
     return prompts_check(g->prompts, d, &room, hash, e);
 }
 
 /* ---------------------------------------------------------------- all of it */
+
+/* Of a model that is not supported, that is what to say: a tokenizer.json would not help. */
+static tare_status check_family(const char *folder, struct err *e)
+{
+    struct model_shape shape;
+    struct str text = {0};
+    char path[FS_PATH];
+    TRY(fs_join(path, folder, "config.json", e));
+    if (!fs_exists(path)) return TARE_OK;
+    tare_status status = fs_read_all(path, &text, e);
+    if (!status) status = hf_config_shape(text.data, text.size, path, &shape, e);
+    str_free(&text);
+    return status;
+}
 
 /* A folder of peft's has no tokenizer: its base's is taken. */
 static tare_status open_tokenizer(struct engine *g, struct err *e)
@@ -174,6 +190,7 @@ static tare_status open_tokenizer(struct engine *g, struct err *e)
     const struct model_config *c = &g->config->model;
     char folder[FS_PATH];
     TRY(adapter_tokenizer(c->path, c, folder, e));
+    TRY(check_family(folder, e));
     return tokenizer_load(folder, &g->tokenizer, e);
 }
 

@@ -99,7 +99,7 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     struct trainer *t = r->engine.trainer;
     const void *estimator, *objective, *curriculum, *cluster;
     int64_t n;
-    TRY(saved_expect(s, "data", (int64_t)r->engine.train.hash, "data.train", e));
+    TRY(saved_expect_rows(s, r->engine.train.hash, c->data.train, folder, e));
     TRY(saved_expect(s, "seed", c->run.seed, "run.seed", e));
     TRY(saved_expect(s, "prompts", c->rollout.prompts, "rollout.prompts", e));
     TRY(saved_expect(s, "group_size", c->rollout.group_size, "rollout.group_size", e));

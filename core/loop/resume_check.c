@@ -32,6 +32,12 @@ static bool changes_training(struct changes *c, const struct config_difference *
     return c->longer = has_length(&c->before->train) || has_length(&c->after->train);
 }
 
+/* The rows are compared later, when they are read. */
+static bool is_data_train(const struct config_difference *d)
+{
+    return !strcmp(d->section, "data") && !strcmp(d->key, "train");
+}
+
 static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
@@ -41,7 +47,9 @@ static tare_status take(void *ctx, const struct config_difference *d, struct err
     if (changes && !c->allowed) return add(&c->refused, d, e);
     if (c->adapters && !strcmp(d->section, "lora")) return add(&c->fixed, d, e);
     return str_addf(&c->told, e, "%s%s.%s: %s -> %s%s", c->told.size ? "; " : "", d->section, d->key, d->before, d->after,
-                    changes ? "" : " (allowed)");
+                    changes            ? ""
+                    : is_data_train(d) ? " (allowed where it holds the same rows)"
+                                       : " (allowed)");
 }
 
 tare_status resume_check(const struct config *c, bool allow_change, struct err *e)

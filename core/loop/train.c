@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "loop/run.h"
+#include "observe/run_data.h"
 #include "settle/settle.h"
 
 #include <math.h>
@@ -178,13 +179,22 @@ static tare_status prepare(const struct config *c, const struct train_start *sta
     return start->make ? start->make(c, e) : TARE_OK;
 }
 
+/* `tare train CONFIG run.dir=RUN --resume` of a run whose model was named on the command line. */
+static tare_status check_model(const struct config *c, const struct train_start *start, struct err *e)
+{
+    if (*c->model.path || !start->resume || !is_run_folder(c->run.dir)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "model.path is not set; the run has its own keys in %s/config.ini: tare train %s --resume", c->run.dir,
+         c->run.dir);
+}
+
 tare_status train_run(struct config *c, const struct train_start *start, struct err *e)
 {
     struct run r;
     struct comm comm;
     signals_catch();
     TRY(comm_open(c->dist.ranks, &comm, e));
-    tare_status status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, NULL, e), e), e);
+    tare_status status = check_model(c, start, e);
+    if (!status) status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, NULL, e), e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
     TRY(status);
     status = err_as_config(run_open(&r, c, comm, start, e), e);

@@ -184,8 +184,11 @@ static tare_status check_model(const struct config *c, const struct dataset *con
     TRY(plan_shape(c, 0, &shape, e));
     TRY(tokenizer_load(c->model.path, &t, e));
     const int64_t most = c->rollout.max_prompt_tokens, context = shape.max_position - 1;
-    const struct prompt_room room = {
-        .tokens = most && most < context ? most : context, .context = shape.max_position, .most = most, .warns = true};
+    const struct prompt_room room = {.tokens = most && most < context ? most : context,
+                                     .context = shape.max_position,
+                                     .most = most,
+                                     .vocab = shape.vocab,
+                                     .warns = true};
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
         if (data[i]) status = faults_note(f, prompts_check(p, data[i], &room, NULL, e), e);

@@ -57,7 +57,7 @@ static tare_status read_state(void *ctx, const struct state_reader *r, const cha
 {
     struct sft *s = ctx;
     const struct config *c = s->config;
-    TRY(saved_expect(r, "data", (int64_t)s->engine.train.hash, "data.train", e));
+    TRY(saved_expect_rows(r, s->engine.train.hash, c->data.train, folder, e));
     TRY(saved_expect(r, "seed", c->run.seed, "run.seed", e));
     TRY(saved_expect(r, "batch", c->sft.batch, "sft.batch", e));
     TRY(saved_expect(r, "train_on_prompt", c->sft.train_on_prompt, "sft.train_on_prompt", e));

@@ -172,8 +172,8 @@ static tare_status save_result(struct sft *s, struct err *e)
 static tare_status interrupted(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->saved != s->step) TRY(sft_save(s, e));
-    FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld of %lld; continue with %s", (long long)s->step, (long long)s->steps,
-         start == SFT_GO_ON ? "the same command" : "--resume");
+    FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld of %lld%s", (long long)s->step, (long long)s->steps,
+         start == SFT_GO_ON ? "; continue with the same command" : "");
 }
 
 /* Micro-batches are cut by their tokens alone, so that the model does not depend on the ranks. */

@@ -84,6 +84,7 @@ static tare_status check_options(struct variance *v, struct err *e)
         if (!*v->config->model.path)
             FAIL(e, TARE_E_CONFIG, "model.path is not set; name a checkpoint with --from, or model.path=FOLDER");
         o->from[o->n_from++] = v->config->model.path;
+        log_info("without --from the model of the configuration is measured: model.path = %s", v->config->model.path);
     }
     TRY(check_sizes(o, given, e));
     TRY(settle_batch(v->config, o, e));

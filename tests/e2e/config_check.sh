@@ -177,6 +177,14 @@ if has_python; then
     names=$(python3 -c 'import sqlite3; print(*sorted(r[0] for r in sqlite3.connect("runs/runs.db").execute("select name from runs")), sep=";")')
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
 fi
+# a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
+cp -r base foreign
+sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
+check 3 'token [0-9]* of the prompt is [0-9]*, and the model has ids 0 to 39; are tokenizer.json and config.json' model.path=foreign
+mkdir other && echo '{"model_type":"mamba"}' > other/config.json
+for verb in generate serve; do
+    expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
+done
 # bad arguments are named
 expect 2 "'--steps': no such option.*train.steps=" "$TARE" train tiny.ini --steps 3
 expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3

@@ -20,6 +20,26 @@ says 'compared: 12 steps of metrics, 12 of rollouts, 12 states of the estimator,
 compare 0 run twice
 says 'run.threads: .* -> 1   (changes no training)'
 
+# a file of data by another name: its rows count, not its path
+awk 'BEGIN { for (a = 10; a < 20; a++) for (b = 0; b < 10; b++) printf "{\"id\":\"%d+%d\",\"question\":\"%d+%d=\",\"answer\":\"%d\",\"subject\":\"sum\"}\n", a, b, a, b, a + b }' > rows.jsonl
+cp rows.jsonl again.jsonl
+sed '$d' rows.jsonl > fewer.jsonl
+for data in rows again fewer; do
+    "$TARE" -q train tiny.ini log.progress=none train.steps=2 train.schedule=constant train.warmup_steps=1 data.train=$data.jsonl run.dir=$data > /dev/null 2> err.txt || bad "train on $data: $(cat err.txt)"
+done
+compare 0 rows again
+says '^  data.train: rows.jsonl -> again.jsonl   (changes no training)$'
+compare 1 rows fewer
+says '^  data.train: rows.jsonl -> fewer.jsonl   (the data differ)$'
+sed -i '/train_xxh3/d' again/manifest.json
+compare 1 rows again
+says '^  data.train: rows.jsonl -> again.jsonl   (whether the data differ is not on record)$'
+# resumed with them
+got=0; "$TARE" train rows --resume train.steps=3 data.train=again.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
+[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed where it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
+got=0; "$TARE" train rows --resume train.steps=4 data.train=fewer.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
+[ $got = 3 ] && grep 'data.train = fewer.jsonl does not hold the rows that .*new run.*model.path=rows/checkpoints/step-000003' err.txt > /dev/null && ok || bad "other rows: $got, $(cat err.txt)"
+
 # planted: one change a copy
 again; sed -i '5s/"reward":[^,]*/"reward":0.75/' copy/rollouts/step-000004.jsonl
 compare 1 run copy

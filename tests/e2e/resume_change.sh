@@ -44,6 +44,11 @@ got=0; train runs/k4 --resume run.threads=1 log.level=warn || got=$?
 status $got 0 "what changes no weight"
 grep -q "^# after step $step (.*): train.lr" runs/k4/config.ini && grep -q '^# after step.*run.threads' runs/k4/config.ini && ok || { bad "the history was lost"; head -5 runs/k4/config.ini; }
 
+# the command that the run was started with, without the model that was named on it
+got=0; train tiny.ini model.path= run.dir=runs/k4 --resume || got=$?
+status $got 3 "without a model"
+says 'model.path is not set; the run has its own keys in runs/k4/config.ini: tare train runs/k4 --resume$'
+
 # a constant rate does not depend on the number of steps: more of them need no option, and give the bits of a run that was that long from the start
 constant="train.schedule=constant train.warmup_steps=2"
 for length in 2 4; do train tiny.ini $constant train.steps=$length run.dir=runs/long$length || bad "$length steps: $(cat err.txt)"; done

@@ -35,7 +35,7 @@ sft 3 broken checkpoint.every=4 && bad "the killed training ended well"
 grep 'rank 1 .* failed in update of step 7: its process is gone' err.txt > found.txt && [ -e broken.training/checkpoints/step-000004/complete.json ] && ok || bad "killed: $(cat err.txt)"
 export TARE_FAULT=rank=1,stage=update,step=10,kind=stop
 sft 2 broken checkpoint.every=4 --resume && bad "the interrupted training ended well"
-grep 'interrupted after step 10 of 12; continue with --resume' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "interrupted: $(cat err.txt)"
+grep 'interrupted after step 10 of 12; continue with: tare sft .*--resume' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "interrupted: $(cat err.txt)"
 export TARE_FAULT=
 sft 1 broken checkpoint.every=4 --resume || bad "one rank does not go on: $(cat err.txt)"
 alike one broken

@@ -37,7 +37,7 @@ diff -r shards-1 shards-4 > /dev/null && ok || bad "the supervised model depends
 # SIGINT: after the step under way, with a checkpoint of it
 status=0
 TARE_FAULT=stage=update,step=10,kind=stop $SFT sft.out=stopped > /dev/null 2> err.txt || status=$?
-[ $status = 130 ] && grep -qE 'interrupted after step 10 of 60; continue with --resume' err.txt && ok || { bad "SIGINT: exit status $status"; cat err.txt; }
+[ $status = 130 ] && grep -qE 'interrupted after step 10 of 60; continue with: tare sft .*sft.out=stopped --resume$' err.txt && ok || { bad "SIGINT: exit status $status"; cat err.txt; }
 [ "$((10#$(newest stopped)))" = 10 ] && ok || bad "SIGINT: no checkpoint of step 10"
 
 refused() { # WHAT PATTERN [argument ...]

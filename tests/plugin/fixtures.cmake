@@ -17,7 +17,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         reads_too_much wants_refill metrics aborts hangs exits exits_in_compute endless_save unknown_flags grows_size writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals
         forgets_cluster segfaults trusts_state needless_records unknown_kind_beside grown_descriptor keeps_host new_locked other_locked tells_version
         reads_undeclared loses_prompts weight_by_call baseline_by_call scale_by_call confidence_by_call tokens_by_call refill_by_call weight_by_rank baseline_by_rank tokens_by_rank records_by_call weight_by_order prints prints_error leaves_thread signals_in_compute changes_folder leaks_heap infinite_at_end past_tokens past_record past_sums state_changes flushes_at_load columns_by_call columns_twice columns_of_before
-        column_by_rank)
+        column_by_rank ignores_nan)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 endforeach()
 foreach(CASE good_verifier first_verdict_only depends_on_neighbours writes_past_room cuts_characters verdict_by_capacity judges_by_call shares_buffer dies_of_row explains_nothing explains_half ignores_deadline overflows)

@@ -1,6 +1,7 @@
 #include "plugin/check/trial.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const TRIAL_NAMES[TRIAL_SHAPES] = {"mixed rewards", "groups of equal rewards", "groups of one", "no cluster",
@@ -251,12 +252,26 @@ static bool guarded_tokens(const float *p, int64_t n)
     return true;
 }
 
+/* " (its prompt's row lacks "level", which is nan)" of the group that rollout i belongs to, or "". */
+static const char *lacks(const tare_batch *b, int64_t i, char text[200])
+{
+    int64_t m = 0;
+    text[0] = 0;
+    while (m + 1 < b->n_groups && b->group_begin[m + 1] <= i) m++;
+    for (int64_t k = 0; k < b->n_columns && !text[0]; k++)
+        if (isnan(b->column[m * b->n_columns + k]))
+            snprintf(text, 200, " (the row of its prompt has no \"%.100s\", so that column is nan; test it with isnan)",
+                     b->column_name[k]);
+    return text;
+}
+
 static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o, struct err *e)
 {
+    char why[200];
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         if (!isfinite(o->advantage[i]))
-            FAIL(e, TARE_E_PLUGIN, "the advantage of rollout %lld of %lld is %g", (long long)i, (long long)b->n_rollouts,
-                 o->advantage[i]);
+            FAIL(e, TARE_E_PLUGIN, "the advantage of rollout %lld of %lld is %g%s", (long long)i, (long long)b->n_rollouts,
+                 o->advantage[i], isnan(o->advantage[i]) ? lacks(b, i, why) : "");
         if (!(o->row_weight[i] >= 0) || isinf(o->row_weight[i]))
             FAIL(e, TARE_E_PLUGIN, "the weight of rollout %lld is %g", (long long)i, o->row_weight[i]);
     }

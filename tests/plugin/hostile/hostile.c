@@ -115,7 +115,8 @@ enum cases {
     columns_by_call,
     columns_twice,
     columns_of_before,
-    column_by_rank
+    column_by_rank,
+    ignores_nan
 };
 #define IS(X) (CASE == X)
 
@@ -260,6 +261,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++)
             out->advantage[i] -= prompt_value(s, batch->prompt_uid[m]);
     other_columns(batch, out, calls);
+    for (int64_t m = 0; IS(ignores_nan) && m < batch->n_groups; m++)
+        out->advantage[batch->group_begin[m]] = batch->column[m * batch->n_columns];
     for (int64_t m = 0; IS(column_by_rank) && m < batch->n_groups; m++) /* of the batch's first row, for each of its groups */
         if (!isnan(batch->column[1])) out->baseline[m] = batch->column[1];
     if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)batch->token_entropy[0];
@@ -323,7 +326,7 @@ static tare_status apply_records(void *self, int64_t step, const double *collect
     return apply(self, step, collected, error);
 }
 
-#define HAS_COLUMNS (IS(columns_by_call) || IS(columns_twice) || IS(columns_of_before) || IS(column_by_rank))
+#define HAS_COLUMNS (IS(columns_by_call) || IS(columns_twice) || IS(columns_of_before) || IS(column_by_rank) || IS(ignores_nan))
 static const char *const *columns(const void *self)
 {
     static const char *const names[] = {"level", "weight", NULL}, *const twice[] = {"level", "level", NULL};

@@ -280,7 +280,9 @@ static void fields__reach_an_estimator_that_asks(void **state)
         b.row_json = NULL;
         assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
         assert_non_null(
-            strstr(e.message, k ? "reads \"weight\" of the data set's rows, and the batch has no rows" : "reads \"level\""));
+            strstr(e.message, k ? "reads \"weight\" of the data set's rows, and the batch has no rows; give each group its row: "
+                                  "\"row\":{\"weight\":1}"
+                                : "reads \"level\""));
         estimate_free(est);
     }
 }

@@ -83,6 +83,7 @@ static const struct {
     {"columns_by_call", "shapes", "columns gives other names after the step"},
     {"columns_twice", "shapes", "columns: \"level\" is named twice"},
     {"column_by_rank", "ranks", "a rank's groups: baselines"},
+    {"ignores_nan", "shapes", "so that column is nan; test it with isnan"},
     {"weight_by_order", "order", "groups in another order: weights of rollouts"},
     {"changes_fp", "phases", "compute changed the floating-point mode"},
     {"prints", "shapes", "compute wrote 20 bytes to standard output"},
