@@ -581,8 +581,10 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
     if (!out->n) return;
     const tare_text last = out->text[out->n - 1],
                     all = {out->text[0].data, last.data + last.size - out->text[0].data}; /* the parts come in their order */
-    if (is_denied(completion, all))
+    if (is_denied(completion, all) || (out->whole.size && is_corrected(completion, all))) {
         *out = (struct found){.n = 0};
-    else if (out->n == 1)
+    } else if (out->n == 1) {
+        out->operated = out->whole.size && is_operated(completion, all);
         out->onward = onward_from(completion, all);
+    }
 }

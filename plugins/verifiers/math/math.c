@@ -165,19 +165,33 @@ static tare_text words_of(tare_text t)
     return t;
 }
 
+/* Does what the words were read as hold an operator? */
+static bool computes(const struct prose *p)
+{
+    if (p->no_words) return false;
+    for (int64_t i = 1; i < p->size; i++) {
+        const tare_text t = {p->tex, p->size};
+        if (strchr("^_+-*/:<>=!", p->tex[i])) return true;
+        if (p->tex[i] == '\\' && text_is_letter(p->tex[i + 1]) && !text_starts(t, i, "\\text", false)) return true;
+    }
+    return false;
+}
+
 /* A second reading, of answers with words that did not compare equal as they were written. A name in front of the value on one side only
  * is ignored; two different ones differ. */
 static bool equal_in_words(struct math *m, const struct found *gold, const struct found *pred, int *x, int *y)
 {
     struct prose a, b;
-    const int g = read_in_words(m, gold, &a), p = read_in_words(m, pred, &b);
+    const int g = read_in_words(m, gold, &a), p = read_in_words(m, pred, &b), alone = *y;
     if (g < 0 && p < 0) return false;
     if (g >= 0) *x = g;
     if (p >= 0) *y = p;
-    if (*x < 0 || *y < 0) return false;
+    if (*x < 0 || *y < 0 || (pred->operated && p < 0)) return false;
     if (a.bare_name && a.n_names && !b.n_names) return false; /* the gold answer is April 5 */
     if (a.n_names && b.n_names && (a.n_names != b.n_names || memcmp(a.names, b.names, (size_t)a.n_names) != 0)) return false;
-    return compare(m, *x, *y);
+    if (!compare(m, *x, *y)) return false;
+    if (!pred->operated || computes(&b) || text_find_last(gold->text[0], "\\text") >= 0) return true;
+    return alone >= 0 && at(m, alone)->op == OP_NUM && !compare(m, alone, *y); /* 12 dozen, but not 12 by 5 */
 }
 
 /* "Yes, it is possible" for Yes: the word, and what explains it after a comma or a full stop. */
@@ -269,7 +283,7 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
         return r.code = dates ? TARE_CORRECT : TARE_WRONG, r.reason = dates ? "the same date" : "different dates", r;
     if (r.gold < 0 || r.pred < 0) {
         const bool words = r.gold >= 0 && at(m, r.gold)->op == OP_TEXT;
-        if (same_text(m, gold, pred, words) || same_long_text(gold, pred) || same_formula(gold, pred))
+        if ((!pred->operated && (same_text(m, gold, pred, words) || same_long_text(gold, pred))) || same_formula(gold, pred))
             return r.code = TARE_CORRECT, r.reason = "the same text", r;
         if (same_verdict_word(gold, pred)) return r.code = TARE_CORRECT, r.reason = "the same word", r;
         if (equal_in_words(m, gold, pred, &r.gold, &r.pred)) return r.code = TARE_CORRECT, r.reason = m->reason, r;
@@ -283,9 +297,10 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
         r.reason = r.code == TARE_CORRECT ? "the same text" : "different dates, telephone numbers or names";
         return r;
     }
-    bool equal = compare(m, r.gold, r.pred);
+    const bool bare = !pred->operated; /* else the words after the number count with it */
+    bool equal = bare && compare(m, r.gold, r.pred);
     const bool other = equal && other_measure(m, r.gold, pred);
-    if (other)
+    if (other || !bare)
         equal = false;
     else if (!equal)
         equal = equal_by_commas(m, gold, pred, r.gold, r.pred);

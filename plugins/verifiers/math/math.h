@@ -236,6 +236,7 @@ struct found {
     bool plain;       /* not TeX: a comma may be a decimal comma */
     tare_text whole;  /* the sentence that the answer was cut from; size 0: none */
     tare_text onward; /* from the start of a single answer to the end of its sentence, where more follows; size 0: nothing does */
+    bool operated;    /* the words after the number do something with it: it does not count alone */
     int joints;       /* what stands between the parts: enum joint */
 };
 void extract_answer(const struct options *o, tare_text completion, struct found *out);

@@ -41,6 +41,10 @@ bool is_answer_noun(tare_text w);  /* answer, total, value: names that name noth
 
 /* denial.c. Is the part of t governed by a negation, or judged to be wrong? */
 bool is_denied(tare_text t, tare_text part);
+/* operated.c. Do the words after the number that part starts with compute with it or compare it? Does another number take its place after it? */
+bool is_corrected(tare_text t, tare_text part);
+bool is_operated(tare_text t, tare_text part);
+
 bool is_bound(tare_text front);    /* "at least", "nearly", and nothing else in front of a number */
 bool is_qualified(tare_text tail); /* after a number: "if x > 0, otherwise 7", "or maybe 7" */
 

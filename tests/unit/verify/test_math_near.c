@@ -168,6 +168,52 @@ static void test_governed(void **state)
     end(&h);
 }
 
+/* Words after a number that compute with it, compare it or correct it: it is not the answer alone. */
+static void test_operated(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"minus 5",      "plus 5",         "times 3",       "multiplied by 3", "divided by 5",
+                                         "over 5",       "squared",        "cubed",         "factorial",       "modulo 5",
+                                         "choose 2",     "raised to 3",    "dozen",         "gross",           "halves",
+                                         "tenths",       "hundredths",     "percent of 50", "more than 5",     "fewer than 90",
+                                         "less than 90", "greater than 1", "at least",      "or more",         "or fewer",
+                                         "in base 60",   "out of 90",      "by 5"},
+                             *const same[] = {"apples", "in total",        "more apples", "days",
+                                              "km",     "of the students", "left",        "dollars"},
+                             *const corrections[] = {"? No, %d.", ". Actually, %d.", ". Correction: %d.", ", no, %d.",
+                                                     ". Wait, it is %d."};
+    static const struct pair values[] = {
+        {"7", "12 minus 5"}, {"17", "12 plus 5"}, {"4", "12 divided by 3"}, {"144", "12 squared"}, {"144", "12 dozen"}};
+    struct harness h = start();
+    for (int value = 12; value < 40; value += 9) {
+        char gold[16], s[TEXT];
+        snprintf(gold, sizeof gold, "%d", value);
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            snprintf(s, sizeof s, "The answer is %d %s.", value, others[i]);
+            judge(&h, gold, s, false);
+        }
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+            snprintf(s, sizeof s, "The answer is %d %s.", value, same[i]);
+            judge(&h, gold, s, true);
+        }
+        for (size_t i = 0; i < sizeof corrections / sizeof *corrections; i++) {
+            const int n = snprintf(s, sizeof s, "The answer is %d", value);
+            snprintf(s + n, sizeof s - (size_t)n, corrections[i], value + 1);
+            judge(&h, gold, s, false);
+        }
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char s[TEXT];
+        snprintf(s, sizeof s, "The answer is %s.", values[i].pred);
+        judge(&h, values[i].gold, s, true);
+    }
+    judge(&h, "12", "The answer is the 12th prime.", false);
+    judge(&h, "7", "The answer is divisible by 7.", false);
+    judge(&h, "7\\text{th}", "The answer is 7th.", true);
+    judge(&h, "12", "The answer is 12. Actually, we can check it.", true);
+    end(&h);
+}
+
 static void test_half_days(void **state)
 {
     (void)state;
@@ -309,13 +355,9 @@ static void test_functions_and_signs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_denials),
-        cmocka_unit_test(test_units_in_sentences),
-        cmocka_unit_test(test_governed),
-        cmocka_unit_test(test_half_days),
-        cmocka_unit_test(test_opposites),
-        cmocka_unit_test(test_jumps),
-        cmocka_unit_test(test_functions_and_signs),
+        cmocka_unit_test(test_denials),  cmocka_unit_test(test_units_in_sentences),  cmocka_unit_test(test_governed),
+        cmocka_unit_test(test_operated), cmocka_unit_test(test_half_days),           cmocka_unit_test(test_opposites),
+        cmocka_unit_test(test_jumps),    cmocka_unit_test(test_functions_and_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,107 @@
+/* Does a text do something with the number that was taken from it as its answer? "12 minus 5", "12 more than 5", "12 dozen", "the 12th", "12, no, 13".
+ * Such a number is no answer by itself: what counts is the value of all the words, where they can be read, and nothing where they cannot. */
+#include "prose.h"
+
+#include <string.h>
+
+enum { WORDS = 6 };
+
+/* The words after a place in a text. */
+struct tail {
+    tare_text word[WORDS];
+    int n;
+    bool number; /* a number follows them */
+};
+
+static bool one_of(tare_text w, const char *const *list)
+{
+    for (; *list; list++)
+        if (text_equal(w, text_of(*list), true)) return true;
+    return false;
+}
+
+/* Words from i, up to a digit or a mark that ends a clause; with commas: over marks, too. */
+static struct tail read_tail(tare_text t, int64_t i, bool marks)
+{
+    struct tail r = {.n = 0};
+    while (i < t.size && r.n < WORDS && t.data[i] != '\n' && !text_is_digit(t.data[i])) {
+        const int64_t from = i;
+        while (i < t.size && text_is_letter(t.data[i])) i++;
+        if (i > from)
+            r.word[r.n++] = text_slice(t, from, i);
+        else if (!marks && strchr(",.;:!?()=<>", t.data[i++]))
+            return r;
+        else
+            i += marks;
+    }
+    while (i < t.size && strchr(" -+$(", t.data[i])) i++;
+    r.number = i < t.size && text_is_digit(t.data[i]);
+    return r;
+}
+
+/* "12. Actually, 13.", "7, no, 8": another number takes its place. */
+bool is_corrected(tare_text t, tare_text part)
+{
+    static const char *const words[] = {"actually", "no", "correction", "wait", "sorry", "oops", "rather", "make", "scratch", NULL};
+    int64_t i = part.data + part.size - t.data;
+    while (i < t.size && strchr(" ,.;:?!-*", t.data[i])) i++;
+    const struct tail r = read_tail(t, i, true);
+    if (!r.n || !r.number || !one_of(r.word[0], words)) return false;
+    for (int k = 1; k < r.n; k++) {
+        int used;
+        const char *tex;
+        const enum role role = phrase_role(r.word + k, 1, &used, &tex);
+        if (role != ROLE_DROP && role != ROLE_IS && !is_answer_noun(r.word[k]) && !one_of(r.word[k], words)) return false;
+    }
+    return true;
+}
+
+/* Operators, comparisons, multiples and parts that stand right after a number. */
+static bool is_operation(const struct tail *r, int k)
+{
+    static const char *const multiples[] = {"dozen",  "dozens",   "gross",     "score",      "fold",       "halves",
+                                            "thirds", "fifths",   "sixths",    "sevenths",   "eighths",    "ninths",
+                                            "tenths", "twelfths", "hundredth", "hundredths", "thousandth", "thousandths",
+                                            "tenth",  "squared",  "cubed",     "factorial",  NULL};
+    static const char *const steps[] = {"raised", "into", "by",     "percent", "to",  "over",
+                                        "of",     "mod",  "modulo", "choose",  "out", NULL};
+    static const char *const degrees[] = {"more",   "less",  "fewer",  "greater", "larger", "smaller", "bigger",
+                                          "higher", "lower", "longer", "shorter", "older",  "younger", NULL};
+    const tare_text w = r->word[k];
+    int used;
+    const char *tex;
+    const enum role role = phrase_role(r->word + k, r->n - k, &used, &tex);
+    if (one_of(w, multiples)) return !k;
+    if (one_of(w, degrees)) return k + 1 < r->n && text_equal(r->word[k + 1], text_of("than"), true);
+    const bool number = r->number && k + used == r->n;
+    if (role == ROLE_TEX || role == ROLE_RELATE || role == ROLE_BASE || role == ROLE_EXCEPT) return !k || number;
+    if (role == ROLE_BOUND) return true;
+    if (role == ROLE_RATIO || one_of(w, steps)) return number || (text_equal(w, text_of("raised"), true) && r->number);
+    return !k && (text_equal(w, text_of("below"), true) || text_equal(w, text_of("under"), true));
+}
+
+/* The th of 12th */
+static bool is_ordinal_end(tare_text t, int64_t i)
+{
+    static const char *const ends[] = {"st", "nd", "rd", "th", NULL};
+    int64_t k = i;
+    while (k < t.size && text_is_letter(t.data[k])) k++;
+    return one_of(text_slice(t, i, k), ends);
+}
+
+bool is_operated(tare_text t, tare_text part)
+{
+    int64_t i = part.data - t.data;
+    const bool words = part.size && text_is_letter(t.data[i]); /* they are read whole, but for the 12th prime */
+    while (i < part.data - t.data + part.size && (text_is_letter(t.data[i]) || strchr("$+-( ", t.data[i]))) i++;
+    if (i >= t.size || !(text_is_digit(t.data[i]) || t.data[i] == '.')) return false;
+    while (i < t.size && (text_is_digit(t.data[i]) || (strchr(".,", t.data[i]) && i + 1 < t.size && text_is_digit(t.data[i + 1]))))
+        i++;
+    if (i + 1 < t.size && text_is_letter(t.data[i]) && is_ordinal_end(t, i)) return true;
+    if (words) return false;
+    while (i < t.size && strchr("%*()- ", t.data[i])) i++;
+    const struct tail r = read_tail(t, i, false);
+    for (int k = 0; k < r.n && k < 2; k++)
+        if (is_operation(&r, k)) return true;
+    return false;
+}
