@@ -48,11 +48,11 @@ tare_status frozen_read(struct model *m, const char *folder, struct err *e)
     float *unit = NULL;
     void *room = NULL;
     TRY(safetensors_open_folder(folder, &file, e));
-    tare_status status = layout_check_names(m, &file, folder, e);
-    if (!status) status = mem_new(bytes, (void **)&unit, e);
+    tare_status status = mem_new(bytes, (void **)&unit, e);
     if (!status && far && !(room = m->k->backend->alloc(&m->ctx, far)))
         status = kernels_no_memory(m->k, &m->ctx, "a unit of the base while it is read", far, e);
     if (!status) status = read_units(m, &file, unit, room, e);
+    if (!status) status = layout_check_names(m, &file, folder, e);
     if (room) m->k->backend->release(&m->ctx, room);
     mem_free(unit);
     safetensors_close(&file);

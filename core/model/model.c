@@ -193,7 +193,6 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
     if (m->lora) return adapter_read(m, folder, e);
     TRY(safetensors_open_folder(folder, &file, e));
     tare_status status = TARE_OK;
-    TRY_TO(status, done, layout_check_names(m, &file, folder, e));
     TRY_TO(status, done, mem_new(largest_tensor(m) * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
@@ -201,6 +200,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
                safetensors_read(&file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, staging, e));
         shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
+    TRY_TO(status, done, layout_check_names(m, &file, folder, e)); /* what is missing is told first */
     m->file_dtype = dtype_of(safetensors_find(&file, "model.embed_tokens.weight"));
 done:
     mem_free(staging);

@@ -6,6 +6,13 @@
 #include <stdbool.h>
 #include <time.h>
 
+/* The thread sanitizer books every byte that a search inside PCRE2 might read, to the end of the text: times say nothing there. */
+#ifdef __SANITIZE_THREAD__
+enum { TIMES_OF_PCRE2 = 0 };
+#else
+enum { TIMES_OF_PCRE2 = 1 };
+#endif
+
 enum { SIZES = 4, LARGEST = 4 << 20, QUICK = 256 << 10 };
 
 /* head, then unit again and again, then tail, to the size. */
@@ -174,7 +181,7 @@ static void test_growth(void **state)
     bad += grow("number", "42", "{}");
     bad += grow("exact", "42", "{}");
     bad += grow("math", "42", "{}");
-    bad += grow("ifeval", "", INSTRUCTIONS);
+    if (TIMES_OF_PCRE2) bad += grow("ifeval", "", INSTRUCTIONS);
     assert_int_equal(bad, 0);
 }
 
