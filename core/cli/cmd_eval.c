@@ -4,6 +4,7 @@
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "dist/ranks.h"
+#include "dist/watch.h"
 #include "eval/checkpoints.h"
 #include "eval/eval.h"
 #include "report/report.h"
@@ -123,6 +124,7 @@ int cmd_eval(int argc, char **argv)
     if (stop) return stop - 1;
     evaluate_run(&a);
     signals_catch();
+    watch_continue_by("the same command goes on with the answers that are saved");
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     if (loaded) config_use_log_level(&c);
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);

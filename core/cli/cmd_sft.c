@@ -8,17 +8,18 @@
 
 #include <stdio.h>
 
-const char sft_usage[] = "usage: tare sft CONFIG [--resume] [section.key=value ...]\n"
+const char sft_usage[] = "usage: tare sft CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
                          "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
-                         "  --resume   continue from the last complete checkpoint, in SFT.OUT.training\n"
+                         "  --resume         continue from the last complete checkpoint, in SFT.OUT.training\n"
+                         "  --allow-change   with --resume: another configuration may change the training from here on\n"
                          "Without model.path, a new model is made as model.init and the keys after it say (`tare config docs`, "
                          "sections model and sft).\n";
 
-static tare_status run(const struct config *c, bool resume, struct err *e)
+static tare_status run(const struct config *c, const struct arguments *a, struct err *e)
 {
     struct comm comm;
     TRY(comm_open(c->dist.ranks, &comm, e));
-    return sft_run(c, resume ? SFT_RESUME : SFT_NEW, &comm, e);
+    return sft_run(c, !a->resume ? SFT_NEW : a->allow_change ? SFT_CHANGE : SFT_RESUME, &comm, e);
 }
 
 /* The whole command that continues. */
@@ -47,7 +48,7 @@ int cmd_sft(int argc, char **argv)
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     if (loaded) config_use_log_level(&c);
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
-    if (!status && !done) status = run(&c, a.resume, &e);
+    if (!status && !done) status = run(&c, &a, &e);
     if (status == TARE_E_CANCELLED && !done) say_how_to_continue(argc, argv, a.resume, &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);

@@ -230,6 +230,15 @@ struct config_difference {
 typedef tare_status (*config_difference_visit)(void *ctx, const struct config_difference *d, struct err *e);
 tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
                            struct err *e);
+/* resume.c: before a training is resumed. Every difference to the configuration in its folder is told; one that changes the training is
+ * TARE_E_CONFIG unless it is allowed. */
+struct config_resume {
+    const char *run;    /* the folder, which has config.ini */
+    const char *advice; /* what to do when values are refused */
+    bool allow_change;
+    bool supervised; /* `tare sft`: it reads [sft] and leaves out what is for rollouts and rewards */
+};
+tare_status config_check_resume(const struct config_resume *how, const struct config *now, struct err *e);
 /* Whether a run with another value of this key would be another training. */
 bool config_changes_training(const char *section, const char *key);
 /* Whether [KIND.NAME] belongs to a plugin that the configuration chooses. */

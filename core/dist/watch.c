@@ -49,6 +49,13 @@ struct watch {
 static struct watch *watched; /* for the signal handler */
 static atomic_int crashed;    /* set by the handler, read by the watching thread */
 
+static const char *continued_by = "--resume continues from the last checkpoint";
+
+void watch_continue_by(const char *how)
+{
+    continued_by = how;
+}
+
 /* ---- what a rank says about itself */
 
 static void fill_state(struct watch *w, uint32_t kind)
@@ -128,8 +135,7 @@ static void explain(struct err *e, int rank, const struct packet *p, const char 
     name_rank(rank, p, who, sizeof who);
     where(p, at, sizeof at);
     snprintf(what, sizeof what, "%s%s", format, detail);
-    err_set(e, TARE_E_COMM, __FILE__, __LINE__,
-            "%s failed in %s: %s; the job ends on all ranks, --resume continues from the last checkpoint", who, at, what);
+    err_set(e, TARE_E_COMM, __FILE__, __LINE__, "%s failed in %s: %s; the job ends on all ranks, %s", who, at, what, continued_by);
 }
 
 static void explain_silence(struct err *e, int rank, const struct packet *p)

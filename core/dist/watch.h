@@ -21,6 +21,9 @@ tare_status watch_connect(int rank, int size, const char *address, struct watch 
 /* Starts watching, when the transport has carried the address to everybody: rank 0 waits until all have connected. */
 tare_status watch_start(struct watch *w, double timeout_s, struct err *e);
 
+/* What continues the job, for the message when it loses a rank; before watch_start. Unless it is called: --resume. */
+void watch_continue_by(const char *how);
+
 /* Called by the thread that runs the rank. */
 void watch_stage(struct watch *w, const char *stage, int64_t step);
 void watch_enter(struct watch *w, const char *collective); /* NULL: has left it */

@@ -20,15 +20,29 @@
 
 extern char **environ;
 
-enum { LOOK_PATIENCE = 20 }; /* seconds for Python to say which modules it has */
+/* Seconds: for Python to say which modules it has; for what the exporter said to reach the log */
+enum { LOOK_PATIENCE = 20, LOG_PATIENCE = 5 };
 
 struct exporter {
-    pid_t pid; /* 0: it has ended */
+    pid_t pid;    /* 0: it has ended */
+    pid_t writer; /* of the log */
     char names[200], dir[FS_PATH], log[FS_PATH];
 };
 
-/* argv[0] by PATH. out: what the standard output is; log: the file that both go to, NULL: the error output goes nowhere. */
-static int start(const char *const *argv, int out, const char *log, pid_t *pid)
+struct streams {
+    int in, out, error; /* -1: /dev/null */
+};
+
+static void add_stream(posix_spawn_file_actions_t *actions, int from, int to)
+{
+    if (from < 0)
+        posix_spawn_file_actions_addopen(actions, to, "/dev/null", to ? O_WRONLY : O_RDONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(actions, from, to);
+}
+
+/* argv[0] by PATH. */
+static int start(const char *const *argv, struct streams s, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -36,15 +50,9 @@ static int start(const char *const *argv, int out, const char *log, pid_t *pid)
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (log)
-        posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    else
-        posix_spawn_file_actions_adddup2(&actions, out, 1);
-    if (log)
-        posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    else
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    add_stream(&actions, s.in, 0);
+    add_stream(&actions, s.out, 1);
+    add_stream(&actions, s.error, 2);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes, 0);
@@ -83,7 +91,7 @@ static bool missing_modules(const char *const *argv, char *text, size_t room)
     int ends[2];
     pid_t pid;
     if (pipe2(ends, O_CLOEXEC)) return false;
-    const int why = start(argv, ends[1], NULL, &pid);
+    const int why = start(argv, (struct streams){-1, ends[1], -1}, &pid);
     close(ends[1]);
     const bool answered = !why && answer_of(pid, ends[0], text, room);
     close(ends[0]);
@@ -119,6 +127,33 @@ bool exporter_lacks(const char *names, char *why, size_t room)
     return true;
 }
 
+/* The exporter and, before it, the process that writes to the log what it prints. That one goes on for as long as the exporter does, which may be
+ * after the run. It reads all and keeps EXPORT_LOG bytes, since what fills the disk ends the run. */
+static int start_both(struct exporter *x, const char *const *argv)
+{
+    static const char WRITER[] =
+        "import os, sys\n"
+        "most = int(sys.argv[2])\n"
+        "log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)\n"
+        "room = most - os.fstat(log).st_size\n"
+        "while text := os.read(0, 65536):\n"
+        "    if room < 0: continue\n"
+        "    if len(text) > room: text = text[:room] + b'\\n[the rest is left out: more than %d bytes]\\n' % most\n"
+        "    room -= len(text)\n"
+        "    try: os.write(log, text)\n"
+        "    except OSError: room = -1\n";
+    char most[32];
+    int ends[2];
+    snprintf(most, sizeof most, "%d", EXPORT_LOG);
+    const char *const writer[] = {"python3", "-I", "-S", "-c", WRITER, x->log, most, NULL};
+    if (pipe2(ends, O_CLOEXEC)) return errno;
+    int code = start(writer, (struct streams){ends[0], -1, -1}, &x->writer);
+    if (!code) code = start(argv, (struct streams){-1, ends[1], ends[1]}, &x->pid);
+    close(ends[0]);
+    close(ends[1]);
+    return code;
+}
+
 struct exporter *exporter_start(const char *names, const char *run_dir)
 {
     const char *const argv[] = {"python3", "-m", "tare_sdk.loggers", run_dir, "--to", names, "--follow", NULL};
@@ -137,12 +172,19 @@ struct exporter *exporter_start(const char *names, const char *run_dir)
         if (fs_join(folder, run_dir, "export", NULL) || fs_mkdirs(folder, NULL) || fs_join(x->log, folder, "log.txt", NULL))
             code = EIO;
         else
-            code = start(argv, -1, x->log, &x->pid);
+            code = start_both(x, argv);
     }
     if (!code) return x;
     log_warn("log.export = %s: the exporter cannot be started: %s; nothing is sent, and the run goes on", names, strerror(code));
     free(x);
     return NULL;
+}
+
+/* The exporter has ended: what it printed comes to be in the log. What it started may still print, and is not waited for. */
+static void wait_for_log(const struct exporter *x)
+{
+    const double until = clock_seconds() + LOG_PATIENCE;
+    while (!waitpid(x->writer, NULL, WNOHANG) && clock_seconds() < until) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
 /* The last line that it wrote. */
@@ -164,6 +206,7 @@ static bool ended(struct exporter *x, bool early)
     const pid_t got = waitpid(x->pid, &status, WNOHANG);
     if (!got || (got < 0 && errno == EINTR)) return false;
     x->pid = 0;
+    wait_for_log(x);
     if (!early && got > 0 && WIFEXITED(status) && !WEXITSTATUS(status)) return true;
     if (got > 0 && WIFSIGNALED(status))
         snprintf(how, sizeof how, "signal %d", WTERMSIG(status));

@@ -2,7 +2,7 @@
  * never waits for it but at its own end, for some seconds; whatever becomes of it is one warning.
  *
  * The child is in a process group of its own, so that a Ctrl-C for the run is not for it; it ends when nobody holds RUN/lock any more and all is sent.
- * What it prints goes to RUN/export/log.txt. Not thread-safe. */
+ * What it prints goes to RUN/export/log.txt, EXPORT_LOG bytes of it. Not thread-safe. */
 #ifndef TARE_CORE_EXPORT_H
 #define TARE_CORE_EXPORT_H
 
@@ -21,6 +21,6 @@ void exporter_look(struct exporter *x);
 /* The folder is not locked any more: waits up to EXPORT_PATIENCE seconds for the child to send the rest, then leaves it to itself. NULL: nothing. */
 void exporter_close(struct exporter *x);
 
-enum { EXPORT_PATIENCE = 10 };
+enum { EXPORT_PATIENCE = 10, EXPORT_LOG = 1 << 20 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there. training.state has
+/* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there, beside config.ini. training.state has
  *   step, cursor, optimizer_steps, ranks (how many wrote pieces of the optimizer; 0: it is not there); data, seed, batch, train_on_prompt, which
  * cannot change. Any number of ranks continues. */
 #include "sft/internal.h"
@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/training.h"
 #include "engine/same_ranks.h"
+#include "observe/observe.h"
 #include "observe/run_lock.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
 {
     if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
         FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
-    if (start == SFT_RESUME && !fs_is_dir(s->folder))
+    if ((start == SFT_RESUME || start == SFT_CHANGE) && !fs_is_dir(s->folder))
         FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
     if (start == SFT_NEW && has_checkpoints(s))
         FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
@@ -102,12 +103,40 @@ tare_status sft_save(struct sft *s, struct err *e)
     return status;
 }
 
+/* The training after `step` with this configuration: steps are left, and it is the one that was begun, or may be another. */
+static tare_status check_resumed(const struct sft *s, enum sft_start start, int64_t step, struct err *e)
+{
+    char advice[FS_PATH + 200];
+    if (step > s->steps)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: sft.steps = %lld, and %s has done %lld already; resume with that many steps or more, or remove the folder to "
+             "start over",
+             config_where(s->config, "sft", s->config->sft.steps ? "steps" : "epochs"), (long long)s->steps, s->folder,
+             (long long)step);
+    if (start == SFT_GO_ON)
+        snprintf(advice, sizeof advice,
+                 "%s/config.ini has those it was begun with; put them back, or remove the folder to start over", s->folder);
+    else
+        snprintf(advice, sizeof advice, "%s/config.ini has those it was begun with, --allow-change takes the new ones from here on",
+                 s->folder);
+    const struct config_resume how = {.run = s->folder, .advice = advice, .allow_change = start == SFT_CHANGE, .supervised = true};
+    return config_check_resume(&how, s->config, e);
+}
+
+/* config.ini in the folder: what a resumed training is compared with. */
+static tare_status write_config(const struct sft *s, int64_t step, struct err *e)
+{
+    char path[FS_PATH];
+    TRY(fs_join(path, s->folder, "config.ini", e));
+    return observe_config(path, s->config, step >= 0 && fs_exists(path) ? path : NULL, step, e);
+}
+
 /* On rank 0. *step: -1 when there is no checkpoint. */
 static tare_status find_checkpoint(const struct sft *s, enum sft_start start, char *folder, int64_t *step, struct err *e)
 {
     int64_t damaged;
     TRY(checkpoint_latest(s->folder, folder, step, e));
-    if (*step >= 0) return TARE_OK;
+    if (*step >= 0) return check_resumed(s, start, *step, e);
     TRY(checkpoint_count(s->folder, &damaged, e));
     if (damaged)
         FAIL(
@@ -115,7 +144,7 @@ static tare_status find_checkpoint(const struct sft *s, enum sft_start start, ch
             "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged files "
             "back, or remove the folder to start over",
             s->folder, (long long)damaged);
-    if (start == SFT_RESUME) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
+    if (start == SFT_RESUME || start == SFT_CHANGE) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
     return TARE_OK;
 }
 
@@ -135,5 +164,7 @@ tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
         log_info("continuing after step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
     }
     TRY(hello_parts(&s->engine, NULL, 0, step, e));
-    return comm_agree(&s->comm, first ? checkpoint_clean(s->folder, step, e) : TARE_OK, e);
+    tare_status status = first ? write_config(s, step, e) : TARE_OK;
+    if (!status && first) status = checkpoint_clean(s->folder, step, e);
+    return comm_agree(&s->comm, status, e);
 }

@@ -13,8 +13,9 @@ tare_status warm_start_config(const struct config *c, char *file, struct config 
 /* sft.c: `tare sft`. The checkpoints lie in SFT.OUT.training until the model is written. */
 enum sft_start {
     SFT_NEW,    /* refused where there are checkpoints */
-    SFT_RESUME, /* from the last complete one */
-    SFT_GO_ON   /* from it if there is one */
+    SFT_RESUME, /* from the last complete one, with the configuration that it was started with */
+    SFT_CHANGE, /* the same; another configuration may change the training from here on */
+    SFT_GO_ON   /* as SFT_RESUME if there is one */
 };
 /* comm: of the job, which it closes; all ranks call it (NULL: this process alone). The model has the same bits on any number of ranks. */
 tare_status sft_run(const struct config *c, enum sft_start start, struct comm *comm, struct err *e);

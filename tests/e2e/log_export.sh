@@ -23,8 +23,8 @@ def init(**what):
     return Run()
 PY
 train() { "$TARE" train tiny.ini log.progress=none checkpoint.last=true "$@" > out.txt 2> err.txt; }
-exported() { # until no exporter of the run is left: it goes on by itself on a slow machine
-    while pgrep -f "tare_sdk.loggers $WORK/$1 " > found.txt; do sleep 0.1; done
+exported() { # until no exporter of the run, and no writer of its log, is left: it goes on by itself on a slow machine
+    while pgrep -f "tare_sdk.loggers $WORK/$1 |$WORK/$1/export/log.txt " > found.txt; do sleep 0.1; done
 }
 steps() { cut -d, -f1 sent.jsonl | tr -d '[\n'; }
 same() { # RUN WHAT
@@ -53,6 +53,18 @@ exported killed
 "$TARE" train killed --resume log.progress=none > out.txt 2> err.txt || bad "after the kill: $(cat err.txt)"
 exported killed
 [ "$(steps)" = 123456789101112 ] && ok || bad "after the kill: $(cat sent.jsonl)"
+
+# one that prints without end: its log is cut, and what it does goes on
+cp wandb.py quiet.py
+sed -i 's/^    def log.*/&\n        print(("x" * 99 + "\\n") * 4000, flush=True)/' wandb.py
+rm -f sent.jsonl
+train run.dir="$WORK"/chatty log.export=wandb && ok || bad "an exporter that prints: $(cat err.txt)"
+exported chatty
+[ "$(steps)" = 123456789101112 ] && ok || bad "an exporter that prints: $(cat sent.jsonl)"
+[ "$(wc -c < chatty/export/log.txt)" -le $(((1 << 20) + 100)) ] && [ "$(tail -n 1 chatty/export/log.txt)" = '[the rest is left out: more than 1048576 bytes]' ] && ok ||
+    bad "an exporter that prints: a log of $(wc -c < chatty/export/log.txt) bytes, $(tail -c 100 chatty/export/log.txt)"
+same chatty "an exporter that prints"
+mv quiet.py wandb.py
 
 touch dies
 train run.dir="$WORK"/dead log.export=wandb && ok || bad "an exporter that dies: $(cat err.txt)"

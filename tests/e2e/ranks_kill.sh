@@ -67,6 +67,13 @@ TARE_FAULT=rank=1,stage=update,step=3,kind=hang timeout 600 $MPIRUN -n 2 "$TARE"
 grep -q "^tare: rank 1 (host .*) failed in update of step 3: it hangs; rank 0 has waited for it in " err.txt && ok || { bad "hang: not named"; cat err.txt; }
 [ "$(messages err.txt)" = 1 ] && [ "$(left_behind)" = 0 ] && ok || bad "hang: more than one message, or a process is left"
 
+# An evaluation has no --resume: the same command continues it.
+status=0
+TARE_FAULT=rank=1,stage=questions,step=1,kind=kill timeout 600 $MPIRUN -n 2 "$TARE" -q eval tiny.ini eval.out=answers eval.chunk=1 > out.txt 2> err.txt || status=$?
+[ $status != 0 ] && [ $status != 124 ] && grep 'rank 1 .*; the job ends on all ranks, the same command goes on with the answers that are saved$' err.txt > found.txt && ok ||
+    { bad "a killed evaluation: exit status $status"; cat err.txt; }
+grep -e --resume err.txt > found.txt && bad "an evaluation has no --resume: $(cat err.txt)" || ok
+
 # Kills in a row, each on with another number of ranks: any rank, any stage, some milliseconds into it. One that comes when all is done hits nobody and is
 # tried again.
 STAGES=(data rollout verify gather cluster estimate update apply evaluate)

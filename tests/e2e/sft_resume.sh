@@ -51,7 +51,28 @@ refused "another seed" 'run.seed is not what this run was started with' sft.out=
 refused "another batch" 'sft.batch is not what this run was started with' sft.out=stopped sft.batch=16 --resume
 refused "nothing to resume" 'no training to resume is there' sft.out=nothing --resume
 [ ! -e nothing.training ] && ok || bad "a refused start leaves a folder"
-$SFT sft.out=stopped --resume > /dev/null 2>> log.txt || bad "resumed after SIGINT: failed"
+# fewer steps than are done, keys that change the training: refused with each difference, and nothing is touched; --allow-change takes them
+refused_whole() { # WHAT PATTERN [argument ...]: with exit status 3, and the folder stays as it is
+    local what=$1 pattern=$2 status=0
+    shift 2
+    rm -rf before && cp -r stopped.training before
+    "$TARE" sft sft.ini sft.out=stopped --resume "$@" > /dev/null 2> err.txt || status=$?
+    [ $status = 3 ] && grep -q "$pattern" err.txt && ok || { bad "$what: exit status $status"; cat err.txt; }
+    diff -r -x lock before stopped.training > /dev/null && [ ! -e stopped ] && ok || { bad "$what: the training was touched"; cp -rT before stopped.training; rm -rf stopped; }
+}
+same="sft.steps=60 checkpoint.every=4"
+refused_whole "fewer steps than are done" 'sft.steps = 5, and stopped.training has done 10 already; .*steps' checkpoint.every=4 sft.steps=5
+refused_whole "fewer steps, allowed" 'sft.steps = 5, and stopped.training has done 10 already' checkpoint.every=4 sft.steps=5 --allow-change
+refused_whole "more steps under a schedule" 'another training: sft.steps (60 -> 80) (the learning rate falls.*over sft.steps' checkpoint.every=4 sft.steps=80
+refused_whole "another rate" 'another training: train.micro_tokens (16384 -> 99), train.lr (0.004 -> 0.01); .*stopped.training/config.ini.*--allow-change' $same train.lr=1e-2 train.micro_tokens=99
+refused_whole "other rows" 'phase1?rows=1000 does not hold the rows that' $same data.train='builtin:arithmetic/phase1?rows=1000'
+grep -q 'data.train: builtin:arithmetic/phase1?rows=2000 -> builtin:arithmetic/phase1?rows=1000' err.txt && ok || { bad "other rows: not named"; cat err.txt; }
+cp -r stopped.training changed.training
+"$TARE" sft sft.ini $same sft.out=changed --resume train.lr=1e-2 --allow-change > /dev/null 2> err.txt && grep -q 'train.lr: 0.004 -> 0.01' err.txt && ok || { bad "allowed"; cat err.txt; }
+[ -e changed ] && ! diff -r whole-f32 changed > /dev/null && ok || bad "another rate was allowed and did not count"
+
+$SFT sft.out=stopped --resume dist.gradient_shards=3 train.max_rollbacks=7 > /dev/null 2>> log.txt || bad "resumed after SIGINT: failed"
+grep -q 'train.max_rollbacks: 3 -> 7 (allowed); dist.gradient_shards: .* -> 3 (allowed)' log.txt && ok || { bad "what does not count is not told"; tail -3 log.txt; }
 diff -r whole-f32 stopped > /dev/null && ok || bad "resumed after SIGINT: the models differ"
 
 # as a warm start: the same command again

@@ -1,0 +1,133 @@
+/* Whether a training may be resumed with this configuration: is it the one that it was started with? */
+#include "base/fs.h"
+#include "base/log.h"
+#include "config/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct changes {
+    const struct config_resume *how;
+    bool adapters; /* the run trains some, or is to */
+    bool longer;   /* another number of steps is refused, for the learning rate */
+    const struct config *before, *after;
+    struct str refused, fixed, told;
+};
+
+/* Keys that supervised training does not read; a word without a dot stands for the sections that begin with it. */
+static const char *const NOT_SUPERVISED[] = {"verifier",     "clusterer",           "estimator",
+                                             "curriculum",   "train.steps",         "train.minibatch",
+                                             "train.epochs", "train.max_rollbacks", "dist.gradient_shards"};
+
+static bool is(const struct config_difference *d, const char *section, const char *key)
+{
+    return !strcmp(d->section, section) && !strcmp(d->key, key);
+}
+
+static tare_status add(struct str *list, const struct config_difference *d, struct err *e)
+{
+    return str_addf(list, e, "%s%s.%s (%s -> %s)", list->size ? ", " : "", d->section, d->key, d->before, d->after);
+}
+
+/* The learning rate of a step depends on the number of all steps, unless it is constant with a warmup that is none or has its own length. */
+static bool has_length(const struct train_config *c)
+{
+    return c->schedule != SCHEDULE_CONSTANT || (!c->warmup_steps && c->warmup_ratio > 0);
+}
+
+static bool rate_has_length(struct changes *c)
+{
+    return c->longer = has_length(&c->before->train) || has_length(&c->after->train);
+}
+
+static bool changes_supervised(struct changes *c, const struct config_difference *d)
+{
+    if (is(d, "sft", "steps")) return rate_has_length(c);
+    if (is(d, "sft", "epochs")) return (!c->before->sft.steps || !c->after->sft.steps) && rate_has_length(c);
+    for (size_t i = 0; i < sizeof NOT_SUPERVISED / sizeof *NOT_SUPERVISED; i++) {
+        const char *name = NOT_SUPERVISED[i], *dot = strchr(name, '.');
+        if (!dot && !strncmp(d->section, name, strlen(name))) return false;
+        if (dot && !strncmp(d->section, name, (size_t)(dot - name)) && !d->section[dot - name] && !strcmp(d->key, dot + 1))
+            return false;
+    }
+    return d->changes_training;
+}
+
+static bool changes_training(struct changes *c, const struct config_difference *d)
+{
+    if (c->how->supervised) return changes_supervised(c, d);
+    return is(d, "train", "steps") ? rate_has_length(c) : d->changes_training;
+}
+
+/* What a supervised training's checkpoints hold themselves: they refuse another one (checkpoint/training.h, saved_expect). */
+static bool in_checkpoint(const struct config_difference *d)
+{
+    return is(d, "run", "seed") || is(d, "sft", "batch") || is(d, "sft", "train_on_prompt");
+}
+
+/* The rows are compared later, when they are read. */
+static const char *note(const struct config_difference *d, bool changes)
+{
+    if (changes) return "";
+    return is(d, "data", "train") ? " (allowed where it holds the same rows)" : " (allowed)";
+}
+
+static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
+{
+    struct changes *c = ctx;
+    if (is(d, "run", "dir") || (c->how->supervised && (is(d, "sft", "out") || in_checkpoint(d)))) return TARE_OK;
+    if (!strcmp(d->key, "date") && !strcmp(d->before, "(empty)")) return TARE_OK; /* a run from before the key was recorded */
+    const bool changes = changes_training(c, d);
+    if (changes && !c->how->allow_change) return add(&c->refused, d, e);
+    if (c->adapters && !strcmp(d->section, "lora")) return add(&c->fixed, d, e);
+    return str_addf(&c->told, e, "%s%s.%s: %s -> %s%s", c->told.size ? "; " : "", d->section, d->key, d->before, d->after,
+                    note(d, changes));
+}
+
+static tare_status judge(const struct changes *c, struct err *e)
+{
+    const struct config_resume *how = c->how;
+    char longer[200] = "";
+    if (c->longer)
+        snprintf(longer, sizeof longer,
+                 " (the learning rate falls, or warms up, over %s.steps: with --allow-change the steps to come have that of a run "
+                 "of the new length)",
+                 how->supervised ? "sft" : "train");
+    if (c->refused.size)
+        FAIL(e, TARE_E_CONFIG, "%s: --resume with these values would be another training: %.1500s%s; %s", how->run, c->refused.data,
+             longer, how->advice);
+    if (c->fixed.size)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: a run cannot go on with %.1500s: its checkpoints hold the weights and the optimizer of the other ones; "
+             "start another run with %s=FOLDER",
+             how->run, c->fixed.data, how->supervised ? "sft.out" : "run.dir");
+    if (c->told.size) log_info("%s continues with another configuration: %.1500s", how->run, c->told.data);
+    return TARE_OK;
+}
+
+tare_status config_check_resume(const struct config_resume *how, const struct config *now, struct err *e)
+{
+    char path[FS_PATH];
+    struct config before;
+    struct changes changes = {.how = how, .before = &before, .after = now};
+    TRY(fs_join(path, how->run, "config.ini", e));
+    if (!fs_exists(path)) {
+        if (how->allow_change) return TARE_OK;
+        FAIL(e, TARE_E_CONFIG,
+             "%s is not there, so it cannot be told whether the run continues as it began; put it back, or add --allow-change",
+             path);
+    }
+    tare_status status = config_load(&before, path, NULL, 0, e);
+    if (status && how->allow_change) return TARE_OK;
+    if (status)
+        return err_prefix(e, "the run's configuration cannot be read, so it cannot be told whether it continues as it began "
+                             "(--allow-change continues without it)");
+    changes.adapters = before.lora.rank || now->lora.rank;
+    status = config_compare(&before, now, take, &changes, e);
+    if (!status) status = judge(&changes, e);
+    str_free(&changes.refused);
+    str_free(&changes.fixed);
+    str_free(&changes.told);
+    config_free(&before);
+    return status;
+}
