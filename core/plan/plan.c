@@ -161,23 +161,42 @@ static tare_status try_ranks(const struct change *x, int64_t ranks, int64_t t, s
     return plan_memory(out, e);
 }
 
+/* Notes what was tried; whether it fits. */
+static bool enough(const struct plan *tried, int64_t tokens, struct plan *out)
+{
+    out->ranks_needed = tried->in.ranks;
+    out->hosts_needed = tried->in.machine.gpu ? 0 : tried->in.hosts;
+    out->tokens_needed = tokens;
+    return tried->fits;
+}
+
 /* Twice as many ranks until it fits; where that is never enough also half as many tokens, and half of that. */
 static tare_status find_ranks(const struct change *x, struct plan *out, struct err *e)
 {
     struct plan next;
     for (int64_t ranks = 2 * x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2) {
         TRY(try_ranks(x, ranks, 0, &next, e));
-        out->ranks_needed = ranks;
-        if (next.fits) return TARE_OK;
+        if (enough(&next, 0, out)) return TARE_OK;
     }
     for (int64_t ranks = x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2)
         for (int64_t t = x->plan.new_tokens / 2; t >= TOKENS_LEAST; t /= 2) {
             TRY(try_ranks(x, ranks, t, &next, e));
-            out->ranks_needed = ranks;
-            out->tokens_needed = t;
-            if (next.fits) return TARE_OK;
+            if (enough(&next, t, out)) return TARE_OK;
         }
-    out->ranks_needed = out->tokens_needed = 0;
+    out->ranks_needed = out->hosts_needed = out->tokens_needed = 0;
+    return TARE_OK;
+}
+
+/* Adapters in place of all weights: another method, so it is said apart from the advice. */
+static tare_status try_adapters(const struct change *x, struct plan *out, struct err *e)
+{
+    struct config c = x->config;
+    struct plan next = {.in = x->plan.in};
+    if (c.lora.rank || c.model.init != INIT_NONE) return TARE_OK;
+    next.in.config = &c;
+    c.lora.rank = PLAN_ADAPTER_RANK;
+    TRY(plan_memory(&next, e));
+    if (next.fits) out->adapters_need = next.need;
     return TARE_OK;
 }
 
@@ -187,7 +206,9 @@ static tare_status advise(struct plan *out, struct err *e)
     x.plan.in.config = &x.config;
     TRY(take_all(&x, out, e));
     out->fits_with_advice = x.plan.fits;
-    return x.plan.fits ? TARE_OK : find_ranks(&x, out, e);
+    if (x.plan.fits) return TARE_OK;
+    TRY(try_adapters(&x, out, e));
+    return find_ranks(&x, out, e);
 }
 
 tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e)

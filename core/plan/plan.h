@@ -78,7 +78,7 @@ struct plan_advice {
     char key[48], value[32];
     double saves; /* bytes of the fullest rank, after the advice before this one */
 };
-enum { PLAN_ADVICE = 8 };
+enum { PLAN_ADVICE = 8, PLAN_ADAPTER_RANK = 16 };
 
 struct plan {
     struct plan_input in;
@@ -100,8 +100,10 @@ struct plan {
     struct plan_advice advice[PLAN_ADVICE];
     int n_advice;
     int fits_with_advice;
-    int64_t ranks_needed,
-        tokens_needed; /* after all advice: ranks, and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096 */
+    /* After all advice: ranks, hosts (0 on GPUs) and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096. */
+    int64_t ranks_needed, hosts_needed, tokens_needed;
+    double
+        adapters_need; /* as need, after all advice and with adapters of rank PLAN_ADAPTER_RANK; 0: that does not fit, or is no choice */
 };
 
 /* Reads config.json of model.path, or follows model.warm_start and model.init when the folder is not there. vocab: of a new model; 0: as

@@ -132,6 +132,19 @@ static tare_status print_times(const struct plan *p, struct str *out, struct err
     return str_add(out, "\n", 1, e);
 }
 
+/* The keys that find_ranks tried. */
+static tare_status print_ranks(const struct plan *p, struct str *out, struct err *e)
+{
+    const int64_t tokens = p->prompt_tokens + p->tokens_needed;
+    TRY(str_addf(out, e, "%s dist.ranks=%lld", p->n_advice ? "it does with all that and" : "it does with", LL(p->ranks_needed)));
+    if (p->ranks_needed > p->in.gradient_shards) TRY(str_addf(out, e, " dist.gradient_shards=%lld", LL(p->ranks_needed)));
+    if (p->hosts_needed) TRY(str_addf(out, e, " plan.hosts=%lld", LL(p->hosts_needed)));
+    if (p->tokens_needed)
+        TRY(str_addf(out, e, " rollout.max_new_tokens=%lld train.micro_tokens=%lld rollout.kv_tokens=%lld", LL(p->tokens_needed),
+                     LL(tokens), LL(tokens + KV_BLOCK)));
+    return str_add(out, "\n", 1, e);
+}
+
 static tare_status print_advice(const struct plan *p, struct str *out, struct err *e)
 {
     char a[32];
@@ -142,13 +155,14 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
                  p->n_advice > 1 ? "even with these"
                  : p->n_advice   ? "even with this"
                                  : "with smaller caches and micro-batches"));
-    if (!p->ranks_needed) return str_add(out, "give more memory a rank, or a smaller model\n", -1, e);
-    TRY(str_addf(out, e, "%s dist.ranks=%lld", p->n_advice ? "it does with all that and" : "it does with", LL(p->ranks_needed)));
-    if (p->ranks_needed > p->in.gradient_shards) TRY(str_addf(out, e, " dist.gradient_shards=%lld", LL(p->ranks_needed)));
-    if (p->tokens_needed) /* as find_ranks tried it */
-        TRY(str_addf(out, e, " rollout.max_new_tokens=%lld train.micro_tokens=%lld rollout.kv_tokens=%lld", LL(p->tokens_needed),
-                     LL(p->prompt_tokens + p->tokens_needed), LL(p->prompt_tokens + p->tokens_needed + KV_BLOCK)));
-    return str_add(out, "\n", 1, e);
+    if (!p->ranks_needed)
+        TRY(str_add(out, "give more memory a rank, or a smaller model\n", -1, e));
+    else
+        TRY(print_ranks(p, out, e));
+    if (p->adapters_need > 0)
+        TRY(str_addf(out, e, "or train adapters, not all weights: with lora.rank=%d%s it needs %s and fits\n", PLAN_ADAPTER_RANK,
+                     p->n_advice ? " and all that" : "", amount(a, p->adapters_need, "B")));
+    return TARE_OK;
 }
 
 static tare_status print_verdict(const struct plan *p, struct str *out, struct err *e)
@@ -254,8 +268,10 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "advice", advice_json(p));
     json_object_set_new(o, "fits_with_advice", json_boolean(p->fits == 0 && p->fits_with_advice));
     json_object_set_new(o, "ranks_needed", p->ranks_needed ? json_integer(p->ranks_needed) : json_null());
+    json_object_set_new(o, "hosts_needed", p->hosts_needed ? json_integer(p->hosts_needed) : json_null());
+    json_object_set_new(o, "adapters_need", p->adapters_need > 0 ? json_real(p->adapters_need) : json_null());
     json_object_set_new(o, "tokens_needed", p->tokens_needed ? json_integer(p->tokens_needed) : json_null());
-    if (json_object_size(o) != 14) {
+    if (json_object_size(o) != 16) {
         json_decref(o);
         *out = NULL;
         FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");

@@ -3,7 +3,7 @@
 #   tests/fresh/enter.sh FOLDER SHARED COMMAND...      SHARED: a folder to see as /src/shared; '': none
 set -euo pipefail
 [ $# -ge 3 ] || { echo "usage: enter.sh FOLDER SHARED COMMAND..." >&2; exit 1; }
-exec unshare --mount --pid --fork --propagation private bash -euc '
+exec unshare --mount --pid --fork --kill-child --propagation private bash -euc '
 root=$1 shared=$2; shift 2
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"; mount -t sysfs sys "$root/sys"; mount --rbind /dev "$root/dev"; mount -t tmpfs tmpfs "$root/dev/shm"
