@@ -1,5 +1,6 @@
 /* tare ladder: whether a task that provably learns still does. A rung is configs/ladder/RUNG.ini; its band, configs/ladder/bands.csv: rung,seed,before,after of
- * 20 seeds of GRPO. A right program's run lies below all 20 with probability 1/21, whatever their distribution, and so above all of them. */
+ * 20 seeds of GRPO (of a rung that takes hours, fewer; or `rung,,,`: none was measured). A right program's run lies below all 20 with probability 1/21, whatever
+ * their distribution, and so above all of them. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/program.h"
@@ -17,12 +18,13 @@ const char ladder_usage[] =
     "Trains small tasks that provably learn, and says whether their held-out reward lies in the band of 20 seeds of GRPO "
     "(configs/ladder).\n"
     "Below the band: suspect the code, not the idea. Keys change what is trained: estimator.plugin=mine.\n"
-    "  RUNG          default: all of them, one after the other\n"
-    "  --seeds A..B  default 21..23, which are not among the 20. A seed of the 20 without other keys has to give its value again, "
+    "  RUNG          default: all of those that need no file, one after the other. words and gsm8k need a model: "
+    "model.path=FOLDER\n"
+    "  --seeds A..B  default 21..23, which are in no band. A seed of a band without other keys has to give its value again, "
     "to the bit\n"
     "  --list        the rungs with their bands; nothing is trained\n"
     "Runs go to runs/ladder; the same command continues after an interruption.\n"
-    "Exit status: 0 inside of every band or above, 1 below one, or a seed of the 20 that gives another value.\n";
+    "Exit status: 0 inside of every band or above, 1 below one, or a seed of a band that gives another value.\n";
 
 enum { RUNGS = 32, SEEDS = 64, OVERRIDES = 64, NAME = 48 };
 
@@ -59,8 +61,9 @@ static tare_status take_line(struct ladder *l, char *line, const char *path, int
     double before, after;
     int n = 0;
     for (char *at = strtok_r(line, ",", &rest); at && n < 4; at = strtok_r(NULL, ",", &rest)) field[n++] = at;
-    if (n < 4 || strlen(field[0]) >= NAME) FAIL(e, TARE_E_CORRUPT, "%s:%d: not rung,seed,before,after", path, number);
+    if ((n != 1 && n < 4) || strlen(field[0]) >= NAME) FAIL(e, TARE_E_CORRUPT, "%s:%d: not rung,seed,before,after", path, number);
     struct rung *r = rung_of(l, field[0], true);
+    if (r && n == 1) return TARE_OK; /* no band */
     if (!r || r->n == SEEDS) FAIL(e, TARE_E_RANGE, "%s:%d: at most %d rungs and %d seeds", path, number, RUNGS, SEEDS);
     if (str_to_int(field[1], &r->seed[r->n], e) || str_to_double(field[2], &before, e) || str_to_double(field[3], &after, e))
         return err_prefix(e, "%s:%d", path, number);
@@ -85,7 +88,8 @@ static tare_status read_bands(struct ladder *l, struct err *e)
     char *line = text.data ? strtok_r(text.data, "\n", &rest) : NULL; /* the head */
     while (!status && line && (line = strtok_r(NULL, "\n", &rest))) status = take_line(l, line, path, ++number, e);
     str_free(&text);
-    for (int64_t i = 0; i < l->n; i++) l->rungs[i].before /= (double)l->rungs[i].n;
+    for (int64_t i = 0; i < l->n; i++)
+        if (l->rungs[i].n) l->rungs[i].before /= (double)l->rungs[i].n;
     return status;
 }
 
@@ -109,13 +113,16 @@ static tare_status judge(struct ladder *l, const struct rung *r, const struct sw
     const char *said = median < r->low    ? "below the band: suspect the code, not the idea"
                        : median > r->high ? "above the band"
                                           : "inside of the band";
-    l->below = l->below || median < r->low;
-    TRY(str_addf(out, e, "%-11s start %.3f  band %.3f to %.3f  runs", r->name, r->before, r->low, r->high));
+    l->below = l->below || (r->n && median < r->low);
+    if (r->n)
+        TRY(str_addf(out, e, "%-11s start %.3f  band %.3f to %.3f  runs", r->name, r->before, r->low, r->high));
+    else
+        TRY(str_addf(out, e, "%-11s no band was measured  runs", r->name));
     for (int64_t i = 0; i < n; i++) TRY(str_addf(out, e, " %.3f", sorted[i]));
-    return str_addf(out, e, "  %s\n", said);
+    return str_addf(out, e, "%s%s\n", r->n ? "  " : "", r->n ? said : "");
 }
 
-/* A run whose seed is among the 20 is the same computation. */
+/* A run whose seed is one of the band is the same computation. */
 static tare_status compare_again(struct ladder *l, const struct rung *r, const struct sweep_plan *p, const struct sweep_row *row,
                                  struct str *out, struct err *e)
 {
@@ -135,13 +142,42 @@ static tare_status compare_again(struct ladder *l, const struct rung *r, const s
     return TARE_OK;
 }
 
+/* Whether the rung makes the model that it begins with; else the user has to give one. */
+static tare_status makes_its_model(const char *rung, bool *makes, struct err *e)
+{
+    struct config c;
+    char file[FS_PATH];
+    snprintf(file, sizeof file, "builtin:ladder/%s", rung);
+    TRY(config_load(&c, file, NULL, 0, e));
+    *makes = c.model.warm_start && *c.model.warm_start;
+    config_free(&c);
+    return TARE_OK;
+}
+
+/* A rung that was not made for everybody's machine says at the head of its file where to get what it needs. */
+static tare_status check_files(const struct config *c, const char *rung, struct err *e)
+{
+    const struct {
+        const char *key, *path;
+    } needs[] = {{"model.path", c->model.path}, {"data.train", c->data.train}, {"data.eval", c->data.eval}};
+    for (int i = 0; i < 3; i++) {
+        const char *path = needs[i].path ? needs[i].path : "";
+        if (strncmp(path, "builtin:", 8) && !strpbrk(path, ",*?[") && !fs_exists(path))
+            FAIL(e, TARE_E_CONFIG,
+                 "%s: %s is not there; give %s=PATH. The first lines of configs/ladder/%s.ini say where to get it", rung,
+                 *path ? path : needs[i].key, needs[i].key, rung);
+    }
+    return TARE_OK;
+}
+
 /* The model that all seeds begin with, made with seed 1, whichever seed is run first. */
-static tare_status make_start(const char *file, const char **overrides, int64_t n, struct err *e)
+static tare_status make_start(const char *rung, const char *file, const char **overrides, int64_t n, struct err *e)
 {
     struct config c;
     overrides[n] = "run.seed=1";
     TRY(config_load(&c, file, overrides, n + 1, e));
-    const tare_status status = warm_start(&c, e);
+    const bool makes = c.model.warm_start && *c.model.warm_start;
+    const tare_status status = makes ? warm_start(&c, e) : check_files(&c, rung, e);
     config_free(&c);
     return status;
 }
@@ -166,7 +202,7 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
         snprintf(dir, sizeof dir, "sweep.dir=runs/ladder/%s-%08x", r->name, (unsigned)keys);
     else
         snprintf(dir, sizeof dir, "sweep.dir=runs/ladder/%s", r->name);
-    TRY(make_start(file, overrides, n, e));
+    TRY(make_start(r->name, file, overrides, n, e));
     overrides[n++] = seeds;
     overrides[n++] = name;
     overrides[n++] = dir;
@@ -185,29 +221,49 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
 
 static tare_status list_rungs(const struct ladder *l, struct str *out, struct err *e)
 {
-    for (int64_t i = 0; i < l->n; i++)
-        TRY(str_addf(out, e, "%-11s start %.3f  band of %lld seeds: %.3f to %.3f\n", l->rungs[i].name, l->rungs[i].before,
-                     (long long)l->rungs[i].n, l->rungs[i].low, l->rungs[i].high));
+    for (int64_t i = 0; i < l->n; i++) {
+        const struct rung *r = &l->rungs[i];
+        if (r->n)
+            TRY(str_addf(out, e, "%-11s start %.3f  band of %lld seeds: %.3f to %.3f\n", r->name, r->before, (long long)r->n,
+                         r->low, r->high));
+        else
+            TRY(str_addf(out, e, "%-11s no band was measured\n", r->name));
+    }
+    return TARE_OK;
+}
+
+static tare_status check_arguments(struct ladder *l, struct err *e)
+{
+    for (int64_t i = 0; i < l->n_wanted; i++)
+        if (!rung_of(l, l->wanted[i], false))
+            FAIL(e, TARE_E_CONFIG, "%s: there is no such rung; `tare ladder --list` has them", l->wanted[i]);
+    if (l->list && (l->n_overrides || l->seeds))
+        FAIL(e, TARE_E_CONFIG, "--list trains nothing, so it takes no keys and no --seeds; leave them out");
+    return TARE_OK;
+}
+
+/* Without names: the rungs that need no file. */
+static tare_status run_rungs(struct ladder *l, struct str *out, struct err *e)
+{
+    for (int64_t i = 0; i < (l->n_wanted ? l->n_wanted : l->n); i++) {
+        const struct rung *r = l->n_wanted ? rung_of(l, l->wanted[i], false) : &l->rungs[i];
+        bool run = true;
+        if (!l->n_wanted) TRY(makes_its_model(r->name, &run, e));
+        if (!run)
+            log_info("%s is left out: it needs a model (tare ladder %s model.path=FOLDER)", r->name, r->name);
+        else
+            TRY(run_rung(l, r, out, e));
+        if (out->size) TRY(cli_print(out, e));
+        str_clear(out);
+    }
     return TARE_OK;
 }
 
 static tare_status run_all(struct ladder *l, struct err *e)
 {
     struct str out = {0};
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < l->n_wanted; i++)
-        if (!rung_of(l, l->wanted[i], false))
-            status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: there is no such rung; `tare ladder --list` has them",
-                             l->wanted[i]);
-    if (!status && l->list && (l->n_overrides || l->seeds))
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                         "--list trains nothing, so it takes no keys and no --seeds; leave them out");
-    if (!status && l->list) status = list_rungs(l, &out, e);
-    for (int64_t i = 0; !status && !l->list && i < (l->n_wanted ? l->n_wanted : l->n); i++) {
-        status = run_rung(l, l->n_wanted ? rung_of(l, l->wanted[i], false) : &l->rungs[i], &out, e);
-        if (!status) status = cli_print(&out, e);
-        str_clear(&out);
-    }
+    tare_status status = check_arguments(l, e);
+    if (!status) status = l->list ? list_rungs(l, &out, e) : run_rungs(l, &out, e);
     if (!status && out.size) status = cli_print(&out, e);
     str_free(&out);
     return status;

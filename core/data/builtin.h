@@ -10,7 +10,7 @@
  *                               rev4 `y+`, sort4 `+y`, ones `y*`), so what one kind learns helps no other. phase1 as above; phase2 writes a kind's own
  *                               form with probability .1 (max3, ones), .03 (add1), .01 (rev4), .003 (the others), else another kind's
  *
- *   builtin:rewrite/..., countdown/..., answers/..., bandit/...: tasks.h
+ *   builtin:rewrite/..., countdown/..., answers/..., bandit/..., words/...: tasks.h
  *
  * ?seed=N (default 0) draws another set, ?rows=N another size (of heldout: questions a kind). */
 #ifndef TARE_CORE_BUILTIN_H

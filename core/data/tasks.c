@@ -6,10 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORT = 24, PATTERN = 320, ROW = 640 };
+enum { SHORT = 24, QUESTION = 96, PATTERN = 320, MESSAGES = 640, ROW = 640, LONG_ROW = 1280 };
 
 struct task_row {
-    char question[SHORT], answer[SHORT], completion[SHORT], pattern[PATTERN];
+    char question[QUESTION], answer[SHORT], completion[SHORT], pattern[PATTERN], messages[MESSAGES];
+    const char *subject; /* NULL: the task's name */
 };
 
 /* ---------------------------------------------------------------- the tasks */
@@ -20,7 +21,7 @@ static void rewrite(struct draws *d, struct task_row *r)
     const int n = draw(d, 4, 6);
     for (int i = 0; i < n; i++) word[i] = (char)('a' + draw(d, 0, 2));
     word[n] = 0;
-    snprintf(r->question, SHORT, "w%.8s=", word);
+    snprintf(r->question, QUESTION, "w%.8s=", word);
     char *out = r->answer;
     for (char c = 'a'; c <= 'c'; c++)
         for (int i = 0; i < n; i++)
@@ -48,7 +49,7 @@ static void countdown(struct draws *d, struct task_row *r)
     for (int i = 0; i < 3; i++) digit[i] = draw(d, 1, 9);
     int target = expression(digit, draw(d, 0, 23), r->answer, false);
     while (target < 0) target = expression(digit, draw(d, 0, 23), r->answer, false);
-    snprintf(r->question, SHORT, "%d,%d,%d=%d", digit[0], digit[1], digit[2], target);
+    snprintf(r->question, QUESTION, "%d,%d,%d=%d", digit[0], digit[1], digit[2], target);
     size_t at = 0;
     for (int k = 0; k < 24; k++)
         if (expression(digit, k, text, true) == target)
@@ -60,7 +61,7 @@ static void answers(struct draws *d, struct task_row *r)
 {
     const int sum = draw(d, 2, 17), least = sum > 9 ? sum - 9 : 0, most = sum < 9 ? sum : 9;
     size_t at = 0;
-    snprintf(r->question, SHORT, "%d=", sum);
+    snprintf(r->question, QUESTION, "%d=", sum);
     snprintf(r->answer, SHORT, "%d+%d", most, sum - most);
     for (int a = least; a <= most; a++)
         at += (size_t)snprintf(r->pattern + at, PATTERN - at, "%s%d[+]%d", at ? "|" : "", a, sum - a);
@@ -74,7 +75,7 @@ static void bandit(struct draws *d, struct task_row *r)
     static const char ARMS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     const int context = draw(d, 0, 7);
     size_t at = 0;
-    snprintf(r->question, SHORT, "%d=", context);
+    snprintf(r->question, QUESTION, "%d=", context);
     r->pattern[at++] = '[';
     for (const char *c = ARMS; *c; c++)
         if (*c % 8 == context) r->pattern[at++] = *c;
@@ -83,11 +84,52 @@ static void bandit(struct draws *d, struct task_row *r)
     snprintf(r->completion, SHORT, "%c", ARMS[draw(d, 0, (int)sizeof ARMS - 2)]);
 }
 
+/* A question of one of seven kinds; returns its answer. */
+static int ask(struct draws *d, int kind, char q[QUESTION])
+{
+    static const char *const PEOPLE[] = {"Anna", "Ben", "Carla", "David", "Emma", "Felix", "Grace", "Henry"};
+    static const char *const THINGS[] = {"apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "stamps"};
+    const char *who = PEOPLE[draw(d, 0, 7)], *what = THINGS[draw(d, 0, 7)];
+    const int a = draw(d, 10, 98), b = draw(d, 10, 98), c = draw(d, 10, 98), few = draw(d, 2, 9), more = draw(d, 2, 20);
+    const int larger = a > b ? a : b, answer[] = {a + 1, a - 1, larger, larger > c ? larger : c, a + 10, more + few, more};
+    if (kind == 0) snprintf(q, QUESTION, "What number comes right after %d?", a);
+    if (kind == 1) snprintf(q, QUESTION, "What number comes right before %d?", a);
+    if (kind == 2) snprintf(q, QUESTION, "Which is larger, %d or %d?", a, b);
+    if (kind == 3) snprintf(q, QUESTION, "What is the largest of %d, %d, %d?", a, b, c);
+    if (kind == 4) snprintf(q, QUESTION, "What is %d plus 10?", a);
+    if (kind == 5)
+        snprintf(q, QUESTION, "%s has %d %s and gets %d more. How many %s does %s have now?", who, more, what, few, what, who);
+    if (kind == 6) snprintf(q, QUESTION, "%s has %d %s and gives %d away. How many %s are left?", who, more + few, what, few, what);
+    return answer[kind];
+}
+
+/* The question after two of its kind with their answers, as a chat. */
+static void words(struct draws *d, struct task_row *r)
+{
+    static const char *const KINDS[] = {"after", "before", "larger", "largest", "plus10", "gain", "loss"};
+    const int kind = draw(d, 0, 6);
+    size_t at = (size_t)snprintf(r->messages, MESSAGES, "[");
+    for (int turn = 0; turn < 2; turn++) {
+        const int answer = ask(d, kind, r->question);
+        at += (size_t)snprintf(r->messages + at, MESSAGES - at,
+                               "{\"role\":\"user\",\"content\":\"%s\"},{\"role\":\"assistant\",\"content\":\"%d\"},", r->question,
+                               answer);
+    }
+    snprintf(r->answer, SHORT, "%d", ask(d, kind, r->question));
+    snprintf(r->messages + at, MESSAGES - at, "{\"role\":\"user\",\"content\":\"%s\"}]", r->question);
+    memcpy(r->completion, r->answer, SHORT);
+    r->subject = KINDS[kind];
+}
+
 static const struct task {
     const char *name;
     void (*make)(struct draws *d, struct task_row *r);
     bool holds_out;
-} TASKS[] = {{"rewrite", rewrite, true}, {"countdown", countdown, true}, {"answers", answers, false}, {"bandit", bandit, false}};
+} TASKS[] = {{"rewrite", rewrite, true},
+             {"countdown", countdown, true},
+             {"answers", answers, false},
+             {"bandit", bandit, false},
+             {"words", words, true}};
 enum { N_TASKS = sizeof TASKS / sizeof *TASKS };
 static const struct split {
     const char *name;
@@ -109,8 +151,9 @@ static tare_text put(char *json, int *at, const char *key, const char *value)
 static tare_status push(struct dataset *d, const struct task *task, const char *split, const struct task_row *r, struct err *e)
 {
     char *json, *id, *where;
+    const int room = r->messages[0] ? LONG_ROW : ROW;
     int at = 1;
-    TRY(arena_push(&d->arena, ROW, (void **)&json, e));
+    TRY(arena_push(&d->arena, room, (void **)&json, e));
     TRY(arena_push(&d->arena, 64, (void **)&id, e));
     TRY(arena_push(&d->arena, 64, (void **)&where, e));
     snprintf(id, 64, "%s-%s-%06lld", task->name, split, (long long)d->n);
@@ -121,10 +164,15 @@ static tare_status push(struct dataset *d, const struct task *task, const char *
     put(json, &at, "id", id);
     row->question = put(json, &at, "question", r->question);
     row->answer = put(json, &at, "answer", r->answer);
-    row->subject = put(json, &at, "subject", task->name);
+    row->subject = put(json, &at, "subject", r->subject ? r->subject : task->name);
     if (r->completion[0]) row->completion = put(json, &at, "completion", r->completion);
     if (r->pattern[0]) put(json, &at, "regex", r->pattern);
-    at += snprintf(json + at, (size_t)(ROW - at), "}");
+    if (r->messages[0]) {
+        at += snprintf(json + at, (size_t)(room - at), ",\"messages\":");
+        row->messages = (tare_text){json + at, (int64_t)strlen(r->messages)};
+        at += snprintf(json + at, (size_t)(room - at), "%s", r->messages);
+    }
+    at += snprintf(json + at, (size_t)(room - at), "}");
     row->json = (tare_text){json, at};
     return TARE_OK;
 }
@@ -160,7 +208,7 @@ tare_status tasks_generate(const char *name, struct dataset *out, struct err *e)
         .key = rng_derive(rng_derive(rng_key((uint64_t)seed, RNG_DATA), (uint64_t)which), (uint64_t)(task - TASKS) + 100)};
     TRY(arena_new(&out->arena, &out->rows, rows, e));
     while (out->n < rows) {
-        struct task_row r = {{0}, {0}, {0}, {0}};
+        struct task_row r = {.subject = NULL};
         task->make(&d, &r);
         if (task->holds_out && (builtin_crc32(r.question, (int64_t)strlen(r.question)) % 8 == 0) != (which == HELDOUT)) continue;
         if (which != WARM) r.completion[0] = 0;

@@ -6,10 +6,12 @@
  *   bandit     a context ("5="): one of the 62 letters and digits, a single token; right are those whose code is the context modulo 8 (`regex`), so
  *              that with one token the expected reward of context k is J_k = sum of pi(a) over the right a, and its derivative in the logit of a is
  *              pi(a) (1[a is right] - J_k)
+ *   words      for small language models: seven kinds of short questions in words ("What number comes right after 81?", "Ben has 14 eggs and gets 3 more.
+ *              How many eggs does Ben have now?"), each after two of its kind with their answers, as a chat (`messages`); the kind is the subject
  *
  *   builtin:TASK/train      questions with an answer, none held out (crc32(question) % 8 == 0); of bandit all
  *   builtin:TASK/heldout    the others; of bandit all
- *   builtin:TASK/warm       supervised rows with completions of the right form: of rewrite the right word; of answers a right sum three times in ten;
+ *   builtin:TASK/warm       supervised rows with completions of the right form: of rewrite and words the right one; of answers a right sum three times in ten;
  *                           else, and of the others, a random one, right by chance */
 #ifndef TARE_CORE_DATA_TASKS_H
 #define TARE_CORE_DATA_TASKS_H

@@ -26,7 +26,7 @@ RUNS, VARIANCE, NORMS, FIGURE = (PAGE[:-3] + end for end in (".csv", "-variance.
 KINDS = ["max3", "ones", "add1", "rev4", "add2", "sub2", "mul1", "sort4"]  # of format and cold, most frequent right form first
 ONCE = ["study", "arm", "lr", "clip", "seed"]
 LEAST = 5  # whole seeds that a study needs to have a table
-NUMBERS = ["after", "wrong_first", "wrong_last", "grad_norm", "clipped", "advantage_max"]
+NUMBERS = ["before", "after", "wrong_first", "wrong_last", "grad_norm", "clipped", "advantage_max"]
 
 # ---------------------------------------------------------------- from runs to a file
 
@@ -68,6 +68,7 @@ def row_of(study, folder):
     wrong = [s["reward/all_wrong_groups"] for s in body]
     norm = [s["grad_norm"] for s in body]
     row = {"study": study, "arm": arm_of(c), "lr": float(c["train.lr"]), "clip": float(c["train.max_grad_norm"]), "seed": int(c["run.seed"])}
+    row["before"] = steps[0].get("eval/reward", "") if steps[0]["step"] == 0 else ""
     row["after"] = last["eval/reward"]
     row["wrong_first"] = sum(wrong[:10]) / 10
     row["wrong_last"] = sum(wrong[-20:]) / 20
@@ -175,6 +176,15 @@ def sign_flips(x):
     first, second = half_sums(x[:k]), sorted(half_sums(x[k:]))
     n = sum(bisect.bisect_right(second, -seen - s) + len(second) - bisect.bisect_left(second, seen - s) for s in first)
     return min(1.0, n / (len(first) * len(second)))
+
+
+T_5 = 2.7764  # Student's t, 4 degrees of freedom, 97.5 %
+
+
+def one_sided(x):
+    """The share of all sign flips whose sum is at least the one seen."""
+    sums = half_sums(x)
+    return sum(v >= sum(x) - 1e-12 for v in sums) / len(sums)
 
 
 def holm(p):
@@ -316,6 +326,25 @@ def table_cold(rows):
     return table_against(groups, next(g for k, g in groups.items() if k[1] == "grpo" and k[3] == 1), sorted(shared))
 
 
+def table_smollm2(rows):
+    """Five seeds: intervals of Student's t, and the one planned test, one-sided, of the mean of MaxRL and BV-Blend against GRPO."""
+    arms, base, before = arms_of(rows, "smollm2"), values(rows, "smollm2", "grpo"), values(rows, "smollm2", "grpo", "before")
+    seeds = sorted(set.intersection(*(set(values(rows, "smollm2", a)) for a in arms)))
+    own = {a: [values(rows, "smollm2", a)[s] for s in seeds] for a in arms}
+    gain = [a for a in arms if a.startswith(("maxrl", "bv_blend"))]
+    own["mean of %s and %s" % tuple(gain)] = [sum(own[a][i] for a in gain) / len(gain) for i in range(len(seeds))]
+    lines = [["before training", "%.4f" % (sum(before[s] for s in seeds) / len(seeds)), "", "", "", ""]]
+    for arm, x in own.items():
+        mean, gaps = sum(x) / len(x), [v - base[s] for v, s in zip(x, seeds)]
+        if arm == "grpo":
+            lines.append([arm, "%.4f" % mean, "baseline", "", "", ""])
+            continue
+        gap, half = sum(gaps) / len(gaps), T_5 * (sum((g - sum(gaps) / len(gaps)) ** 2 for g in gaps) / (len(gaps) - 1) / len(gaps)) ** 0.5
+        p = "%.2g" % one_sided(gaps) if arm.startswith("mean of") else ""
+        lines.append([arm, "%.4f" % mean, "%+.4f" % gap, "%+.4f to %+.4f" % (gap - half, gap + half), "%d of %d" % (sum(g > 0 for g in gaps), len(gaps)), p])
+    return table(["arm", "mean", "difference", "95 % interval (t)", "above GRPO", "p, one-sided"], lines)
+
+
 def table_halves(rows):
     """The seeds that had been looked at before the others were run, and the others alone."""
     arms, base = arms_of(rows, "format"), values(rows, "format", "grpo")
@@ -395,6 +424,8 @@ def tables():
     for study in sorted({r["study"] for r in rows}):
         if study == "cold":
             made["cold"] = table_cold(rows)
+        elif study == "smollm2":
+            made["smollm2"] = table_smollm2(rows)
         elif study.endswith("-control"):
             made["control"] = table_control(rows, study[: -len("-control")])
             made["contrasts"] = table_contrasts(rows)

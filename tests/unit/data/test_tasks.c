@@ -127,18 +127,80 @@ static void patterns_hold_the_right_ones(void **state)
     dataset_free(&d);
 }
 
+/* The numbers of a question, in their order. */
+static int numbers_of(const char *text, int out[8])
+{
+    int n = 0;
+    while (*text && n < 8) {
+        char *end;
+        const long x = strtol(text, &end, 10);
+        if (end == text) {
+            text++;
+            continue;
+        }
+        out[n++] = (int)x;
+        text = end;
+    }
+    return n;
+}
+
+/* Every kind is there; the answers are those that the numbers of the questions give, in the worked turns too, which ask nothing else. */
+static void questions_in_words_are_solved(void **state)
+{
+    static const char *const KINDS[] = {"after", "before", "larger", "largest", "plus10", "gain", "loss"};
+    struct dataset d;
+    struct err e = {0};
+    int met[7] = {0};
+    (void)state;
+    load("builtin:words/train?rows=2000", &d);
+    for (int64_t i = 0; i < d.n; i++) {
+        const struct row *r = &d.rows[i];
+        char answer[64], subject[64];
+        json_t *turns;
+        int k = 0, x[8] = {0};
+        text_of(r->answer, answer);
+        text_of(r->subject, subject);
+        while (k < 7 && strcmp(KINDS[k], subject)) k++;
+        assert_true(k < 7);
+        met[k]++;
+        assert_ok(json_parse(r->messages.data, r->messages.size, r->where, &turns, &e), &e);
+        assert_int_equal(json_array_size(turns), 5);
+        for (size_t t = 0; t < 5; t += 2) {
+            const char *q = json_text_or(json_array_get(turns, t), "content", "");
+            const char *said = t < 4 ? json_text_or(json_array_get(turns, t + 1), "content", "") : answer;
+            assert_int_equal(numbers_of(q, x), k == 3 ? 3 : k == 0 || k == 1 ? 1 : 2);
+            const int larger = x[0] > x[1] ? x[0] : x[1];
+            const int right[] = {x[0] + 1, x[0] - 1, larger, larger > x[2] ? larger : x[2], x[0] + 10, x[0] + x[1], x[0] - x[1]};
+            assert_int_equal(atoi(said), right[k]);
+            if (t == 4) assert_true(strlen(q) == (size_t)r->question.size && !memcmp(q, r->question.data, strlen(q)));
+        }
+        json_decref(turns);
+        assert_true(builtin_crc32(r->question.data, r->question.size) % 8 != 0);
+    }
+    for (int k = 0; k < 7; k++) assert_true(met[k] > 200);
+    dataset_free(&d);
+}
+
 /* What the bands were made with: a row that changed would make them those of another task. */
 static void rows_are_the_same_everywhere(void **state)
 {
     static const struct {
         const char *source;
         uint64_t hash;
-    } SETS[] = {{"builtin:rewrite/train", 0xc8a15d119b2da78b},          {"builtin:rewrite/heldout", 0x5c086857e4cba955},
-                {"builtin:rewrite/warm", 0xe4b282fcf4723a0d},           {"builtin:countdown/train", 0x88557fee850e9a54},
-                {"builtin:countdown/heldout", 0xb0353ae5d5608b72},      {"builtin:countdown/warm", 0x12bd9e22cb5a73aa},
-                {"builtin:answers/train", 0x59730aa0dd358483},          {"builtin:answers/heldout", 0x255d357e67e558b6},
-                {"builtin:answers/warm", 0xed41468ba14ea6e5},           {"builtin:bandit/train", 0xf610db019de43b16},
-                {"builtin:bandit/heldout?rows=64", 0x3caa9fd483a7e5d7}, {"builtin:bandit/warm", 0x7f6d82c0451f8dd0}};
+    } SETS[] = {{"builtin:rewrite/train", 0xc8a15d119b2da78b},
+                {"builtin:rewrite/heldout", 0x5c086857e4cba955},
+                {"builtin:rewrite/warm", 0xe4b282fcf4723a0d},
+                {"builtin:countdown/train", 0x88557fee850e9a54},
+                {"builtin:countdown/heldout", 0xb0353ae5d5608b72},
+                {"builtin:countdown/warm", 0x12bd9e22cb5a73aa},
+                {"builtin:answers/train", 0x59730aa0dd358483},
+                {"builtin:answers/heldout", 0x255d357e67e558b6},
+                {"builtin:answers/warm", 0xed41468ba14ea6e5},
+                {"builtin:bandit/train", 0xf610db019de43b16},
+                {"builtin:bandit/heldout?rows=64", 0x3caa9fd483a7e5d7},
+                {"builtin:bandit/warm", 0x7f6d82c0451f8dd0},
+                {"builtin:words/train", 0x3d602b2ec8b22227},
+                {"builtin:words/heldout", 0}};
     (void)state;
     for (size_t i = 0; i < sizeof SETS / sizeof *SETS; i++) {
         struct dataset d;
@@ -162,8 +224,9 @@ static void wrong_names_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(countdown_is_solved), cmocka_unit_test(words_are_in_order),
-                                       cmocka_unit_test(patterns_hold_the_right_ones),
-                                       cmocka_unit_test(rows_are_the_same_everywhere), cmocka_unit_test(wrong_names_are_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(countdown_is_solved),          cmocka_unit_test(words_are_in_order),
+        cmocka_unit_test(patterns_hold_the_right_ones), cmocka_unit_test(questions_in_words_are_solved),
+        cmocka_unit_test(rows_are_the_same_everywhere), cmocka_unit_test(wrong_names_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
