@@ -103,6 +103,19 @@ static tare_status take_key(void *ctx, const struct config_difference *d, struct
     return TARE_OK;
 }
 
+/* The same path in both runs, and yet other rows: the file was changed between them. */
+static tare_status take_rows(struct finder *f, const char *key, const char *const path[2], struct err *e)
+{
+    const bool train = !strcmp(key, "data.train");
+    if (!path[0] || !path[1] || strcmp(path[0], path[1])) return TARE_OK;
+    if (strcmp(other_rows(f, train ? "train_xxh3" : "eval_xxh3"), "other")) return TARE_OK;
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:b, s:s}", "key", key, "a", path[0], "b", path[1], "changes_training", train, "rows", "other");
+    if (!o || json_array_append_new(json_object_get(f->result, "configuration"), o))
+        FAIL(e, TARE_E_INVALID, "%s: its value is not valid UTF-8", key);
+    return TARE_OK;
+}
+
 static tare_status compare_configurations(struct finder *f, struct err *e)
 {
     struct config c[2];
@@ -110,6 +123,8 @@ static tare_status compare_configurations(struct finder *f, struct err *e)
     int n = 0;
     while (n < 2 && !config_load(&c[n], f->o->run[n], NULL, 0, &why)) n++;
     tare_status status = n < 2 ? add_text(f, "damaged", why.message, e) : config_compare(&c[0], &c[1], take_key, f, e);
+    if (!status && n == 2) status = take_rows(f, "data.train", (const char *const[]){c[0].data.train, c[1].data.train}, e);
+    if (!status && n == 2) status = take_rows(f, "data.eval", (const char *const[]){c[0].data.eval, c[1].data.eval}, e);
     while (n > 0) config_free(&c[--n]);
     return status;
 }

@@ -6,7 +6,8 @@
  *   a, b            the folders
  *   same            whether everything that was compared is the same and nothing is damaged; keys that change no training do not count
  *   first_step      the first step with a difference; null: none
- *   configuration   [{key, a, b, changes_training}]; of data.train and data.eval also rows: "same", "other" or "unknown"
+ *   configuration   [{key, a, b, changes_training}]; of data.train and data.eval also rows: "same", "other" or "unknown". a and b are equal where the
+ *                   file of a path held other rows for the second run
  *   differences     the first of each kind, by step and then as a step makes them: [{what, step, where, a, b, by, count}]
  *                   what: rollout, token, reward, baseline, scale, confidence, advantage, row_weight, estimator_state, metric, tensor, section,
  *                   file, length; by: b - a where both are numbers; count: how many of this kind differ in that step

@@ -133,8 +133,11 @@ static tare_status print_keys(const json_t *result, struct str *out, struct err 
     if (json_array_size(keys)) TRY(str_add(out, "configuration\n", -1, e));
     json_array_foreach(keys, i, k)
     {
-        TRY(str_addf(out, e, "  %s: %s -> %s%s\n", json_text_or(k, "key", ""), json_text_or(k, "a", ""), json_text_or(k, "b", ""),
-                     meaning(k)));
+        const char *key = json_text_or(k, "key", ""), *a = json_text_or(k, "a", ""), *b = json_text_or(k, "b", "");
+        if (strcmp(a, b))
+            TRY(str_addf(out, e, "  %s: %s -> %s%s\n", key, a, b, meaning(k)));
+        else
+            TRY(str_addf(out, e, "  %s: %s in both%s\n", key, a, meaning(k)));
     }
     return TARE_OK;
 }

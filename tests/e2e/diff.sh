@@ -31,6 +31,15 @@ compare 0 rows again
 says '^  data.train: rows.jsonl -> again.jsonl   (changes no training)$'
 compare 1 rows fewer
 says '^  data.train: rows.jsonl -> fewer.jsonl   (the data differ)$'
+# the file itself was changed between the runs
+for name in one two; do
+    cp rows.jsonl same-name.jsonl; cp rows.jsonl held.jsonl
+    [ $name = one ] || { sed -i '$d' same-name.jsonl; sed -i 1d held.jsonl; }
+    "$TARE" -q train tiny.ini log.progress=none train.steps=2 train.schedule=constant train.warmup_steps=1 data.train=same-name.jsonl data.eval=held.jsonl run.dir=$name > /dev/null 2> err.txt || bad "train $name: $(cat err.txt)"
+done
+compare 1 one two
+says '^  data.train: same-name.jsonl in both   (the data differ)$'
+says '^  data.eval: held.jsonl in both   (the data differ; changes no training)$'
 sed -i '/train_xxh3/d' again/manifest.json
 compare 1 rows again
 says '^  data.train: rows.jsonl -> again.jsonl   (whether the data differ is not on record)$'
