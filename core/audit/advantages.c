@@ -75,6 +75,19 @@ static const void *extension(void *ctx, const char *id)
     return strcmp(id, "tare.logprob/1") ? NULL : &LOGPROB;
 }
 
+/* An estimator that nobody chose cannot compute them. */
+static void explain_choice(const struct audit *a, const struct audit_step *s, struct err *e)
+{
+    const bool trainers = a->map.name && strcmp(a->map.name, "tare"); /* whose columns these are */
+    const struct err why = *e;
+    err_set(
+        e, why.code, __FILE__, __LINE__,
+        "%s: its rows have advantages, and nothing says how they were computed; give as=%s for the conventions of the trainer that "
+        "wrote them (verl, trl, openrlhf, slime or nemo%s%s), or estimator.plugin=NAME (%s was tried: %s)",
+        s->file, trainers ? a->map.name : "NAME", trainers ? "; the columns are those of " : "", trainers ? a->map.name : "",
+        a->o->config->estimator.plugin, why.message);
+}
+
 /* With the state that a run kept from before the step; else one estimator for all steps. */
 static tare_status open_estimator(struct audit *a, const struct audit_step *s, struct err *e)
 {
@@ -93,9 +106,7 @@ static tare_status open_estimator(struct audit *a, const struct audit_step *s, s
                                        .n_clusters = clusters,
                                        .env = {.seed = (uint64_t)c->run.seed, .extension = extension}};
     if (!status) status = estimate_open(&o, &a->estimator, e);
-    if (status && !a->own && c->run.as == AS_NONE)
-        err_prefix(e, "advantages by %s (say as=NAME for the conventions of the trainer that wrote this, or estimator.plugin=NAME)",
-                   c->estimator.plugin);
+    if (status && !a->own && c->run.as == AS_NONE) explain_choice(a, s, e);
     if (!status && s->state) status = estimate_load(a->estimator, state.data, state.size, s->state, e);
     str_free(&state);
     return status;

@@ -140,7 +140,7 @@ sed -i 's/"exact": 0.0/"exact": null/' copy/$T
 audit 2 copy $EXACT
 errs 'no column is a number in this row, and some are null; say which is the reward: --field reward=COLUMN'
 audit 2 "$DUMPS/trl" verifier.plugins=exact
-errs 'advantages by bv_blend (say as=NAME .*no clusters'
+errs 'completions_00001.jsonl: its rows have advantages, and nothing says how they were computed; give as=trl .*the columns are those of trl.*or estimator.plugin=NAME (bv_blend was tried: .*no clusters'
 
 # ---------------------------------------------------------------- what could not be checked
 mkdir lacks
