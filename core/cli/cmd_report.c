@@ -16,10 +16,11 @@
 extern char **environ;
 
 const char report_usage[] =
-    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--latex DIR] [--png DIR]\n"
+    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--pdf DIR] [--latex DIR] [--png DIR]\n"
     "One self-contained HTML file: the training signals of runs, or of a sweep's variants over seeds with its table.\n"
     "  -o FILE      default: report.html in the (first) folder\n"
     "  --svg DIR    also every chart as an SVG file of its own, for papers and slides\n"
+    "  --pdf DIR    the same charts as PDF files, for LaTeX\n"
     "  --latex DIR  also the tables of the sweeps as LaTeX (booktabs)\n"
     "  --png DIR    also pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
 
@@ -148,7 +149,7 @@ static tare_status pictures(const char *page, const char *dir, struct err *e)
 /* ---------------------------------------------------------------- the verb */
 
 struct outputs {
-    const char *page, *svg, *latex, *png; /* a file and three folders; NULL: not asked for */
+    const char *page, *svg, *pdf, *latex, *png; /* a file and four folders; NULL: not asked for */
 };
 
 static tare_status write_report(const char *const *paths, int64_t n, const struct outputs *to, struct err *e)
@@ -164,8 +165,10 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     if (!status) status = fs_write_atomic(file, text.data, text.size, e);
     if (!status) log_info("%s (%.0f kB)", file, (double)text.size / 1000);
     str_free(&text);
-    if (!status && to->svg) status = report_svg(paths, n, to->svg, e);
+    if (!status && to->svg) status = report_charts(paths, n, to->svg, false, e);
     if (!status && to->svg) log_info("%s: every chart as an SVG file", to->svg);
+    if (!status && to->pdf) status = report_charts(paths, n, to->pdf, true, e);
+    if (!status && to->pdf) log_info("%s: every chart as a PDF file", to->pdf);
     if (!status && to->latex) status = report_latex(paths, n, to->latex, e);
     if (!status && to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
     return status || !to->png ? status : pictures(file, to->png, e);
@@ -178,12 +181,13 @@ int cmd_report(int argc, char **argv)
     struct outputs to = {0};
     const struct {
         const char *name, **value;
-    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--latex", &to.latex}, {"--png", &to.png}};
+    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--pdf", &to.pdf}, {"--latex", &to.latex}, {"--png", &to.png}};
+    enum { OPTIONS = sizeof options / sizeof *options };
     int64_t n = 0;
     for (int i = 1; i < argc; i++) {
         int k = 0;
-        while (k < 4 && strcmp(argv[i], options[k].name)) k++;
-        if (k < 4 && i + 1 < argc)
+        while (k < OPTIONS && strcmp(argv[i], options[k].name)) k++;
+        if (k < OPTIONS && i + 1 < argc)
             *options[k].value = argv[++i];
         else if (argv[i][0] != '-' && n < PATHS)
             paths[n++] = argv[i];

@@ -2,6 +2,7 @@
  * by value (programs that draw SVG know no CSS variables), a white ground, its title, and a key of its lines. */
 #include "base/fs.h"
 #include "report/page.h"
+#include "report/pdf.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -140,7 +141,18 @@ static tare_status write_as(const char *dir, const char *name, const char *exten
     return fs_write_atomic(path, text->data, text->size, e);
 }
 
-tare_status report_figures(const char *page, const char *dir, struct err *e)
+/* SVG, or the same as PDF. */
+static tare_status print_as(const struct figure *f, bool pdf, struct str *out, struct err *e)
+{
+    struct str svg = {0};
+    if (!pdf) return print_figure(f, out, e);
+    tare_status status = print_figure(f, &svg, e);
+    if (!status) status = pdf_print(svg.data, COLOURS, out, e);
+    str_free(&svg);
+    return status;
+}
+
+tare_status report_figures(const char *page, const char *dir, bool pdf, struct err *e)
 {
     struct str one = {0}, names = {0};
     struct figure f;
@@ -149,19 +161,19 @@ tare_status report_figures(const char *page, const char *dir, struct err *e)
         char name[NAME];
         str_clear(&one);
         file_name(f.title.at, f.title.n, name);
-        status = print_figure(&f, &one, e);
-        if (!status) status = write_as(dir, name, "svg", &names, &one, e);
+        status = print_as(&f, pdf, &one, e);
+        if (!status) status = write_as(dir, name, pdf ? "pdf" : "svg", &names, &one, e);
     }
     str_free(&one);
     str_free(&names);
     return status;
 }
 
-tare_status report_svg(const char *const *paths, int64_t n, const char *dir, struct err *e)
+tare_status report_charts(const char *const *paths, int64_t n, const char *dir, bool pdf, struct err *e)
 {
     struct str page = {0};
     tare_status status = report_html(paths, n, &page, e);
-    if (!status) status = report_figures(page.data, dir, e);
+    if (!status) status = report_figures(page.data, dir, pdf, e);
     str_free(&page);
     return status;
 }

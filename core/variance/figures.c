@@ -104,7 +104,7 @@ tare_status write_figures(const struct report_of *r, int64_t n, const char *dir,
         c.steps = true;
         if (n > 1 && !status) status = chart(&c, &page, e);
     }
-    if (!status) status = report_figures(page.data ? page.data : "", dir, e);
+    if (!status) status = report_figures(page.data ? page.data : "", dir, false, e);
     str_free(&page);
     arena_free(&a);
     return status;

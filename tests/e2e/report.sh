@@ -45,6 +45,27 @@ if has_python; then
     python3 -c 'import sys, xml.etree.ElementTree as t
 for f in sys.argv[1:]: assert t.parse(f).getroot().tag == "{http://www.w3.org/2000/svg}svg", f' figures/*.svg 2> err.txt && ok || bad "not SVG: $(cat err.txt)"
 fi
+# the same as PDF: as many, each with an index that leads to its objects; a reader, where there is one, finds the texts
+"$TARE" -q report runs/s -o s.html --pdf papers 2> err.txt && ok || bad "report --pdf: $(cat err.txt)"
+diff <(find figures -name '*.svg' -exec basename {} .svg \; | sort) <(find papers -name '*.pdf' -exec basename {} .pdf \; | sort) > err.txt && ok || bad "SVG and PDF files: $(cat err.txt)"
+checked "the PDF files' index" << 'PY'
+import glob, re
+for path in glob.glob("papers/*.pdf"):
+    data = open(path, "rb").read()
+    at = int(re.search(rb"startxref\n(\d+)\n%%EOF\n$", data).group(1))
+    n = int(re.match(rb"xref\n0 (\d+)\n", data[at:]).group(1))
+    rows = data[at:].split(b"\n")[2 : 2 + n]
+    assert all(data[int(r[:10]):].startswith(b"%d 0 obj\n" % i) for i, r in enumerate(rows) if i), path
+    stream = re.search(rb"/Length (\d+) >>\nstream\n", data)
+    assert data[stream.end() + int(stream.group(1)):].startswith(b"\nendstream"), path
+PY
+if command -v gs > /dev/null; then
+    for file in papers/*.pdf; do
+        gs -q -dSAFER -dNOPAUSE -dBATCH -sDEVICE=txtwrite -o text.txt "$file" > err.txt 2>&1 && [ ! -s err.txt ] || bad "$file: $(cat err.txt)"
+    done
+    gs -q -dSAFER -dNOPAUSE -dBATCH -sDEVICE=txtwrite -o text.txt papers/training-reward.pdf > err.txt 2>&1
+    grep 'Training reward' text.txt > /dev/null && grep 'bv_blend' text.txt > /dev/null && ok || bad "the text of a PDF file: $(cat text.txt)"
+fi
 # colours mean what they say: green is right, orange is wrong
 "$TARE" -q report run -o run.html --svg runfigures 2> err.txt || bad "report run --svg: $(cat err.txt)"
 grep -o 'area c[0-9]"[^>]*/><text[^>]*>[a-z_]*<' runfigures/verdicts.svg | sed 's/area \(c[0-9]\).*>\([a-z_]*\)</\2 \1/' | sort > colours.txt
