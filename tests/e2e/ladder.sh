@@ -28,10 +28,22 @@ done < out.txt
 ladder 3 --list train.promts=3
 grep -q -- '--list trains nothing' err.txt && ok || bad "keys beside --list: $(cat err.txt)"
 for rung in $(sed 1d "$CSV" | cut -d, -f1 | uniq); do
+    case $rung in
+        words | gsm8k) "$TARE" -q config dump "builtin:ladder/$rung" > dump.txt 2> err.txt && grep '^plugin = grpo' dump.txt > /dev/null && ok || bad "$rung: $(cat err.txt)"; continue ;;
+    esac
     [ "$(grep -c "^$rung," "$CSV")" = 20 ] && ok || bad "$rung: not 20 seeds"
     "$TARE" -q config dump "builtin:ladder/$rung" > dump.txt 2> err.txt && grep -q '^plugin = grpo' dump.txt && ok || bad "$rung: $(cat err.txt)"
     awk -F, -v r="$rung" '$1 == r { n++; better += $4 > $3 } END { exit !(n == better) }' "$CSV" && ok || bad "$rung: a seed that did not learn"
 done
+# rungs that need files: what is missing, and where to read more; without a band nothing is judged
+ladder 3 words
+grep 'words: smollm2 is not there; give model.path=PATH. The first lines of configs/ladder/words.ini say where to get it' err.txt > /dev/null && ok || bad "no model: $(cat err.txt)"
+ladder 3 gsm8k model.path=runs/ladder/bandit-base
+grep 'gsm8k: gsm8k_train.jsonl is not there; give data.train=PATH' err.txt > /dev/null && ok || bad "no rows: $(cat err.txt)"
+[ -z "$(find runs/ladder -name 'words*' -o -name 'gsm8k*')" ] && ok || bad "a rung without its files left a folder"
+for i in $(seq 40); do printf '{"id":"%s","question":"%s=","answer":"8"}\n' "$i" "$((i % 10))"; done > rows.jsonl
+ladder 0 gsm8k model.path=runs/ladder/bandit-base data.train=rows.jsonl data.eval=rows.jsonl data.prompt=plain data.suffix= rollout.max_new_tokens=2 train.steps=2 train.warmup_steps=1 model.dtype=f32 --seeds 1..2
+says '^gsm8k  *no band was measured  runs [01]\.[0-9]* [01]\.[0-9]*$'
 ladder 3 nosuch
 grep -q 'nosuch: there is no such rung' err.txt && ok || bad "$(cat err.txt)"
 ladder 2 --what
