@@ -1,8 +1,9 @@
 # make install, the Debian package and the wheel: the same files under another prefix.
 # Installing builds nothing: make comes first, so that nothing is compiled as root.
-#   program: bin/tare, LIBDIR/tare (plugins, MPI), share/tare/configs     doc: manual pages, completions, documents
+#   program: bin/tare, LIBDIR/tare (libtare.so, plugins, MPI), share/tare/configs     doc: manual pages, completions, documents
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY TRUE)
 install(TARGETS tare COMPONENT program)
+install(TARGETS tare_shared LIBRARY DESTINATION ${TARE_LIBRARIES} COMPONENT program)
 install(DIRECTORY ${TARE_PLUGIN_DIR}/ DESTINATION ${TARE_LIBRARIES} COMPONENT program FILES_MATCHING PATTERN "*.so")
 install(FILES ${CMAKE_BINARY_DIR}/libtare_cuda.so DESTINATION ${TARE_LIBRARIES} COMPONENT program OPTIONAL) # make cuda
 install(DIRECTORY configs DESTINATION ${TARE_DATA} COMPONENT program)

@@ -23,6 +23,15 @@ void log_set_default_level(enum log_level level)
     if (!chosen) least = level;
 }
 
+static log_sink sink;
+static void *sink_ctx;
+
+void log_set_sink(log_sink to, void *ctx)
+{
+    sink_ctx = ctx;
+    sink = to;
+}
+
 void log_set_prefix(const char *text)
 {
     snprintf(prefix, sizeof prefix, "%s", text);
@@ -52,6 +61,10 @@ void log_message(enum log_level level, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     disarm(text);
+    if (sink) {
+        sink(sink_ctx, level, text);
+        return;
+    }
     pthread_mutex_lock(&lock);
     if (status_line[0]) fputs("\r\033[K", stderr);
     fprintf(stderr, "tare: %s%s%s\n", prefix, NAME[level], text);
@@ -68,6 +81,7 @@ void log_error(const struct err *e)
 
 void log_status_line(const char *text)
 {
+    if (sink) return;
     pthread_mutex_lock(&lock);
     if (status_line[0] || text) fputs("\r\033[K", stderr);
     snprintf(status_line, sizeof status_line, "%s", text ? text : "");

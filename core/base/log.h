@@ -12,6 +12,10 @@ void log_set_default_level(enum log_level level);
 enum log_level log_level(void);
 /* Stands in front of every message of this process ("rank 3: "); at most 31 bytes. */
 void log_set_prefix(const char *prefix);
+/* Messages go to sink, from any thread, and not to standard error; no line is drawn in place. NULL: to standard error again. Set while nothing else
+ * runs. */
+typedef void (*log_sink)(void *ctx, enum log_level level, const char *text);
+void log_set_sink(log_sink sink, void *ctx);
 void log_message(enum log_level level, const char *format, ...) ERR_PRINTF(2, 3);
 void log_error(const struct err *e); /* "tare: message", with -v the frames */
 

@@ -8,9 +8,25 @@
 
 const char PROGRAM_LIBRARIES[] = TARE_BIN_TO_LIBRARIES, PROGRAM_DATA[] = TARE_BIN_TO_DATA, PROGRAM_HEADERS[] = TARE_BIN_TO_HEADERS;
 
+static char given[FS_PATH];
+
+bool program_set(const char *file)
+{
+    return snprintf(given, sizeof given, "%s", file) < (int)sizeof given;
+}
+
+const char *program_given(void)
+{
+    return *given ? given : NULL;
+}
+
 /* The file of this program, FS_PATH bytes. False when the system does not tell. */
 static bool program_file(char *out)
 {
+    if (*given) {
+        memcpy(out, given, sizeof given);
+        return true;
+    }
     const ssize_t n = readlink("/proc/self/exe", out, FS_PATH - 1);
     out[n > 0 ? n : 0] = 0;
     return n > 0;

@@ -9,6 +9,11 @@
 /* From the folder of the installed program to those of its shared objects (PREFIX/LIBDIR/tare), data (PREFIX/share/tare) and headers. */
 extern const char PROGRAM_LIBRARIES[], PROGRAM_DATA[], PROGRAM_HEADERS[];
 
+/* Inside of another program (libtare.so): FILE is the program tare that everything is found from, and that is started as a worker. Once, before all
+ * else. False: the path is too long. */
+bool program_set(const char *file);
+const char *program_given(void); /* NULL: none was */
+
 /* A path counted from the folder of this program, FS_PATH bytes. An installation can therefore be moved as a whole. */
 bool program_path(char *out, const char *relative);
 

@@ -3,26 +3,24 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "engine/engine.h"
-#include "model/pack.h"
+#include "infer/score.h"
 #include "settle/settle.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { BATCH_MAX = 4096, TOKENS_MAX = 16384 }; /* lines waiting; their tokens, beyond which they are computed at once */
+enum { BATCH_MAX = 4096, TOKENS_MAX = 16384 }; /* lines that wait; their tokens, beyond which they are computed at once */
 
 struct score {
     struct config config;
     struct engine engine;
-    struct model *m;       /* the engine's */
-    struct kv_cache cache; /* one layer; view shows it as every layer's, for a pass over whole sequences needs no more */
-    struct kv_cache view;
-    struct arena lines, work;
+    struct model *m; /* the engine's */
+    struct scorer *scorer;
+    struct arena work;
     double temperature;
-    int64_t batch, n, tokens;
+    int64_t batch, n;
     json_t **id;
-    int32_t **ids;
-    int64_t *len;
+    struct token_ids ids; /* of the lines that wait */
+    int64_t *begin;
 };
 
 const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n"
@@ -40,12 +38,7 @@ const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|b
 static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)
 {
     TRY(str_add(out, "[", 1, e));
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(x[i]))
-            FAIL(e, TARE_E_NOT_FINITE,
-                 "the model gives a logprob that is not finite; its weights are damaged or dtype is too coarse");
-        TRY(str_addf(out, e, i ? ",%.9g" : "%.9g", (double)x[i]));
-    }
+    for (int64_t i = 0; i < n; i++) TRY(str_addf(out, e, i ? ",%.9g" : "%.9g", (double)x[i]));
     return str_add(out, "]", 1, e);
 }
 
@@ -60,9 +53,10 @@ static tare_status print_line(const struct score *s, int64_t line, const float *
         TRY(str_add(out, ",", 1, e));
     }
     TRY(str_add(out, "\"logprobs\":", -1, e));
-    TRY(print_numbers(logprob, s->len[line] - 1, out, e));
+    const int64_t n = s->begin[line + 1] - s->begin[line] - 1;
+    TRY(print_numbers(logprob, n, out, e));
     TRY(str_add(out, ",\"entropy\":", -1, e));
-    TRY(print_numbers(entropy, s->len[line] - 1, out, e));
+    TRY(print_numbers(entropy, n, out, e));
     TRY(str_add(out, "}\n", 2, e));
     if (fwrite(out->data, 1, (size_t)out->size, stdout) != (size_t)out->size)
         FAIL(e, TARE_E_IO, "standard output cannot be written");
@@ -75,86 +69,39 @@ static tare_status print_batch(const struct score *s, const float *logprob, cons
     tare_status status = TARE_OK;
     for (int64_t i = 0, at = 0; i < s->n && !status; i++) {
         status = print_line(s, i, logprob + at, entropy + at, &line, e);
-        at += s->len[i] - 1;
+        at += s->begin[i + 1] - s->begin[i] - 1;
     }
     str_free(&line);
     if (!status && fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
     return status;
 }
 
-/* A cache of at least n_blocks; every layer writes its keys over those of the layer before. */
-static tare_status grow_cache(struct score *s, int64_t n_blocks, struct err *e)
-{
-    if (n_blocks <= s->cache.n_blocks) return TARE_OK;
-    kv_cache_free(s->m, &s->cache);
-    TRY(kv_cache_new(s->m, 1, n_blocks, &s->cache, e));
-    for (int64_t l = 0; l < s->view.n_layers; l++) s->view.layers[l] = s->cache.layers[0];
-    s->view.n_blocks = n_blocks;
-    return TARE_OK;
-}
-
-/* The head in pieces of rows, so that its logits stay within 64 MiB. */
-static tare_status head(struct score *s, const struct packed_batch *p, const float *hidden, float *logprob, float *entropy,
-                        struct err *e)
-{
-    const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, piece = fit > 0 ? fit : 1;
-    float *logits, *lse;
-    TRY(arena_new_raw(&s->work, &logits, (piece < p->n_targets ? piece : p->n_targets) * V, e));
-    TRY(arena_new_raw(&s->work, &lse, piece * 2, e));
-    for (int64_t at = 0; at < p->n_targets; at += piece) {
-        const int64_t n = p->n_targets - at < piece ? p->n_targets - at : piece;
-        model_logits(s->m, hidden + at * C, n, logits);
-        KERNEL(s->m->k, &s->m->ctx, head_stats, .logprob = logprob + at, .entropy = entropy + at, .lse = lse, .logits = logits,
-               .target = p->target + at, .temperature = (float)s->temperature, .r = n, .v = V);
-    }
-    return TARE_OK;
-}
-
-/* Line i is packed as a prompt of one token and a completion of the rest. */
-static tare_status compute(struct score *s, float **logprob, float **entropy, struct err *e)
-{
-    struct pack_group *groups;
-    const int32_t **rest;
-    int64_t *rest_len;
-    struct packed_batch p;
-    float *hidden;
-    TRY(arena_new(&s->work, &groups, s->n, e));
-    TRY(arena_new(&s->work, &rest, s->n, e));
-    TRY(arena_new(&s->work, &rest_len, s->n, e));
-    for (int64_t i = 0; i < s->n; i++) {
-        rest[i] = s->ids[i] + 1;
-        rest_len[i] = s->len[i] - 1;
-        groups[i] = (struct pack_group){s->ids[i], 1, 1, rest + i, rest_len + i};
-    }
-    TRY(pack_groups(groups, s->n, false, &s->work, &p, e));
-    TRY(grow_cache(s, p.n_blocks, e));
-    TRY(arena_new_raw(&s->work, logprob, p.n_targets, e));
-    TRY(arena_new_raw(&s->work, entropy, p.n_targets, e));
-    if (!p.n_targets) return TARE_OK;
-    TRY(model_forward(s->m, &s->view, &p.forward, &s->work, &hidden, e));
-    return head(s, &p, hidden, *logprob, *entropy, e);
-}
-
 static void drop_lines(struct score *s)
 {
     for (int64_t i = 0; i < s->n; i++) json_decref(s->id[i]);
-    s->n = s->tokens = 0;
-    arena_reset(&s->lines);
+    s->n = s->ids.n = 0;
+}
+
+static tare_status answer(struct score *s, struct err *e)
+{
+    float *logprob, *entropy;
+    arena_reset(&s->work);
+    TRY(arena_new_raw(&s->work, &logprob, s->ids.n, e));
+    TRY(arena_new_raw(&s->work, &entropy, s->ids.n, e));
+    TRY(scorer_run(s->scorer, &(struct score_lines){s->ids.data, s->begin, s->n, s->temperature}, logprob, entropy, e));
+    return print_batch(s, logprob, entropy, e);
 }
 
 static tare_status flush(struct score *s, struct err *e)
 {
-    float *logprob, *entropy;
     if (!s->n) return TARE_OK;
-    arena_reset(&s->work);
-    tare_status status = compute(s, &logprob, &entropy, e);
-    if (!status) status = print_batch(s, logprob, entropy, e);
+    const tare_status status = answer(s, e);
     drop_lines(s);
     return status;
 }
 
 /* ---- reading */
-static tare_status read_ids(const struct score *s, const json_t *ids, const char *where, int32_t *out, struct err *e)
+static tare_status read_ids(struct score *s, const json_t *ids, const char *where, struct err *e)
 {
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *v = json_array_get(ids, i);
@@ -162,7 +109,7 @@ static tare_status read_ids(const struct score *s, const json_t *ids, const char
         if (id < 0 || id >= s->m->shape.vocab)
             FAIL(e, TARE_E_RANGE, "%s: ids[%zu] has to be a whole number from 0 to %lld", where, i,
                  (long long)s->m->shape.vocab - 1);
-        out[i] = (int32_t)id;
+        TRY(token_ids_add(&s->ids, (int32_t)id, e));
     }
     return TARE_OK;
 }
@@ -174,13 +121,11 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     const int64_t n = (int64_t)json_array_size(ids), max = s->m->shape.max_position;
     if (!json_is_array(ids) || !n) FAIL(e, TARE_E_INVALID, "%s: \"ids\" has to be an array of at least one token id", where);
     if (n - 1 > max) FAIL(e, TARE_E_RANGE, "%s: %lld tokens; the model's context is %lld", where, (long long)n, (long long)max);
-    if (s->n && s->tokens + n > TOKENS_MAX) TRY(flush(s, e));
-    TRY(arena_new_raw(&s->lines, &s->ids[s->n], n, e));
-    TRY(read_ids(s, ids, where, s->ids[s->n], e));
-    s->len[s->n] = n;
+    if (s->n && s->ids.n + n > TOKENS_MAX) TRY(flush(s, e));
+    TRY(read_ids(s, ids, where, e));
     s->id[s->n] = json_incref(json_object_get(object, "id"));
     s->n++;
-    s->tokens += n;
+    s->begin[s->n] = s->ids.n;
     return s->n == s->batch ? flush(s, e) : TARE_OK;
 }
 
@@ -251,11 +196,9 @@ static tare_status run(const struct options *o, struct score *s, struct err *e)
     s->m = s->engine.model;
     s->temperature = o->temperature;
     s->batch = o->batch;
-    s->view.n_layers = s->m->shape.layers;
-    TRY(mem_new(s->view.n_layers * (int64_t)sizeof *s->view.layers, (void **)&s->view.layers, e));
+    TRY(scorer_new(s->m, &s->scorer, e));
     TRY(mem_new(s->batch * (int64_t)sizeof *s->id, (void **)&s->id, e));
-    TRY(mem_new(s->batch * (int64_t)sizeof *s->ids, (void **)&s->ids, e));
-    TRY(mem_new(s->batch * (int64_t)sizeof *s->len, (void **)&s->len, e));
+    TRY(mem_new((s->batch + 1) * (int64_t)sizeof *s->begin, (void **)&s->begin, e));
     /* what was read before a bad line is still answered */
     const tare_status status = json_each_line(stdin, "standard input", take_line, s, e);
     struct err later = {0};
@@ -269,20 +212,17 @@ int cmd_score(int argc, char **argv)
     struct options o;
     struct score s = {0};
     if (argc < 2) return cli_usage(score_usage);
-    arena_init(&s.lines, "score lines");
     arena_init(&s.work, "score");
     tare_status status = parse_options(argc, argv, &o, &e);
     if (!status) status = run(&o, &s, &e);
     if (status) log_error(&e);
     drop_lines(&s);
-    if (s.m) kv_cache_free(s.m, &s.cache);
-    mem_free(s.view.layers);
+    scorer_free(s.scorer);
     mem_free(s.id);
-    mem_free(s.ids);
-    mem_free(s.len);
+    mem_free(s.begin);
+    token_ids_free(&s.ids);
     engine_close(&s.engine);
     config_free(&s.config);
-    arena_free(&s.lines);
     arena_free(&s.work);
     return status ? err_exit_code(status) : 0;
 }

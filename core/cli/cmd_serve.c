@@ -2,7 +2,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/model_keys.h"
+#include "infer/model_keys.h"
 #include "model/adapter.h"
 #include "serve/serve.h"
 #include "settle/settle.h"

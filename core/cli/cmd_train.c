@@ -3,9 +3,8 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "dist/ranks.h"
-#include "loop/run.h"
+#include "loop/train.h"
 #include "preflight/preflight.h"
-#include "sft/sft.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,14 +22,6 @@ const char train_usage[] =
     "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n"
     "So are the conventions of another trainer (verl, trl, nemo, openrlhf, slime): tare train configs/quickstart.ini as=verl\n";
 
-/* What a warm start of minutes would end in is found before it. */
-static tare_status make_ready(const struct config *c, struct err *e)
-{
-    preflight_warn(c);
-    if (warm_start_due(c)) TRY(preflight(c, NULL, e));
-    return warm_start(c, e);
-}
-
 int cmd_train(int argc, char **argv)
 {
     struct err e = {0};
@@ -42,7 +33,10 @@ int cmd_train(int argc, char **argv)
     if (loaded) config_use_log_level(&c);
     bool done;
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
-    if (!status && !done) status = train_run(&c, &(struct train_start){a.resume, a.allow_change, a.until, make_ready}, &e);
+    if (!status && !done)
+        status = train_run(
+            &c, &(struct train_start){.resume = a.resume, .allow_change = a.allow_change, .until = a.until, .make = preflight_make},
+            &e);
     if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

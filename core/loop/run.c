@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "batch/table.h"
 #include "engine/same_ranks.h"
 #include "loop/stages.h"
 
@@ -25,7 +26,8 @@ static int32_t on_cancelled(void *ctx)
 static const void *on_extension(void *ctx, const char *id)
 {
     const struct run *r = ctx;
-    return !strcmp(id, "tare.embed/1") && r->embed ? embed_service_extension(r->embed) : NULL;
+    if (!strcmp(id, "tare.embed/1")) return r->embed ? embed_service_extension(r->embed) : NULL;
+    return r->start->extension ? r->start->extension(r->start->extension_ctx, id) : NULL;
 }
 
 static const void *on_estimator_extension(void *ctx, const char *id)
@@ -196,7 +198,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
 {
     char folder[FS_PATH] = "";
     int64_t step = -1;
-    *r = (struct run){.config = c, .comm = comm, .evaluated = -1};
+    *r = (struct run){.config = c, .start = start, .comm = comm, .evaluated = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
@@ -208,6 +210,54 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     if (step >= 0) TRY(run_restore(r, folder, e));
     TRY(compare_parts(r, step, e));
     return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
+}
+
+/* The bytes that column c points to, in the arena. */
+static tare_status keep_bytes(struct batch *b, int c, struct arena *a, struct err *e)
+{
+    const int64_t n = batch_count(b, BATCH_TABLE[c].axis);
+    char *copy;
+    if (BATCH_TABLE[c].kind == KIND_TEXT) {
+        tare_text *old = batch_array(b, c), *own;
+        TRY(arena_new(a, &own, n + 1, e));
+        for (int64_t i = 0; i < n; i++) {
+            TRY(arena_strdup(a, old[i].data ? old[i].data : "", old[i].size, &copy, e));
+            own[i] = (tare_text){old[i].data ? copy : NULL, old[i].size};
+        }
+        batch_set_array(b, c, own);
+    } else {
+        const char *const *old = batch_array(b, c);
+        const char **own;
+        TRY(arena_new(a, &own, n + 1, e));
+        for (int64_t i = 0; i < n; i++) {
+            if (!old[i]) continue;
+            TRY(arena_strdup(a, old[i], -1, &copy, e));
+            own[i] = copy;
+        }
+        batch_set_array(b, c, (void *)(uintptr_t)own);
+    }
+    return TARE_OK;
+}
+
+tare_status run_take_batch(struct run *r, struct run_batch *out, struct err *e)
+{
+    for (int c = 0; c < BATCH_N_COLUMNS; c++) {
+        const enum batch_kind kind = BATCH_TABLE[c].kind;
+        if (batch_array(&r->batch, c) && (kind == KIND_TEXT || kind == KIND_STRING)) TRY(keep_bytes(&r->batch, c, &r->arena, e));
+    }
+    *out = (struct run_batch){r->batch, r->arena, r->prompt_ids};
+    arena_init(&r->arena, "step");
+    r->batch = (struct batch){0};
+    r->share = (struct share){0};
+    r->prompt_ids = (struct token_ids){0};
+    return TARE_OK;
+}
+
+void run_batch_free(struct run_batch *b)
+{
+    arena_free(&b->arena);
+    token_ids_free(&b->prompt_ids);
+    *b = (struct run_batch){0};
 }
 
 void run_close(struct run *r)

@@ -37,6 +37,7 @@ enum { FIGURES = 32 }; /* at most, of a step */
 
 struct run {
     const struct config *config;
+    const struct train_start *start;
     struct comm comm;
     struct engine engine;           /* data, verifier, model, sampler, trainer */
     struct embed_service *embed;    /* tare.embed/1, while the weights are the initial ones */
@@ -66,6 +67,7 @@ struct run {
     int64_t cursor;    /* prompts taken from the order */
     int64_t begun;     /* the cursor as the step began, or began again after a rollback */
     int64_t rollbacks; /* done by the run; saved */
+    bool moved;        /* the step has come to its update: the weights may have changed */
     bool overflow;     /* the sampler met logits that are not finite, on all ranks alike */
 };
 
@@ -73,8 +75,23 @@ struct run {
 struct train_start {
     bool resume, allow_change; /* allow_change: a resumed run may be trained with another configuration from here on */
     int64_t until;             /* stop after this step with a checkpoint; 0: train.steps */
+    /* What a program that holds this library offers plugins beside the engine's own extensions, or NULL. */
+    const void *(*extension)(void *ctx, const char *id);
+    void *extension_ctx;
     make_model make; /* called on rank 0 before anything is opened; makes model.path when it is not there. NULL: nothing */
 };
+
+/* The memory that a step's batch lies in. */
+struct run_batch {
+    struct batch batch;
+    struct arena arena;
+    struct token_ids prompt_ids;
+};
+
+/* After a step: its batch with its memory becomes the caller's, who frees it, and the next step takes new memory. Texts of the batch that lie
+ * elsewhere (rows, reasons) are copied into it. */
+tare_status run_take_batch(struct run *r, struct run_batch *out, struct err *e);
+void run_batch_free(struct run_batch *b);
 
 /* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. start->resume: continue run.dir's last complete
  * checkpoint; else run.dir must not hold a run. comm: of the job; the run ends it. Collective, as all functions here. */
@@ -92,9 +109,6 @@ int64_t rollback_step(const struct run *r);
 
 /* step.c: one iteration. */
 tare_status step_run(struct run *r, struct err *e);
-/* train.c: `tare train` as a function: the model if it is not there, all steps, evaluation before and after, checkpoints. c is settled
- * (settle/settle.h) first. */
-tare_status train_run(struct config *c, const struct train_start *start, struct err *e);
 
 /* evaluate.c */
 tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);

@@ -30,12 +30,14 @@ static tare_status learn(struct run *r, struct err *e)
     arena_reset(&r->arena);
     r->n_met = 0;
     r->begun = r->cursor;
+    r->moved = false;
 
     TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
     estimate_begin(r->estimator);
     TRY(collect(r, r->config->rollout.prompts, e));
-    STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e));   /* A [N], from the state before this step */
-    TRY(refill(r, e));                                                /* groups in place of dropped ones */
+    STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e)); /* A [N], from the state before this step */
+    TRY(refill(r, e));                                              /* groups in place of dropped ones */
+    r->moved = true;
     STAGE("update", update_run(r->engine.trainer, b, &r->report, e)); /* theta */
     return TARE_OK;
 }

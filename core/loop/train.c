@@ -1,8 +1,9 @@
-/* `tare train`: all steps of a run, with evaluation, checkpoints and interruption around step.c. */
+/* All steps of a run, with evaluation, checkpoints and interruption around step.c. */
+#include "loop/train.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "loop/run.h"
 #include "observe/run_data.h"
 #include "settle/settle.h"
 
@@ -24,22 +25,36 @@ struct summary {
     int64_t n_norms;
 };
 
+struct train {
+    struct run run;
+    struct summary summary;
+    int64_t saved; /* step of the last checkpoint, as far as this process knows */
+    bool opened;   /* the run: it has to be closed */
+    bool broken;   /* a step failed after the weights had moved */
+};
+
 static bool due(int64_t every, int64_t step)
 {
     return every > 0 && step % every == 0;
 }
 
-static tare_status save(struct run *r, struct err *e)
+tare_status train_save(struct train *t, struct err *e)
 {
+    struct run *r = &t->run;
+    if (t->broken) FAIL(e, TARE_E_STATE, "a step failed after the weights had moved, so there is nothing whole to save");
+    if (t->saved == r->step) return TARE_OK;
     TRY(observe_sync(r->observe, e));
-    return run_save(r, e);
+    TRY(run_save(r, e));
+    t->saved = r->step;
+    return TARE_OK;
 }
 
 /* An interrupted step left model and estimator as they were; its cursor is put back, and what the run knows is saved. */
-static tare_status interrupted(struct run *r, int64_t cursor, int64_t saved, struct err *e)
+static tare_status interrupted(struct train *t, int64_t cursor, struct err *e)
 {
+    struct run *r = &t->run;
     r->cursor = cursor;
-    if (saved != r->step) TRY(save(r, e));
+    TRY(train_save(t, e));
     FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld; continue with: tare train %s --resume", (long long)r->step,
          r->config->run.dir);
 }
@@ -88,31 +103,50 @@ static void watch_spikes(const struct run *r, struct summary *s)
     s->norms[s->n_norms++ % SPIKE_WINDOW] = norm;
 }
 
-static tare_status all_steps(struct run *r, struct summary *s, struct err *e)
+static void count_step(struct train *t, double seconds)
 {
+    struct summary *s = &t->summary;
+    struct run *r = &t->run;
+    const double signal = estimate_metrics(r->estimator)->effective_signal_ratio;
+    s->steps++;
+    s->seconds += seconds;
+    s->tokens += (double)r->batch.n_tokens;
+    s->signal += signal;
+    watch_spikes(r, s);
+    watch_signal(r, s, signal);
+}
+
+static tare_status one_step(struct train *t, struct err *e)
+{
+    struct run *r = &t->run;
     const struct config *c = r->config;
-    int64_t saved = r->step;
-    while (r->step < s->last) {
-        const double began = clock_seconds();
-        const tare_status status = step_run(r, e);
-        if (status == TARE_E_CANCELLED) return interrupted(r, r->begun, saved, e);
-        TRY(status);
-        r->step++;
-        s->steps++;
-        s->seconds += clock_seconds() - began;
-        s->tokens += (double)r->batch.n_tokens;
-        s->signal += estimate_metrics(r->estimator)->effective_signal_ratio;
-        watch_spikes(r, s);
-        watch_signal(r, s, estimate_metrics(r->estimator)->effective_signal_ratio);
-        if (due(c->checkpoint.every, r->step) || (r->step == s->last && (c->checkpoint.last || s->last < c->train.steps))) {
-            TRY(save(r, e));
-            saved = r->step;
-        }
-        const tare_status stop = comm_agree(&r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
-        if (stop == TARE_E_CANCELLED) return interrupted(r, r->cursor, saved, e);
-        TRY(stop);
-    }
-    return TARE_OK;
+    const int64_t last = t->summary.last;
+    const double began = clock_seconds();
+    const tare_status status = step_run(r, e);
+    if (status == TARE_E_CANCELLED && !r->moved) return interrupted(t, r->begun, e);
+    TRY(status);
+    r->step++;
+    count_step(t, clock_seconds() - began);
+    if (due(c->checkpoint.every, r->step) || (r->step == last && (c->checkpoint.last || last < c->train.steps)))
+        TRY(train_save(t, e));
+    const tare_status stop = comm_agree(&r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
+    return stop == TARE_E_CANCELLED ? interrupted(t, r->cursor, e) : stop;
+}
+
+tare_status train_step(struct train *t, bool *more, struct err *e)
+{
+    struct run *r = &t->run;
+    *more = false;
+    if (t->broken)
+        FAIL(e, TARE_E_STATE,
+             "step %lld failed after the weights had moved; resume the run from its last checkpoint (tare train %s --resume)",
+             (long long)r->step + 1, r->config->run.dir);
+    if (r->step >= t->summary.last) return TARE_OK;
+    const tare_status status = one_step(t, e);
+    if (status && !r->moved) r->cursor = r->begun; /* nothing else has changed: the step can be made again */
+    t->broken = status && status != TARE_E_CANCELLED && r->moved;
+    *more = !status && r->step < t->summary.last;
+    return status;
 }
 
 /* before NAN: there was no evaluation before the first step. */
@@ -142,33 +176,54 @@ static void print_summary(const struct run *r, const struct summary *s)
     printf("%-28s %s\n\n", "run", r->config->run.dir);
 }
 
-static tare_status run_all(struct run *r, int64_t until, struct err *e)
+static void warn_of_no_end(const struct run *r)
 {
     const struct config *c = r->config;
-    struct summary s = {.last = until ? until : c->train.steps};
-    const struct model *m = r->engine.model;
-    if (!m->n_eos && !*c->rollout.stop_ids && !c->rollout.ignore_eos && !r->comm.rank)
+    if (!r->engine.model->n_eos && !*c->rollout.stop_ids && !c->rollout.ignore_eos && !r->comm.rank)
         log_warn("%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to "
                  "rollout.max_new_tokens = %lld; name the ids that end one with rollout.stop_ids",
                  c->model.path, (long long)c->rollout.max_new_tokens);
-    if (r->step == 0 && c->eval.before && r->engine.eval.n) {
-        TRY(evaluate_when_due(r, 0, e));
-        TRY(observe_step(r->observe, 0, NULL, e));
-        s.before = r->evaluation;
-        s.has_before = true;
-    }
-    TRY(all_steps(r, &s, e));
+}
+
+static tare_status evaluate_first(struct train *t, struct err *e)
+{
+    struct run *r = &t->run;
+    if (r->step || !r->config->eval.before || !r->engine.eval.n) return TARE_OK;
+    TRY(evaluate_when_due(r, 0, e));
+    TRY(observe_step(r->observe, 0, NULL, e));
+    t->summary.before = r->evaluation;
+    t->summary.has_before = true;
+    return TARE_OK;
+}
+
+/* The records are closed whatever happens to them. */
+static tare_status end_records(struct run *r, const char *how, struct err *e)
+{
     struct observe *o = r->observe;
     r->observe = NULL;
-    TRY(observe_close(o, s.last < c->train.steps ? "interrupted" : "done", e));
-    if (s.last < c->train.steps)
+    return observe_close(o, how, e);
+}
+
+tare_status train_end(struct train *t, struct err *e)
+{
+    struct run *r = &t->run;
+    const bool done = r->step >= r->config->train.steps;
+    if (!done) TRY(train_save(t, e));
+    return end_records(r, done ? "done" : "interrupted", e);
+}
+
+/* What is said at the end. */
+static void tell(const struct train *t)
+{
+    const struct run *r = &t->run;
+    const struct config *c = r->config;
+    if (t->summary.last < c->train.steps)
         log_info("stopped after step %lld of %lld; continue with: tare train %s --resume", (long long)r->step,
                  (long long)c->train.steps, c->run.dir);
-    else if (r->evaluated == r->step && s.steps)
-        print_summary(r, &s);
+    else if (r->evaluated == r->step && t->summary.steps)
+        print_summary(r, &t->summary);
     else
         log_info("done: %s", c->run.dir);
-    return TARE_OK;
 }
 
 /* What rank 0 does alone before the run is opened. */
@@ -187,22 +242,63 @@ static tare_status check_model(const struct config *c, const struct train_start 
          c->run.dir);
 }
 
-tare_status train_run(struct config *c, const struct train_start *start, struct err *e)
+static tare_status open_into(struct train *t, struct config *c, const struct train_start *start, struct err *e)
 {
-    struct run r;
     struct comm comm;
-    signals_catch();
+    struct run *r = &t->run;
     TRY(comm_open(c->dist.ranks, &comm, e));
     tare_status status = check_model(c, start, e);
     if (!status) status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, NULL, e), e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
     TRY(status);
-    status = err_as_config(run_open(&r, c, comm, start, e), e);
-    if (!status) status = run_all(&r, start->until, e);
-    if (status == TARE_E_CANCELLED) {
-        observe_close(r.observe, "interrupted", NULL);
-        r.observe = NULL;
+    t->opened = true;
+    TRY(err_as_config(run_open(r, c, comm, start, e), e));
+    t->summary.last = start->until ? start->until : c->train.steps;
+    t->saved = r->step;
+    warn_of_no_end(r);
+    return evaluate_first(t, e);
+}
+
+tare_status train_open(struct config *c, const struct train_start *start, struct train **out, struct err *e)
+{
+    struct train *t;
+    *out = NULL;
+    TRY(mem_new((int64_t)sizeof *t, (void **)&t, e));
+    const tare_status status = open_into(t, c, start, e);
+    if (status) {
+        if (status == TARE_E_CANCELLED && t->opened) end_records(&t->run, "interrupted", NULL);
+        train_close(t);
+        return status;
     }
-    run_close(&r);
+    *out = t;
+    return TARE_OK;
+}
+
+void train_close(struct train *t)
+{
+    if (!t) return;
+    if (t->opened) run_close(&t->run);
+    mem_free(t);
+}
+
+struct run *train_run_of(struct train *t)
+{
+    return &t->run;
+}
+
+tare_status train_run(struct config *c, const struct train_start *start, struct err *e)
+{
+    struct train *t;
+    bool more = true;
+    signals_catch();
+    tare_status status = train_open(c, start, &t, e);
+    TRY(status);
+    while (!status && more) status = train_step(t, &more, e);
+    if (status == TARE_E_CANCELLED)
+        end_records(&t->run, "interrupted", NULL);
+    else if (!status)
+        status = end_records(&t->run, t->summary.last < c->train.steps ? "interrupted" : "done", e);
+    if (!status) tell(t);
+    train_close(t);
     return status;
 }

@@ -200,6 +200,11 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
     return TARE_OK;
 }
 
+const struct str *observe_line(const struct observe *o)
+{
+    return o ? metrics_line(o->metrics) : NULL;
+}
+
 tare_status observe_sync(struct observe *o, struct err *e)
 {
     if (!o) return TARE_OK;

@@ -37,6 +37,8 @@ void observe_set(struct observe *o, const char *name, double value);
 tare_status observe_cover(struct observe *o, const char *name, const struct str *text, struct err *e);
 /* Records the step in every sink, dumps its rollouts (batch NULL: none), and shows progress. */
 tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e);
+/* The line of metrics.jsonl of the last step; NULL: o is NULL. */
+const struct str *observe_line(const struct observe *o);
 /* Everything recorded so far is on the disk. Before checkpoint_commit. */
 tare_status observe_sync(struct observe *o, struct err *e);
 /* The checkpoint of the step has its name. */

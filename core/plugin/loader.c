@@ -18,6 +18,7 @@ typedef const tare_plugin *(*entry_function)(const tare_host *, tare_error *);
 
 static pthread_mutex_t LOCK = PTHREAD_MUTEX_INITIALIZER;
 static struct plugin_file *FILES; /* lives as long as the process, as the code in the files does */
+static struct plugin_file *ADDED; /* of the program itself */
 
 /* The control word: rounding, flush-to-zero, traps; not the sticky flags of past operations. */
 static unsigned fp_control(void)
@@ -124,6 +125,40 @@ tare_status plugin_file_open(const char *path, const struct plugin_file **out, s
     return status;
 }
 
+tare_status plugin_add(const char *origin, const tare_plugin *plugin, struct err *e)
+{
+    tare_status status = TARE_OK;
+    pthread_mutex_lock(&LOCK);
+    struct plugin_file *f = ADDED;
+    while (f && strcmp(f->path, origin)) f = f->next;
+    if (!f) {
+        status = mem_new((int64_t)sizeof *f, (void **)&f, e);
+        if (!status) status = plugin_validate(origin, plugin, &f->plugins, &f->n, e);
+        if (status) {
+            mem_free(f);
+        } else {
+            f->path = origin;
+            for (uint32_t i = 0; i < f->n; i++) f->plugins[i].path = origin;
+            f->next = ADDED;
+            ADDED = f;
+        }
+    }
+    pthread_mutex_unlock(&LOCK);
+    return status;
+}
+
+/* NULL: there is none of that name. */
+static const struct plugin *added(const char *name, int32_t kind)
+{
+    const struct plugin *found = NULL;
+    pthread_mutex_lock(&LOCK);
+    for (const struct plugin_file *f = ADDED; f; f = f->next)
+        for (uint32_t i = 0; i < f->n; i++)
+            if (f->plugins[i].desc.kind == kind && !strcmp(f->plugins[i].desc.name, name)) found = &f->plugins[i];
+    pthread_mutex_unlock(&LOCK);
+    return found;
+}
+
 /* The plugin of a file by kind and name; wanted NULL: the only one, or the one that is called like the file. */
 static tare_status pick(const struct plugin_file *f, int32_t kind, const char *wanted, const struct plugin **out, struct err *e)
 {
@@ -166,6 +201,8 @@ tare_status plugin_open(const char *name, int32_t kind, const struct plugin_sear
         wanted = colon + 4;
     }
     if (!wanted && !strchr(path, '/') && (n < 3 || strcmp(path + n - 3, ".so"))) {
+        *out = added(name, kind);
+        if (*out) return TARE_OK;
         TRY(plugin_find(name, kind, search, path, e));
     }
     TRY(plugin_file_open(path, &f, e));

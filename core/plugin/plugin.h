@@ -48,6 +48,9 @@ struct plugin_search {
     const char *folder; /* run.plugins; NULL or empty: none */
 };
 
+/* The verifier and the estimator that are functions of the program which holds this library (core/api). No file has this name. */
+#define PLUGIN_OF_CALLER "python_function"
+
 /* The plugins of this project, whether or not this build has them. Ends with a NULL name. */
 struct plugin_builtin {
     const char *folder; /* "verifiers" */
@@ -62,6 +65,10 @@ extern const struct plugin_builtin PLUGIN_BUILTINS[];
  * TARE_E_PLUGIN with what is wrong with the file. */
 tare_status plugin_open(const char *name, int32_t kind, const struct plugin_search *search, const struct plugin **out,
                         struct err *e);
+
+/* Plugins of the program itself, found by their names before any file. origin: stands where a file's path does, and lives as long as the process; what
+ * was added under it before stays. */
+tare_status plugin_add(const char *origin, const tare_plugin *plugin, struct err *e);
 
 /* Every plugin of a file, or of every file on the search path. each returns non-zero to stop. A file that cannot be used is
  * reported with plugin NULL and why. */

@@ -134,6 +134,10 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
             err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
                     "%s %s was left out of this build, because what it needs was missing; apt-get install %s, then build again",
                     plugin_kind_name(kind), name, missing->needs);
+    } else if (!h.found && !strcmp(name, PLUGIN_OF_CALLER)) {
+        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
+                         "%s %s: a function that a Python program hands over (tare.Run, docs/python.md); such a run goes on there",
+                         plugin_kind_name(kind), name);
     } else if (!h.found) {
         if (h.near[0])
             status =

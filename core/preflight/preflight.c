@@ -385,3 +385,10 @@ void preflight_warn(const struct config *c)
     warn_template(c);
     warn_disk(c);
 }
+
+tare_status preflight_make(const struct config *c, struct err *e)
+{
+    preflight_warn(c);
+    if (warm_start_due(c)) TRY(preflight(c, NULL, e));
+    return warm_start(c, e);
+}

@@ -10,5 +10,7 @@ tare_status preflight(const struct config *c, struct faults *faults, struct err 
 /* Warnings, each with the key to change: sections of plugins that are not chosen and misspelt, settings that are known to end badly, checkpoints
  * that will not fit the disk. */
 void preflight_warn(const struct config *c);
+/* The way to make a missing model (engine/make_model.h) for training: what a warm start of minutes would end in is found before it. */
+tare_status preflight_make(const struct config *c, struct err *e);
 
 #endif

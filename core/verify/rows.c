@@ -20,6 +20,7 @@ static const struct known {
     {.plugin = "repetition", .answer = ROW_ANSWER_UNUSED},
     {.plugin = "python", .answer = ROW_ANSWER_UNKNOWN},
     {.plugin = "command", .answer = ROW_ANSWER_UNKNOWN},
+    {.plugin = PLUGIN_OF_CALLER, .answer = ROW_ANSWER_UNKNOWN},
 };
 
 static const struct known *find(const char *plugin)

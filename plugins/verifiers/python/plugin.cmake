@@ -1,8 +1,11 @@
 target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/program/program.c)
 target_link_libraries(${PLUGIN} PRIVATE jansson)
 # The driver goes into the plugin as a string, so that the plugin is one file.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FOLDER}/driver.py)
+set(CALL ${CMAKE_SOURCE_DIR}/sdk/python/tare_sdk/reward_call.py)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FOLDER}/driver.py ${CALL})
+file(READ ${CALL} CALL_TEXT)
 file(READ ${FOLDER}/driver.py DRIVER)
+string(PREPEND DRIVER "${CALL_TEXT}\n\n")
 string(REPLACE "\\" "\\\\" DRIVER "${DRIVER}")
 string(REPLACE "\"" "\\\"" DRIVER "${DRIVER}")
 string(REPLACE "\n" "\\n\"\n\"" DRIVER "${DRIVER}")

@@ -1,4 +1,4 @@
-#include "cli/model_keys.h"
+#include "infer/model_keys.h"
 
 #include "base/fs.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 /* Keys of a configuration on the command line of a verb that opens a model. */
-#ifndef TARE_CORE_MODEL_KEYS_H
-#define TARE_CORE_MODEL_KEYS_H
+#ifndef TARE_CORE_INFER_MODEL_KEYS_H
+#define TARE_CORE_INFER_MODEL_KEYS_H
 
 #include "config/config.h"
 

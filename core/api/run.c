@@ -1,0 +1,181 @@
+/* A training run step by step, for a caller who looks at each step. */
+#include "batch/table.h"
+#include "dist/ranks.h"
+#include "loop/train.h"
+#include "preflight/preflight.h"
+
+#include "api/internal.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct tare_api_run {
+    struct config config;
+    struct train_start start;
+    struct callbacks callbacks;
+    struct train *train;
+    bool ended; /* its records are complete */
+    pid_t process;
+};
+
+struct tare_api_batch {
+    struct run_batch memory;
+    struct str metrics;
+};
+
+static tare_status check(const tare_api_run *run, struct err *e)
+{
+    return api_check(run, run ? run->process : 0, "run", e);
+}
+
+static const void *extension(void *ctx, const char *id)
+{
+    const struct tare_api_run *run = ctx;
+    return strcmp(id, CALLBACKS_ID) ? NULL : &run->callbacks;
+}
+
+static tare_status open_into(struct tare_api_run *run, const tare_api_run_options *o, struct err *e)
+{
+    int rank;
+    if (o->struct_size < sizeof *o || !o->config)
+        FAIL(e, TARE_E_INVALID, "the options of a run are incomplete: struct_size, config");
+    if (ranks_launched(&rank) > 1)
+        FAIL(e, TARE_E_CONFIG, "a launcher (mpirun, srun) started several processes; here a run has one: use tare train for ranks");
+    TRY(config_load(&run->config, o->config, o->settings, o->n, e));
+    run->callbacks = (struct callbacks){o->ctx, o->reward, o->advantage};
+    run->start = (struct train_start){
+        .resume = o->resume, .allow_change = o->allow_change, .extension = extension, .extension_ctx = run, .make = preflight_make};
+    return train_open(&run->config, &run->start, &run->train, e);
+}
+
+tare_status tare_api_run_open(const tare_api_run_options *options, tare_api_run **out, tare_api_error *error)
+{
+    struct err e = {0};
+    struct tare_api_run *run = NULL;
+    *out = NULL;
+    tare_status status = mem_new((int64_t)sizeof *run, (void **)&run, &e);
+    if (status) return api_told(status, &e, error);
+    run->process = getpid();
+    status = open_into(run, options, &e);
+    if (status)
+        tare_api_run_close(run, NULL);
+    else
+        *out = run;
+    return api_told(status, &e, error);
+}
+
+tare_status tare_api_run_place(const tare_api_run *run, tare_api_place *out, tare_api_error *error)
+{
+    struct err e = {0};
+    const tare_status status = check(run, &e);
+    if (!status) *out = (tare_api_place){run->config.run.dir, train_run_of(run->train)->step, run->config.train.steps};
+    return api_told(status, &e, error);
+}
+
+/* The records are complete once, when all steps are done or the run is closed. */
+static tare_status end(struct tare_api_run *run, struct err *e)
+{
+    if (run->ended) return TARE_OK;
+    TRY(train_end(run->train, e));
+    run->ended = true;
+    return TARE_OK;
+}
+
+static tare_status step(struct tare_api_run *run, struct tare_api_batch *b, bool *made, struct err *e)
+{
+    bool more;
+    struct run *r = train_run_of(run->train);
+    const int64_t before = r->step;
+    TRY(train_step(run->train, &more, e));
+    *made = r->step > before;
+    if (*made) {
+        const struct str *line = observe_line(r->observe);
+        TRY(str_add(&b->metrics, line->data, line->size, e));
+        TRY(run_take_batch(r, &b->memory, e));
+    }
+    return more ? TARE_OK : end(run, e);
+}
+
+tare_status tare_api_run_step(tare_api_run *run, tare_api_batch **out, tare_api_error *error)
+{
+    struct err e = {0};
+    struct tare_api_batch *b = NULL;
+    bool made = false;
+    *out = NULL;
+    tare_status status = check(run, &e);
+    if (!status && run->ended) return api_told(TARE_OK, &e, error);
+    if (!status) status = mem_new((int64_t)sizeof *b, (void **)&b, &e);
+    if (!status) status = step(run, b, &made, &e);
+    if (status || !made)
+        tare_api_batch_free(b);
+    else
+        *out = b;
+    return api_told(status, &e, error);
+}
+
+tare_status tare_api_run_save(tare_api_run *run, tare_api_error *error)
+{
+    struct err e = {0};
+    tare_status status = check(run, &e);
+    if (!status && !run->ended) status = train_save(run->train, &e);
+    return api_told(status, &e, error);
+}
+
+tare_status tare_api_run_close(tare_api_run *run, tare_api_error *error)
+{
+    struct err e = {0};
+    if (!run) return api_told(TARE_OK, &e, error);
+    tare_status status = check(run, &e);
+    if (status) return api_told(status, &e, error);
+    if (run->train) status = end(run, &e);
+    train_close(run->train);
+    config_free(&run->config);
+    mem_free(run);
+    return api_told(status, &e, error);
+}
+
+/* ---------------------------------------------------------------- a step's batch */
+
+#define TYPE(STAGE, NAME, CTYPE, AXIS, KIND, WIDTH)                                                                                \
+    _Generic((CTYPE *)0, uint8_t *                                                                                                 \
+             : TARE_API_U8, int32_t *                                                                                              \
+             : TARE_API_I32, int64_t *                                                                                             \
+             : TARE_API_I64, uint64_t *                                                                                            \
+             : TARE_API_U64, float *                                                                                               \
+             : TARE_API_F32, double *                                                                                              \
+             : TARE_API_F64, tare_text *                                                                                           \
+             : TARE_API_TEXT, const char **                                                                                        \
+             : TARE_API_STRING, default                                                                                            \
+             : 0),
+static const int32_t TYPES[BATCH_N_COLUMNS] = {BATCH_COLUMNS(TYPE)};
+
+int64_t tare_api_batch_columns(const tare_api_batch *b, tare_api_column *out, int64_t most)
+{
+    const struct batch *batch = &b->memory.batch;
+    int64_t n = 0;
+    for (int c = 0; c < BATCH_N_COLUMNS; c++) {
+        const struct batch_column *t = &BATCH_TABLE[c];
+        if (!TYPES[c] || !batch_array(batch, c)) continue;
+        if (n < most)
+            out[n] = (tare_api_column){.name = t->name,
+                                       .data = batch_array(batch, c),
+                                       .n = batch_count(batch, t->axis) + (t->kind == KIND_BEGIN),
+                                       .width = batch_width(batch, c),
+                                       .type = TYPES[c]};
+        n++;
+    }
+    return n;
+}
+
+const char *tare_api_batch_metrics(const tare_api_batch *b)
+{
+    return b->metrics.data;
+}
+
+void tare_api_batch_free(tare_api_batch *b)
+{
+    if (!b) return;
+    run_batch_free(&b->memory);
+    str_free(&b->metrics);
+    mem_free(b);
+}

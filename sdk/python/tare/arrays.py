@@ -1,0 +1,81 @@
+"""Memory of the engine as arrays: NumPy's where it is there, else memoryviews."""
+
+import ctypes as c
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+TYPES = {1: c.c_uint8, 2: c.c_int32, 3: c.c_int64, 4: c.c_uint64, 5: c.c_float, 6: c.c_double}
+TEXT, STRING = 7, 8
+
+
+class Text(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
+
+
+def string(bytes_):
+    return bytes_.decode("utf-8", "replace")
+
+
+def texts(address, n):
+    """n tare_text as str; None where there is none."""
+    found = (Text * n).from_address(address) if n else ()
+    return [string(c.string_at(t.data, t.size)) if t.data else None for t in found]
+
+
+def strings(address, n):
+    return [string(x) if x is not None else None for x in ((c.c_char_p * n).from_address(address) if n else ())]
+
+
+def view(address, type_, n, width, owner):
+    """n entries of `width` numbers, not to be written; the array keeps `owner`, which has the memory, alive."""
+    block = (type_ * (n * width)).from_address(address)
+    block.owner = owner
+    if numpy is None:
+        return memoryview(block).cast("B").cast(type_._type_).toreadonly()
+    array = numpy.ctypeslib.as_array(block) if n * width else numpy.empty(0, type_)
+    array = array.reshape(n, width) if width != 1 else array
+    array.flags.writeable = False
+    return array
+
+
+def copied(address, type_, n, width=1):
+    """The same numbers in memory of their own."""
+    block = (type_ * (n * width)).from_buffer_copy(c.string_at(address, c.sizeof(type_) * n * width)) if n * width else (type_ * 0)()
+    if numpy is None:
+        return list(block) if width == 1 else [list(block[i * width: (i + 1) * width]) for i in range(n)]
+    array = numpy.array(block, dtype=type_)
+    return array.reshape(n, width) if width != 1 else array
+
+
+def numbers(values, type_, name):
+    """A flat C array of what the caller gave, and how many: of a list, a NumPy array, a pandas column."""
+    if numpy is not None:
+        try:
+            array = numpy.ascontiguousarray(values, dtype=type_)
+        except (TypeError, ValueError, OverflowError) as why:
+            raise TypeError("%s: numbers are expected: %s" % (name, why)) from None
+        if array.ndim != 1:
+            raise ValueError("%s: one row of numbers is expected, and it has %d dimensions" % (name, array.ndim))
+        if type_ is c.c_int32 and not numpy.array_equal(array, numpy.asarray(values)):
+            raise ValueError("%s: whole numbers of 32 bits are expected" % name)
+        return array, array.ctypes.data, len(array)
+    try:
+        values = list(values)
+        block = (type_ * max(len(values), 1))(*values)
+    except TypeError as why:
+        raise TypeError("%s: numbers are expected: %s" % (name, why)) from None
+    if type_ is c.c_int32 and list(block[: len(values)]) != values:
+        raise ValueError("%s: whole numbers of 32 bits are expected" % name)
+    return block, c.addressof(block), len(values)
+
+
+def room(type_, n, width=1):
+    """An array to be written, and its address."""
+    if numpy is not None:
+        array = numpy.empty((n, width) if width != 1 else n, dtype=type_)
+        return array, array.ctypes.data
+    block = (type_ * max(n * width, 1))()
+    return block, c.addressof(block)

@@ -1,0 +1,177 @@
+"""Training step by step."""
+
+import ctypes as c
+import json
+import math
+import os
+import weakref
+
+from tare_sdk import TareError
+
+from . import library
+from .arrays import STRING, TEXT, TYPES, strings, texts, view
+from .functions import Callbacks
+from .handle import Handle
+
+FUNCTION = "python_function"
+
+
+class _Memory:
+    """A step's batch. Every view keeps it; it is freed with the last one."""
+
+    def __init__(self, handle):
+        self.handle = handle
+        end = weakref.finalize(self, library.plain("batch_free"), handle)
+        end.atexit = False
+
+    def columns(self):
+        room = (library.Column * 64)()
+        n = library.plain("batch_columns")(self.handle, room, len(room))
+        return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in room[:n]}
+
+
+class Step:
+    """A step that was made. Columns of its batch are attributes: numbers as arrays that look into the engine's memory, without a copy and not to be
+    written; texts as lists of str. A view stays whole for as long as it is kept, when the run has gone on or is closed too: it keeps the memory of its
+    step. number; metrics, a dict; columns, their names. M groups, N rollouts, T tokens: group_begin [M+1] says which rollouts are of a group,
+    token_begin [N+1] which tokens of a rollout."""
+
+    def __init__(self, handle):
+        self._memory = _Memory(handle)
+        self._columns = self._memory.columns()
+        self._made = {}
+        line = json.loads(library.plain("batch_metrics")(handle))
+        self.number = line.pop("step")
+        self.metrics = {key: math.nan if value is None else value for key, value in line.items()}
+
+    @property
+    def columns(self):
+        return sorted(self._columns)
+
+    def __getattr__(self, name):
+        if name.startswith("_") or name not in self._columns:
+            raise AttributeError("a step has no column %r; this one has %s" % (name, ", ".join(self.__dict__.get("_columns", ()))))
+        if name not in self._made:
+            self._made[name] = self._column(*self._columns[name])
+        return self._made[name]
+
+    def _column(self, address, n, width, type_):
+        if type_ == TEXT:
+            return texts(address, n)
+        if type_ == STRING:
+            return strings(address, n)
+        return view(address, TYPES[type_], n, width, self._memory)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._columns]
+
+    def __repr__(self):
+        return "<step %d: %d rollouts of %d prompts>" % (self.number, len(self.reward), len(self.group_begin) - 1)
+
+
+def _close(handle, pid):
+    if pid == os.getpid():
+        library.plain("run_close")(handle, None)
+
+
+class Run(Handle):
+    """A training run: `for step in tare.Run("config.ini", **{"train.steps": 20}):` makes its steps one after the other, with the bits of `tare train`.
+
+    config: a file, builtin:NAME, or with resume=True the folder of a run. Keys of the configuration by keyword, the section joined by a dot or two
+    underscores: train__steps=20. reward: a function with the signature of TRL's reward functions, in place of verifier.plugins. advantage: a function of
+    a Batch to one number for each rollout, in place of estimator.plugin. messages: the reward function gets chat messages.
+
+    An exception in one of them ends the step with a TareError, and nothing of the step is kept: next(run) makes it again. Ctrl-C saves a checkpoint and
+    raises KeyboardInterrupt; the run is still open. close(), the end of a `with` and the end of the program save where steps are left."""
+
+    _what = "run"
+
+    def __init__(self, config, resume=False, allow_change=False, reward=None, advantage=None, messages=False, **overrides):
+        super().__init__()
+        for name, function in (("reward", reward), ("advantage", advantage)):
+            if function is not None and not callable(function):
+                raise TypeError("%s: a function is expected, not %r" % (name, type(function).__name__))
+        self._callbacks = Callbacks(reward, advantage, messages)
+        keys = {key if "." in key else key.replace("__", ".", 1): value for key, value in overrides.items()}
+        if reward:
+            keys.setdefault("verifier.plugins", FUNCTION)
+        if advantage:
+            keys.setdefault("estimator.plugin", FUNCTION)
+        if os.path.isdir(config):  # a run's own keys
+            keys = {"run.dir": os.fspath(config), **keys}
+            config = os.path.join(config, "config.ini")
+        array, n = library.settings(keys)
+        options = library.RunOptions(c.sizeof(library.RunOptions), bool(resume), bool(allow_change), library.path("config", config), array, n, None,
+                                     self._callbacks.reward, self._callbacks.advantage)
+        made = c.c_void_p()
+        self._call("run_open", c.byref(options), c.byref(made))
+        self._handle = made.value
+        self._end = weakref.finalize(self, _close, made.value, self._pid)
+        place = self._place()
+        self.dir, self.steps = place.dir.decode("utf-8", "surrogateescape"), place.steps
+
+    def _call(self, name, *arguments):
+        self._callbacks.failure = None
+        try:
+            library.call(name, *arguments)
+        except TareError as why:
+            cause, self._callbacks.failure = self._callbacks.failure, None
+            if cause is not None and not isinstance(cause, Exception):
+                raise cause  # KeyboardInterrupt, SystemExit
+            raise why from cause
+
+    def _place(self):
+        place = library.Place()
+        library.call("run_place", self._handle, c.byref(place))
+        return place
+
+    @property
+    def number(self):
+        """Steps that are done."""
+        with self._use():
+            return self._place().step
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        made = c.c_void_p()
+        with self._use() as handle:
+            try:
+                self._call("run_step", handle, c.byref(made))
+            except KeyboardInterrupt:
+                if made.value:
+                    library.plain("batch_free")(made.value)
+                library.call("run_save", handle)
+                raise
+        if not made.value:
+            raise StopIteration
+        return Step(made.value)
+
+    def save(self):
+        """A checkpoint of the last step, which `tare train RUN --resume` or Run(dir, resume=True) continue from."""
+        with self._use() as handle:
+            library.call("run_save", handle)
+
+    def close(self):
+        """Ends the run: where steps are left it is saved, as `tare train` does on Ctrl-C."""
+        if not self._handle or self._pid != os.getpid():
+            return
+        with self._use() as handle:
+            self._handle = None
+            self._end.detach()
+            library.call("run_close", handle)
+
+    @property
+    def metrics(self):
+        """The metrics of all steps so far, those before a resumption too: a pandas DataFrame with the step as its index, or without pandas a list of
+        dicts."""
+        lines = []
+        with open(os.path.join(self.dir, "metrics.jsonl"), encoding="utf-8") as file:
+            for line in file:
+                lines.append({key: math.nan if value is None else value for key, value in json.loads(line).items()})
+        try:
+            import pandas
+        except ImportError:
+            return lines
+        return pandas.DataFrame(lines).set_index("step") if lines else pandas.DataFrame()

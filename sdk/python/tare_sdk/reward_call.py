@@ -1,0 +1,60 @@
+"""How a user's reward function is called: as TRL calls its own. For `import tare` and, in front of its driver, for the verifier plugin python.
+
+batch: {"prompts": [...], "completions": [...], "answers": [...], "rows": [{...}]}. The function is called with prompts, completions and one list for
+each field of the rows by keyword, and answers beside them; what it does not take, and does not collect in **kwargs, is left out. A reward of None
+means that it does not judge the row. Values arrive as JSON has them: the answer 42 of a row is an int, "42" is a str.
+"""
+import inspect
+import math
+import os
+import traceback
+
+ONLY_TRL = ("completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+
+
+def arguments(batch, messages):
+    prompts, completions = batch["prompts"], batch["completions"]
+    if messages:
+        prompts = [[{"role": "user", "content": p}] for p in prompts]
+        completions = [[{"role": "assistant", "content": c}] for c in completions]
+    given = {}
+    for row in batch["rows"]:
+        for key in row:
+            given.setdefault(key, [r.get(key) for r in batch["rows"]])
+    given.update(prompts=prompts, completions=completions, answers=batch["answers"])
+    given.setdefault("answer", batch["answers"])
+    return given
+
+
+def taken(function, given):
+    parameters = inspect.signature(function).parameters.values()
+    for p in parameters:
+        if p.name in given or p.default is not p.empty or p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            continue
+        if p.name in ONLY_TRL:
+            raise TypeError("it takes '%s', which TRL hands over and tare does not; give it a default (%s=None)" % (p.name, p.name))
+        raise TypeError("it takes '%s', and the rows have no such field; there are %s" % (p.name, ", ".join(sorted(given))))
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return given
+    return {p.name: given[p.name] for p in parameters if p.name in given}
+
+
+def rewards(function, batch, messages):
+    got = function(**taken(function, arguments(batch, messages)))
+    if inspect.isawaitable(got):
+        raise TypeError("an async function; give a plain one")
+    if isinstance(got, (dict, set, frozenset, str, bytes)):
+        raise TypeError("it returned a %s; a list of numbers, one for each completion, is expected" % type(got).__name__)
+    got = [None if x is None else float(x) for x in got]
+    if len(got) != len(batch["completions"]):
+        raise ValueError("%d rewards for %d completions" % (len(got), len(batch["completions"])))
+    for x in got:
+        if x is not None and not math.isfinite(x):
+            raise ValueError("a reward of %r" % x)
+    return got
+
+
+def last_line(error):
+    where = traceback.extract_tb(error.__traceback__)
+    place = " (%s:%d)" % (os.path.basename(where[-1].filename), where[-1].lineno) if where else ""
+    return "%s: %s%s" % (type(error).__name__, error, place)
