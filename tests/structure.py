@@ -171,7 +171,7 @@ def check_choices(source):
 
 
 CONTROL = re.compile(r"(?:else )?(?:if|for|while) \(|else ")
-DECLARES = re.compile(r"(?:return|const|static|struct|case|goto)\b|\w+ \*?\w+(?: =|\[|,|;)|\(void\)|[.\"\[#/]|\*[ /]")
+DECLARES = re.compile(r"OWNED\(|(?:return|const|static|struct|case|goto)\b|\w+ \*?\w+(?: =|\[|,|;)|\(void\)|[.\"\[#/]|\*[ /]")
 UNREAD = "plugins/verifiers/math/"  # its statements after commas are being taken apart
 
 

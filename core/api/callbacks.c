@@ -39,18 +39,17 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
                           tare_error *error)
 {
     const struct callbacks *c = self;
-    double *reward;
+    OWNED(mem_free_at) double *reward = NULL;
     struct err e = {0};
     if (!c->reward) return tare_fail(error, TARE_E_CONFIG, "no reward function was given to tare.Run (reward=...)");
     if (mem_new(n * (int64_t)sizeof *reward + 1, (void **)&reward, &e)) return tare_fail(error, TARE_E_NOMEM, "%s", e.message);
     for (int64_t i = 0; i < n; i++) reward[i] = (double)NAN;
-    const tare_status status = c->reward(c->ctx, answers, n, reward, error);
-    for (int64_t i = 0; i < n && !status; i++) {
+    TRY(c->reward(c->ctx, answers, n, reward, error));
+    for (int64_t i = 0; i < n; i++) {
         verdicts[i]->reward = reward[i];
         verdicts[i]->code = reward[i] >= 1 ? TARE_CORRECT : reward[i] > 0 ? TARE_PARTIAL : TARE_WRONG;
     }
-    mem_free(reward);
-    return status;
+    return TARE_OK;
 }
 
 static void fill(const tare_batch *b, int64_t m, tare_advantages *out)

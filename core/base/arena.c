@@ -202,3 +202,10 @@ void mem_free(void *p)
 {
     free(p);
 }
+
+void mem_free_at(void *at)
+{
+    void *p;
+    memcpy(&p, at, sizeof p); /* a pointer of any type */
+    free(p);
+}

@@ -50,6 +50,7 @@ void arena_free(struct arena *a);
 tare_status mem_new(int64_t n, void **out, struct err *e);
 /* Grows *p (from mem_new or NULL) to hold at least n items of size; *capacity in items. Contents kept, the new part zeroed. */
 tare_status mem_grow(void **p, int64_t *capacity, int64_t n, int64_t size, struct err *e);
-void mem_free(void *p);
+void mem_free(void *p);     /* what malloc gave too */
+void mem_free_at(void *at); /* what the pointer at this address points to */
 
 #endif

@@ -42,22 +42,18 @@ struct faults {
  * an interrupt): status. */
 tare_status faults_note(struct faults *f, tare_status status, struct err *e);
 
+/* What a function opens and does not hand on is declared with what closes it. It is closed on every way out, the last declared first, and each
+ * step is a TRY. There is no other way to clean up after an error.
+ *     OWNED(str_free) struct str text = {0};
+ *     OWNED(mem_free_at) float *x = NULL;       closes what is at an address: of a pointer, NAME_at
+ * It begins empty, and what could not be opened may be closed too. What is handed on is emptied: text = (struct str){0}. */
+#define OWNED(CLOSE) __attribute__((cleanup(CLOSE)))
+
 #define FAIL(E, CODE, ...) return err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__)
 #define TRY(X)                                                                                                                     \
     do {                                                                                                                           \
         tare_status try_status_ = (X);                                                                                             \
         if (try_status_) return try_status_;                                                                                       \
-    } while (0)
-/* For functions that clean up: the status lands in S, control at label L. */
-#define TRY_TO(S, L, X)                                                                                                            \
-    do {                                                                                                                           \
-        (S) = (X);                                                                                                                 \
-        if (S) goto L;                                                                                                             \
-    } while (0)
-#define FAIL_TO(S, L, E, CODE, ...)                                                                                                \
-    do {                                                                                                                           \
-        (S) = err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__);                                                               \
-        goto L;                                                                                                                    \
     } while (0)
 
 #endif

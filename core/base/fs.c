@@ -40,21 +40,18 @@ tare_status fs_there(const char *path, bool *there, struct err *e)
 /* `most` bytes are read at least, and no more than a buffer above it. */
 static tare_status read_until(const char *path, int64_t most, struct str *out, struct err *e)
 {
-    FILE *f = fopen(path, "rb");
+    OWNED(fs_close_at) FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     str_clear(out);
-    tare_status status = TARE_OK;
     while (out->size <= most) {
-        TRY_TO(status, done, str_reserve(out, 1 << 16, e));
+        TRY(str_reserve(out, 1 << 16, e));
         const size_t n = fread(out->data + out->size, 1, (size_t)(out->capacity - out->size - 1), f);
         out->size += (int64_t)n;
         out->data[out->size] = 0;
         if (!n) break;
     }
-    if (ferror(f)) FAIL_TO(status, done, e, TARE_E_IO, "%s: cannot be read: %s", path, strerror(errno));
-done:
-    fclose(f);
-    return status;
+    if (ferror(f)) FAIL(e, TARE_E_IO, "%s: cannot be read: %s", path, strerror(errno));
+    return TARE_OK;
 }
 
 /* What the program was started with may be a pipe. */
@@ -102,6 +99,21 @@ tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e
     }
     closedir(d);
     return status;
+}
+
+tare_status fs_list(const char *folder, int (*keep)(const struct dirent *), struct fs_list *out, struct err *e)
+{
+    *out = (struct fs_list){0};
+    const int n = scandir(folder, &out->entry, keep, alphasort);
+    if (n < 0) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: cannot be listed: %s", folder, strerror(errno));
+    out->n = n;
+    return TARE_OK;
+}
+
+void fs_list_free(struct fs_list *l)
+{
+    for (int i = 0; i < l->n; i++) free(l->entry[i]);
+    free(l->entry);
 }
 
 /* The name of a new folder. One that may be written and not read cannot be opened, so not synced either. */
@@ -152,6 +164,11 @@ tare_status fs_sync_dir(const char *path, struct err *e)
     close(fd);
     if (failed) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", path, strerror(errno));
     return TARE_OK;
+}
+
+void fs_close_at(FILE **f)
+{
+    if (*f) fclose(*f);
 }
 
 tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
@@ -205,11 +222,9 @@ tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struc
 
 tare_status fs_copy(const char *from, const char *to, struct err *e)
 {
-    struct str text = {0};
-    tare_status status = fs_read_all(from, &text, e);
-    if (!status) status = fs_write_atomic(to, text.data, text.size, e);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(fs_read_all(from, &text, e));
+    return fs_write_atomic(to, text.data, text.size, e);
 }
 
 tare_status fs_map(const char *path, struct fs_map *out, struct err *e)

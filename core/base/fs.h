@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -21,6 +22,13 @@ tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p, with t
 /* Calls entry() for every name in the folder but . and .., in no order, until one fails. A folder that is not there has none. */
 typedef tare_status (*fs_entry)(void *ctx, const char *folder, const char *name, struct err *e);
 tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e);
+/* The names in a folder for which keep is not 0, in their order; keep NULL: all. TARE_E_NOT_FOUND where there is no such folder. */
+struct fs_list {
+    struct dirent **entry;
+    int n;
+};
+tare_status fs_list(const char *folder, int (*keep)(const struct dirent *), struct fs_list *out, struct err *e);
+void fs_list_free(struct fs_list *l);
 tare_status fs_remove_tree(const char *path, struct err *e);
 /* Writes beside, syncs, renames: after a crash the file is the old one or the new one. What is no regular file (/dev/stdout, a pipe) is
  * written to as it is; a symbolic link stays, and its target is written. */
@@ -30,6 +38,7 @@ tare_status fs_sync_dir(const char *path, struct err *e);
 tare_status fs_copy(const char *from, const char *to, struct err *e);
 /* Closes f, having flushed and synced it; every failure on the way (a full disk) is reported with path. f is closed in any case. */
 tare_status fs_close_synced(FILE *f, const char *path, struct err *e);
+void fs_close_at(FILE **f); /* of a file that was read */
 
 struct fs_map { /* a file mapped for reading */
     const unsigned char *data;

@@ -32,12 +32,10 @@ tare_status json_parse(const char *text, int64_t n, const char *where, json_t **
 
 tare_status json_read_file(const char *path, json_t **out, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     *out = NULL;
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = json_parse(text.data, text.size, path, out, e);
-    str_free(&text);
-    return status;
+    TRY(fs_read_all(path, &text, e));
+    return json_parse(text.data, text.size, path, out, e);
 }
 
 static int dump_part(const char *data, size_t n, void *out)

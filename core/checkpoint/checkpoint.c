@@ -232,6 +232,11 @@ static tare_status take_step(void *ctx, const char *folder, const char *name, st
     return step >= 0 ? add_step(ctx, step, e) : TARE_OK;
 }
 
+static void steps_free(struct steps *all)
+{
+    free(all->step);
+}
+
 static tare_status list_steps(const char *run_dir, struct steps *out, struct err *e)
 {
     char parent[FS_PATH];
@@ -263,16 +268,15 @@ tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, 
 
 tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, int64_t *step, struct err *e)
 {
-    struct steps all;
+    OWNED(steps_free) struct steps all = {0};
     *step = -1;
     folder[0] = 0;
     TRY(list_steps(run_dir, &all, e));
-    tare_status status = TARE_OK;
     for (int64_t i = 0; i < all.n && *step < 0; i++) {
         struct err why = {0};
         int64_t written = -1;
         if (all.step[i] > last) continue;
-        TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
+        TRY(checkpoint_path(run_dir, all.step[i], folder, e));
         const tare_status bad = checkpoint_verify(folder, &written, &why);
         if (!bad && written == all.step[i]) {
             *step = written;
@@ -281,9 +285,7 @@ tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, i
             folder[0] = 0;
         }
     }
-done:
-    free(all.step);
-    return status;
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- removing */
@@ -302,41 +304,35 @@ static tare_status remove_checkpoint(const char *folder, struct err *e)
 
 tare_status checkpoint_prune(const char *run_dir, int64_t keep, int64_t also, struct err *e)
 {
-    struct steps all;
+    OWNED(steps_free) struct steps all = {0};
     if (keep <= 0) return TARE_OK;
     TRY(list_steps(run_dir, &all, e));
-    tare_status status = TARE_OK;
     int64_t kept = 0;
     for (int64_t i = 0; i < all.n; i++) {
         char folder[FS_PATH], path[FS_PATH];
-        TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
-        TRY_TO(status, done, fs_join(path, folder, COMPLETE, e));
+        TRY(checkpoint_path(run_dir, all.step[i], folder, e));
+        TRY(fs_join(path, folder, COMPLETE, e));
         const bool complete = fs_exists(path);
         if (complete && kept < keep) {
             kept++;
         } else if (kept && all.step[i] != also) {
-            TRY_TO(status, done, remove_checkpoint(folder, e));
+            TRY(remove_checkpoint(folder, e));
         }
     }
-done:
-    free(all.step);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status remove_later(const char *run_dir, int64_t step, struct err *e)
 {
-    struct steps all;
+    OWNED(steps_free) struct steps all = {0};
     TRY(list_steps(run_dir, &all, e));
-    tare_status status = TARE_OK;
     for (int64_t i = 0; i < all.n && all.step[i] > step; i++) {
         char folder[FS_PATH];
-        TRY_TO(status, done, checkpoint_path(run_dir, all.step[i], folder, e));
+        TRY(checkpoint_path(run_dir, all.step[i], folder, e));
         log_debug("removing %s, which is computed again", folder);
-        TRY_TO(status, done, remove_checkpoint(folder, e));
+        TRY(remove_checkpoint(folder, e));
     }
-done:
-    free(all.step);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status remove_half(void *ctx, const char *parent, const char *name, struct err *e)

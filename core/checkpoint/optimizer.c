@@ -33,16 +33,14 @@ static tare_status write_piece(const struct training *t, struct state_writer *w,
     const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
     bool whole;
     const float *array = array_of(t, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
-    void *room;
+    OWNED(mem_free_at) void *room = NULL;
     char name[64];
     section_name(a, u, name, sizeof name);
     TRY(host_room(m, bytes, &room, e));
     kernels_at(&m->ctx, "saving the optimizer's state", -1);
     from = from_backend(m, room, from, bytes);
-    tare_status status = model_finish(m, e); /* a lost device gives no bytes */
-    if (!status) status = state_write(w, name, from, bytes, e);
-    mem_free(room);
-    return status;
+    TRY(model_finish(m, e)); /* a lost device gives no bytes */
+    return state_write(w, name, from, bytes, e);
 }
 
 tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e)

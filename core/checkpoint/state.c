@@ -85,17 +85,13 @@ tare_status state_write_int(struct state_writer *w, const char *name, int64_t va
 
 static tare_status write_end(struct state_writer *w, struct err *e)
 {
-    struct str list = {0};
-    tare_status status = json_print(w->sections, &list, e);
-    if (!status) status = pad(w, e);
-    if (!status) {
-        uint64_t footer[4] = {(uint64_t)w->at, (uint64_t)list.size, fs_hash(list.data, list.size, 0)};
-        memcpy(&footer[3], TAIL, 8);
-        status = put(w, list.data, list.size, e);
-        if (!status) status = put(w, footer, FOOTER, e);
-    }
-    str_free(&list);
-    return status;
+    OWNED(str_free) struct str list = {0};
+    TRY(json_print(w->sections, &list, e));
+    TRY(pad(w, e));
+    uint64_t footer[4] = {(uint64_t)w->at, (uint64_t)list.size, fs_hash(list.data, list.size, 0)};
+    memcpy(&footer[3], TAIL, 8);
+    TRY(put(w, list.data, list.size, e));
+    return put(w, footer, FOOTER, e);
 }
 
 tare_status state_finish(struct state_writer *w, struct err *e)
@@ -180,6 +176,11 @@ void state_close(struct state_reader *r)
     json_decref(r->sections);
     fs_unmap(&r->map);
     free(r);
+}
+
+void state_close_at(struct state_reader **p)
+{
+    state_close(*p);
 }
 
 static const json_t *find(const struct state_reader *r, const char *name)

@@ -23,7 +23,8 @@ void state_discard(struct state_writer *w);
 struct state_reader;
 /* Maps the file and checks its frame; a section's hash is checked when it is read. */
 tare_status state_open(const char *path, struct state_reader **out, struct err *e);
-void state_close(struct state_reader *r);                        /* NULL: nothing */
+void state_close(struct state_reader *r); /* NULL: nothing */
+void state_close_at(struct state_reader **r);
 int64_t state_count(const struct state_reader *r);               /* sections */
 const char *state_name(const struct state_reader *r, int64_t i); /* in the order of the file */
 int state_has(const struct state_reader *r, const char *name);

@@ -39,13 +39,11 @@ tare_status cli_codebook_open(const char *name, const char *const *settings, int
     if (!ends_with(name, ".safetensors")) return cli_plugin_open(name, TARE_CODEBOOK, settings, n, out, e);
     char path[FS_PATH + 8];
     if (snprintf(path, sizeof path, "path=%s", name) >= (int)sizeof path) FAIL(e, TARE_E_INVALID, "%s: path too long", name);
-    const char **all;
+    OWNED(mem_free_at) const char **all = NULL;
     TRY(mem_new((n + 1) * (int64_t)sizeof *all, (void **)&all, e));
     all[0] = path;
     for (int64_t i = 0; i < n; i++) all[i + 1] = settings[i];
-    const tare_status status = cli_plugin_open("kmeans", TARE_CODEBOOK, all, n + 1, out, e);
-    mem_free(all);
-    return status;
+    return cli_plugin_open("kmeans", TARE_CODEBOOK, all, n + 1, out, e);
 }
 
 static bool has_param(const struct plugin *p, const char *assignment)
@@ -60,7 +58,7 @@ static bool has_param(const struct plugin *p, const char *assignment)
 static tare_status open_by_identity(char *identity, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
 {
     const struct plugin *p;
-    const char **all;
+    OWNED(mem_free_at) const char **all = NULL;
     int64_t used = 0, words = 1;
     for (const char *c = identity; *c; c++) words += *c == ' ';
     identity[strcspn(identity, "/ ")] = 0;
@@ -71,9 +69,7 @@ static tare_status open_by_identity(char *identity, const char *const *settings,
     for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
         if (strchr(word, '=') && has_param(p, word)) all[used++] = word;
     for (int64_t i = 0; i < n; i++) all[used++] = settings[i];
-    const tare_status status = cli_plugin_open(identity, TARE_ENCODER, all, used, out, e);
-    mem_free(all);
-    return status;
+    return cli_plugin_open(identity, TARE_ENCODER, all, used, out, e);
 }
 
 tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const struct cli_choice *choice,

@@ -100,22 +100,19 @@ static tare_status load(struct audit_arguments *a, struct config *c, struct err 
 /* code: the exit status as audit_usage has it. */
 static tare_status run(struct audit_arguments *a, int *code, struct err *e)
 {
-    struct config c;
-    struct str out = {0};
-    json_t *result = NULL;
+    OWNED(config_free) struct config c = {0};
+    OWNED(str_free) struct str out = {0};
+    OWNED(json_decrefp) json_t *result = NULL;
     TRY(load(a, &c, e));
     a->o.config = &c;
-    tare_status status = audit(&a->o, &result, e);
-    if (!status) status = a->json ? json_print(result, &out, e) : audit_print(result, &out, e);
-    if (!status && a->json) status = str_add(&out, "\n", 1, e);
-    if (!status) status = cli_print(&out, e);
+    TRY(audit(&a->o, &result, e));
+    TRY(a->json ? json_print(result, &out, e) : audit_print(result, &out, e));
+    if (a->json) TRY(str_add(&out, "\n", 1, e));
+    TRY(cli_print(&out, e));
     const bool computed = json_bool_or(result, "computed", 0);
-    if (!status && a->json && !computed) log_message(LOG_ERROR, "nothing could be checked: neither rewards nor advantages");
+    if (a->json && !computed) log_message(LOG_ERROR, "nothing could be checked: neither rewards nor advantages");
     *code = !json_bool_or(result, "agrees", 0) ? 1 : computed ? 0 : 2;
-    str_free(&out);
-    json_decref(result);
-    config_free(&c);
-    return status;
+    return TARE_OK;
 }
 
 int cmd_audit(int argc, char **argv)

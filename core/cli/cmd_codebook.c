@@ -65,20 +65,16 @@ static tare_status print_result(const struct codebook_words *w, const struct kme
 
 static tare_status train_embeddings(const struct codebook_words *w, struct kmeans_result *r, int64_t *rows, struct err *e)
 {
-    struct embeddings x;
+    OWNED(embeddings_close) struct embeddings x = {0};
     TRY(embeddings_open(w->embeddings, w->tensor, &x, e));
-    float *all = NULL;
-    tare_status s = mem_new(x.n * x.d * (int64_t)sizeof *all, (void **)&all, e);
-    if (!s) s = embeddings_read(&x, 0, x.n, all, e);
-    if (!s) {
-        const struct codebook_origin from = {
-            .encoder = w->identity, .corpus = w->embeddings, .corpus_hash = embeddings_hash(&x), .corpus_rows = x.n};
-        s = codebook_train(w->out, (struct kmeans_rows){all, x.n, x.d}, &w->options, &from, r, e);
-    }
+    OWNED(mem_free_at) float *all = NULL;
+    TRY(mem_new(x.n * x.d * (int64_t)sizeof *all, (void **)&all, e));
+    TRY(embeddings_read(&x, 0, x.n, all, e));
+    const struct codebook_origin from = {
+        .encoder = w->identity, .corpus = w->embeddings, .corpus_hash = embeddings_hash(&x), .corpus_rows = x.n};
+    TRY(codebook_train(w->out, (struct kmeans_rows){all, x.n, x.d}, &w->options, &from, r, e));
     *rows = x.n;
-    mem_free(all);
-    embeddings_close(&x);
-    return s;
+    return TARE_OK;
 }
 
 static tare_status train_corpus(const struct codebook_words *w, struct kmeans_result *r, int64_t *rows, struct err *e)
@@ -97,13 +93,11 @@ static tare_status train_corpus(const struct codebook_words *w, struct kmeans_re
 
 static tare_status train(const struct codebook_words *w, struct err *e)
 {
-    struct kmeans_result r;
+    OWNED(kmeans_result_free) struct kmeans_result r = {0};
     int64_t rows = 0;
     const double start = clock_seconds();
     TRY(w->embeddings ? train_embeddings(w, &r, &rows, e) : train_corpus(w, &r, &rows, e));
-    const tare_status s = print_result(w, &r, rows, clock_seconds() - start, e);
-    kmeans_result_free(&r);
-    return s;
+    return print_result(w, &r, rows, clock_seconds() - start, e);
 }
 
 /* ---------------------------------------------------------------- words of the command line */

@@ -25,10 +25,8 @@ const char config_usage[] =
 /* A sweep's file is checked cell by cell; what the cells have in common, as a run. */
 static tare_status check_sweep(const char *file, const char *const *overrides, int n, struct err *e)
 {
-    struct sweep s;
-    const tare_status status = sweep_open(&s, file, overrides, n, e);
-    sweep_close(&s);
-    return status;
+    OWNED(sweep_close) struct sweep s = {0};
+    return sweep_open(&s, file, overrides, n, e);
 }
 
 static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)
@@ -57,14 +55,11 @@ static tare_status check(const char *file, const char *const *overrides, int n, 
 
 static tare_status dump(const char *file, const char *const *overrides, int n, struct err *e)
 {
-    struct config c;
-    struct str out = {0};
+    OWNED(config_free) struct config c = {0};
+    OWNED(str_free) struct str out = {0};
     TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = config_dump(&c, &out, e);
-    if (!status) status = cli_print(&out, e);
-    str_free(&out);
-    config_free(&c);
-    return status;
+    TRY(config_dump(&c, &out, e));
+    return cli_print(&out, e);
 }
 
 static tare_status print_difference(void *ctx, const struct config_difference *d, struct err *e)
@@ -76,39 +71,31 @@ static tare_status print_difference(void *ctx, const struct config_difference *d
 
 static tare_status diff(const char *run, const char *with, const char *const *overrides, int n, struct err *e)
 {
-    struct config a, b;
-    struct str out = {0};
+    OWNED(config_free) struct config a = {0}, b = {0};
+    OWNED(str_free) struct str out = {0};
     TRY(config_load(&a, run, NULL, 0, e));
-    tare_status status = config_load(&b, with, overrides, n, e);
-    if (!status) {
-        status = with ? config_compare(&a, &b, print_difference, &out, e) : config_compare(&b, &a, print_difference, &out, e);
-        config_free(&b);
-    }
-    if (!status && out.size) status = cli_print(&out, e);
-    if (!status && !out.size) log_info("no differences");
-    str_free(&out);
-    config_free(&a);
-    return status;
+    TRY(config_load(&b, with, overrides, n, e));
+    TRY(with ? config_compare(&a, &b, print_difference, &out, e) : config_compare(&b, &a, print_difference, &out, e));
+    if (out.size) TRY(cli_print(&out, e));
+    if (!out.size) log_info("no differences");
+    return TARE_OK;
 }
 
 static tare_status docs(bool markdown, struct err *e)
 {
-    struct str out = {0};
-    tare_status status = config_docs(&out, markdown, e);
-    if (!status) status = cli_print(&out, e);
-    str_free(&out);
-    return status;
+    OWNED(str_free) struct str out = {0};
+    TRY(config_docs(&out, markdown, e));
+    return cli_print(&out, e);
 }
 
 static tare_status init(const char *file, struct err *e)
 {
-    struct str out = {0};
+    OWNED(str_free) struct str out = {0};
     if (fs_exists(file)) FAIL(e, TARE_E_STATE, "%s is there already; name another file: tare config init FILE", file);
-    tare_status status = config_starter(&out, e);
-    if (!status) status = fs_write_atomic(file, out.data, out.size, e);
-    if (!status) log_info("%s written: set model.path and data.train, then `tare config check %s`", file, file);
-    str_free(&out);
-    return status;
+    TRY(config_starter(&out, e));
+    TRY(fs_write_atomic(file, out.data, out.size, e));
+    log_info("%s written: set model.path and data.train, then `tare config check %s`", file, file);
+    return TARE_OK;
 }
 
 /* -1: not of this form */

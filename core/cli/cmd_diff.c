@@ -16,19 +16,16 @@ const char diff_usage[] =
 
 static tare_status print(const struct compare_options *o, bool json, bool *same, bool *damaged, struct err *e)
 {
-    json_t *result;
-    struct str out = {0};
+    OWNED(json_decrefp) json_t *result = NULL;
+    OWNED(str_free) struct str out = {0};
     TRY(compare_runs(o, &result, e));
     *same = json_bool_or(result, "same", 0);
     *damaged = json_array_size(json_object_get(result, "damaged")) > 0;
-    tare_status status = json ? json_print(result, &out, e) : compare_print(result, &out, e);
-    if (!status && json) status = str_add(&out, "\n", 1, e);
-    if (!status) fwrite(out.data, 1, (size_t)out.size, stdout);
-    if (!status && (fflush(stdout) || ferror(stdout)))
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
-    str_free(&out);
-    json_decref(result);
-    return status;
+    TRY(json ? json_print(result, &out, e) : compare_print(result, &out, e));
+    if (json) TRY(str_add(&out, "\n", 1, e));
+    fwrite(out.data, 1, (size_t)out.size, stdout);
+    if ((fflush(stdout) || ferror(stdout))) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
 }
 
 int cmd_diff(int argc, char **argv)

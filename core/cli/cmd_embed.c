@@ -89,31 +89,32 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
 }
 
-static tare_status run(const char *name, const char *const *settings, int64_t n, const char *codebook, int threads, struct err *e)
+static void filter_free_at(struct filter **at)
 {
-    struct filter *f;
-    struct cli_plugin learnt = {0}, encoder = {0};
-    tare_status s;
-    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
-    f->capacity = threads == 1 ? 1 : CHUNK;
-    TRY_TO(s, end, cli_plugin_open(name, TARE_ENCODER, settings, n, &encoder, e));
-    f->encoder = encoder.instance;
-    if (codebook) TRY_TO(s, end, cli_codebook_open(codebook, NULL, 0, &learnt, e));
-    if (codebook) TRY_TO(s, end, match_encoder(learnt.instance, f->encoder, codebook, e));
-    TRY_TO(s, end, pool_new(threads, &f->pool, e));
-    TRY_TO(s, end, mem_new(f->capacity * plugin_dim(f->encoder) * (int64_t)sizeof *f->out, (void **)&f->out, e));
-    s = json_each_line(stdin, "standard input", take_line, f, e);
-    struct err late;
-    const tare_status last = flush_lines(f, s ? &late : e); /* what was read before a bad line is still answered */
-    if (!s) s = last;
-end:
+    struct filter *f = *at;
+    if (!f) return;
     pool_free(f->pool);
-    cli_plugin_close(&learnt);
-    cli_plugin_close(&encoder);
     for (int i = 0; i < PRINTED; i++) str_free(&f->printed[i]);
     mem_free(f->out);
     mem_free(f);
-    return s;
+}
+
+static tare_status run(const char *name, const char *const *settings, int64_t n, const char *codebook, int threads, struct err *e)
+{
+    OWNED(filter_free_at) struct filter *f = NULL;
+    OWNED(cli_plugin_close) struct cli_plugin learnt = {0}, encoder = {0};
+    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
+    f->capacity = threads == 1 ? 1 : CHUNK;
+    TRY(cli_plugin_open(name, TARE_ENCODER, settings, n, &encoder, e));
+    f->encoder = encoder.instance;
+    if (codebook) TRY(cli_codebook_open(codebook, NULL, 0, &learnt, e));
+    if (codebook) TRY(match_encoder(learnt.instance, f->encoder, codebook, e));
+    TRY(pool_new(threads, &f->pool, e));
+    TRY(mem_new(f->capacity * plugin_dim(f->encoder) * (int64_t)sizeof *f->out, (void **)&f->out, e));
+    const tare_status read = json_each_line(stdin, "standard input", take_line, f, e);
+    struct err late;
+    const tare_status last = flush_lines(f, read ? &late : e); /* what was read before a bad line is still answered */
+    return read ? read : last;
 }
 
 int cmd_embed(int argc, char **argv)

@@ -75,20 +75,16 @@ static tare_status open_plain(const char *name, const char **assignments, int64_
 
 static tare_status load_state(struct filter *f, const char *file, struct err *e)
 {
-    struct str state = {0};
-    tare_status status = fs_read_all(file, &state, e);
-    if (!status) status = estimate_load(f->est, state.data, state.size, file, e);
-    str_free(&state);
-    return status;
+    OWNED(str_free) struct str state = {0};
+    TRY(fs_read_all(file, &state, e));
+    return estimate_load(f->est, state.data, state.size, file, e);
 }
 
 static tare_status save_state(const struct filter *f, const char *file, struct err *e)
 {
-    struct str state = {0};
-    tare_status status = estimate_save(f->est, &state, e);
-    if (!status) status = fs_write_atomic(file, state.data, state.size, e);
-    str_free(&state);
-    return status;
+    OWNED(str_free) struct str state = {0};
+    TRY(estimate_save(f->est, &state, e));
+    return fs_write_atomic(file, state.data, state.size, e);
 }
 
 /* from, to: files of the state, or NULL. */
@@ -151,13 +147,11 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
 
 static tare_status read_dump(const char *path, struct dump *d, struct err *e)
 {
-    FILE *file = fopen(path, "rb");
+    OWNED(fs_close_at) FILE *file = fopen(path, "rb");
     if (!file) FAIL(e, TARE_E_NOT_FOUND, "%s: no rollouts of that step; a run keeps them with log.rollouts = true", path);
     d->groups = json_array();
     d->advantages = json_array();
-    const tare_status status = json_each_line(file, path, dump_line, d, e);
-    fclose(file);
-    return status;
+    return json_each_line(file, path, dump_line, d, e);
 }
 
 /* A replay ends before the policy step, so tare.logprob/1 is offered, and never asked. */
@@ -177,51 +171,44 @@ static const void *replay_extension(void *ctx, const char *id)
 /* The estimator with the run's parameters, its state as it was before the step. */
 static tare_status open_replay(const char *run, int64_t number, struct filter *f, struct err *e)
 {
-    struct config config;
-    struct str state = {0};
+    OWNED(config_free) struct config config = {0};
+    OWNED(str_free) struct str state = {0};
     char path[FS_PATH], file[64];
     TRY(fs_join(path, run, "config.ini", e));
     TRY(config_load(&config, path, NULL, 0, e));
-    tare_status status;
     snprintf(file, sizeof file, "estimator/step-%06lld.state", (long long)number);
-    TRY_TO(status, done, fs_join(path, run, file, e));
-    TRY_TO(status, done, fs_read_all(path, &state, e));
+    TRY(fs_join(path, run, file, e));
+    TRY(fs_read_all(path, &state, e));
     int64_t clusters;
-    TRY_TO(status, done, plugin_state_clusters(state.data, state.size, path, &clusters, e));
+    TRY(plugin_state_clusters(state.data, state.size, path, &clusters, e));
     const struct plugin_search search = {.folder = config.run.plugins};
     const struct estimate_options o = {.plugin = config.estimator.plugin,
                                        .search = &search,
                                        .settings = config.params,
                                        .n_clusters = clusters,
                                        .env = {.seed = (uint64_t)config.run.seed, .extension = replay_extension}};
-    TRY_TO(status, done, estimate_open(&o, &f->est, e));
-    status = estimate_load(f->est, state.data, state.size, path, e);
-done:
-    str_free(&state);
-    config_free(&config);
-    return status;
+    TRY(estimate_open(&o, &f->est, e));
+    return estimate_load(f->est, state.data, state.size, path, e);
 }
 
 /* A dump names its prompts; the rows themselves are those of data.train. */
 static tare_status find_rows(const struct config *c, struct arena *a, struct batch *b, struct err *e)
 {
-    struct dataset d;
+    OWNED(dataset_free) struct dataset d = {0};
     TRY(dataset_of(c, "train", &d, e));
-    tare_status status = arena_new(a, &b->row_json, b->n_groups + 1, e);
-    for (int64_t m = 0; m < b->n_groups && !status; m++) {
+    TRY(arena_new(a, &b->row_json, b->n_groups + 1, e));
+    for (int64_t m = 0; m < b->n_groups; m++) {
         char *copy = NULL;
         int64_t i = 0;
         while (i < d.n && d.rows[i].uid != b->prompt_uid[m]) i++;
         if (i == d.n)
-            FAIL_TO(status, done, e, TARE_E_NOT_FOUND,
-                    "group %lld: data.train = %s has no row with the prompt uid %016llx; has the file changed since the run?",
-                    (long long)m, c->data.train, (unsigned long long)b->prompt_uid[m]);
-        status = arena_strdup(a, d.rows[i].json.data, d.rows[i].json.size, &copy, e);
+            FAIL(e, TARE_E_NOT_FOUND,
+                 "group %lld: data.train = %s has no row with the prompt uid %016llx; has the file changed since the run?",
+                 (long long)m, c->data.train, (unsigned long long)b->prompt_uid[m]);
+        TRY(arena_strdup(a, d.rows[i].json.data, d.rows[i].json.size, &copy, e));
         b->row_json[m] = (tare_text){copy, d.rows[i].json.size};
     }
-done:
-    dataset_free(&d);
-    return status;
+    return TARE_OK;
 }
 
 /* What an estimator reads of the data set's rows is not in a dump. */

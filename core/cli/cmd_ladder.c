@@ -173,13 +173,11 @@ static tare_status check_files(const struct config *c, const char *rung, struct 
 /* The model that all seeds begin with, made with seed 1, whichever seed is run first. */
 static tare_status make_start(const char *rung, const char *file, const char **overrides, int64_t n, struct err *e)
 {
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     overrides[n] = "run.seed=1";
     TRY(config_load(&c, file, overrides, n + 1, e));
     const bool makes = c.model.warm_start && *c.model.warm_start;
-    const tare_status status = makes ? warm_start(&c, e) : check_files(&c, rung, e);
-    config_free(&c);
-    return status;
+    return makes ? warm_start(&c, e) : check_files(&c, rung, e);
 }
 
 /* Other keys have a folder of their own. */
@@ -189,7 +187,7 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
     char file[FS_PATH], seeds[80], dir[200], name[80];
     uint64_t keys = 0;
     int64_t n = 0;
-    struct sweep s;
+    OWNED(sweep_close) struct sweep s = {0};
     struct sweep_table t = {0};
     for (; n < l->n_overrides; n++) {
         overrides[n] = l->overrides[n];
@@ -206,15 +204,12 @@ static tare_status run_rung(struct ladder *l, const struct rung *r, struct str *
     overrides[n++] = seeds;
     overrides[n++] = name;
     overrides[n++] = dir;
-    tare_status status = sweep_open(&s, file, overrides, n, e);
-    if (!status) status = sweep_run(&s, &(struct sweep_mode){.cell = -1}, e);
-    if (!status) status = sweep_table_make(&s.plan, NULL, "", &s.arena, &t, e);
-    if (!status && t.n_rows != 1)
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: a rung has no axis but its seeds", r->name);
-    if (!status) status = judge(l, r, &t.rows[0], out, e);
-    if (!status) status = compare_again(l, r, &s.plan, &t.rows[0], out, e);
-    sweep_close(&s);
-    return status;
+    TRY(sweep_open(&s, file, overrides, n, e));
+    TRY(sweep_run(&s, &(struct sweep_mode){.cell = -1}, e));
+    TRY(sweep_table_make(&s.plan, NULL, "", &s.arena, &t, e));
+    if (t.n_rows != 1) FAIL(e, TARE_E_CONFIG, "%s: a rung has no axis but its seeds", r->name);
+    TRY(judge(l, r, &t.rows[0], out, e));
+    return compare_again(l, r, &s.plan, &t.rows[0], out, e);
 }
 
 /* ---------------------------------------------------------------- the verb */
@@ -261,12 +256,10 @@ static tare_status run_rungs(struct ladder *l, struct str *out, struct err *e)
 
 static tare_status run_all(struct ladder *l, struct err *e)
 {
-    struct str out = {0};
-    tare_status status = check_arguments(l, e);
-    if (!status) status = l->list ? list_rungs(l, &out, e) : run_rungs(l, &out, e);
-    if (!status && out.size) status = cli_print(&out, e);
-    str_free(&out);
-    return status;
+    OWNED(str_free) struct str out = {0};
+    TRY(check_arguments(l, e));
+    TRY(l->list ? list_rungs(l, &out, e) : run_rungs(l, &out, e));
+    return out.size ? cli_print(&out, e) : TARE_OK;
 }
 
 static bool parse(int argc, char **argv, struct ladder *l, const char **bad)

@@ -144,30 +144,25 @@ static tare_status answer(const struct request *r, const struct config *c, struc
         TRY(plan_print(&p, out, e));
         return r->kernels ? launches_print(&p, launches, out, e) : TARE_OK;
     }
-    json_t *o, *kernels = NULL;
+    OWNED(json_decrefp) json_t *o = NULL;
+    json_t *kernels = NULL;
     TRY(plan_json(&p, &o, e));
-    tare_status status = r->kernels ? launches_json(launches, &kernels, e) : TARE_OK;
+    if (r->kernels) TRY(launches_json(launches, &kernels, e));
     if (kernels) json_object_set_new(o, "kernels", kernels);
-    if (!status) status = json_print(o, out, e);
-    if (!status) status = str_add(out, "\n", 1, e);
-    json_decref(o);
-    return status;
+    TRY(json_print(o, out, e));
+    return str_add(out, "\n", 1, e);
 }
 
 static tare_status run(const struct request *r, const char *file, const char *const *overrides, int n, int *fits, struct err *e)
 {
-    struct config c;
-    struct str out = {0};
-    struct launches *launches = NULL; /* too large for a stack */
+    OWNED(config_free) struct config c = {0};
+    OWNED(str_free) struct str out = {0};
+    OWNED(mem_free_at) struct launches *launches = NULL; /* too large for a stack */
     TRY(config_load(&c, file, overrides, n, e));
-    tare_status status = mem_new((int64_t)sizeof *launches, (void **)&launches, e);
-    if (!status) status = settle(&c, true, NULL, e);
-    if (!status) status = answer(r, &c, launches, &out, fits, e);
-    if (!status) status = cli_print(&out, e);
-    mem_free(launches);
-    str_free(&out);
-    config_free(&c);
-    return status;
+    TRY(mem_new((int64_t)sizeof *launches, (void **)&launches, e));
+    TRY(settle(&c, true, NULL, e));
+    TRY(answer(r, &c, launches, &out, fits, e));
+    return cli_print(&out, e);
 }
 
 int cmd_plan(int argc, char **argv)

@@ -84,17 +84,16 @@ struct shot {
 static tare_status measure(struct shot *s, struct err *e)
 {
     char window[64];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     bool found;
     snprintf(window, sizeof window, "--window-size=%d,900", s->width);
     const char *arguments[] = {"--dump-dom", "--allow-file-access-from-files", window, s->url, NULL};
     TRY(run_browser(s->browser, arguments, s->dump, &found, e));
-    const tare_status status = fs_read_all(s->dump, &text, e);
+    TRY(fs_read_all(s->dump, &text, e));
     const char *height = text.data ? strstr(text.data, "data-height=\"") : NULL;
     s->height = height ? strtol(height + 13, NULL, 10) : 4000;
     if (s->height < 200 || s->height > 16000) s->height = s->height < 200 ? 200 : 16000; /* what a picture can hold */
-    str_free(&text);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status shoot(const struct shot *s, bool dark, struct err *e)

@@ -40,12 +40,10 @@ struct filter {
 
 static tare_status add_field(struct str *out, const char *key, tare_text value, struct err *e)
 {
-    json_t *j = json_stringn(value.data ? value.data : "", (size_t)value.size);
+    OWNED(json_decrefp) json_t *j = json_stringn(value.data ? value.data : "", (size_t)value.size);
     if (!j) FAIL(e, TARE_E_INVALID, "%s of a verdict is not valid UTF-8", key);
-    tare_status s = str_addf(out, e, ",\"%s\":", key);
-    if (!s) s = json_print(j, out, e);
-    json_decref(j);
-    return s;
+    TRY(str_addf(out, e, ",\"%s\":", key));
+    return json_print(j, out, e);
 }
 
 static tare_status write_one(struct filter *f, int64_t i, struct err *e)
@@ -142,35 +140,34 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
 }
 
+static void filter_free(struct filter *f)
+{
+    for (int64_t i = 0; f->lines && i < f->capacity; i++) str_free(&f->lines[i].row);
+    str_free(&f->out);
+    mem_free(f->lines);
+    mem_free(f->items);
+    verify_close(f->v);
+}
+
 static tare_status run(const char *plugin, const char *const *settings, int64_t n, struct verify_options *o, bool explain,
                        struct err *e)
 {
-    struct filter f = {.explain = explain, .capacity = o->workers == 1 ? 1 : CHUNK};
-    struct arena arena;
+    OWNED(arena_free) struct arena arena = {0};
+    OWNED(filter_free) struct filter f = {.explain = explain, .capacity = o->workers == 1 ? 1 : CHUNK};
     arena_init(&arena, "parameters");
     const struct plugin *p = NULL;
     const struct config_param *params = NULL;
-    tare_status s;
-    TRY_TO(s, end, plugin_open(plugin, TARE_VERIFIER, NULL, &p, e));
-    TRY_TO(s, end, plugin_settings(p, settings, n, NULL, &arena, &params, e));
-    TRY_TO(s, end, verify_new(o, &f.v, e));
-    TRY_TO(s, end, verify_add(f.v, &(struct verify_use){.plugin = plugin, .weight = 1}, NULL, params, NULL, e));
+    TRY(plugin_open(plugin, TARE_VERIFIER, NULL, &p, e));
+    TRY(plugin_settings(p, settings, n, NULL, &arena, &params, e));
+    TRY(verify_new(o, &f.v, e));
+    TRY(verify_add(f.v, &(struct verify_use){.plugin = plugin, .weight = 1}, NULL, params, NULL, e));
     if (p->verifier->flags & TARE_JUDGES_TOGETHER) f.capacity = CHUNK;
-    TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
-    TRY_TO(s, end, mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));
-    s = json_each_line(stdin, "standard input", take_line, &f, e);
+    TRY(mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
+    TRY(mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));
+    const tare_status read = json_each_line(stdin, "standard input", take_line, &f, e);
     struct err late;
-    const tare_status last = flush_lines(&f, s ? &late : e); /* what was read before a bad line is still answered */
-    if (!s) s = last;
-end:
-    if (f.lines)
-        for (int64_t i = 0; i < f.capacity; i++) str_free(&f.lines[i].row);
-    str_free(&f.out);
-    mem_free(f.lines);
-    mem_free(f.items);
-    verify_close(f.v);
-    arena_free(&arena);
-    return s;
+    const tare_status last = flush_lines(&f, read ? &late : e); /* what was read before a bad line is still answered */
+    return read ? read : last;
 }
 
 static int usage(const char *what, const char *word)

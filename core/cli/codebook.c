@@ -112,18 +112,16 @@ static tare_status assign_parts(const struct embeddings *x, struct assignment *a
 
 static tare_status write_clusters(const char *path, const int32_t *cluster, int64_t n, struct err *e)
 {
-    struct str file = {0};
+    OWNED(str_free) struct str file = {0};
     char header[256], length[8];
     int size = snprintf(header, sizeof header, "{\"cluster\":{\"dtype\":\"I32\",\"shape\":[%lld],\"data_offsets\":[0,%lld]}}",
                         (long long)n, (long long)n * 4);
     while ((size + 8) % 8) header[size++] = ' ';
     for (int i = 0; i < 8; i++) length[i] = (char)((uint64_t)size >> (8 * i));
-    tare_status s = str_add(&file, length, 8, e);
-    if (!s) s = str_add(&file, header, size, e);
-    if (!s) s = str_add(&file, (const char *)cluster, n * 4, e);
-    if (!s) s = fs_write_atomic(path, file.data, file.size, e);
-    str_free(&file);
-    return s;
+    TRY(str_add(&file, length, 8, e));
+    TRY(str_add(&file, header, size, e));
+    TRY(str_add(&file, (const char *)cluster, n * 4, e));
+    return fs_write_atomic(path, file.data, file.size, e);
 }
 
 /* The largest resident size so far; getrusage's would include that of the program which started this one. */
@@ -138,50 +136,50 @@ static double peak_memory_mb(void)
     return (double)kb / 1024;
 }
 
+static void assignment_free(struct assignment *a)
+{
+    nearest_free(&a->nearest);
+    mem_free(a->centroids);
+    mem_free(a->x);
+    mem_free(a->cluster);
+    mem_free(a->distance);
+}
+
 static tare_status assign_with(const struct codebook_words *w, const struct embeddings *x, const struct embeddings *c,
                                struct pool *pool, struct err *e)
 {
-    struct assignment a = {0};
-    tare_status s;
+    OWNED(assignment_free) struct assignment a = {0};
     if (x->d != c->d)
         FAIL(e, TARE_E_SHAPE, "%s: embeddings of width %lld, and %s takes %lld", w->embeddings, (long long)x->d, w->name,
              (long long)c->d);
-    TRY_TO(s, done, mem_new(c->n * c->d * (int64_t)sizeof(float), (void **)&a.centroids, e));
-    TRY_TO(s, done, mem_new(ASSIGN_ROWS * x->d * (int64_t)sizeof(float), (void **)&a.x, e));
-    TRY_TO(s, done, mem_new(x->n * (int64_t)sizeof(int32_t), (void **)&a.cluster, e));
-    TRY_TO(s, done, mem_new(ASSIGN_ROWS * (int64_t)sizeof(double), (void **)&a.distance, e));
-    TRY_TO(s, done, embeddings_read(c, 0, c->n, a.centroids, e));
-    TRY_TO(s, done, nearest_pack(&a.nearest, a.centroids, c->n, c->d, e));
-    TRY_TO(s, done, assign_parts(x, &a, pool, e));
-    TRY_TO(s, done, write_clusters(w->out, a.cluster, x->n, e));
+    TRY(mem_new(c->n * c->d * (int64_t)sizeof(float), (void **)&a.centroids, e));
+    TRY(mem_new(ASSIGN_ROWS * x->d * (int64_t)sizeof(float), (void **)&a.x, e));
+    TRY(mem_new(x->n * (int64_t)sizeof(int32_t), (void **)&a.cluster, e));
+    TRY(mem_new(ASSIGN_ROWS * (int64_t)sizeof(double), (void **)&a.distance, e));
+    TRY(embeddings_read(c, 0, c->n, a.centroids, e));
+    TRY(nearest_pack(&a.nearest, a.centroids, c->n, c->d, e));
+    TRY(assign_parts(x, &a, pool, e));
+    TRY(write_clusters(w->out, a.cluster, x->n, e));
     printf("{\"rows\":%lld,\"clusters\":%lld,\"inertia\":%.17g,\"seconds\":%.4f,\"gflops\":%.2f,\"peak_memory_mb\":%.1f,"
            "\"threads\":%d}\n",
            (long long)x->n, (long long)c->n, a.inertia, a.seconds, 2e-9 * (double)x->n * (double)c->n * (double)x->d / a.seconds,
            peak_memory_mb(), pool_threads(pool));
-    if (fflush(stdout)) s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
-done:
-    nearest_free(&a.nearest);
-    mem_free(a.centroids);
-    mem_free(a.x);
-    mem_free(a.cluster);
-    mem_free(a.distance);
-    return s;
+    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    return TARE_OK;
 }
 
 tare_status codebook_assign_file(const struct codebook_words *w, struct pool *pool, struct err *e)
 {
-    struct embeddings x, c;
+    OWNED(embeddings_close) struct embeddings c = {0};
+    struct embeddings x;
     json_t *metadata;
     TRY(codebook_metadata(w->name, &metadata, e)); /* refuses a file that is no codebook */
     json_decref(metadata);
     TRY(embeddings_open(w->name, "centroids", &c, e));
-    tare_status s = embeddings_open(w->embeddings, w->tensor, &x, e);
-    if (!s) {
-        s = assign_with(w, &x, &c, pool, e);
-        embeddings_close(&x);
-    }
-    embeddings_close(&c);
-    return s;
+    TRY(embeddings_open(w->embeddings, w->tensor, &x, e));
+    TRY(assign_with(w, &x, &c, pool, e));
+    embeddings_close(&x);
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- inspect */
@@ -240,8 +238,8 @@ static void free_rows(struct inspected *r)
 static tare_status inspect_corpus(const struct codebook_words *w, struct cli_plugin *codebook, struct pool *pool, json_t **out,
                                   struct err *e)
 {
-    struct inspected r = {0};
-    tare_status s = read_rows(w, codebook, &r, pool, e);
+    OWNED(free_rows) struct inspected r = {0};
+    TRY(read_rows(w, codebook, &r, pool, e));
     const struct inspect_rows rows = {.x = r.x,
                                       .texts = r.corpus.texts,
                                       .cluster = r.cluster,
@@ -249,9 +247,7 @@ static tare_status inspect_corpus(const struct codebook_words *w, struct cli_plu
                                       .n = r.n,
                                       .d = r.d,
                                       .k = plugin_size(codebook->instance)};
-    if (!s) s = inspect_clusters(&rows, &(struct inspect_options){w->nearest, w->sample, w->options.seed, pool}, out, e);
-    free_rows(&r);
-    return s;
+    return inspect_clusters(&rows, &(struct inspect_options){w->nearest, w->sample, w->options.seed, pool}, out, e);
 }
 
 static void print_clusters(const json_t *o)
@@ -313,26 +309,22 @@ static tare_status print_inspection(const json_t *all, bool json, struct err *e)
 
 tare_status codebook_inspect(const struct codebook_words *w, struct pool *pool, struct err *e)
 {
-    struct cli_plugin codebook = {0};
-    json_t *all = json_object(), *part = NULL;
-    tare_status s;
-    TRY_TO(s, done, cli_codebook_open(w->name, NULL, 0, &codebook, e));
+    OWNED(cli_plugin_close) struct cli_plugin codebook = {0};
+    OWNED(json_decrefp) json_t *all = json_object();
+    json_t *part = NULL;
+    TRY(cli_codebook_open(w->name, NULL, 0, &codebook, e));
     const char *path = codebook_path(codebook.instance);
     if (path) {
-        TRY_TO(s, done, codebook_metadata(path, &part, e));
+        TRY(codebook_metadata(path, &part, e));
         json_object_set_new(all, "made", part);
     }
     if (w->corpus || w->embeddings) {
-        TRY_TO(s, done, inspect_corpus(w, &codebook, pool, &part, e));
+        TRY(inspect_corpus(w, &codebook, pool, &part, e));
         json_object_set_new(all, "corpus", part);
     }
     if (w->rollouts) {
-        TRY_TO(s, done, inspect_rollouts(w->rollouts, &part, e));
+        TRY(inspect_rollouts(w->rollouts, &part, e));
         json_object_set_new(all, "rollouts", part);
     }
-    s = print_inspection(all, w->json, e);
-done:
-    json_decref(all);
-    cli_plugin_close(&codebook);
-    return s;
+    return print_inspection(all, w->json, e);
 }

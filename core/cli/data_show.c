@@ -35,49 +35,39 @@ static tare_status read_request(int argc, char **argv, struct request *r, struct
 
 static tare_status print_row(const struct engine *g, const struct row *row, struct err *e)
 {
-    struct str text = {0}, line = {0};
-    struct token_ids ids = {0};
-    json_t *out = NULL;
-    tare_status status = prompts_text(g->prompts, row, &text, e);
-    if (!status) status = prompts_encode(g->prompts, row, &ids, e);
-    if (status) goto end;
-    out = json_pack("{s:s, s:s, s:o, s:I, s:o}", "where", row->where, "id", row->id, "prompt",
-                    json_stringn(text.data ? text.data : "", (size_t)text.size), "tokens", (json_int_t)ids.n, "answer",
-                    row->answer.data ? json_stringn(row->answer.data, (size_t)row->answer.size) : json_null());
-    if (!out) FAIL_TO(status, end, e, TARE_E_NOMEM, "%s: no memory to print it", row->where);
-    TRY_TO(status, end, json_print(out, &line, e));
-    TRY_TO(status, end, str_add(&line, "\n", 1, e));
-    status = cli_print(&line, e);
-end:
-    json_decref(out);
-    token_ids_free(&ids);
-    str_free(&text);
-    str_free(&line);
-    return status;
+    OWNED(str_free) struct str text = {0}, line = {0};
+    OWNED(token_ids_free) struct token_ids ids = {0};
+    TRY(prompts_text(g->prompts, row, &text, e));
+    TRY(prompts_encode(g->prompts, row, &ids, e));
+    OWNED(json_decrefp)
+    json_t *out = json_pack("{s:s, s:s, s:o, s:I, s:o}", "where", row->where, "id", row->id, "prompt",
+                            json_stringn(text.data ? text.data : "", (size_t)text.size), "tokens", (json_int_t)ids.n, "answer",
+                            row->answer.data ? json_stringn(row->answer.data, (size_t)row->answer.size) : json_null());
+    if (!out) FAIL(e, TARE_E_NOMEM, "%s: no memory to print it", row->where);
+    TRY(json_print(out, &line, e));
+    TRY(str_add(&line, "\n", 1, e));
+    return cli_print(&line, e);
 }
 
 /* The model's weights are not read: tokenizer and chat template do. */
 static tare_status show(const struct config *c, const struct request *r, struct err *e)
 {
-    struct engine g;
+    OWNED(engine_close) struct engine g = {0};
     if (r->eval && !*c->data.eval) FAIL(e, TARE_E_CONFIG, "%s: data.eval is not set", r->file);
     if (!fs_is_dir(c->model.path)) return config_no_model(c, "its tokenizer and chat template are needed", e);
     engine_init(&g, c, NULL);
-    tare_status status = engine_open(&g, (r->eval ? ENGINE_EVAL : ENGINE_TRAIN) | ENGINE_ANSWERS | ENGINE_PROMPTS, e);
+    TRY(engine_open(&g, (r->eval ? ENGINE_EVAL : ENGINE_TRAIN) | ENGINE_ANSWERS | ENGINE_PROMPTS, e));
     const struct dataset *d = r->eval ? &g.eval : &g.train;
-    for (int64_t i = 0; i < d->n && i < r->rows && !status; i++) status = print_row(&g, &d->rows[i], e);
-    engine_close(&g);
-    return status;
+    for (int64_t i = 0; i < d->n && i < r->rows; i++) TRY(print_row(&g, &d->rows[i], e));
+    return TARE_OK;
 }
 
 tare_status data_show(int argc, char **argv, struct err *e)
 {
     struct request r;
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     TRY(read_request(argc, argv, &r, e));
     TRY(config_load(&c, r.file, r.overrides, r.n, e));
-    tare_status status = settle(&c, false, NULL, e);
-    if (!status) status = show(&c, &r, e);
-    config_free(&c);
-    return status;
+    TRY(settle(&c, false, NULL, e));
+    return show(&c, &r, e);
 }

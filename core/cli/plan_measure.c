@@ -73,16 +73,11 @@ static tare_status measure_disk(const char *run_dir, const char *data, struct pl
 
 tare_status plan_measure(const struct config *c, struct plan_machine *m, struct err *e)
 {
-    void *data, *other = NULL;
+    OWNED(mem_free_at) void *data = NULL, *other = NULL;
     TRY(measure_cores(c, m, e));
     TRY(mem_new(PIECE, &data, e));
-    tare_status status = mem_new(PIECE, &other, e);
-    if (!status) {
-        memset(data, 0x5a, (size_t)PIECE);
-        measure_copy(data, other, m);
-        status = measure_disk(c->run.dir, data, m, e);
-    }
-    mem_free(other);
-    mem_free(data);
-    return status;
+    TRY(mem_new(PIECE, &other, e));
+    memset(data, 0x5a, (size_t)PIECE);
+    measure_copy(data, other, m);
+    return measure_disk(c->run.dir, data, m, e);
 }

@@ -64,7 +64,7 @@ static tare_status questions(const struct dataset *data, struct arena *a, tare_t
 static tare_status train_missing(const struct config *config, const char *path, struct cluster *c, struct err *e)
 {
     const struct clusterer_config *o = &config->clusterer;
-    struct corpus corpus = {0};
+    OWNED(corpus_free) struct corpus corpus = {0};
     tare_text *texts;
     int64_t n = c->data->n;
     const char *name = o->corpus[0] ? o->corpus : c->data->name;
@@ -84,17 +84,13 @@ static tare_status train_missing(const struct config *config, const char *path, 
                                            .swaps = o->restarts,
                                            .seed = (uint64_t)o->seed,
                                            .pool = c->pool};
-    struct kmeans_result r;
-    const tare_status status = codebook_train_texts(path, &(struct encoding){c->encoder, texts, n, c->pool}, name, &options, &r, e);
-    if (!status) {
-        log_info("codebook %s: %lld clusters of %lld questions (%s) with encoder %s, inertia %.6g, %lld iterations, seed %lld",
-                 path, (long long)r.k, (long long)n, name, c->encoder->plugin->desc.name, r.inertia, (long long)r.iterations,
-                 (long long)o->seed);
-        kmeans_result_free(&r);
-        c->trained = true;
-    }
-    corpus_free(&corpus);
-    return status;
+    OWNED(kmeans_result_free) struct kmeans_result r = {0};
+    TRY(codebook_train_texts(path, &(struct encoding){c->encoder, texts, n, c->pool}, name, &options, &r, e));
+    log_info("codebook %s: %lld clusters of %lld questions (%s) with encoder %s, inertia %.6g, %lld iterations, seed %lld", path,
+             (long long)r.k, (long long)n, name, c->encoder->plugin->desc.name, r.inertia, (long long)r.iterations,
+             (long long)o->seed);
+    c->trained = true;
+    return TARE_OK;
 }
 
 /* Rank 0 trains; the others wait until its file is there. A rank that fails ends the job. */
@@ -141,34 +137,27 @@ static tare_status check_clusters(const struct cluster *c, const int32_t *cluste
 static tare_status assign_rows(struct cluster *c, const struct row *const *rows, int64_t n, const char *cache, int32_t *cluster,
                                struct err *e)
 {
-    tare_text *texts;
-    float *x = NULL;
+    OWNED(mem_free_at) tare_text *texts = NULL;
+    OWNED(mem_free_at) float *x = NULL;
     TRY(mem_new(n * (int64_t)sizeof *texts, (void **)&texts, e));
-    tare_status status = TARE_OK;
     const int64_t d = plugin_dim(c->codebook);
     if (d) {
         for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->question;
-        TRY_TO(status, done, mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
-        TRY_TO(status, done, encode_cached(&(struct encoding){c->encoder, texts, n, c->pool}, cache, x, &c->cached, e));
+        TRY(mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
+        TRY(encode_cached(&(struct encoding){c->encoder, texts, n, c->pool}, cache, x, &c->cached, e));
     }
     for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->json;
-    TRY_TO(status, done, plugin_assign(c->codebook, x, texts, n, cluster, NULL, e));
-    status = check_clusters(c, cluster, n, e);
-done:
-    mem_free(x);
-    mem_free(texts);
-    return status;
+    TRY(plugin_assign(c->codebook, x, texts, n, cluster, NULL, e));
+    return check_clusters(c, cluster, n, e);
 }
 
 static tare_status fit_rows(struct cluster *c, struct err *e)
 {
-    tare_text *texts;
+    OWNED(mem_free_at) tare_text *texts = NULL;
     if (!c->codebook->plugin->codebook->fit) return TARE_OK;
     TRY(mem_new(c->data->n * (int64_t)sizeof *texts, (void **)&texts, e));
     for (int64_t i = 0; i < c->data->n; i++) texts[i] = c->data->rows[i].json;
-    const tare_status status = plugin_fit(c->codebook, texts, c->data->n, e);
-    mem_free(texts);
-    return status;
+    return plugin_fit(c->codebook, texts, c->data->n, e);
 }
 
 static tare_status assign_data(const struct config *config, struct comm *comm, struct cluster *c, struct err *e)
@@ -256,14 +245,13 @@ static tare_status check_codebook(const struct config *config, const struct plug
 tare_status cluster_check(const struct config *config, const struct dataset *data, const struct plugin_env *env,
                           int64_t *n_clusters, struct err *e)
 {
-    struct cluster c = {.data = data};
+    OWNED(cluster_close) struct cluster c = {.data = data};
     *n_clusters = 0;
     if (!config_has_codebook(config)) return TARE_OK;
     arena_init(&c.arena, "clusters");
-    const tare_status status = check_codebook(config, env, &c, e);
+    TRY(check_codebook(config, env, &c, e));
     *n_clusters = c.n_clusters;
-    cluster_close(&c);
-    return status;
+    return TARE_OK;
 }
 
 tare_status cluster_assign(struct cluster *c, struct batch *b, struct arena *arena, struct err *e)

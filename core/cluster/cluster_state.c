@@ -15,11 +15,9 @@ static tare_status set(json_t *o, const char *key, json_t *value, struct err *e)
 
 static tare_status set_identity(json_t *o, const char *key, const struct plugin_instance *i, struct err *e)
 {
-    struct str identity = {0};
-    tare_status status = plugin_identity(i, &identity, e);
-    if (!status) status = set(o, key, json_stringn(identity.data, (size_t)identity.size), e);
-    str_free(&identity);
-    return status;
+    OWNED(str_free) struct str identity = {0};
+    TRY(plugin_identity(i, &identity, e));
+    return set(o, key, json_stringn(identity.data, (size_t)identity.size), e);
 }
 
 static tare_status set_hash(json_t *o, const char *key, uint64_t hash, struct err *e)
@@ -95,17 +93,14 @@ static tare_status same(const json_t *saved, const json_t *now, const char *wher
 
 tare_status cluster_resume(struct cluster *c, const char *data, int64_t n, const char *where, struct err *e)
 {
-    json_t *saved = NULL, *now = json_object();
-    tare_status status = json_parse(data, n, where, &saved, e);
-    if (!status) status = set_origin(c, now, e);
-    if (!status) status = same(saved, now, where, e);
+    OWNED(json_decrefp) json_t *saved = NULL, *now = json_object();
+    TRY(json_parse(data, n, where, &saved, e));
+    TRY(set_origin(c, now, e));
+    TRY(same(saved, now, where, e));
     const json_t *used = json_object_get(saved, "used");
-    if (!status && c->codebook && json_array_size(used) != (size_t)c->n_clusters)
-        status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: \"used\" does not hold one number for each of %lld clusters",
-                         where, (long long)c->n_clusters);
+    if (c->codebook && json_array_size(used) != (size_t)c->n_clusters)
+        FAIL(e, TARE_E_CORRUPT, "%s: \"used\" does not hold one number for each of %lld clusters", where, (long long)c->n_clusters);
     if (c->codebook)
-        for (int64_t k = 0; !status && k < c->n_clusters; k++) c->used[k] = json_integer_value(json_array_get(used, (size_t)k));
-    json_decref(saved);
-    json_decref(now);
-    return status;
+        for (int64_t k = 0; k < c->n_clusters; k++) c->used[k] = json_integer_value(json_array_get(used, (size_t)k));
+    return TARE_OK;
 }

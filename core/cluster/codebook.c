@@ -53,24 +53,19 @@ static tare_status describe(json_t *m, int64_t d, const struct kmeans_options *o
 static tare_status write_file(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state,
                               struct err *e)
 {
-    struct str text = {0}, file = {0};
-    tare_status status;
-    TRY_TO(status, done, json_print(header, &text, e));
-    while ((text.size + 8) % 64) TRY_TO(status, done, str_add(&text, " ", 1, e));
+    OWNED(str_free) struct str text = {0}, file = {0};
+    TRY(json_print(header, &text, e));
+    while ((text.size + 8) % 64) TRY(str_add(&text, " ", 1, e));
     char length[8];
     for (int i = 0; i < 8; i++) length[i] = (char)((uint64_t)text.size >> (8 * i));
-    TRY_TO(status, done, str_add(&file, length, 8, e));
-    TRY_TO(status, done, str_add(&file, text.data, text.size, e));
-    TRY_TO(status, done, str_add(&file, (const char *)centroids, bytes, e));
-    if (state.size) TRY_TO(status, done, str_add(&file, state.data, state.size, e));
+    TRY(str_add(&file, length, 8, e));
+    TRY(str_add(&file, text.data, text.size, e));
+    TRY(str_add(&file, (const char *)centroids, bytes, e));
+    if (state.size) TRY(str_add(&file, state.data, state.size, e));
     char folder[FS_PATH];
     fs_dirname(folder, path);
-    TRY_TO(status, done, fs_mkdirs(folder, e));
-    status = fs_write_atomic(path, file.data, file.size, e);
-done:
-    str_free(&text);
-    str_free(&file);
-    return status;
+    TRY(fs_mkdirs(folder, e));
+    return fs_write_atomic(path, file.data, file.size, e);
 }
 
 static tare_status write_codebook(const char *path, int64_t d, const struct kmeans_options *o, const struct codebook_origin *from,
@@ -78,19 +73,17 @@ static tare_status write_codebook(const char *path, int64_t d, const struct kmea
 {
     const int64_t bytes = r->k * d * (int64_t)sizeof(float);
     json_t *metadata = json_object();
+    OWNED(json_decrefp)
     json_t *header = json_pack("{s:o, s:{s:s, s:[I,I], s:[I,I]}}", "__metadata__", metadata, "centroids", "dtype", "F32", "shape",
                                (json_int_t)r->k, (json_int_t)d, "data_offsets", (json_int_t)0, (json_int_t)bytes);
     if (!header) FAIL(e, TARE_E_NOMEM, "%s: no memory for its header", path);
-    tare_status status = describe(metadata, d, o, from, r, e);
+    TRY(describe(metadata, d, o, from, r, e));
     const json_int_t size = (json_int_t)from->encoder_state.size;
-    if (!status && size &&
-        json_object_set_new(header, "encoder_state",
-                            json_pack("{s:s, s:[I], s:[I,I]}", "dtype", "U8", "shape", size, "data_offsets", (json_int_t)bytes,
-                                      (json_int_t)bytes + size)))
-        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory for its header", path);
-    if (!status) status = write_file(path, header, r->centroids, bytes, from->encoder_state, e);
-    json_decref(header);
-    return status;
+    if (size && json_object_set_new(header, "encoder_state",
+                                    json_pack("{s:s, s:[I], s:[I,I]}", "dtype", "U8", "shape", size, "data_offsets",
+                                              (json_int_t)bytes, (json_int_t)bytes + size)))
+        FAIL(e, TARE_E_NOMEM, "%s: no memory for its header", path);
+    return write_file(path, header, r->centroids, bytes, from->encoder_state, e);
 }
 
 tare_status codebook_train(const char *path, struct kmeans_rows rows, const struct kmeans_options *o,
@@ -107,26 +100,20 @@ tare_status codebook_train_texts(const char *path, const struct encoding *texts,
 {
     struct plugin_instance *encoder = texts->encoder;
     const int64_t n = texts->n, d = plugin_dim(encoder);
-    struct str identity = {0}, state = {0};
-    float *x = NULL;
-    tare_status status;
-    TRY_TO(status, done, kmeans_check(o, n, e)); /* before the long part */
-    TRY_TO(status, done, plugin_fit(encoder, texts->texts, n, e));
-    TRY_TO(status, done, plugin_identity(encoder, &identity, e));
-    if (encoder->plugin->encoder->save) TRY_TO(status, done, plugin_save_raw(encoder, &state, e));
-    TRY_TO(status, done, mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
-    TRY_TO(status, done, encode_texts(texts, x, e));
+    OWNED(str_free) struct str identity = {0}, state = {0};
+    OWNED(mem_free_at) float *x = NULL;
+    TRY(kmeans_check(o, n, e)); /* before the long part */
+    TRY(plugin_fit(encoder, texts->texts, n, e));
+    TRY(plugin_identity(encoder, &identity, e));
+    if (encoder->plugin->encoder->save) TRY(plugin_save_raw(encoder, &state, e));
+    TRY(mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
+    TRY(encode_texts(texts, x, e));
     const struct codebook_origin from = {.encoder = identity.data ? identity.data : "",
                                          .corpus = corpus,
                                          .corpus_hash = encode_hash_texts(texts->texts, n),
                                          .corpus_rows = n,
                                          .encoder_state = {state.data, state.size}};
-    status = codebook_train(path, (struct kmeans_rows){x, n, d}, o, &from, out, e);
-done:
-    mem_free(x);
-    str_free(&identity);
-    str_free(&state);
-    return status;
+    return codebook_train(path, (struct kmeans_rows){x, n, d}, o, &from, out, e);
 }
 
 tare_status codebook_metadata(const char *path, json_t **out, struct err *e)

@@ -1,5 +1,6 @@
 #include "cluster/corpus.h"
 
+#include "base/fs.h"
 #include "base/json.h"
 
 #include <errno.h>
@@ -33,11 +34,9 @@ tare_status corpus_read(FILE *f, const char *name, struct corpus *out, struct er
 tare_status corpus_open(const char *path, struct corpus *out, struct err *e)
 {
     *out = (struct corpus){0};
-    FILE *f = fopen(path, "rb");
+    OWNED(fs_close_at) FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
-    const tare_status status = corpus_read(f, path, out, e);
-    fclose(f);
-    return status;
+    return corpus_read(f, path, out, e);
 }
 
 void corpus_free(struct corpus *c)

@@ -35,14 +35,13 @@ static int longest_first(const void *x, const void *y)
 static tare_status encode_batch(struct job *job, int64_t first, int64_t count, struct err *e)
 {
     tare_text texts[BATCH];
-    float *out;
+    OWNED(mem_free_at) float *out = NULL;
     TRY(mem_new(count * job->d * (int64_t)sizeof *out, (void **)&out, e));
     for (int64_t i = 0; i < count; i++) texts[i] = job->texts[job->order[first + i].index];
-    tare_status status = plugin_encode(job->encoder, texts, count, out, e);
-    for (int64_t i = 0; i < count && !status; i++)
+    TRY(plugin_encode(job->encoder, texts, count, out, e));
+    for (int64_t i = 0; i < count; i++)
         memcpy(job->out + job->order[first + i].index * job->d, out + i * job->d, (size_t)job->d * sizeof *out);
-    mem_free(out);
-    return status;
+    return TARE_OK;
 }
 
 static void encode_task(void *arg, int64_t task, int thread)
@@ -104,12 +103,11 @@ static const char MAGIC[8] = "tareemb1";
 
 static tare_status cache_key(const struct encoding *what, uint64_t *key, struct err *e)
 {
-    struct str encoder = {0};
-    tare_status status = plugin_identity(what->encoder, &encoder, e);
-    if (!status && what->encoder->plugin->encoder->save) status = plugin_save_raw(what->encoder, &encoder, e);
-    if (!status) *key = fs_hash(encoder.data, encoder.size, encode_hash_texts(what->texts, what->n));
-    str_free(&encoder);
-    return status;
+    OWNED(str_free) struct str encoder = {0};
+    TRY(plugin_identity(what->encoder, &encoder, e));
+    if (what->encoder->plugin->encoder->save) TRY(plugin_save_raw(what->encoder, &encoder, e));
+    *key = fs_hash(encoder.data, encoder.size, encode_hash_texts(what->texts, what->n));
+    return TARE_OK;
 }
 
 static bool cache_read(const char *path, uint64_t key, int64_t n, int64_t d, float *out)
@@ -140,13 +138,11 @@ static tare_status cache_write(const char *path, uint64_t key, int64_t n, int64_
     const int64_t bytes = n * d * (int64_t)sizeof *out;
     struct cache_head h = {.key = key, .content = fs_hash(out, bytes, 0), .n = n, .d = d};
     memcpy(h.magic, MAGIC, sizeof h.magic);
-    struct str file = {0};
-    tare_status status = str_reserve(&file, (int64_t)sizeof h + bytes + 1, e);
-    if (!status) status = str_add(&file, (const char *)&h, sizeof h, e);
-    if (!status) status = str_add(&file, (const char *)out, bytes, e);
-    if (!status) status = fs_write_atomic(path, file.data, file.size, e);
-    str_free(&file);
-    return status;
+    OWNED(str_free) struct str file = {0};
+    TRY(str_reserve(&file, (int64_t)sizeof h + bytes + 1, e));
+    TRY(str_add(&file, (const char *)&h, sizeof h, e));
+    TRY(str_add(&file, (const char *)out, bytes, e));
+    return fs_write_atomic(path, file.data, file.size, e);
 }
 
 tare_status encode_cached(const struct encoding *what, const char *folder, float *out, bool *hit, struct err *e)

@@ -41,11 +41,9 @@ static tare_status take_line(void *ctx, const json_t *o, const char *where, stru
 
 static tare_status take_file(struct dump *d, const char *path, struct err *e)
 {
-    FILE *f = fopen(path, "rb");
+    OWNED(fs_close_at) FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
-    const tare_status status = json_each_line(f, path, take_line, d, e);
-    fclose(f);
-    return status;
+    return json_each_line(f, path, take_line, d, e);
 }
 
 static int is_dump(const struct dirent *entry)
@@ -56,21 +54,16 @@ static int is_dump(const struct dirent *entry)
 
 static tare_status take_folder(struct dump *d, const char *path, struct err *e)
 {
-    struct dirent **entries = NULL;
-    const int n = scandir(path, &entries, is_dump, alphasort);
-    if (n < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
-    tare_status status = TARE_OK;
-    if (!n)
-        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "%s: holds no .jsonl file; name a run's rollouts folder", path);
-    for (int i = 0; i < n; i++) {
+    OWNED(fs_list_free) struct fs_list files = {0};
+    TRY(fs_list(path, is_dump, &files, e));
+    if (!files.n) FAIL(e, TARE_E_NOT_FOUND, "%s: holds no .jsonl file; name a run's rollouts folder", path);
+    for (int i = 0; i < files.n; i++) {
         char file[FS_PATH];
-        d->half = i >= (n + 1) / 2;
-        if (!status) status = fs_join(file, path, entries[i]->d_name, e);
-        if (!status) status = take_file(d, file, e);
-        free(entries[i]);
+        d->half = i >= (files.n + 1) / 2;
+        TRY(fs_join(file, path, files.entry[i]->d_name, e));
+        TRY(take_file(d, file, e));
     }
-    free(entries);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status describe(const struct dump *d, json_t **out, struct err *e)

@@ -186,15 +186,15 @@ static bool move_centroids(struct kmeans_run *r, float *old)
 
 tare_status kmeans_lloyd(struct kmeans_run *r, double *inertia, int64_t *iterations, bool *converged, struct err *e)
 {
-    float *old;
+    OWNED(mem_free_at) float *old = NULL;
     TRY(mem_new(r->d * (int64_t)sizeof *old, (void **)&old, e));
     memset(r->sums, 0, (size_t)(r->k * r->d) * sizeof *r->sums);
     memset(r->sizes, 0, (size_t)r->k * sizeof *r->sizes);
     memset(r->drift, 0, (size_t)r->k * sizeof *r->drift);
     for (int64_t i = 0; i < r->n; i++) r->previous[i] = -1;
     *converged = false;
-    tare_status status = assign(r, true, e);
-    for (*iterations = 0; !status && *iterations < r->iterations; ++*iterations) {
+    TRY(assign(r, true, e));
+    for (*iterations = 0; *iterations < r->iterations; ++*iterations) {
         move_sums(r);
         fill_empty(r);
         bool any = move_centroids(r, old);
@@ -206,10 +206,9 @@ tare_status kmeans_lloyd(struct kmeans_run *r, double *inertia, int64_t *iterati
             *converged = true;
             break;
         }
-        status = assign(r, false, e);
+        TRY(assign(r, false, e));
     }
-    if (!status && !*converged) move_sums(r); /* sizes follow the last pass */
+    if (!*converged) move_sums(r); /* sizes follow the last pass */
     *inertia = kmeans_inertia(r);
-    mem_free(old);
-    return status;
+    return TARE_OK;
 }

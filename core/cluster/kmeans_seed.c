@@ -112,22 +112,18 @@ int64_t kmeans_trials(int64_t k)
 
 tare_status kmeans_seed(struct kmeans_run *r, struct rng_key key, struct err *e)
 {
-    float *panel;
+    OWNED(mem_free_at) float *panel = NULL;
     TRY(mem_new(r->d * NEAREST_LANES * (int64_t)sizeof *panel, (void **)&panel, e));
     for (int64_t i = 0; i < r->n; i++) r->distance[i] = INFINITY;
     int64_t rows[KM_TRIALS] = {(int64_t)rng_below(key, 0, (uint64_t)r->n)};
     const int64_t trials = kmeans_trials(r->k);
     double total = take_best(r, panel, rows, 1, 0);
-    tare_status status = TARE_OK;
     for (int64_t c = 1; c < r->k; c++) {
         if (!(total > 0))
-            FAIL_TO(status, done, e, TARE_E_RANGE,
-                    "only %lld of %lld rows are distinct, and %lld clusters are wanted; ask for fewer clusters", (long long)c,
-                    (long long)r->n, (long long)r->k);
+            FAIL(e, TARE_E_RANGE, "only %lld of %lld rows are distinct, and %lld clusters are wanted; ask for fewer clusters",
+                 (long long)c, (long long)r->n, (long long)r->k);
         for (int64_t t = 0; t < trials; t++) rows[t] = kmeans_draw(r, total, rng_uniform(key, (uint64_t)c, (uint64_t)t + 1));
         total = take_best(r, panel, rows, trials, c);
     }
-done:
-    mem_free(panel);
-    return status;
+    return TARE_OK;
 }

@@ -21,15 +21,14 @@ static int64_t least_missed(const struct kmeans_run *r, double *loss, int64_t no
 tare_status kmeans_swap(struct kmeans_run *r, const struct kmeans_options *o, struct kmeans_result *out, struct err *e)
 {
     const int64_t trials = kmeans_trials(r->k);
-    float *panel;
+    OWNED(mem_free_at) float *panel = NULL;
     double *loss;
     TRY(mem_new(r->d * NEAREST_LANES * (int64_t)sizeof *panel + r->k * (int64_t)sizeof *loss, (void **)&panel, e));
     loss = (double *)(void *)(panel + r->d * NEAREST_LANES);
-    tare_status status = TARE_OK;
     for (int64_t s = 0; s < o->swaps; s++) {
         const struct rng_key key = rng_derive(rng_derive(rng_key(o->seed, RNG_INIT), (uint64_t)o->restarts), (uint64_t)s);
         memcpy(r->centroids, out->centroids, (size_t)(r->k * r->d) * sizeof *r->centroids);
-        TRY_TO(status, done, kmeans_assign_all(r, e));
+        TRY(kmeans_assign_all(r, e));
         const double total = kmeans_inertia(r);
         if (!(total > 0)) break; /* every row is a centroid */
         int64_t rows[KM_TRIALS];
@@ -40,12 +39,10 @@ tare_status kmeans_swap(struct kmeans_run *r, const struct kmeans_options *o, st
         double inertia;
         int64_t iterations;
         bool converged;
-        TRY_TO(status, done, kmeans_lloyd(r, &inertia, &iterations, &converged, e));
+        TRY(kmeans_lloyd(r, &inertia, &iterations, &converged, e));
         if (!(inertia < out->inertia)) continue;
         kmeans_keep(r, out, inertia, out->iterations + iterations, converged);
         out->swaps_kept++;
     }
-done:
-    mem_free(panel);
-    return status;
+    return TARE_OK;
 }

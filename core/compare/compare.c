@@ -153,24 +153,22 @@ static tare_status take_row(struct records *r, const json_t *row, const char *wh
 static tare_status read_records(const char *run, struct records *r, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(run_folder_check(run, e));
     TRY(fs_join(path, run, "metrics.jsonl", e));
     if (!fs_exists(path)) return TARE_OK;
-    tare_status status = fs_read_all(path, &text, e);
+    TRY(fs_read_all(path, &text, e));
     int64_t number = 1;
-    for (const char *at = text.data, *newline; !status && at < text.data + text.size; at = newline + 1, number++) {
+    for (const char *at = text.data, *newline; at < text.data + text.size; at = newline + 1, number++) {
         char where[FS_PATH + 32];
-        json_t *row = NULL;
+        OWNED(json_decrefp) json_t *row = NULL;
         newline = memchr(at, '\n', (size_t)(text.data + text.size - at));
         if (!newline) break;
         snprintf(where, sizeof where, "%s:%lld", path, (long long)number);
-        status = json_parse(at, newline - at, where, &row, e);
-        if (!status) status = take_row(r, row, where, e);
-        json_decref(row);
+        TRY(json_parse(at, newline - at, where, &row, e));
+        TRY(take_row(r, row, where, e));
     }
-    str_free(&text);
-    return status;
+    return TARE_OK;
 }
 
 static bool is_the_machines(const char *name)

@@ -12,7 +12,7 @@ enum { ROWS = 20 }; /* of the table as text */
 static tare_status interval(const double *d, int64_t n, struct moments *out, struct err *e)
 {
     const int64_t length = (int64_t)fmax(1, round(cbrt((double)n))), blocks = n / length;
-    double *mean;
+    OWNED(mem_free_at) double *mean = NULL;
     TRY(mem_new((blocks + 1) * (int64_t)sizeof *mean, (void **)&mean, e));
     for (int64_t k = 0; k < blocks; k++) {
         const int64_t begin = n * k / blocks, end = n * (k + 1) / blocks;
@@ -20,9 +20,7 @@ static tare_status interval(const double *d, int64_t n, struct moments *out, str
         for (int64_t i = begin; i < end; i++) sum += d[i];
         mean[k] = sum / (double)(end - begin);
     }
-    const tare_status status = stats_moments(mean, blocks, out, e);
-    mem_free(mean);
-    return status;
+    return stats_moments(mean, blocks, out, e);
 }
 
 static json_t *real_or_null(double x)
@@ -60,22 +58,20 @@ static tare_status take_pairs(struct finder *f, json_t *rows, double *d, int64_t
 
 tare_status compare_curve(struct finder *f, struct err *e)
 {
-    json_t *rows = json_array();
-    double *d, sum = 0;
+    OWNED(json_decrefp) json_t *rows = json_array();
+    OWNED(mem_free_at) double *d = NULL;
+    double sum = 0;
     int64_t n = 0;
     struct moments m = {NAN, NAN, NAN, NAN};
-    tare_status status = mem_new((f->records[0].n + 1) * (int64_t)sizeof *d, (void **)&d, e);
-    if (!status) status = take_pairs(f, rows, d, &n, e);
-    if (!status && n) status = interval(d, n, &m, e);
-    for (int64_t i = 0; !status && i < n; i++) sum += d[i];
-    if (!status)
-        json_object_set_new(f->result, "curve",
-                            json_pack("{s:s, s:O, s:I, s:o, s:o, s:o}", "metric", f->o->metric, "rows", rows, "n", (json_int_t)n,
-                                      "mean", real_or_null(n ? sum / (double)n : NAN), "low", real_or_null(m.low), "high",
-                                      real_or_null(m.high)));
-    mem_free(d);
-    json_decref(rows);
-    return status;
+    TRY(mem_new((f->records[0].n + 1) * (int64_t)sizeof *d, (void **)&d, e));
+    TRY(take_pairs(f, rows, d, &n, e));
+    if (n) TRY(interval(d, n, &m, e));
+    for (int64_t i = 0; i < n; i++) sum += d[i];
+    json_object_set_new(f->result, "curve",
+                        json_pack("{s:s, s:O, s:I, s:o, s:o, s:o}", "metric", f->o->metric, "rows", rows, "n", (json_int_t)n,
+                                  "mean", real_or_null(n ? sum / (double)n : NAN), "low", real_or_null(m.low), "high",
+                                  real_or_null(m.high)));
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- as text */

@@ -60,7 +60,7 @@ static bool same_shape(const struct st_tensor *a, const struct st_tensor *b)
 static tare_status add_tensor(struct finder *f, struct difference d, const struct safetensors s[2],
                               const struct st_tensor *const t[2], struct err *e)
 {
-    struct arena room;
+    OWNED(arena_free) struct arena room = {0};
     float *x[2];
     if (!t[1] || !same_shape(t[0], t[1])) {
         char where[400];
@@ -71,14 +71,11 @@ static tare_status add_tensor(struct finder *f, struct difference d, const struc
         return add_difference(f, &d, e);
     }
     arena_init(&room, "tensors");
-    tare_status status = TARE_OK;
-    for (int k = 0; k < 2 && !status; k++) {
-        status = arena_new_raw(&room, &x[k], st_count(t[k]), e);
-        if (!status) status = st_read_f32(&s[k], t[k], x[k], e);
+    for (int k = 0; k < 2; k++) {
+        TRY(arena_new_raw(&room, &x[k], st_count(t[k]), e));
+        TRY(st_read_f32(&s[k], t[k], x[k], e));
     }
-    if (!status) status = add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], st_count(t[0])), e);
-    arena_free(&room);
-    return status;
+    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], st_count(t[0])), e);
 }
 
 static tare_status compare_tensors(struct finder *f, int64_t step, const struct safetensors s[2], struct err *e)

@@ -93,30 +93,27 @@ static size_t reference_length(const char *p)
 static tare_status substitute(struct config *c, const char **text, bool is_name, const char *where, struct err *e)
 {
     if (!strstr(*text, "${")) return TARE_OK;
-    struct str out = {0};
-    tare_status status = TARE_OK;
+    OWNED(str_free) struct str out = {0};
     for (const char *p = *text; *p;) {
         const size_t n = reference_length(p);
         if (!n) {
-            TRY_TO(status, done, str_add(&out, p++, 1, e));
+            TRY(str_add(&out, p++, 1, e));
             continue;
         }
         if (n == 11 && !memcmp(p, "${run.seed}", n)) {
-            TRY_TO(status, done, str_addf(&out, e, "%lld", (long long)c->run.seed));
+            TRY(str_addf(&out, e, "%lld", (long long)c->run.seed));
         } else if (n == 11 && !memcmp(p, "${run.name}", n) && !is_name) {
-            TRY_TO(status, done, str_add(&out, c->run.name, -1, e));
+            TRY(str_add(&out, c->run.name, -1, e));
         } else {
-            FAIL_TO(status, done, e, TARE_E_CONFIG, "%s: '%.*s' is not known here; allowed: ${run.seed}%s", where, (int)n, p,
-                    is_name ? "" : " and ${run.name}");
+            FAIL(e, TARE_E_CONFIG, "%s: '%.*s' is not known here; allowed: ${run.seed}%s", where, (int)n, p,
+                 is_name ? "" : " and ${run.name}");
         }
         p += n;
     }
     char *copy;
-    TRY_TO(status, done, arena_strdup(&c->arena, out.size ? out.data : "", -1, &copy, e));
+    TRY(arena_strdup(&c->arena, out.size ? out.data : "", -1, &copy, e));
     *text = copy;
-done:
-    str_free(&out);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status substitute_key(struct config *c, const struct config_key *k, struct err *e)

@@ -17,19 +17,17 @@ static tare_status add_source(const struct config *c, const char *section, const
 
 static tare_status dump_keys(const struct config *c, const char *section, struct str *out, struct err *e)
 {
-    struct str value = {0};
-    tare_status status = str_addf(out, e, "%s[%s]\n", out->size ? "\n" : "", section);
-    for (const struct config_key *k = CONFIG_KEYS; !status && k->section; k++) {
+    OWNED(str_free) struct str value = {0};
+    TRY(str_addf(out, e, "%s[%s]\n", out->size ? "\n" : "", section));
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
         if (strcmp(k->section, section)) continue;
         str_clear(&value);
-        TRY_TO(status, done, value_print(c, k, &value, e));
-        TRY_TO(status, done, str_addf(out, e, "%s = ", k->key));
-        TRY_TO(status, done, ini_quote(out, value.size ? value.data : "", e));
-        TRY_TO(status, done, add_source(c, section, k->key, out, e));
+        TRY(value_print(c, k, &value, e));
+        TRY(str_addf(out, e, "%s = ", k->key));
+        TRY(ini_quote(out, value.size ? value.data : "", e));
+        TRY(add_source(c, section, k->key, out, e));
     }
-done:
-    str_free(&value);
-    return status;
+    return TARE_OK;
 }
 
 /* Parameters grouped by section, each section when its first parameter is met. */

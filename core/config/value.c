@@ -43,13 +43,9 @@ tare_status value_allowed(const struct config_key *k, struct str *out, struct er
 
 static tare_status refuse(const struct config_key *k, const char *text, const char *where, const char *what, struct err *e)
 {
-    struct str allowed = {0};
-    tare_status status = value_allowed(k, &allowed, e);
-    if (!status)
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: %s.%s = '%s' %s; allowed: %s", where, k->section, k->key, text,
-                         what, allowed.data);
-    str_free(&allowed);
-    return status;
+    OWNED(str_free) struct str allowed = {0};
+    TRY(value_allowed(k, &allowed, e));
+    FAIL(e, TARE_E_CONFIG, "%s: %s.%s = '%s' %s; allowed: %s", where, k->section, k->key, text, what, allowed.data);
 }
 
 static tare_status to_bool(const char *text, bool *out)

@@ -28,26 +28,23 @@ tare_status choices_render(const struct row *row, struct str *out, struct err *e
 /* The row's JSON with the new order. */
 static tare_status rewrite_json(struct row *row, const char *letters, struct arena *a, struct err *e)
 {
-    json_t *o = NULL, *list = json_array();
-    struct str text = {0};
+    OWNED(json_decrefp) json_t *o = NULL, *list = json_array();
+    OWNED(str_free) struct str text = {0};
     bool bad = !list;
-    tare_status s = json_parse(row->json.data, row->json.size, row->where, &o, e);
-    for (int64_t i = 0; !s && !bad && i < row->n_choices; i++)
+    TRY(json_parse(row->json.data, row->json.size, row->where, &o, e));
+    for (int64_t i = 0; !bad && i < row->n_choices; i++)
         bad = json_array_append_new(list, json_stringn(row->choices[i].data, (size_t)row->choices[i].size)) != 0;
-    if (!s && !bad) {
+    if (!bad) {
         bad = json_object_set(o, "choices", list) ||
               json_object_set_new(o, "answer", json_stringn(row->answer.data, (size_t)row->answer.size)) ||
               json_object_set_new(o, "choice_order", json_string(letters));
     }
-    if (!s && bad) s = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the choices of a row");
-    if (!s) s = json_print(o, &text, e);
+    if (bad) FAIL(e, TARE_E_NOMEM, "no memory for the choices of a row");
+    TRY(json_print(o, &text, e));
     char *copy = NULL;
-    if (!s) s = arena_strdup(a, text.data, text.size, &copy, e);
-    if (!s) row->json = (tare_text){copy, text.size};
-    json_decref(o);
-    json_decref(list);
-    str_free(&text);
-    return s;
+    TRY(arena_strdup(a, text.data, text.size, &copy, e));
+    row->json = (tare_text){copy, text.size};
+    return TARE_OK;
 }
 
 static tare_status permute_row(struct row *row, struct rng_key key, struct arena *a, struct err *e)

@@ -159,11 +159,9 @@ static tare_status read_messages(const struct reader *r, const char *key, struct
             FAIL(e, TARE_E_INVALID, "%s: \"%s\"[%zu] has to be an object with the strings \"role\" and \"content\"", r->where, key,
                  i);
     }
-    struct str text = {0};
-    tare_status status = json_print(list, &text, e);
-    if (!status) status = keep(r, text.data, text.size, &out->messages, e);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(json_print(list, &text, e));
+    return keep(r, text.data, text.size, &out->messages, e);
 }
 
 /* The last user turn of the messages is taken as the question (encoders and codebooks see it). */
@@ -215,19 +213,17 @@ tare_status row_parse(const char *json, int64_t n, const char *where, struct are
     *out = (struct row){.level = NAN};
     const int64_t bad = str_utf8_error(json, n);
     if (bad) FAIL(e, TARE_E_INVALID, "%s: invalid UTF-8 at byte %lld of the line", where, (long long)bad);
-    json_t *object = NULL;
+    OWNED(json_decrefp) json_t *object = NULL;
     TRY(json_parse(json, n, where, &object, e));
     struct reader r = {.row = object, .where = where, .n = n, .arena = arena};
     char *copy = NULL;
-    tare_status status = arena_strdup(arena, json, n, &copy, e);
+    TRY(arena_strdup(arena, json, n, &copy, e));
     r.json = copy;
     out->json = (tare_text){copy, n};
     char *kept = NULL;
-    if (!status) status = arena_strdup(arena, where, (int64_t)strlen(where), &kept, e);
+    TRY(arena_strdup(arena, where, (int64_t)strlen(where), &kept, e));
     out->where = kept;
-    if (!status) status = read_fields(&r, out, e);
-    json_decref(object);
-    return status;
+    return read_fields(&r, out, e);
 }
 
 /* ---------------------------------------------------------------- a file */
@@ -467,27 +463,25 @@ static tare_status check_row(struct checking *k, tare_text line, int64_t number,
 static tare_status check_file(struct checking *k, struct err *e)
 {
     const char *path = k->files.path[k->file];
-    struct str text = {0};
-    tare_status status = fs_read_all(path, &text, e);
+    OWNED(str_free) struct str text = {0};
+    TRY(fs_read_all(path, &text, e));
     struct lines lines = lines_of(&text);
     tare_text line;
     const int64_t before = k->c->rows;
-    while (!status && next_line(&lines, &line)) {
+    while (next_line(&lines, &line)) {
         char reason[256], where[FS_PATH];
         const char *id;
-        status = check_row(k, line, lines.number, reason, &id, e);
+        TRY(check_row(k, line, lines.number, reason, &id, e));
         k->c->rows++;
-        if (!status && reason[0]) {
+        if (reason[0]) {
             k->c->bad++;
             make_where(where, path, lines.number);
-            status = k->c->report(k->c->ctx, where, id, reason, e);
+            TRY(k->c->report(k->c->ctx, where, id, reason, e));
         }
         arena_reset(&k->arena);
     }
-    if (!status && k->c->rows == before)
-        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no rows; a JSON object is expected on every line", path);
-    str_free(&text);
-    return status;
+    if (k->c->rows == before) FAIL(e, TARE_E_INVALID, "%s: no rows; a JSON object is expected on every line", path);
+    return TARE_OK;
 }
 
 tare_status dataset_check(const char *source, struct dataset_check *c, struct err *e)

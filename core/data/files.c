@@ -18,15 +18,13 @@ static tare_status add_path(struct files *f, const char *path, struct arena *a, 
 
 static tare_status add_pattern(struct files *f, const char *pattern, struct arena *a, struct err *e)
 {
-    glob_t g;
+    OWNED(globfree) glob_t g = {0};
     if (fs_exists(pattern) || !strpbrk(pattern, "*?[")) return add_path(f, pattern, a, e);
     const int bad = glob(pattern, 0, NULL, &g); /* in the order of their names */
     if (bad == GLOB_NOSPACE) FAIL(e, TARE_E_NOMEM, "%s: no memory to list the files", pattern);
     if (bad) FAIL(e, TARE_E_NOT_FOUND, "%s: no file is named so", pattern);
-    tare_status status = TARE_OK;
-    for (size_t i = 0; !status && i < g.gl_pathc; i++) status = add_path(f, g.gl_pathv[i], a, e);
-    globfree(&g);
-    return status;
+    for (size_t i = 0; i < g.gl_pathc; i++) TRY(add_path(f, g.gl_pathv[i], a, e));
+    return TARE_OK;
 }
 
 /* Where the weight of an entry begins, at its last colon; NULL: it has none. */

@@ -32,23 +32,20 @@ static uint64_t key_of(tare_text question, int64_t *n)
 
 tare_status overlap_add(struct overlap *o, const char *path, struct err *e)
 {
-    struct dataset d;
-    struct str name = {0};
+    OWNED(dataset_free) struct dataset d = {0};
+    OWNED(str_free) struct str name = {0};
     TRY(dataset_load(path, 0, &d, e));
-    tare_status s = TARE_OK;
-    for (int64_t i = 0; !s && i < d.n; i++) {
+    for (int64_t i = 0; i < d.n; i++) {
         int64_t n, earlier;
         const uint64_t key = key_of(d.rows[i].question, &n);
         if (!n) continue;
         str_clear(&name);
-        s = mem_grow((void **)&o->names, &o->capacity, o->n + 1, (int64_t)sizeof *o->names, e);
-        if (!s) s = str_addf(&name, e, "%s of %s", d.rows[i].id, path);
-        if (!s) s = arena_strdup(&o->arena, name.data, name.size, &o->names[o->n], e);
-        if (!s) s = seen_add(&o->seen, key, o->n++, &earlier, e);
+        TRY(mem_grow((void **)&o->names, &o->capacity, o->n + 1, (int64_t)sizeof *o->names, e));
+        TRY(str_addf(&name, e, "%s of %s", d.rows[i].id, path));
+        TRY(arena_strdup(&o->arena, name.data, name.size, &o->names[o->n], e));
+        TRY(seen_add(&o->seen, key, o->n++, &earlier, e));
     }
-    str_free(&name);
-    dataset_free(&d);
-    return s;
+    return TARE_OK;
 }
 
 tare_status overlap_find(struct overlap *o, tare_text question, const char **name, struct err *e)

@@ -170,25 +170,20 @@ static tare_status white_space(const char *pattern, int64_t n, struct str *out, 
 
 static tare_status compile(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     const uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP);
-    tare_status status = literal ? str_add(&text, pattern, n, e) : white_space(pattern, n, &text, e);
-    if (!status) {
-        int code;
-        PCRE2_SIZE at;
-        out->code = pcre2_compile((PCRE2_SPTR)text.data, (PCRE2_SIZE)text.size, options, &code, &at, NULL);
-        if (!out->code) {
-            PCRE2_UCHAR message[160] = {0};
-            pcre2_get_error_message(code, message, sizeof message);
-            status = err_set(e, TARE_E_UNSUPPORTED, __FILE__, __LINE__,
-                             "%s: the expression \"%.*s\" cannot be compiled: %s (at byte %zu)", where, (int)(n < 300 ? n : 300),
-                             pattern, (const char *)message, (size_t)at);
-        } else {
-            pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE); /* without it the interpreter runs: slower, the same matches */
-        }
+    TRY(literal ? str_add(&text, pattern, n, e) : white_space(pattern, n, &text, e));
+    int code;
+    PCRE2_SIZE at;
+    out->code = pcre2_compile((PCRE2_SPTR)text.data, (PCRE2_SIZE)text.size, options, &code, &at, NULL);
+    if (!out->code) {
+        PCRE2_UCHAR message[160] = {0};
+        pcre2_get_error_message(code, message, sizeof message);
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: the expression \"%.*s\" cannot be compiled: %s (at byte %zu)", where,
+             (int)(n < 300 ? n : 300), pattern, (const char *)message, (size_t)at);
     }
-    str_free(&text);
-    return status;
+    pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE); /* without it the interpreter runs: slower, the same matches */
+    return TARE_OK;
 }
 
 tare_status split_regex(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e)

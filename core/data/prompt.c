@@ -67,12 +67,11 @@ static tare_status add_suffix(const struct prompts *p, json_t *messages, const s
     const json_t *content = json_object_get(last, "content");
     if (!json_is_string(content))
         FAIL(e, TARE_E_INVALID, "%s: \"messages\" has no user turn that data.suffix could follow", row->where);
-    struct str text = {0};
-    tare_status status = str_add(&text, json_string_value(content), (int64_t)json_string_length(content), e);
-    if (!status) status = str_add(&text, suffix, -1, e);
-    if (!status && json_object_set_new(last, "content", json_stringn(text.data, (size_t)text.size))) status = no_memory(e);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(str_add(&text, json_string_value(content), (int64_t)json_string_length(content), e));
+    TRY(str_add(&text, suffix, -1, e));
+    if (json_object_set_new(last, "content", json_stringn(text.data, (size_t)text.size))) TRY(no_memory(e));
+    return TARE_OK;
 }
 
 static tare_status question_text(const struct row *row, struct str *out, struct err *e)
@@ -115,13 +114,10 @@ tare_status prompts_text(const struct prompts *p, const struct row *row, struct 
 
 tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e)
 {
-    struct str text = {0};
-    tare_status status = prompts_text(p, row, &text, e);
-    if (!status && !p->chat && tokenizer_add_bos(p->tokenizer))
-        status = token_ids_add(out, tokenizer_role_id(p->tokenizer, TOKEN_BOS), e);
-    if (!status) status = tokenizer_encode(p->tokenizer, text.data, text.size, out, e);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(prompts_text(p, row, &text, e));
+    if (!p->chat && tokenizer_add_bos(p->tokenizer)) TRY(token_ids_add(out, tokenizer_role_id(p->tokenizer, TOKEN_BOS), e));
+    return tokenizer_encode(p->tokenizer, text.data, text.size, out, e);
 }
 
 /* ---------------------------------------------------------------- all prompts of a data set */
@@ -148,17 +144,14 @@ static void compare(struct likeness *k, const struct dataset *d, int64_t i, cons
 
 static tare_status warn_alike(const struct prompts *p, const struct dataset *d, struct err *e)
 {
-    struct str why = {0}, names = {0};
-    tare_status status = chat_blame(p->chat, &why, e);
-    for (int k = 0; !status && CHAT_VARIABLES[k]; k++) status = str_addf(&names, e, "%s%s", k ? ", " : "", CHAT_VARIABLES[k]);
-    if (!status)
-        log_warn(
-            "%s: all %lld prompts are the same text, so the model does not see what a row asks: the chat template %s; a template's "
-            "variables are %s (look at prompts with `tare data show`)",
-            d->name, (long long)d->n, why.data, names.data);
-    str_free(&why);
-    str_free(&names);
-    return status;
+    OWNED(str_free) struct str why = {0}, names = {0};
+    TRY(chat_blame(p->chat, &why, e));
+    for (int k = 0; CHAT_VARIABLES[k]; k++) TRY(str_addf(&names, e, "%s%s", k ? ", " : "", CHAT_VARIABLES[k]));
+    log_warn(
+        "%s: all %lld prompts are the same text, so the model does not see what a row asks: the chat template %s; a template's "
+        "variables are %s (look at prompts with `tare data show`)",
+        d->name, (long long)d->n, why.data, names.data);
+    return TARE_OK;
 }
 
 /* A tokenizer of another model: the model has no vector for some of its ids. */

@@ -24,20 +24,16 @@ void token_ids_free(struct token_ids *ids)
 
 static tare_status parse_into(struct tokenizer *t, const char *json, int64_t n, const char *where, struct err *e)
 {
-    json_t *root = NULL;
+    OWNED(json_decrefp) json_t *root = NULL;
     TRY(json_parse(json, n, where, &root, e));
-    const tare_status status = tokenizer_read(t, root, where, e);
-    json_decref(root);
-    return status;
+    return tokenizer_read(t, root, where, e);
 }
 
 static tare_status configure(struct tokenizer *t, const char *config, int64_t n, const char *where, struct err *e)
 {
-    json_t *root = NULL;
+    OWNED(json_decrefp) json_t *root = NULL;
     TRY(json_parse(config, n, where, &root, e));
-    const tare_status status = tokenizer_read_config(t, root, where, e);
-    json_decref(root);
-    return status;
+    return tokenizer_read_config(t, root, where, e);
 }
 
 tare_status tokenizer_parse(tare_text json, tare_text config, const char *where, struct tokenizer **out, struct err *e)
@@ -205,11 +201,9 @@ static tare_status encode_stretch(struct encoding *k, const unsigned char *text,
 {
     if (!n) return TARE_OK;
     if (!k->t->nfc || plain_until(text, text + n) == text + n) return encode_normalized(k, text, n, e);
-    struct str composed = {0};
-    tare_status status = normalize(text, n, &composed, e);
-    if (!status) status = encode_normalized(k, (const unsigned char *)composed.data, composed.size, e);
-    str_free(&composed);
-    return status;
+    OWNED(str_free) struct str composed = {0};
+    TRY(normalize(text, n, &composed, e));
+    return encode_normalized(k, (const unsigned char *)composed.data, composed.size, e);
 }
 
 tare_status tokenizer_encode(const struct tokenizer *t, const char *text, int64_t n, struct token_ids *out, struct err *e)

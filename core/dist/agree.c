@@ -9,12 +9,10 @@
 /* Equal pieces of host memory; all_gather takes the backend's memory, which may be another. */
 static tare_status gather_equal(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    int64_t *each = NULL;
+    OWNED(mem_free_at) int64_t *each = NULL;
     TRY(mem_new(c->size * (int64_t)sizeof *each, (void **)&each, e));
     for (int r = 0; r < c->size; r++) each[r] = bytes;
-    const tare_status status = c->gather(c, in, bytes, out, each, e);
-    mem_free(each);
-    return status;
+    return c->gather(c, in, bytes, out, each, e);
 }
 
 tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e)
@@ -130,24 +128,19 @@ static tare_status compare(const struct facts *all, int size, const char *what, 
 
 static tare_status gather_facts(struct comm *c, const char *what, const struct str *mine, struct err *e)
 {
-    tare_status status;
-    int64_t *sizes = NULL, total = 0;
-    struct facts *all = NULL;
-    char *texts = NULL;
-    TRY_TO(status, done, mem_new(c->size * (int64_t)sizeof *sizes, (void **)&sizes, e));
-    TRY_TO(status, done, mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
-    TRY_TO(status, done, comm_gather_sizes(c, mine->size, sizes, e));
+    OWNED(mem_free_at) int64_t *sizes = NULL;
+    int64_t total = 0;
+    OWNED(mem_free_at) struct facts *all = NULL;
+    OWNED(mem_free_at) char *texts = NULL;
+    TRY(mem_new(c->size * (int64_t)sizeof *sizes, (void **)&sizes, e));
+    TRY(mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
+    TRY(comm_gather_sizes(c, mine->size, sizes, e));
     for (int r = 0; r < c->size; r++) total += sizes[r];
-    TRY_TO(status, done, mem_new(total + 1, (void **)&texts, e));
-    TRY_TO(status, done, c->gather(c, mine->data, mine->size, texts, sizes, e));
+    TRY(mem_new(total + 1, (void **)&texts, e));
+    TRY(c->gather(c, mine->data, mine->size, texts, sizes, e));
     total = 0;
     for (int r = 0; r < c->size; total += sizes[r++]) all[r] = (struct facts){texts + total, sizes[r]};
-    status = compare(all, c->size, what, e);
-done:
-    mem_free(sizes);
-    mem_free(all);
-    mem_free(texts);
-    return status;
+    return compare(all, c->size, what, e);
 }
 
 tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *facts, int64_t n, struct err *e)

@@ -122,12 +122,10 @@ static tare_status process_all_gather(struct comm *c, const void *in, int64_t by
 static tare_status process_barrier(struct comm *c, struct err *e)
 {
     struct process *p = c->self;
-    char *all = NULL;
+    OWNED(mem_free_at) char *all = NULL;
     TRY(mem_new(c->size, (void **)&all, e));
     (void)p;
-    const tare_status status = gather_named(c, "barrier", all + c->rank, 1, all, NULL, e);
-    mem_free(all);
-    return status;
+    return gather_named(c, "barrier", all + c->rank, 1, all, NULL, e);
 }
 
 /* A binomial tree from root: the rank at distance d receives from d without its lowest bit, and sends to d + 2^k for the bits below. */
@@ -293,14 +291,14 @@ static tare_status share_cores(struct comm *c, struct err *e)
         char host[64];
         cpu_set_t cores;
         ino_t net;
-    } *all = NULL, mine = {0};
-    tare_status status;
+    } mine = {0};
+    OWNED(mem_free_at) struct place *all = NULL;
     int sharing = 0, cores;
     gethostname(mine.host, sizeof mine.host - 1);
     if (sched_getaffinity(0, sizeof mine.cores, &mine.cores)) CPU_SET(0, &mine.cores);
     cores = CPU_COUNT(&mine.cores);
     TRY(mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
-    TRY_TO(status, done, gather_named(c, "gather", &mine, sizeof mine, all, NULL, e));
+    TRY(gather_named(c, "gather", &mine, sizeof mine, all, NULL, e));
     for (int r = 0; r < c->size; r++) {
         cpu_set_t both;
         CPU_AND(&both, &mine.cores, &all[r].cores);
@@ -312,9 +310,7 @@ static tare_status share_cores(struct comm *c, struct err *e)
     if (usable < cores) cores = usable;
     c->threads = cores / sharing > 1 ? cores / sharing : 1;
     ((struct process *)c->self)->crowded = sharing > cores;
-done:
-    mem_free(all);
-    return status;
+    return TARE_OK;
 }
 
 tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)

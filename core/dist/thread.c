@@ -231,29 +231,30 @@ static tare_status start(struct job *j, struct member *members, double timeout_s
     return status;
 }
 
+static void job_free(struct job *j)
+{
+    mem_free(j->calls);
+    pthread_cond_destroy(&j->moved);
+    pthread_mutex_destroy(&j->lock);
+}
+
 tare_status comm_threads(int ranks, double timeout_s, tare_status (*fn)(struct comm *c, void *ctx, struct err *e), void *ctx,
                          struct err *e)
 {
-    struct job j = {.size = ranks, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct member *members = NULL;
-    pthread_condattr_t attributes;
-    tare_status status;
     if (ranks < 1) FAIL(e, TARE_E_RANGE, "%d ranks; at least 1", ranks);
+    OWNED(job_free) struct job j = {.size = ranks, .lock = PTHREAD_MUTEX_INITIALIZER};
+    OWNED(mem_free_at) struct member *members = NULL;
+    pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&j.moved, &attributes);
     pthread_condattr_destroy(&attributes);
-    TRY_TO(status, done, mem_new(ranks * (int64_t)sizeof *members, (void **)&members, e));
-    TRY_TO(status, done, mem_new(ranks * (int64_t)sizeof *j.calls, (void **)&j.calls, e));
-    status = start(&j, members, timeout_s, fn, ctx, e);
-    if (!status && j.failed) {
+    TRY(mem_new(ranks * (int64_t)sizeof *members, (void **)&members, e));
+    TRY(mem_new(ranks * (int64_t)sizeof *j.calls, (void **)&j.calls, e));
+    TRY(start(&j, members, timeout_s, fn, ctx, e));
+    if (j.failed) {
         if (e) *e = j.error;
-        status = j.error.code;
+        return j.error.code;
     }
-done:
-    mem_free(members);
-    mem_free(j.calls);
-    pthread_cond_destroy(&j.moved);
-    pthread_mutex_destroy(&j.lock);
-    return status;
+    return TARE_OK;
 }

@@ -174,14 +174,12 @@ tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool
 static tare_status check_family(const char *folder, struct err *e)
 {
     struct model_shape shape;
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     char path[FS_PATH];
     TRY(fs_join(path, folder, "config.json", e));
     if (!fs_exists(path)) return TARE_OK;
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = hf_config_shape(text.data, text.size, path, &shape, e);
-    str_free(&text);
-    return status;
+    TRY(fs_read_all(path, &text, e));
+    return hf_config_shape(text.data, text.size, path, &shape, e);
 }
 
 /* A folder of peft's has no tokenizer: its base's is taken. */

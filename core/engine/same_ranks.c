@@ -101,12 +101,11 @@ static tare_status add_plugin(struct facts *f, const struct plugin *p, struct er
 static tare_status add_file(struct facts *f, const char *folder, const char *file, struct err *e)
 {
     char path[FS_PATH], value[100];
-    struct fs_map map;
+    OWNED(fs_unmap) struct fs_map map = {0};
     TRY(fs_join(path, folder, file, e));
     TRY(fs_map(path, &map, e));
     const int64_t n = strstr(file, ".safetensors") && map.size > HEAD ? HEAD : map.size;
     snprintf(value, sizeof value, "%lld bytes, hash %016" PRIx64, (long long)map.size, fs_hash(map.data, n, 0));
-    fs_unmap(&map);
     return add(f, file, value, e);
 }
 
@@ -118,16 +117,12 @@ static int is_model_file(const struct dirent *d)
 
 static tare_status add_model(struct facts *f, const char *folder, struct err *e)
 {
-    struct dirent **list = NULL;
-    tare_status status = TARE_OK;
-    const int n = scandir(folder, &list, is_model_file, alphasort);
-    if (n < 0 && errno != ENOENT) FAIL(e, TARE_E_IO, "%s: cannot be listed: %s", folder, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        if (!status) status = add_file(f, folder, list[i]->d_name, e);
-        free(list[i]);
-    }
-    free(list);
-    return status;
+    OWNED(fs_list_free) struct fs_list files = {0};
+    const tare_status status = fs_list(folder, is_model_file, &files, e);
+    if (status == TARE_E_NOT_FOUND) return TARE_OK;
+    TRY(status);
+    for (int i = 0; i < files.n; i++) TRY(add_file(f, folder, files.entry[i]->d_name, e));
+    return TARE_OK;
 }
 
 static tare_status add_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct facts *f,

@@ -52,14 +52,12 @@ static tare_status read_field(const json_t *row, const char *name, const char *w
 
 tare_status columns_read(const struct columns *c, tare_text row, const char *where, double *out, struct err *e)
 {
-    json_t *object = NULL;
+    OWNED(json_decrefp) json_t *object = NULL;
     for (int64_t k = 0; k < c->n; k++) out[k] = (double)NAN;
     if (!c->n || !row.size) return TARE_OK;
     TRY(json_parse(row.data, row.size, where, &object, e));
-    tare_status status = TARE_OK;
-    for (int64_t k = 0; k < c->n && !status; k++) status = read_field(object, c->name[k], where, &out[k], e);
-    json_decref(object);
-    return status;
+    for (int64_t k = 0; k < c->n; k++) TRY(read_field(object, c->name[k], where, &out[k], e));
+    return TARE_OK;
 }
 
 tare_status columns_of(const struct columns *c, const struct batch *b, struct arena *a, const double **out, struct err *e)

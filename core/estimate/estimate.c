@@ -112,6 +112,11 @@ void estimate_free(struct estimator *est)
     mem_free(est);
 }
 
+void estimate_free_at(struct estimator **p)
+{
+    estimate_free(*p);
+}
+
 static tare_status open_into(struct estimator *est, const struct estimate_options *o, struct err *e)
 {
     struct plugin_call c;

@@ -44,6 +44,7 @@ struct estimate_metrics {
 
 tare_status estimate_open(const struct estimate_options *o, struct estimator **out, struct err *e);
 void estimate_free(struct estimator *est); /* NULL: nothing */
+void estimate_free_at(struct estimator **est);
 /* TARE_NEED_... and TARE_GIVES_TOKENS: which columns of the batch estimate_run needs. */
 uint32_t estimate_needs(const struct estimator *est);
 const struct plugin *estimate_plugin(const struct estimator *est);

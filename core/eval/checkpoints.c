@@ -217,10 +217,9 @@ static tare_status take_row(struct steps_run *s, int run, int64_t step, const js
 static tare_status take_results(struct steps_run *s, int run, int64_t step, const char *folder, struct err *e)
 {
     char path[FS_PATH];
-    json_t *results = NULL;
+    OWNED(json_decrefp) json_t *results = NULL;
     size_t i, k;
     const json_t *table, *row;
-    tare_status status = TARE_OK;
     TRY(fs_join(path, folder, "results.json", e));
     TRY(json_read_file(path, &results, e));
     json_array_foreach(json_object_get(results, "tables"), i, table)
@@ -228,11 +227,10 @@ static tare_status take_results(struct steps_run *s, int run, int64_t step, cons
         if (strcmp(json_text_or(table, "name", ""), "difficulty")) continue;
         json_array_foreach(json_object_get(table, "rows"), k, row)
         {
-            if (!status) status = take_row(s, run, step, row, e);
+            TRY(take_row(s, run, step, row, e));
         }
     }
-    json_decref(results);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status evaluate_all(struct steps_run *s, struct err *e)
@@ -336,26 +334,22 @@ static tare_status write_text(const struct steps_run *s, const char *name, const
 
 static tare_status write_all(struct steps_run *s, struct str *table, struct err *e)
 {
-    struct str text = {0}, title = {0};
-    json_t *o = NULL;
+    OWNED(str_free) struct str text = {0}, title = {0};
+    OWNED(json_decrefp) json_t *o = NULL;
     qsort(s->points, (size_t)s->n_points, sizeof *s->points, by_place);
     TRY(fs_mkdirs(s->out, e));
-    tare_status status = print_markdown(s, table, e);
-    if (!status) status = write_text(s, "difficulty.md", table, e);
-    if (!status && !(o = as_json(s)))
-        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "the table cannot be written as JSON; are the paths valid UTF-8?");
-    if (!status) status = json_print(o, &text, e);
-    if (!status) status = str_add(&text, "\n", 1, e);
-    if (!status) status = write_text(s, "difficulty.json", &text, e);
+    TRY(print_markdown(s, table, e));
+    TRY(write_text(s, "difficulty.md", table, e));
+    if (!(o = as_json(s))) FAIL(e, TARE_E_INVALID, "the table cannot be written as JSON; are the paths valid UTF-8?");
+    TRY(json_print(o, &text, e));
+    TRY(str_add(&text, "\n", 1, e));
+    TRY(write_text(s, "difficulty.json", &text, e));
     str_clear(&text);
-    if (!status) status = str_addf(&title, e, "%s by difficulty", s->task);
-    if (!status) status = s->what.figure(title.data, s->points, s->n_points, &text, e);
-    if (!status) status = write_text(s, "difficulty.html", &text, e);
-    if (!status) log_info("figure: %s/difficulty.html", s->out);
-    json_decref(o);
-    str_free(&text);
-    str_free(&title);
-    return status;
+    TRY(str_addf(&title, e, "%s by difficulty", s->task));
+    TRY(s->what.figure(title.data, s->points, s->n_points, &text, e));
+    TRY(write_text(s, "difficulty.html", &text, e));
+    log_info("figure: %s/difficulty.html", s->out);
+    return TARE_OK;
 }
 
 static tare_status run_all(struct steps_run *s, struct str *table, struct err *e)

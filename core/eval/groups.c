@@ -169,20 +169,18 @@ static bool holds(const struct rule *r, const char *text)
 
 static tare_status apply_rule(const struct rule *r, const struct dataset *d, bool *out, struct err *e)
 {
-    struct arena a;
-    tare_status s = TARE_OK;
+    OWNED(arena_free) struct arena a = {0};
     arena_init(&a, "rule");
-    for (int64_t i = 0; !s && i < d->n; i++) {
+    for (int64_t i = 0; i < d->n; i++) {
         json_t *row = NULL;
         const char *text = NULL;
-        s = row_json(&d->rows[i], &row, e);
-        if (!s) s = field_text(row, r->field, &a, &text, e);
-        if (!s && holds(r, text)) out[i] = true;
+        TRY(row_json(&d->rows[i], &row, e));
+        TRY(field_text(row, r->field, &a, &text, e));
+        if (holds(r, text)) out[i] = true;
         json_decref(row);
         arena_reset(&a);
     }
-    arena_free(&a);
-    return s;
+    return TARE_OK;
 }
 
 tare_status eval_rules(const char *text, const char *name, const struct dataset *d, bool *out, struct err *e)
@@ -251,31 +249,27 @@ static tare_status take_estimate(void *ctx, const json_t *o, const char *where, 
 
 static tare_status read_estimates(const char *path, struct estimates *s, struct err *e)
 {
-    FILE *f = fopen(path, "r");
+    OWNED(fs_close_at) FILE *f = fopen(path, "r");
     if (!f) FAIL(e, TARE_E_IO, "eval.difficulty = %s cannot be read; a first `tare eval` writes it (questions.jsonl)", path);
     s->rate = json_object();
-    const tare_status status = s->rate ? json_each_line(f, path, take_estimate, s, e) : TARE_E_NOMEM;
-    fclose(f);
-    return status;
+    return s->rate ? json_each_line(f, path, take_estimate, s, e) : TARE_E_NOMEM;
 }
 
 static tare_status complex_by_field(const struct config *c, const struct dataset *d, bool *out, struct err *e)
 {
-    struct arena a;
+    OWNED(arena_free) struct arena a = {0};
     struct eval_grouping g;
     bool any;
     arena_init(&a, "complex");
-    tare_status s = group_by_field(d, c->eval.complex_field, &a, &g, &any, e);
-    for (int64_t i = 0; !s && i < d->n; i++) {
+    TRY(group_by_field(d, c->eval.complex_field, &a, &g, &any, e));
+    for (int64_t i = 0; i < d->n; i++) {
         const char *v = g.label[i] ? g.label[i] : "absent";
         out[i] = !strcmp(v, "true") || !strcmp(v, "complex");
         if (!out[i] && strcmp(v, "false") && strcmp(v, "standard"))
-            s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
-                        "%s: \"%s\" is %s; eval.complex_field wants true or \"complex\", false or \"standard\"", d->rows[i].where,
-                        c->eval.complex_field, v);
+            FAIL(e, TARE_E_INVALID, "%s: \"%s\" is %s; eval.complex_field wants true or \"complex\", false or \"standard\"",
+                 d->rows[i].where, c->eval.complex_field, v);
     }
-    arena_free(&a);
-    return s;
+    return TARE_OK;
 }
 
 static tare_status read_complex(const struct config *c, const struct dataset *d, bool *out, struct err *e)
@@ -284,11 +278,9 @@ static tare_status read_complex(const struct config *c, const struct dataset *d,
         FAIL(e, TARE_E_CONFIG, "eval.complex_field (%s) and eval.complex_rules (%s) are both set; keep one",
              config_where(c, "eval", "complex_field"), config_where(c, "eval", "complex_rules"));
     if (*c->eval.complex_field) return complex_by_field(c, d, out, e);
-    struct str text = {0};
-    tare_status s = fs_read_written(c->eval.complex_rules, &text, e);
-    if (!s) s = eval_rules(text.data ? text.data : "", c->eval.complex_rules, d, out, e);
-    str_free(&text);
-    return s;
+    OWNED(str_free) struct str text = {0};
+    TRY(fs_read_written(c->eval.complex_rules, &text, e));
+    return eval_rules(text.data ? text.data : "", c->eval.complex_rules, d, out, e);
 }
 
 static tare_status label_difficulty(const struct config *c, const struct dataset *d, const json_t *rate, const bool *complex_row,

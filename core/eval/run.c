@@ -76,32 +76,27 @@ static uint64_t verifier_params(const struct config *c)
 static tare_status make_identity(struct evaluation_run *r, struct err *e)
 {
     const struct config *c = r->config;
-    struct str verifiers = {0};
-    tare_status s = str_add(&verifiers, c->verifier.plugins, -1, e);
-    for (int64_t k = 0; !s && k < verify_n_components(r->engine.verify); k++) {
+    OWNED(str_free) struct str verifiers = {0};
+    TRY(str_add(&verifiers, c->verifier.plugins, -1, e));
+    for (int64_t k = 0; k < verify_n_components(r->engine.verify); k++) {
         const struct plugin *p = verify_plugin(r->engine.verify, k);
-        if (p) s = str_addf(&verifiers, e, " (%s %s)", p->desc.name, p->desc.version);
+        if (p) TRY(str_addf(&verifiers, e, " (%s %s)", p->desc.name, p->desc.version));
     }
     uint64_t stop = fs_hash(r->engine.evaluating.stop, r->engine.evaluating.n_stop * (int64_t)sizeof *r->engine.evaluating.stop, 0);
     stop = fs_hash(r->engine.model->eos, r->engine.model->n_eos * (int64_t)sizeof *r->engine.model->eos, stop);
     const struct model *m = r->engine.model;
     uint64_t weights = model_frozen_hash(m);
-    if (!s) s = backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e);
-    if (!s) {
-        r->identity = json_pack(
-            "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
-            "model.path", c->model.path, "weights", hex(weights), "model.dtype", config_chosen(c, "model", "dtype"), "rows",
-            hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed", (json_int_t)c->run.seed, "eval.samples",
-            (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature, "eval.top_p", c->eval.top_p, "eval.min_p",
-            c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k, "eval.max_new_tokens",
-            (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins", verifiers.data,
-            "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
-        if (!r->identity)
-            s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
-                        "the settings cannot be written as JSON; are the paths valid UTF-8?");
-    }
-    str_free(&verifiers);
-    return s;
+    TRY(backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e));
+    r->identity =
+        json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
+                  c->data.eval, "model.path", c->model.path, "weights", hex(weights), "model.dtype",
+                  config_chosen(c, "model", "dtype"), "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed",
+                  (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
+                  "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
+                  "eval.max_new_tokens", (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
+                  verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
+    if (!r->identity) FAIL(e, TARE_E_INVALID, "the settings cannot be written as JSON; are the paths valid UTF-8?");
+    return TARE_OK;
 }
 
 /* Paths may change (a folder moved), and so may the kernels: another machine continues with the same questions. */
@@ -188,12 +183,10 @@ static tare_status answer_own(struct evaluation_run *r, const struct rollout_con
 
 static tare_status write_piece(struct evaluation_run *r, const struct batch *b, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (r->comm->rank) return TARE_OK;
-    tare_status s = eval_samples_print(b, &text, e);
-    if (!s) s = append(r, &text, e);
-    str_free(&text);
-    return s;
+    TRY(eval_samples_print(b, &text, e));
+    return append(r, &text, e);
 }
 
 static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
@@ -259,23 +252,20 @@ static tare_status report(struct evaluation_run *r, struct str *table, struct er
                             .max_new_tokens = r->engine.evaluating.max_new_tokens,
                             .groupings = groupings,
                             .identity = r->identity};
-    struct str text = {0};
-    json_t *results = NULL;
+    OWNED(str_free) struct str text = {0};
+    OWNED(json_decrefp) json_t *results = NULL;
     int64_t bytes;
     TRY(eval_samples_read(r->record, &r->engine.eval, p.k, r->samples, &r->done, &bytes, e));
     if (r->done != r->engine.eval.n) FAIL(e, TARE_E_CORRUPT, "%s: changed while it was written", r->record);
     TRY(eval_groupings(r->config, &r->engine.eval, &r->arena, groupings, &p.n_groupings, e));
-    tare_status s = eval_questions(&p, &text, e);
-    if (!s) s = write_text(r, "questions.jsonl", &text, e);
+    TRY(eval_questions(&p, &text, e));
+    TRY(write_text(r, "questions.jsonl", &text, e));
     str_clear(&text);
-    if (!s) s = eval_results(&p, &results, e);
-    if (!s) s = json_print(results, &text, e);
-    if (!s) s = str_add(&text, "\n", 1, e);
-    if (!s) s = write_text(r, "results.json", &text, e);
-    if (!s) s = eval_markdown(results, table, e);
-    json_decref(results);
-    str_free(&text);
-    return s;
+    TRY(eval_results(&p, &results, e));
+    TRY(json_print(results, &text, e));
+    TRY(str_add(&text, "\n", 1, e));
+    TRY(write_text(r, "results.json", &text, e));
+    return eval_markdown(results, table, e);
 }
 
 /* On rank 0: the folder is locked, is of this very evaluation, and its record can be continued. */

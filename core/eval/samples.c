@@ -30,7 +30,7 @@ static void put_choice_order(json_t *o, bool *bad, const struct row *row)
 static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)
 {
     const struct row *row = b->row[m];
-    json_t *o = json_object();
+    OWNED(json_decrefp) json_t *o = json_object();
     bool bad = !o;
     put(o, &bad, "id", json_string(row->id));
     put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
@@ -43,13 +43,11 @@ static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, str
     if (b->reason[i]) put(o, &bad, "reason", json_string(b->reason[i]));
     put_choice_order(o, &bad, row);
     put(o, &bad, "completion", text_json(b->completion[i]));
-    tare_status s = bad ? err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
-                                  "%s: sample %lld cannot be written as JSON (no memory, or a verifier's text is not UTF-8)",
-                                  row->where, (long long)(i - b->group_begin[m]))
-                        : json_print(o, out, e);
-    if (!s) s = str_add(out, "\n", 1, e);
-    json_decref(o);
-    return s;
+    TRY(bad ? err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
+                      "%s: sample %lld cannot be written as JSON (no memory, or a verifier's text is not UTF-8)", row->where,
+                      (long long)(i - b->group_begin[m]))
+            : json_print(o, out, e));
+    return str_add(out, "\n", 1, e);
 }
 
 tare_status eval_samples_print(const struct batch *b, struct str *out, struct err *e)
@@ -84,21 +82,21 @@ static tare_status read_line(const char *line, int64_t n, const char *where, con
 tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out, int64_t *done,
                               int64_t *bytes, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     *done = *bytes = 0;
     if (!fs_exists(path)) return TARE_OK;
-    tare_status s = fs_read_all(path, &text, e);
+    TRY(fs_read_all(path, &text, e));
     int64_t line = 0, at = 0;
-    while (!s && at < text.size) {
+    while (at < text.size) {
         const char *begin = text.data + at, *end = memchr(begin, '\n', (size_t)(text.size - at));
         char where[FS_PATH + 32];
         if (!end) break; /* cut through by a kill */
         snprintf(where, sizeof where, "%s:%lld", path, (long long)line + 1);
         if (line >= d->n * k)
-            s = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: more lines than %lld questions with %lld samples each", where,
-                        (long long)d->n, (long long)k);
+            FAIL(e, TARE_E_CORRUPT, "%s: more lines than %lld questions with %lld samples each", where, (long long)d->n,
+                 (long long)k);
         else
-            s = read_line(begin, end - begin, where, &d->rows[line / k], line % k, &out[line], e);
+            TRY(read_line(begin, end - begin, where, &d->rows[line / k], line % k, &out[line], e));
         line++;
         at = end + 1 - text.data;
         if (line % k == 0) {
@@ -106,6 +104,5 @@ tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t
             *bytes = at;
         }
     }
-    str_free(&text);
-    return s;
+    return TARE_OK;
 }

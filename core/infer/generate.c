@@ -106,7 +106,7 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
     const json_t *messages = json_object_get(object, "messages"), *prompt = json_object_get(object, "prompt");
     const json_t *question = json_object_get(object, "question");
     struct row row = {.where = where};
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(engine_open(&g->m->engine, ENGINE_PROMPTS, e));
     if ((!messages || json_is_null(messages)) && json_is_array(prompt)) messages = prompt;
     if (!messages || json_is_null(messages)) {
@@ -118,11 +118,9 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
              messages == prompt ? "prompt" : "messages");
     if (g->m->config.data.prompt == PROMPT_PLAIN)
         FAIL(e, TARE_E_CONFIG, "%s: \"messages\" need a chat template, and data.prompt is plain", where);
-    tare_status status = json_print(messages, &text, e);
+    TRY(json_print(messages, &text, e));
     row.messages = (tare_text){text.data, text.size};
-    if (!status) status = prompts_encode(g->m->engine.prompts, &row, &g->ids, e);
-    str_free(&text);
-    return status;
+    return prompts_encode(g->m->engine.prompts, &row, &g->ids, e);
 }
 
 static tare_status encode_line(struct generator *g, const json_t *object, const char *where, struct err *e)

@@ -49,15 +49,11 @@ tare_status cluster_metrics(struct run *r, struct err *e)
 {
     const int64_t n = r->cluster.n_clusters;
     if (n < 1 || n > CLUSTERS_MOST || !(estimate_plugin(r->estimator)->desc.needs & TARE_NEED_CLUSTER)) return TARE_OK;
-    struct str text = {0};
-    json_t *state = NULL;
-    tare_status status = estimate_describe(r->estimator, &text, e);
-    if (!status) status = json_parse(text.data, text.size, "the estimator's state", &state, e);
-    if (!status) {
-        set_state(r, state);
-        set_confidence(r);
-    }
-    json_decref(state);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    OWNED(json_decrefp) json_t *state = NULL;
+    TRY(estimate_describe(r->estimator, &text, e));
+    TRY(json_parse(text.data, text.size, "the estimator's state", &state, e));
+    set_state(r, state);
+    set_confidence(r);
+    return TARE_OK;
 }

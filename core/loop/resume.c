@@ -21,26 +21,24 @@ static tare_status write_identity(const struct run *r, struct state_writer *w, s
 static tare_status write_state(const void *ctx, struct state_writer *w, struct err *e)
 {
     const struct run *r = ctx;
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(write_identity(r, w, e));
     TRY(state_write_int(w, "step", r->step, e));
     TRY(state_write_int(w, "cursor", r->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
     TRY(state_write_int(w, "rollbacks", r->rollbacks, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
-    tare_status status = estimate_save(r->estimator, &text, e);
-    if (!status) status = state_write(w, "estimator", text.data, text.size, e);
+    TRY(estimate_save(r->estimator, &text, e));
+    TRY(state_write(w, "estimator", text.data, text.size, e));
     str_clear(&text);
-    if (!status) status = objective_save(r->engine.objective, &text, e);
-    if (!status) status = state_write(w, "objective", text.data, text.size, e);
+    TRY(objective_save(r->engine.objective, &text, e));
+    TRY(state_write(w, "objective", text.data, text.size, e));
     str_clear(&text);
-    if (!status) status = curriculum_save(r->curriculum, &text, e);
-    if (!status) status = state_write(w, "curriculum", text.data, text.size, e);
+    TRY(curriculum_save(r->curriculum, &text, e));
+    TRY(state_write(w, "curriculum", text.data, text.size, e));
     str_clear(&text);
-    if (!status) status = cluster_save(&r->cluster, &text, e);
-    if (!status) status = state_write(w, "cluster", text.data, text.size, e);
-    str_free(&text);
-    return status;
+    TRY(cluster_save(&r->cluster, &text, e));
+    return state_write(w, "cluster", text.data, text.size, e);
 }
 
 /* What all ranks must have alike: each has applied the same sums to the same states. */

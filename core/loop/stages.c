@@ -24,17 +24,16 @@ static tare_status count_occurrences(struct run *r, struct err *e)
 static tare_status keep_texts(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
-    struct str text = {0};
-    tare_status status = arena_new(&r->arena, &b->prompt_text, b->n_groups, e);
-    for (int64_t m = 0; !status && m < b->n_groups; m++) {
+    OWNED(str_free) struct str text = {0};
+    TRY(arena_new(&r->arena, &b->prompt_text, b->n_groups, e));
+    for (int64_t m = 0; m < b->n_groups; m++) {
         char *copy = NULL;
         str_clear(&text);
-        status = prompts_text(r->engine.prompts, b->row[m], &text, e);
-        if (!status) status = arena_strdup(&r->arena, text.data ? text.data : "", text.size, &copy, e);
-        if (!status) b->prompt_text[m] = (tare_text){copy, text.size};
+        TRY(prompts_text(r->engine.prompts, b->row[m], &text, e));
+        TRY(arena_strdup(&r->arena, text.data ? text.data : "", text.size, &copy, e));
+        b->prompt_text[m] = (tare_text){copy, text.size};
     }
-    str_free(&text);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t *samples, struct err *e)
@@ -120,17 +119,15 @@ tare_status stage_reference(struct run *r, struct err *e)
 tare_status stage_state(struct run *r, struct err *e)
 {
     char folder[FS_PATH], path[FS_PATH], name[64];
-    struct str state = {0};
+    OWNED(str_free) struct str state = {0};
     if (!r->config->log.rollouts || !r->observe) return TARE_OK;
     TRY(fs_join(folder, r->config->run.dir, "estimator", e));
     TRY(fs_mkdirs(folder, e));
     snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)r->batch.step);
     TRY(fs_join(path, r->config->run.dir, name, e));
-    tare_status status = estimate_save(r->estimator, &state, e);
-    if (!status) status = fs_write_atomic(path, state.data, state.size, e);
-    if (!status) status = observe_cover(r->observe, name, &state, e);
-    str_free(&state);
-    return status;
+    TRY(estimate_save(r->estimator, &state, e));
+    TRY(fs_write_atomic(path, state.data, state.size, e));
+    return observe_cover(r->observe, name, &state, e);
 }
 
 tare_status stage_apply(struct run *r, struct err *e)

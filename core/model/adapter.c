@@ -108,17 +108,16 @@ static tare_status read_spec(const json_t *j, const char *path, struct lora_spec
 tare_status adapter_config(const char *folder, const struct model_config *c, struct lora_spec *spec, char *base, struct err *e)
 {
     char path[FS_PATH];
-    json_t *j = NULL;
+    OWNED(json_decrefp) json_t *j = NULL;
     TRY(fs_join(path, folder, CONFIG, e));
     TRY(json_read_file(path, &j, e));
     const char *named = c && c->base && *c->base ? c->base : json_text_or(j, "base_model_name_or_path", "");
-    tare_status status = read_spec(j, path, spec, e);
-    if (!status) status = fs_join(base, named, "", e);
-    if (!status && !fs_is_dir(named))
-        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                         "%s: its base \"%s\" is not a folder here; name the base's folder with model.base=FOLDER", path, named);
-    json_decref(j);
-    return status;
+    TRY(read_spec(j, path, spec, e));
+    TRY(fs_join(base, named, "", e));
+    if (!fs_is_dir(named))
+        FAIL(e, TARE_E_NOT_FOUND, "%s: its base \"%s\" is not a folder here; name the base's folder with model.base=FOLDER", path,
+             named);
+    return TARE_OK;
 }
 
 tare_status adapter_base(const char *folder, const struct model_config *c, char *out, struct err *e)
@@ -230,14 +229,12 @@ static tare_status check_values(const struct model *m, const json_t *j, const ch
 static tare_status check_base(const struct model *m, const char *folder, struct err *e)
 {
     char path[FS_PATH];
-    json_t *j = NULL;
+    OWNED(json_decrefp) json_t *j = NULL;
     TRY(fs_join(path, folder, BASE, e));
     if (!fs_exists(path)) return TARE_OK; /* peft writes none */
     TRY(json_read_file(path, &j, e));
-    tare_status status = check_hash(m, j, path, e);
-    if (!status) status = check_values(m, j, path, e);
-    json_decref(j);
-    return status;
+    TRY(check_hash(m, j, path, e));
+    return check_values(m, j, path, e);
 }
 
 static tare_status check_spec(const struct model *m, const char *folder, struct err *e)
@@ -326,25 +323,22 @@ tare_status adapter_fetch(struct model *m, float *host, struct err *e)
 static tare_status write_weights(const struct model *m, const char *folder, const float *host, enum dtype dtype, struct err *e)
 {
     char path[FS_PATH];
-    struct st_source *sources;
+    OWNED(mem_free_at) struct st_source *sources = NULL;
     TRY(fs_join(path, folder, WEIGHTS, e));
     TRY(mem_new(m->n_tensors * (int64_t)sizeof *sources, (void **)&sources, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
         sources[i] = (struct st_source){.name = t->name, .rank = 2, .shape = {t->rows, t->cols}, .data = host + t->offset};
     }
-    const tare_status status = safetensors_write(path, sources, m->n_tensors, dtype, e);
-    mem_free(sources);
-    return status;
+    return safetensors_write(path, sources, m->n_tensors, dtype, e);
 }
 
 tare_status adapter_write(struct model *m, const char *folder, enum dtype dtype, struct err *e)
 {
-    float *host;
+    OWNED(mem_free_at) float *host = NULL;
     TRY(mem_new(m->n_params * (int64_t)sizeof *host, (void **)&host, e));
-    tare_status status = adapter_fetch(m, host, e);
-    if (!status && !m->rank) status = write_weights(m, folder, host, dtype, e);
-    if (!status && !m->rank) status = write_configs(m, folder, e);
-    mem_free(host);
-    return status;
+    TRY(adapter_fetch(m, host, e));
+    if (!m->rank) TRY(write_weights(m, folder, host, dtype, e));
+    if (!m->rank) TRY(write_configs(m, folder, e));
+    return TARE_OK;
 }

@@ -12,11 +12,9 @@ static bool is_null(const json_t *v)
 
 tare_status hf_config_shape(const char *text, int64_t n, const char *where, struct model_shape *out, struct err *e)
 {
-    json_t *j = NULL;
+    OWNED(json_decrefp) json_t *j = NULL;
     TRY(json_parse(text, n, where, &j, e));
-    const tare_status status = hf_shape(j, where, out, e);
-    json_decref(j);
-    return status;
+    return hf_shape(j, where, out, e);
 }
 
 static tare_status add_eos(struct model *m, const json_t *v, const char *where, struct err *e)
@@ -109,24 +107,20 @@ tare_status hf_config_check(const struct model *m, const char *folder, struct er
 tare_status hf_config_load(struct model *m, const char *folder, const struct model_config *c, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
-    json_t *j = NULL;
-    tare_status status = TARE_OK;
+    OWNED(str_free) struct str text = {0};
+    OWNED(json_decrefp) json_t *j = NULL;
     TRY(fs_join(path, folder, "config.json", e));
-    TRY_TO(status, done, fs_join(m->folder, folder, "", e));
-    TRY_TO(status, done, fs_read_all(path, &text, e));
-    TRY_TO(status, done, json_parse(text.data, text.size, path, &j, e));
-    TRY_TO(status, done, hf_shape(j, path, &m->shape, e));
-    TRY_TO(status, done, load_eos(m, folder, path, j, e));
+    TRY(fs_join(m->folder, folder, "", e));
+    TRY(fs_read_all(path, &text, e));
+    TRY(json_parse(text.data, text.size, path, &j, e));
+    TRY(hf_shape(j, path, &m->shape, e));
+    TRY(load_eos(m, folder, path, j, e));
     m->rope_theta_set = c && c->rope_theta > 0;
     if (m->rope_theta_set) m->shape.rope_theta = c->rope_theta;
     if (c && c->max_position_embeddings > 0) m->shape.max_position = c->max_position_embeddings;
     m->config_json = text.data;
     text = (struct str){0};
-done:
-    json_decref(j);
-    str_free(&text);
-    return status;
+    return TARE_OK;
 }
 
 static json_t *eos_json(const struct model *m)
@@ -197,11 +191,9 @@ static tare_status write_json(const json_t *j, const char *folder, const char *f
 {
     char path[FS_PATH];
     TRY(fs_join(path, folder, file, e));
-    char *text = json_dumps(j, JSON_INDENT(2));
+    OWNED(mem_free_at) char *text = json_dumps(j, JSON_INDENT(2));
     if (!text) FAIL(e, TARE_E_NOMEM, "no memory to write %s", path);
-    const tare_status status = fs_write_atomic(path, text, (int64_t)strlen(text), e);
-    free(text);
-    return status;
+    return fs_write_atomic(path, text, (int64_t)strlen(text), e);
 }
 
 static tare_status save_generation(const struct model *m, const char *folder, struct err *e)
@@ -210,11 +202,9 @@ static tare_status save_generation(const struct model *m, const char *folder, st
     TRY(fs_join(from, m->folder, "generation_config.json", e));
     TRY(fs_join(to, folder, "generation_config.json", e));
     if (m->folder[0] && fs_exists(from)) return fs_copy(from, to, e);
-    json_t *j = json_pack("{s:o}", "eos_token_id", eos_json(m));
+    OWNED(json_decrefp) json_t *j = json_pack("{s:o}", "eos_token_id", eos_json(m));
     if (!j) FAIL(e, TARE_E_NOMEM, "no memory for %s", to);
-    const tare_status status = write_json(j, folder, "generation_config.json", e);
-    json_decref(j);
-    return status;
+    return write_json(j, folder, "generation_config.json", e);
 }
 
 tare_status hf_config_save(const struct model *m, const char *folder, enum dtype dtype, struct err *e)

@@ -71,21 +71,16 @@ static tare_status write_all(struct merging *g, const char *folder, enum dtype d
 
 tare_status model_merge(struct model *m, const char *folder, enum merge_dtype dtype, const char *tokenizer_folder, struct err *e)
 {
-    struct safetensors base;
-    float *adapters;
+    OWNED(safetensors_close) struct safetensors base = {0};
+    OWNED(mem_free_at) float *adapters = NULL;
     if (!m->lora) FAIL(e, TARE_E_INVALID, "%s is a whole model, there is no adapter to merge", m->folder);
     TRY(mem_new(m->n_params * (int64_t)sizeof *adapters, (void **)&adapters, e));
-    tare_status status = adapter_fetch(m, adapters, e);
-    if (!status) status = safetensors_open_folder(m->lora->base, &base, e);
-    if (!status) {
-        const struct st_tensor *first = safetensors_find(&base, "model.embed_tokens.weight");
-        const bool bf16 = dtype == MERGE_BF16 || (dtype == MERGE_AS_BASE && first && !strcmp(first->dtype, "BF16"));
-        struct merging g = {.m = m, .base = &base, .adapters = adapters};
-        status = write_all(&g, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e);
-        if (!status) status = hf_config_save(m, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e);
-        if (!status) status = model_copy_tokenizer(tokenizer_folder, folder, e);
-        safetensors_close(&base);
-    }
-    mem_free(adapters);
-    return status;
+    TRY(adapter_fetch(m, adapters, e));
+    TRY(safetensors_open_folder(m->lora->base, &base, e));
+    const struct st_tensor *first = safetensors_find(&base, "model.embed_tokens.weight");
+    const bool bf16 = dtype == MERGE_BF16 || (dtype == MERGE_AS_BASE && first && !strcmp(first->dtype, "BF16"));
+    struct merging g = {.m = m, .base = &base, .adapters = adapters};
+    TRY(write_all(&g, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e));
+    TRY(hf_config_save(m, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e));
+    return model_copy_tokenizer(tokenizer_folder, folder, e);
 }

@@ -168,6 +168,11 @@ void model_free(struct model *m)
     mem_free(m);
 }
 
+void model_free_at(struct model **p)
+{
+    model_free(*p);
+}
+
 static void set_dtype(struct model *m, const struct model_config *c)
 {
     m->dtype = c && c->dtype == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32;
@@ -188,24 +193,19 @@ static int64_t largest_tensor(const struct model *m)
 
 tare_status model_read_weights(struct model *m, const char *folder, struct err *e)
 {
-    struct safetensors file;
-    float *staging = NULL;
+    OWNED(safetensors_close) struct safetensors file = {0};
+    OWNED(mem_free_at) float *staging = NULL;
     if (m->lora) return adapter_read(m, folder, e);
     TRY(safetensors_open_folder(folder, &file, e));
-    tare_status status = TARE_OK;
-    TRY_TO(status, done, mem_new(largest_tensor(m) * 4, (void **)&staging, e));
+    TRY(mem_new(largest_tensor(m) * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
-        TRY_TO(status, done,
-               safetensors_read(&file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, staging, e));
+        TRY(safetensors_read(&file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, staging, e));
         shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
-    TRY_TO(status, done, layout_check_names(m, &file, folder, e)); /* what is missing is told first */
+    TRY(layout_check_names(m, &file, folder, e)); /* what is missing is told first */
     m->file_dtype = dtype_of(safetensors_find(&file, "model.embed_tokens.weight"));
-done:
-    mem_free(staging);
-    safetensors_close(&file);
-    return status;
+    return TARE_OK;
 }
 
 static void set_ranks(struct model *m, const struct model_source *s)
@@ -364,27 +364,22 @@ tare_status model_new(const struct model_source *s, int64_t vocab, const int32_t
                       struct err *e)
 {
     const struct model_config *c = s->config;
-    struct model *m;
-    tare_status status = TARE_OK;
+    OWNED(model_free_at) struct model *m = NULL;
     *out = NULL;
     TRY(model_alloc(s->kernels, s->pool, &m, e));
-    if (n_eos > (int64_t)(sizeof m->eos / sizeof *m->eos))
-        FAIL_TO(status, done, e, TARE_E_RANGE, "%lld EOS ids; at most 16", (long long)n_eos);
+    if (n_eos > (int64_t)(sizeof m->eos / sizeof *m->eos)) FAIL(e, TARE_E_RANGE, "%lld EOS ids; at most 16", (long long)n_eos);
     if (n_eos) memcpy(m->eos, eos, (size_t)n_eos * sizeof *eos);
     m->n_eos = n_eos;
     set_dtype(m, c);
     set_ranks(m, s);
-    TRY_TO(status, done, hf_config_new(m, c, vocab, e));
-    TRY_TO(status, done, whole_buffers(m, e));
-    TRY_TO(status, done, positions_fill(m, e));
-    TRY_TO(status, done, init_weights(m, c->init_std > 0 ? c->init_std : 0.02, s->seed, e));
-    status = model_refresh(m, e);
-done:
-    if (status)
-        model_free(m);
-    else
-        *out = m;
-    return status;
+    TRY(hf_config_new(m, c, vocab, e));
+    TRY(whole_buffers(m, e));
+    TRY(positions_fill(m, e));
+    TRY(init_weights(m, c->init_std > 0 ? c->init_std : 0.02, s->seed, e));
+    TRY(model_refresh(m, e));
+    *out = m;
+    m = NULL;
+    return TARE_OK;
 }
 
 tare_status model_copy_tokenizer(const char *from, const char *to, struct err *e)

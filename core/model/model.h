@@ -164,6 +164,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
  * has the hash of what the owners trained, else TARE_E_CORRUPT. */
 tare_status model_refresh(struct model *m, struct err *e);
 void model_free(struct model *m);
+void model_free_at(struct model **m);
 /* The frozen base of m with its adapters off, for forward passes: it shares all memory with m, and lives no longer. */
 tare_status model_base_view(const struct model *m, struct model **out, struct err *e);
 /* TARE_E_CONFIG: the checkpoint was written by a model that computes something else than m for the same weights. */

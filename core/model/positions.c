@@ -63,21 +63,17 @@ tare_status positions_new(struct model *m, struct err *e)
 static tare_status table_fill(struct model *m, float *table, const struct rope_scaling *scaling, double theta, struct err *e)
 {
     const int64_t n = m->shape.max_position, R = rope_width(&m->shape), most = n < PIECE ? n : PIECE;
-    double *frequency = NULL;
-    float *host = NULL;
-    tare_status status = TARE_OK;
-    TRY_TO(status, done, mem_new(R / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
-    TRY_TO(status, done, mem_new(most * R * (int64_t)sizeof *host, (void **)&host, e));
+    OWNED(mem_free_at) double *frequency = NULL;
+    OWNED(mem_free_at) float *host = NULL;
+    TRY(mem_new(R / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
+    TRY(mem_new(most * R * (int64_t)sizeof *host, (void **)&host, e));
     for (int64_t i = 0; i < R / 2; i++) frequency[i] = rope_frequency(scaling, theta, i, R);
     for (int64_t at = 0; at < n; at += most) {
         struct piece w = {frequency, host, at, n - at < most ? n - at : most, R};
         pool_run(m->ctx.pool, (w.n + ROWS - 1) / ROWS, fill_rows, &w);
         m->k->backend->upload(&m->ctx, table + at * R, host, w.n * R * (int64_t)sizeof *host);
     }
-done:
-    mem_free(frequency);
-    mem_free(host);
-    return status;
+    return TARE_OK;
 }
 
 tare_status positions_fill(struct model *m, struct err *e)

@@ -68,19 +68,14 @@ tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e)
 static tare_status gather_owners(const struct model *m, struct refresh_proof *p, struct err *e)
 {
     const int64_t n = unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
-    uint64_t *mine = NULL;
-    int64_t *sizes = NULL;
-    tare_status status = TARE_OK;
-    TRY_TO(status, done, mem_new(m->ranks * bytes, (void **)&p->owners, e));
-    TRY_TO(status, done, mem_new(bytes, (void **)&mine, e));
-    TRY_TO(status, done, mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
+    OWNED(mem_free_at) uint64_t *mine = NULL;
+    OWNED(mem_free_at) int64_t *sizes = NULL;
+    TRY(mem_new(m->ranks * bytes, (void **)&p->owners, e));
+    TRY(mem_new(bytes, (void **)&mine, e));
+    TRY(mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
     for (int r = 0; r < m->ranks; r++) sizes[r] = bytes;
-    TRY_TO(status, done, read_digests(m, p->digests, n, mine, e));
-    status = m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
-done:
-    mem_free(mine);
-    mem_free(sizes);
-    return status;
+    TRY(read_digests(m, p->digests, n, mine, e));
+    return m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
 }
 
 tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e)
@@ -124,37 +119,34 @@ static tare_status compare_pieces(const struct model *m, const struct refresh_pr
 
 static tare_status compare_copies(const struct model *m, uint64_t mine, struct err *e)
 {
-    int64_t *all = NULL;
-    tare_status status = TARE_OK;
+    OWNED(mem_free_at) int64_t *all = NULL;
     TRY(mem_new(m->ranks * (int64_t)sizeof *all, (void **)&all, e));
-    TRY_TO(status, done, comm_gather_sizes(m->comm, (int64_t)mine, all, e));
+    TRY(comm_gather_sizes(m->comm, (int64_t)mine, all, e));
     for (int r = 1; r < m->ranks; r++)
         if (all[r] != all[0])
-            FAIL_TO(status, done, e, TARE_E_CORRUPT,
-                    "the weights that rank %d samples from (digest %016llx) are not those of rank 0 (%016llx)", r,
-                    (unsigned long long)all[r], (unsigned long long)all[0]);
-done:
-    mem_free(all);
-    return status;
+            FAIL(e, TARE_E_CORRUPT, "the weights that rank %d samples from (digest %016llx) are not those of rank 0 (%016llx)", r,
+                 (unsigned long long)all[r], (unsigned long long)all[0]);
+    return TARE_OK;
+}
+
+static tare_status prove(const struct model *m, const struct refresh_proof *p, uint64_t *weights, struct err *e)
+{
+    OWNED(mem_free_at) uint64_t *got = NULL;
+    TRY(mem_new(n_digests(m) * (int64_t)sizeof *got, (void **)&got, e));
+    TRY(read_digests(m, p->digests, n_digests(m), got, e));
+    *weights = with_frozen(m, got[n_digests(m) - 1]);
+    struct err piece = {0};
+    const tare_status pieces = compare_pieces(m, p, got, &piece);
+    const tare_status copies =
+        compare_copies(m, with_frozen(m, got[n_digests(m) - 2]), e); /* a collective: a rank with a bad piece takes part */
+    if (pieces) *e = piece;
+    return pieces ? pieces : copies;
 }
 
 tare_status refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e)
 {
-    uint64_t *got = NULL;
-    tare_status status = TARE_OK;
     if (!p->digests) return TARE_OK;
-    TRY_TO(status, done, mem_new(n_digests(m) * (int64_t)sizeof *got, (void **)&got, e));
-    TRY_TO(status, done, read_digests(m, p->digests, n_digests(m), got, e));
-    *weights = with_frozen(m, got[n_digests(m) - 1]);
-    struct err piece = {0};
-    const tare_status pieces = compare_pieces(m, p, got, &piece);
-    status = compare_copies(m, with_frozen(m, got[n_digests(m) - 2]), e); /* a collective: a rank with a bad piece takes part */
-    if (pieces) {
-        *e = piece;
-        status = pieces;
-    }
-done:
-    mem_free(got);
+    const tare_status status = prove(m, p, weights, e);
     refresh_free(m, p);
     return status;
 }

@@ -150,11 +150,9 @@ static tare_status add_bytes(struct safetensors *s, const unsigned char *data, i
         FAIL(e, TARE_E_CORRUPT,
              "%s: the header of %llu bytes is longer than the file of %lld bytes; it is truncated, fetch it again", path,
              (unsigned long long)n, (long long)size);
-    json_t *header = NULL;
+    OWNED(json_decrefp) json_t *header = NULL;
     TRY(json_parse((const char *)data + 8, (int64_t)n, path, &header, e));
-    const tare_status status = add_header(s, header, path, file, data + 8 + n, size - 8 - (int64_t)n, e);
-    json_decref(header);
-    return status;
+    return add_header(s, header, path, file, data + 8 + n, size - 8 - (int64_t)n, e);
 }
 
 static tare_status add_file(struct safetensors *s, const char *path, struct err *e)
@@ -176,21 +174,26 @@ static void sort_names(struct safetensors *s)
     if (s->n_tensors) qsort(s->tensors, (size_t)s->n_tensors, sizeof *s->tensors, by_name);
 }
 
-tare_status safetensors_parse(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e)
+static tare_status parse(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e)
 {
     char *copy;
-    *out = (struct safetensors){0};
-    arena_init(&out->arena, "safetensors header");
-    tare_status status = TARE_OK;
-    TRY_TO(status, failed, arena_strdup(&out->arena, name, -1, &copy, e));
-    TRY_TO(status, failed, arena_new(&out->arena, &out->files, 1, e));
+    TRY(arena_strdup(&out->arena, name, -1, &copy, e));
+    TRY(arena_new(&out->arena, &out->files, 1, e));
     out->files[out->n_files++].path = copy;
-    TRY_TO(status, failed, add_bytes(out, data, size, name, 0, e));
+    TRY(add_bytes(out, data, size, name, 0, e));
     sort_names(out);
     return TARE_OK;
-failed:
-    safetensors_close(out);
-    return status;
+}
+
+tare_status safetensors_parse(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e)
+{
+    OWNED(safetensors_close) struct safetensors s = {0};
+    arena_init(&s.arena, "safetensors header");
+    *out = (struct safetensors){0};
+    TRY(parse(data, size, name, &s, e));
+    *out = s;
+    s = (struct safetensors){0};
+    return TARE_OK;
 }
 
 tare_status safetensors_open(const char *path, struct safetensors *out, struct err *e)
@@ -238,25 +241,21 @@ static tare_status keep_indexed(struct safetensors *s, const json_t *map, const 
 
 static tare_status open_shards(struct safetensors *s, const char *folder, const char *index, struct err *e)
 {
-    json_t *j = NULL;
-    tare_status status = TARE_OK;
-    TRY_TO(status, done, json_read_file(index, &j, e));
+    OWNED(json_decrefp) json_t *j = NULL;
+    TRY(json_read_file(index, &j, e));
     const json_t *map = json_object_get(j, "weight_map"), *shard;
     const char *name;
-    if (!json_is_object(map)) FAIL_TO(status, done, e, TARE_E_CORRUPT, "%s: no \"weight_map\" object", index);
+    if (!json_is_object(map)) FAIL(e, TARE_E_CORRUPT, "%s: no \"weight_map\" object", index);
     json_object_foreach((json_t *)(uintptr_t)map, name, shard)
     {
         const char *file = json_string_value(shard);
         char path[FS_PATH];
         if (!file || !*file || strchr(file, '/') || !strcmp(file, "..") || !strcmp(file, "."))
-            FAIL_TO(status, done, e, TARE_E_CORRUPT, "%s: tensor \"%.200s\" is in no plain file of the folder", index, name);
-        TRY_TO(status, done, fs_join(path, folder, file, e));
-        if (file_index(s, path) < 0) TRY_TO(status, done, add_file(s, path, e));
+            FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\" is in no plain file of the folder", index, name);
+        TRY(fs_join(path, folder, file, e));
+        if (file_index(s, path) < 0) TRY(add_file(s, path, e));
     }
-    TRY_TO(status, done, keep_indexed(s, map, folder, index, e));
-done:
-    json_decref(j);
-    return status;
+    return keep_indexed(s, map, folder, index, e);
 }
 
 tare_status safetensors_open_folder(const char *folder, struct safetensors *out, struct err *e)

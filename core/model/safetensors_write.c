@@ -82,36 +82,30 @@ static tare_status write_file(const char *path, const struct writing *w, int64_t
 {
     const enum dtype dtype = w->dtype;
     char beside[FS_PATH], dir[FS_PATH];
-    struct str header = {0};
-    uint16_t *buffer = NULL;
-    FILE *f = NULL;
-    tare_status status = TARE_OK;
+    OWNED(str_free) struct str header = {0};
+    OWNED(mem_free_at) uint16_t *buffer = NULL;
     if (dtype == DTYPE_F16) FAIL(e, TARE_E_UNSUPPORTED, "%s: weights are written as f32 or bf16, not f16", path);
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
-    TRY_TO(status, done, mem_new(CHUNK * 2, (void **)&buffer, e));
-    TRY_TO(status, done, make_header(w->tensors + first, end - first, dtype, &header, e));
-    f = fopen(beside, "wb");
-    if (!f) FAIL_TO(status, done, e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    TRY(mem_new(CHUNK * 2, (void **)&buffer, e));
+    TRY(make_header(w->tensors + first, end - first, dtype, &header, e));
+    FILE *f = fopen(beside, "wb");
+    if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
     unsigned char length[8];
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.size >> (8 * i));
     fwrite(length, 1, 8, f);
     fwrite(header.data, 1, (size_t)header.size, f);
-    status = write_tensors(f, w, first, end, buffer, e);
-    if (status)
+    tare_status written = write_tensors(f, w, first, end, buffer, e);
+    if (written)
         fclose(f);
     else
-        status = fs_close_synced(f, beside, e);
-    if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
-    if (status) {
+        written = fs_close_synced(f, beside, e);
+    if (!written && rename(beside, path)) written = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (written) {
         unlink(beside);
-        goto done;
+        return written;
     }
     fs_dirname(dir, path);
-    status = fs_sync_dir(dir, e);
-done:
-    mem_free(buffer);
-    str_free(&header);
-    return status;
+    return fs_sync_dir(dir, e);
 }
 
 tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e)
@@ -161,26 +155,19 @@ tare_status safetensors_write_folder(const char *folder, const struct st_source 
 {
     const struct writing w = {.tensors = tensors, .fetch = fetch, .ctx = ctx, .dtype = dtype};
     char path[FS_PATH];
-    int64_t *first = NULL;
-    json_t *index = NULL;
-    struct str text = {0};
-    tare_status status = TARE_OK;
-    TRY_TO(status, done, mem_new((n + 1) * 8, (void **)&first, e));
+    OWNED(mem_free_at) int64_t *first = NULL;
+    OWNED(json_decrefp) json_t *index = NULL;
+    OWNED(str_free) struct str text = {0};
+    TRY(mem_new((n + 1) * 8, (void **)&first, e));
     const int64_t shards = cut(tensors, n, dtype, shard_bytes, first);
     if (shards <= 1) {
-        TRY_TO(status, done, fs_join(path, folder, "model.safetensors", e));
-        TRY_TO(status, done, write_file(path, &w, 0, n, e));
-        goto done;
+        TRY(fs_join(path, folder, "model.safetensors", e));
+        return write_file(path, &w, 0, n, e);
     }
     index = json_pack("{s:{}, s:{}}", "metadata", "weight_map");
-    if (!index) FAIL_TO(status, done, e, TARE_E_NOMEM, "no memory for the index of %s", folder);
-    TRY_TO(status, done, write_shards(folder, &w, first, shards, index, e));
-    TRY_TO(status, done, json_print(index, &text, e));
-    TRY_TO(status, done, fs_join(path, folder, "model.safetensors.index.json", e));
-    TRY_TO(status, done, fs_write_atomic(path, text.data, text.size, e));
-done:
-    json_decref(index);
-    str_free(&text);
-    mem_free(first);
-    return status;
+    if (!index) FAIL(e, TARE_E_NOMEM, "no memory for the index of %s", folder);
+    TRY(write_shards(folder, &w, first, shards, index, e));
+    TRY(json_print(index, &text, e));
+    TRY(fs_join(path, folder, "model.safetensors.index.json", e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }

@@ -30,12 +30,11 @@ void chain_sum(const void *data, int64_t n, char out[CHAIN_SUM])
 /* Of the line before, then of this one up to its own sum. */
 static tare_status link_sum(const char *before, const char *line, int64_t n, char out[CHAIN_SUM], struct err *e)
 {
-    struct str text = {0};
-    tare_status status = str_add(&text, before, -1, e);
-    if (!status) status = str_add(&text, line, n, e);
-    if (!status) chain_sum(text.data, text.size, out);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(str_add(&text, before, -1, e));
+    TRY(str_add(&text, line, n, e));
+    chain_sum(text.data, text.size, out);
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -96,15 +95,13 @@ static tare_status check_rest(const char *path, const char *rest, int64_t n, str
 tare_status chain_each(const char *run_dir, chain_visit visit, void *ctx, int64_t *half, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     int64_t end = 0;
     TRY(fs_join(path, run_dir, FILE_NAME, e));
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = walk_lines(&(struct walk){.visit = visit, .ctx = ctx, .path = path}, &text, &end, e);
+    TRY(fs_read_all(path, &text, e));
+    TRY(walk_lines(&(struct walk){.visit = visit, .ctx = ctx, .path = path}, &text, &end, e));
     *half = text.size - end;
-    if (!status) status = check_rest(path, text.data + end, *half, e);
-    str_free(&text);
-    return status;
+    return check_rest(path, text.data + end, *half, e);
 }
 
 /* ---------------------------------------------------------------- writing */
@@ -126,12 +123,10 @@ tare_status chain_cover(struct chain *c, const char *name, const void *data, int
 static tare_status cover_file(struct chain *c, const char *name, struct err *e)
 {
     char path[FS_PATH];
-    struct fs_map m;
+    OWNED(fs_unmap) struct fs_map m = {0};
     TRY(fs_join(path, c->dir, name, e));
     TRY(fs_map(path, &m, e));
-    const tare_status status = chain_cover(c, name, m.data, m.size, e);
-    fs_unmap(&m);
-    return status;
+    return chain_cover(c, name, m.data, m.size, e);
 }
 
 static tare_status print_link(struct chain *c, int64_t step, const char *kind, struct str *line, struct err *e)
@@ -257,11 +252,9 @@ static bool last_sum(const struct str *text, char last[CHAIN_SUM], char was[CHAI
 /* A link after this text. */
 static tare_status append_link(struct chain *c, int64_t step, const char *kind, struct str *text, struct err *e)
 {
-    struct str line = {0};
-    tare_status status = print_link(c, step, kind, &line, e);
-    if (!status) status = str_add(text, line.data, line.size, e);
-    str_free(&line);
-    return status;
+    OWNED(str_free) struct str line = {0};
+    TRY(print_link(c, step, kind, &line, e));
+    return str_add(text, line.data, line.size, e);
 }
 
 /* Links of later steps stay until what they are about is gone: until then this link follows them too. */

@@ -165,7 +165,7 @@ tare_status manifest_print(const struct manifest *m, const char *previous, int64
 tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e)
 {
     char path[FS_PATH];
-    json_t *root;
+    OWNED(json_decrefp) json_t *root = NULL;
     TRY(fs_join(path, run_dir, "manifest.json", e));
     TRY(json_read_file(path, &root, e));
     json_t *list = json_object_get(root, "rollbacks");
@@ -173,22 +173,16 @@ tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rol
     json_t *why = json_string(b->why); /* it may name a file whose name is not UTF-8 */
     json_t *one = json_pack("{s:I, s:I, s:o}", "step", (json_int_t)b->step, "to", (json_int_t)b->to, "why",
                             why ? why : json_string("(not UTF-8)"));
-    tare_status status = TARE_OK;
-    if (!one || json_array_append_new(list, one)) status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory", path);
-    if (!status) status = print(root, out, e);
-    json_decref(root);
-    return status;
+    if (!one || json_array_append_new(list, one)) FAIL(e, TARE_E_NOMEM, "%s: no memory", path);
+    return print(root, out, e);
 }
 
 tare_status manifest_continue(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct str *text,
                               struct err *e)
 {
     char path[FS_PATH];
-    struct str before = {0};
+    OWNED(str_free) struct str before = {0};
     TRY(fs_join(path, run_dir, "manifest.json", e));
-    tare_status status = TARE_OK;
-    if (resume && fs_exists(path)) status = fs_read_all(path, &before, e);
-    if (!status) status = manifest_print(m, before.data, step, text, e);
-    str_free(&before);
-    return status;
+    if (resume && fs_exists(path)) TRY(fs_read_all(path, &before, e));
+    return manifest_print(m, before.data, step, text, e);
 }

@@ -161,8 +161,7 @@ static void add_to_database(struct metrics *m, const struct metric_row *row)
 static tare_status replay(struct metrics *m, const struct str *text, int64_t keep, struct str *records, int64_t *kept,
                           struct err *e)
 {
-    struct names s = {0};
-    tare_status status = TARE_OK;
+    OWNED(names_free) struct names s = {0};
     int64_t number = 1;
     *kept = 0;
     for (const char *p = text->data, *end = p + text->size; p < end; number++) {
@@ -171,27 +170,20 @@ static tare_status replay(struct metrics *m, const struct str *text, int64_t kee
         char where[FS_PATH + 32];
         snprintf(where, sizeof where, "%s:%lld", m->path, (long long)number);
         int64_t step = 0;
-        status = parse_line(p, newline - p, where, &step, &s, e);
-        if (status == TARE_E_CORRUPT && newline + 1 == end) {
-            status = TARE_OK;
-            break;
-        }
-        if (status || step > keep) break;
-        if (step <= m->last) {
-            status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: step %lld after step %lld; remove the line", where,
-                             (long long)step, (long long)m->last);
-            break;
-        }
+        const tare_status status = parse_line(p, newline - p, where, &step, &s, e);
+        if (status == TARE_E_CORRUPT && newline + 1 == end) break;
+        TRY(status);
+        if (step > keep) break;
+        if (step <= m->last)
+            FAIL(e, TARE_E_CORRUPT, "%s: step %lld after step %lld; remove the line", where, (long long)step, (long long)m->last);
         const struct metric_row row = row_of(step, &s);
-        if (records) TRY_TO(status, done, events_row(records, &row, e));
+        if (records) TRY(events_row(records, &row, e));
         add_to_database(m, &row);
         m->last = step;
         p = newline + 1;
         *kept = p - text->data;
     }
-done:
-    names_free(&s);
-    return status;
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- opening */
@@ -314,28 +306,25 @@ tare_status metrics_close(struct metrics *m, const char *status, struct err *e)
 static tare_status expected_events(const char *dir, struct str *records, struct err *e)
 {
     struct metrics m = {.last = -1};
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     int64_t kept;
     TRY(fs_join(m.path, dir, "metrics.jsonl", e));
-    tare_status status = fs_exists(m.path) ? fs_read_all(m.path, &text, e) : TARE_OK;
-    if (!status && text.size) status = replay(&m, &text, INT64_MAX, records, &kept, e);
-    str_free(&text);
-    return status;
+    if (fs_exists(m.path)) TRY(fs_read_all(m.path, &text, e));
+    if (text.size) TRY(replay(&m, &text, INT64_MAX, records, &kept, e));
+    return TARE_OK;
 }
 
 tare_status metrics_check_events(const char *dir, bool open, struct err *e)
 {
     char path[FS_PATH];
-    struct str records = {0}, file = {0};
+    OWNED(str_free) struct str records = {0}, file = {0};
     int64_t head = 0;
     TRY(fs_join(path, dir, EVENTS_FILE, e));
-    tare_status status = fs_read_all(path, &file, e);
-    if (!status) status = expected_events(dir, &records, e);
-    if (!status) status = events_read_header(&file, path, &head, e);
+    TRY(fs_read_all(path, &file, e));
+    TRY(expected_events(dir, &records, e));
+    TRY(events_read_header(&file, path, &head, e));
     const int64_t n = file.size - head, same = n < records.size ? n : records.size;
-    if (!status && ((n != records.size && !open) || (same && memcmp(file.data + head, records.data, (size_t)same))))
-        status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: does not say what metrics.jsonl says", EVENTS_FILE);
-    str_free(&records);
-    str_free(&file);
-    return status;
+    if ((n != records.size && !open) || (same && memcmp(file.data + head, records.data, (size_t)same)))
+        FAIL(e, TARE_E_CORRUPT, "%s: does not say what metrics.jsonl says", EVENTS_FILE);
+    return TARE_OK;
 }

@@ -68,26 +68,21 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
 /* The text of config.ini. before: the file that it continues from `step`, or NULL. */
 static tare_status config_text(const struct config *c, const char *before, int64_t step, struct str *text, struct err *e)
 {
-    struct str history = {0}, out = {0};
-    tare_status status = before ? add_history(before, c, step, &history, e) : TARE_OK;
-    if (!status && history.size)
-        status = str_addf(text, e,
-                          "# Changed when the run was resumed; up to the step named, the value before the arrow was used:\n%s\n",
-                          history.data);
-    if (!status) status = config_dump(c, &out, e);
-    if (!status) status = str_add(text, out.data, out.size, e);
-    str_free(&history);
-    str_free(&out);
-    return status;
+    OWNED(str_free) struct str history = {0}, out = {0};
+    if (before) TRY(add_history(before, c, step, &history, e));
+    if (history.size)
+        TRY(str_addf(text, e,
+                     "# Changed when the run was resumed; up to the step named, the value before the arrow was used:\n%s\n",
+                     history.data));
+    TRY(config_dump(c, &out, e));
+    return str_add(text, out.data, out.size, e);
 }
 
 tare_status observe_config(const char *path, const struct config *c, const char *before, int64_t step, struct err *e)
 {
-    struct str text = {0};
-    tare_status status = config_text(c, before, step, &text, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(config_text(c, before, step, &text, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 /* What describes the run: made before the first step, and again when the run continues. */
@@ -222,14 +217,12 @@ tare_status observe_checkpoint(struct observe *o, int64_t step, struct err *e)
 tare_status observe_rollback(struct observe *o, const struct manifest_rollback *b, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (!o) return TARE_OK;
     TRY(fs_join(path, o->dir, "manifest.json", e));
-    tare_status status = manifest_add_rollback(o->dir, b, &text, e);
-    if (!status) status = chain_rollback(o->chain, b->step - 1, text.data, text.size, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    str_free(&text);
-    return status;
+    TRY(manifest_add_rollback(o->dir, b, &text, e));
+    TRY(chain_rollback(o->chain, b->step - 1, text.data, text.size, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 tare_status observe_close(struct observe *o, const char *status, struct err *e)

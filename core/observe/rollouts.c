@@ -156,16 +156,15 @@ static tare_status write_beside(const char *path, const struct str *text, struct
 tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct chain *chain, struct err *e)
 {
     char folder[FS_PATH], path[FS_PATH], name[64];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     name_dump(step, name);
     TRY(fs_join(folder, run_dir, "rollouts", e));
     TRY(fs_mkdirs(folder, e));
     TRY(rollouts_path(run_dir, step, path, e));
-    tare_status status = rollouts_print(b, &text, e);
-    if (!status) status = write_beside(path, &text, e);
-    if (!status && chain) status = chain_cover(chain, name, text.data, text.size, e);
-    str_free(&text);
-    return status;
+    TRY(rollouts_print(b, &text, e));
+    TRY(write_beside(path, &text, e));
+    if (chain) TRY(chain_cover(chain, name, text.data, text.size, e));
+    return TARE_OK;
 }
 
 tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e)

@@ -129,20 +129,15 @@ tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out
         if (is_run_folder(dir)) return TARE_OK; /* nothing recorded yet */
         FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl)", dir);
     }
-    struct str text = {0};
-    struct reading *r = NULL;
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = mem_new((int64_t)sizeof *r, (void **)&r, e);
-    if (!status) {
-        r->a = a;
-        r->out = out;
-        r->e = e;
-        for (int64_t i = 0; i < text.size; i++) r->lines += text.data[i] == '\n';
-        status = take_text(r, &text, path);
-    }
-    mem_free(r);
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    OWNED(mem_free_at) struct reading *r = NULL;
+    TRY(fs_read_all(path, &text, e));
+    TRY(mem_new((int64_t)sizeof *r, (void **)&r, e));
+    r->a = a;
+    r->out = out;
+    r->e = e;
+    for (int64_t i = 0; i < text.size; i++) r->lines += text.data[i] == '\n';
+    return take_text(r, &text, path);
 }
 
 const struct series *run_data_find(const struct run_data *r, const char *name)
@@ -185,21 +180,19 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     *step = -1;
     TRY(fs_join(path, dir, "metrics.jsonl", e));
     if (!fs_exists(path)) return TARE_OK;
-    tare_status status = fs_read_all(path, &text, e);
+    TRY(fs_read_all(path, &text, e));
     int64_t end = text.size;
     while (end > 0 && text.data[end - 1] != '\n') end--; /* what is half written */
-    if (!status && end > 0) {
+    if (end > 0) {
         int64_t begin = end - 1;
         while (begin > 0 && text.data[begin - 1] != '\n') begin--;
-        json_t *row = NULL;
-        status = json_parse(text.data + begin, end - 1 - begin, path, &row, e);
-        if (!status) status = json_get_int(row, "step", path, step, e);
-        json_decref(row);
+        OWNED(json_decrefp) json_t *row = NULL;
+        TRY(json_parse(text.data + begin, end - 1 - begin, path, &row, e));
+        TRY(json_get_int(row, "step", path, step, e));
     }
-    str_free(&text);
-    return status;
+    return TARE_OK;
 }

@@ -58,17 +58,14 @@ tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
 
 tare_status run_lock_sign(int fd, const char *run_dir, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     char path[FS_PATH];
     TRY(fs_join(path, run_dir, "lock", e));
-    tare_status status = run_lock_text(&text, e);
-    if (!status && (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET) < 0))
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s", path, strerror(errno));
-    if (!status) status = append_all(fd, path, text.data, text.size, e);
-    if (!status && fsync(fd) && errno != EINVAL)
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be synced: %s", path, strerror(errno));
-    str_free(&text);
-    return status;
+    TRY(run_lock_text(&text, e));
+    if ((ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET) < 0)) FAIL(e, TARE_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    TRY(append_all(fd, path, text.data, text.size, e));
+    if (fsync(fd) && errno != EINVAL) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", path, strerror(errno));
+    return TARE_OK;
 }
 
 tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)

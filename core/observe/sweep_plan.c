@@ -58,18 +58,16 @@ static tare_status read_cells(const json_t *list, const char *where, struct aren
 tare_status sweep_plan_read(const char *dir, struct arena *a, struct sweep_plan *out, struct err *e)
 {
     char path[FS_PATH];
-    json_t *j = NULL;
+    OWNED(json_decrefp) json_t *j = NULL;
     *out = (struct sweep_plan){0};
     TRY(fs_join(path, dir, "sweep.json", e));
     TRY(json_read_file(path, &j, e));
-    tare_status status = keep(a, dir, &out->dir, e);
-    if (!status) status = keep(a, json_text_or(j, "name", ""), &out->name, e);
-    if (!status) status = keep(a, json_text_or(j, "metric", "eval/reward"), &out->metric, e);
-    if (!status) status = keep(a, json_text_or(j, "baseline", ""), &out->baseline, e);
-    if (!status) status = read_axes(json_object_get(j, "axes"), path, a, out, e);
-    if (!status) status = read_cells(json_object_get(j, "cells"), path, a, out, e);
-    json_decref(j);
-    return status;
+    TRY(keep(a, dir, &out->dir, e));
+    TRY(keep(a, json_text_or(j, "name", ""), &out->name, e));
+    TRY(keep(a, json_text_or(j, "metric", "eval/reward"), &out->metric, e));
+    TRY(keep(a, json_text_or(j, "baseline", ""), &out->baseline, e));
+    TRY(read_axes(json_object_get(j, "axes"), path, a, out, e));
+    return read_cells(json_object_get(j, "cells"), path, a, out, e);
 }
 
 static json_t *plan_json(const struct sweep_plan *p)
@@ -93,16 +91,13 @@ static json_t *plan_json(const struct sweep_plan *p)
 tare_status sweep_plan_write(const struct sweep_plan *p, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, p->dir, "sweep.json", e));
-    json_t *j = plan_json(p);
+    OWNED(json_decrefp) json_t *j = plan_json(p);
     if (!j) FAIL(e, TARE_E_INVALID, "%s: the plan cannot be written as JSON", path);
-    tare_status status = json_print(j, &text, e);
-    if (!status) status = str_add(&text, "\n", 1, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    json_decref(j);
-    str_free(&text);
-    return status;
+    TRY(json_print(j, &text, e));
+    TRY(str_add(&text, "\n", 1, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 int64_t sweep_plan_axis(const struct sweep_plan *p, const char *key)

@@ -85,12 +85,10 @@ static tare_status put_frame(struct str *out, const struct str *event, struct er
 
 tare_status events_header(struct str *out, double unix_time, struct err *e)
 {
-    struct str event = {0};
-    tare_status status = put_double(&event, 1, unix_time, e);
-    if (!status) status = put_bytes(&event, 3, "brain.Event:2", 13, e);
-    if (!status) status = put_frame(out, &event, e);
-    str_free(&event);
-    return status;
+    OWNED(str_free) struct str event = {0};
+    TRY(put_double(&event, 1, unix_time, e));
+    TRY(put_bytes(&event, 3, "brain.Event:2", 13, e));
+    return put_frame(out, &event, e);
 }
 
 tare_status events_read_header(const struct str *file, const char *path, int64_t *size, struct err *e)
@@ -126,17 +124,13 @@ static tare_status put_summary(struct str *summary, struct str *value, const str
 
 tare_status events_row(struct str *out, const struct metric_row *row, struct err *e)
 {
-    struct str event = {0}, summary = {0}, value = {0};
-    tare_status status = put_double(&event, 1, row->unix_time, e);
-    if (!status) status = put_varint(&event, 2 << 3, e);
-    if (!status) status = put_varint(&event, (uint64_t)row->step, e);
-    if (!status) status = put_summary(&summary, &value, row, e);
-    if (!status) status = put_bytes(&event, 5, summary.size ? summary.data : "", summary.size, e);
-    if (!status) status = put_frame(out, &event, e);
-    str_free(&event);
-    str_free(&summary);
-    str_free(&value);
-    return status;
+    OWNED(str_free) struct str event = {0}, summary = {0}, value = {0};
+    TRY(put_double(&event, 1, row->unix_time, e));
+    TRY(put_varint(&event, 2 << 3, e));
+    TRY(put_varint(&event, (uint64_t)row->step, e));
+    TRY(put_summary(&summary, &value, row, e));
+    TRY(put_bytes(&event, 5, summary.size ? summary.data : "", summary.size, e));
+    return put_frame(out, &event, e);
 }
 
 /* ---------------------------------------------------------------- the file */

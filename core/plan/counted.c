@@ -72,16 +72,13 @@ static int64_t tensors_of(const struct model *m, int64_t *largest)
 /* Parameters of the base, and what the host holds of it while it is read: a tensor, of a base with adapters a unit. */
 static tare_status measure_base(const struct counted *x, struct err *e)
 {
-    struct model m = {.shape = x->in->shape, .ranks = 1};
+    OWNED(layout_free) struct model m = {.shape = x->in->shape, .ranks = 1};
     int64_t tensor = 0, unit = 0;
-    const tare_status status = layout_make(&m, e);
-    if (!status) {
-        x->out->params = tensors_of(&m, &tensor);
-        for (int64_t u = 0; u < m.shape.layers + 2; u++) unit = larger(unit, m.unit_size[u]);
-        x->out->staging = (x->lora.rank ? unit : tensor) * (int64_t)sizeof(float);
-    }
-    layout_free(&m);
-    return status;
+    TRY(layout_make(&m, e));
+    x->out->params = tensors_of(&m, &tensor);
+    for (int64_t u = 0; u < m.shape.layers + 2; u++) unit = larger(unit, m.unit_size[u]);
+    x->out->staging = (x->lora.rank ? unit : tensor) * (int64_t)sizeof(float);
+    return TARE_OK;
 }
 
 static tare_status make_model(struct counted *x, const struct model_shape *shape, bool trained, struct model **out, struct err *e)
@@ -261,9 +258,7 @@ void counted_free(struct counted *x)
 
 tare_status plan_count(const struct plan *p, int64_t groups, struct plan_counted *out, struct err *e)
 {
-    struct counted x;
+    OWNED(counted_free) struct counted x = {0};
     counted_init(&x, p, out);
-    const tare_status status = count_all(&x, groups, e);
-    counted_free(&x);
-    return status;
+    return count_all(&x, groups, e);
 }

@@ -123,7 +123,7 @@ static tare_status walk(struct counted *x, struct launches *out, struct err *e)
 
 tare_status launches_make(const struct plan *p, struct launches *out, struct err *e)
 {
-    struct counted x;
+    OWNED(counted_free) struct counted x = {0};
     struct plan_counted unused;
     *out = (struct launches){0};
     if (!p->in.machine.gpu || !(p->in.machine.flops > 0) || !(p->in.machine.bandwidth > 0))
@@ -131,9 +131,7 @@ tare_status launches_make(const struct plan *p, struct launches *out, struct err
              "--kernels is about a GPU whose peaks are known; give plan.device=NAME, or run.device=cuda with plan.flops and "
              "plan.bandwidth");
     counted_init(&x, p, &unused);
-    const tare_status status = walk(&x, out, e);
-    counted_free(&x);
-    return status;
+    return walk(&x, out, e);
 }
 
 /* ---- the table */

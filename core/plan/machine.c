@@ -26,7 +26,7 @@ enum { N_DEVICES = sizeof DEVICES / sizeof *DEVICES };
 
 tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, struct err *e)
 {
-    struct str known = {0};
+    OWNED(str_free) struct str known = {0};
     for (int i = 0; i < N_DEVICES; i++) {
         if (strcmp(name, DEVICES[i].name)) continue;
         *out = (struct plan_machine){.gpu = true,
@@ -38,11 +38,9 @@ tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, s
         return TARE_OK;
     }
     for (int i = 0; i < N_DEVICES; i++) TRY(str_addf(&known, e, " %s", DEVICES[i].name));
-    const tare_status status = err_set(
-        e, TARE_E_CONFIG, __FILE__, __LINE__,
-        "plan.device = %s is not known; known:%s; or give plan.memory, plan.flops, plan.bandwidth and plan.link", name, known.data);
-    str_free(&known);
-    return status;
+    return err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
+                   "plan.device = %s is not known; known:%s; or give plan.memory, plan.flops, plan.bandwidth and plan.link", name,
+                   known.data);
 }
 
 tare_status plan_quantity(const char *text, double *out, struct err *e)

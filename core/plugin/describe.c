@@ -117,22 +117,20 @@ static tare_status describe_json(const struct plugin *p, struct str *out, struct
 
 tare_status plugin_describe(const struct plugin *p, enum plugin_format format, struct str *out, struct err *e)
 {
-    struct str range = {0};
-    tare_status status;
+    OWNED(str_free) struct str range = {0};
     switch (format) {
     case PLUGIN_INI:
-        status = describe_ini(p, out, &range, e);
+        TRY(describe_ini(p, out, &range, e));
         break;
     case PLUGIN_JSON:
-        status = describe_json(p, out, e);
+        TRY(describe_json(p, out, e));
         break;
     case PLUGIN_MARKDOWN:
-        status = describe_markdown(p, out, &range, e);
+        TRY(describe_markdown(p, out, &range, e));
         break;
     default:
-        status = describe_text(p, out, &range, e);
+        TRY(describe_text(p, out, &range, e));
         break;
     }
-    str_free(&range);
-    return status;
+    return TARE_OK;
 }

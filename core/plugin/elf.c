@@ -121,14 +121,13 @@ static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, cons
 
 tare_status elf_check(const char *path, uint64_t *hash, struct err *e)
 {
-    struct fs_map m;
+    OWNED(fs_unmap) struct fs_map m = {0};
     Elf64_Ehdr h;
     TRY(fs_map(path, &m, e));
-    tare_status status = check_header(&m, &h, path, e);
-    if (!status) status = check_entry(&m, &h, path, e);
-    if (!status) *hash = fs_hash(m.data, m.size, 0);
-    fs_unmap(&m);
-    return status;
+    TRY(check_header(&m, &h, path, e));
+    TRY(check_entry(&m, &h, path, e));
+    *hash = fs_hash(m.data, m.size, 0);
+    return TARE_OK;
 }
 
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,

@@ -123,27 +123,30 @@ static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, ta
     }
 }
 
+/* The plugin made nothing: its destroy is not called. */
+static void uncreated_free(struct plugin_instance **i)
+{
+    if (*i) mem_free((void *)(uintptr_t)(*i)->values);
+    mem_free(*i);
+}
+
 tare_status plugin_create(const struct plugin *p, const tare_value *values, int64_t n_clusters, const struct plugin_env *env,
                           struct plugin_instance **out, struct err *e)
 {
-    struct plugin_instance *i;
+    OWNED(uncreated_free) struct plugin_instance *i = NULL;
     struct plugin_call c;
-    tare_status status;
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *i, (void **)&i, e));
     i->plugin = p;
     i->n_clusters = n_clusters;
     if (env) i->env = *env;
     i->host = plugin_host(i);
-    TRY_TO(status, done, copy_values(i, values, e));
+    TRY(copy_values(i, values, e));
     plugin_enter(&c);
-    TRY_TO(status, done, plugin_leave(&c, i, "create", -1, call_create(i, n_clusters, &c.error), e));
+    TRY(plugin_leave(&c, i, "create", -1, call_create(i, n_clusters, &c.error), e));
     *out = i;
+    i = NULL;
     return TARE_OK;
-done:
-    mem_free((void *)(uintptr_t)i->values);
-    mem_free(i);
-    return status;
 }
 
 void plugin_destroy(struct plugin_instance *i)
@@ -176,18 +179,21 @@ void plugin_destroy(struct plugin_instance *i)
     mem_free(i);
 }
 
+void plugin_destroy_at(struct plugin_instance **p)
+{
+    plugin_destroy(*p);
+}
+
 tare_status plugin_new(const char *name, int32_t kind, const struct plugin_search *search, const struct config_param *settings,
                        int64_t n_clusters, const struct plugin_env *env, struct plugin_instance **out, struct err *e)
 {
     const struct plugin *p;
     const tare_value *values;
-    struct arena a;
+    OWNED(arena_free) struct arena a = {0};
     TRY(plugin_open(name, kind, search, &p, e));
     arena_init(&a, "plugin parameters");
-    tare_status status = plugin_params(p, settings, &a, &values, e);
-    if (!status) status = plugin_create(p, values, n_clusters, env, out, e);
-    arena_free(&a);
-    return status;
+    TRY(plugin_params(p, settings, &a, &values, e));
+    return plugin_create(p, values, n_clusters, env, out, e);
 }
 
 /* ---------------------------------------------------------------- verifier */

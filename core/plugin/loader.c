@@ -80,28 +80,30 @@ static tare_status open_guarded(const char *path, const tare_plugin **out, struc
     return TARE_OK;
 }
 
+static void file_free_at(struct plugin_file **f)
+{
+    if (*f) mem_free((*f)->plugins);
+    mem_free(*f);
+}
+
 static tare_status open_new(const char *path, struct plugin_file **out, struct err *e)
 {
     const tare_plugin *raw;
-    struct plugin_file *f = NULL;
+    OWNED(file_free_at) struct plugin_file *f = NULL;
     uint64_t hash;
-    tare_status status;
     TRY(elf_check(path, &hash, e));
     TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
-    TRY_TO(status, done, open_guarded(path, &raw, e));
-    TRY_TO(status, done, plugin_validate(path, raw, &f->plugins, &f->n, e));
+    TRY(open_guarded(path, &raw, e));
+    TRY(plugin_validate(path, raw, &f->plugins, &f->n, e));
     f->path = strdup(path);
-    if (!f->path) FAIL_TO(status, done, e, TARE_E_NOMEM, "no memory to open %s", path);
+    if (!f->path) FAIL(e, TARE_E_NOMEM, "no memory to open %s", path);
     for (uint32_t i = 0; i < f->n; i++) {
         f->plugins[i].path = f->path;
         f->plugins[i].hash = hash;
     }
     *out = f;
+    f = NULL;
     return TARE_OK;
-done:
-    if (f->plugins) mem_free(f->plugins);
-    mem_free(f);
-    return status;
 }
 
 tare_status plugin_file_open(const char *path, const struct plugin_file **out, struct err *e)
@@ -234,30 +236,28 @@ static bool seen_before(struct listing *l, const struct plugin *p)
     return false;
 }
 
+static int is_library(const struct dirent *d)
+{
+    const size_t n = strlen(d->d_name);
+    return n > 3 && !strcmp(d->d_name + n - 3, ".so");
+}
+
 static bool list_folder(void *ctx, const char *folder)
 {
     struct listing *l = ctx;
-    struct dirent **names = NULL;
-    const int n = scandir(folder, &names, NULL, alphasort);
-    if (n < 0 && errno != ENOENT) {
-        struct err why = {0};
-        err_set(&why, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be listed: %s", folder, strerror(errno));
-        l->status = l->visit(l->ctx, folder, NULL, &why);
-    }
-    for (int i = 0; i < n; i++) {
+    OWNED(fs_list_free) struct fs_list files = {0};
+    struct err unread = {0};
+    if (fs_list(folder, is_library, &files, &unread) && unread.code != TARE_E_NOT_FOUND)
+        l->status = l->visit(l->ctx, folder, NULL, &unread);
+    for (int i = 0; i < files.n && !l->status; i++) {
         char path[FS_PATH];
-        const size_t length = strlen(names[i]->d_name);
-        const bool wanted =
-            length > 3 && !strcmp(names[i]->d_name + length - 3, ".so") && !fs_join(path, folder, names[i]->d_name, NULL);
-        free(names[i]);
-        if (!wanted || l->status) continue;
         struct err why = {0};
+        if (fs_join(path, folder, files.entry[i]->d_name, NULL)) continue;
         const struct plugin_file *f;
         if (plugin_file_open(path, &f, &why)) l->status = l->visit(l->ctx, path, NULL, &why);
         for (uint32_t j = 0; !why.code && j < f->n && !l->status; j++)
             if (!seen_before(l, &f->plugins[j]) && !l->status) l->status = l->visit(l->ctx, f->path, &f->plugins[j], NULL);
     }
-    free(names);
     return l->status != TARE_OK;
 }
 

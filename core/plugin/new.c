@@ -65,26 +65,21 @@ static tare_status write_file(const char *from, const char *to, int32_t kind, co
                                     {"@KIND@", plugin_kind_name(kind)},
                                     {"@HEADER@", plugin_section_kind(kind)},
                                     {"@INCLUDE@", sdk->include}};
-    struct str text = {0}, out = {0};
-    tare_status status;
-    TRY_TO(status, done, fs_read_all(from, &text, e));
+    OWNED(str_free) struct str text = {0}, out = {0};
+    TRY(fs_read_all(from, &text, e));
     for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
         str_clear(&out);
         const char *at = text.data;
         for (const char *found; (found = strstr(at, words[w][0])); at = found + strlen(words[w][0])) {
-            TRY_TO(status, done, str_add(&out, at, found - at, e));
-            TRY_TO(status, done, str_add(&out, words[w][1], -1, e));
+            TRY(str_add(&out, at, found - at, e));
+            TRY(str_add(&out, words[w][1], -1, e));
         }
-        TRY_TO(status, done, str_add(&out, at, -1, e));
+        TRY(str_add(&out, at, -1, e));
         const struct str swap = text;
         text = out;
         out = swap;
     }
-    status = fs_write_atomic(to, text.data, text.size, e);
-done:
-    str_free(&text);
-    str_free(&out);
-    return status;
+    return fs_write_atomic(to, text.data, text.size, e);
 }
 
 /* What a language's folder is made of: a file of the SDK's template/KIND, and its name there (NULL: the plugin's, with the suffix). */

@@ -130,6 +130,7 @@ struct plugin_instance {
 tare_status plugin_create(const struct plugin *p, const tare_value *values, int64_t n_clusters, const struct plugin_env *env,
                           struct plugin_instance **out, struct err *e);
 void plugin_destroy(struct plugin_instance *i); /* NULL: nothing */
+void plugin_destroy_at(struct plugin_instance **i);
 /* plugin_open, plugin_params and plugin_create in one. */
 tare_status plugin_new(const char *name, int32_t kind, const struct plugin_search *search, const struct config_param *settings,
                        int64_t n_clusters, const struct plugin_env *env, struct plugin_instance **out, struct err *e);

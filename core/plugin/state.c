@@ -150,8 +150,7 @@ static tare_status locked_params(const struct plugin_instance *i, struct str *ou
 tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     const struct plugin *p = i->plugin;
-    struct str body = {0}, locked = {0};
-    tare_status status;
+    OWNED(str_free) struct str body = {0}, locked = {0};
     const int64_t start = out->size;
     struct frame f = {.version = FRAME_VERSION,
                       .kind = (uint32_t)p->desc.kind,
@@ -159,21 +158,18 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
                       .plugin_version = (uint32_t)strlen(p->desc.version)};
     memcpy(f.magic, MAGIC, sizeof MAGIC);
     f.clusters = (uint32_t)i->n_clusters;
-    TRY_TO(status, done, plugin_save_raw(i, &body, e));
-    TRY_TO(status, done, locked_params(i, &locked, e));
+    TRY(plugin_save_raw(i, &body, e));
+    TRY(locked_params(i, &locked, e));
     f.locked = (uint32_t)locked.size;
     f.body = (uint64_t)body.size;
-    TRY_TO(status, done, str_add(out, (const char *)&f, sizeof f, e));
-    TRY_TO(status, done, str_add(out, p->desc.name, f.name, e));
-    TRY_TO(status, done, str_add(out, p->desc.version, f.plugin_version, e));
-    if (locked.size) TRY_TO(status, done, str_add(out, locked.data, locked.size, e));
-    if (body.size) TRY_TO(status, done, str_add(out, body.data, body.size, e));
+    TRY(str_add(out, (const char *)&f, sizeof f, e));
+    TRY(str_add(out, p->desc.name, f.name, e));
+    TRY(str_add(out, p->desc.version, f.plugin_version, e));
+    if (locked.size) TRY(str_add(out, locked.data, locked.size, e));
+    if (body.size) TRY(str_add(out, body.data, body.size, e));
     f.hash = fs_hash(out->data + start + sizeof f, out->size - start - (int64_t)sizeof f, 0);
     memcpy(out->data + start, &f, sizeof f);
-done:
-    str_free(&body);
-    str_free(&locked);
-    return status;
+    return TARE_OK;
 }
 
 /* The value that "key=value" lines have for a key, n bytes; NULL: they do not name it. */

@@ -57,12 +57,10 @@ static tare_status at_key(const struct config *c, const char *section, const cha
 
 static tare_status check_objective(const struct config *c, const struct plugin_env *env, struct err *e)
 {
-    struct engine g;
+    OWNED(engine_close) struct engine g = {0};
     engine_init(&g, c, NULL);
     g.env = *env;
-    const tare_status status = at_key(c, "objective", "plugin", engine_open_objective(&g, e), e);
-    engine_close(&g);
-    return status;
+    return at_key(c, "objective", "plugin", engine_open_objective(&g, e), e);
 }
 
 static tare_status check_curriculum(const struct config *c, const struct dataset *train, const struct plugin_env *env,
@@ -96,17 +94,15 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
                                    const struct plugin_env *env, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
-    struct estimator *estimator;
+    OWNED(estimate_free_at) struct estimator *estimator = NULL;
     const struct estimate_options options = {
         .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
     TRY(at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
-    tare_status status = TARE_OK;
     uint64_t seen = 0;
-    for (int64_t i = 0; train && !status && i < train->n; i++)
-        status = estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, &seen, e);
-    if (train && !status) status = estimate_check_seen(estimator, seen, c->data.train, e);
-    estimate_free(estimator);
-    return status;
+    for (int64_t i = 0; train && i < train->n; i++)
+        TRY(estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, &seen, e));
+    if (train) TRY(estimate_check_seen(estimator, seen, c->data.train, e));
+    return TARE_OK;
 }
 
 static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
@@ -218,14 +214,12 @@ static tare_status check_sft(const struct config *c, int depth, struct err *e)
 static tare_status check_warm_start(const struct config *c, int depth, struct err *e)
 {
     char file[FS_PATH];
-    struct config child;
+    OWNED(config_free) struct config child = {0};
     if (depth == CHAIN)
         FAIL(e, TARE_E_CONFIG, "%s: model.warm_start = %s: more than %d configurations lead to each other; is there a circle?",
              config_where(c, "model", "warm_start"), c->model.warm_start, CHAIN);
     TRY(warm_start_config(c, file, &child, e));
-    const tare_status status = check_sft(&child, depth, e);
-    config_free(&child);
-    return status;
+    return check_sft(&child, depth, e);
 }
 
 /* *read: d holds the rows. */

@@ -39,14 +39,12 @@ static tare_status check_history(const char *run, const char *line, int64_t from
 static tare_status check_configuration(const struct prefix *p, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, p->run, "config.ini", e));
-    tare_status status = fs_read_all(path, &text, e);
+    TRY(fs_read_all(path, &text, e));
     char *rest = text.data;
-    for (char *line; !status && text.size && (line = strtok_r(rest, "\n", &rest));)
-        status = check_history(p->run, line, p->step, e);
-    str_free(&text);
-    return status;
+    for (char *line; text.size && (line = strtok_r(rest, "\n", &rest));) TRY(check_history(p->run, line, p->step, e));
+    return TARE_OK;
 }
 
 tare_status prefix_find(const char *run, int64_t step, struct prefix *out, struct err *e)
@@ -66,32 +64,28 @@ static const char HEAD[] = "{\"step\":"; /* of a line of metrics.jsonl and chain
 static tare_status check_line(const char *from, int64_t number, const char *line, int64_t n, struct err *e)
 {
     char where[FS_PATH + 32];
-    json_t *row = NULL;
+    OWNED(json_decrefp) json_t *row = NULL;
     snprintf(where, sizeof where, "%s:%lld", from, (long long)number);
     if (strncmp(line, HEAD, strlen(HEAD))) FAIL(e, TARE_E_CORRUPT, "%s: is not a line of a step", where);
-    const tare_status status = json_parse(line, n, where, &row, e);
-    json_decref(row);
-    return status;
+    return json_parse(line, n, where, &row, e);
 }
 
 /* The lines of a record up to a step; what is half written at its end is left out. A damaged line is named here, in the run that has it. */
 static tare_status copy_lines(const char *from, const char *to, int64_t last, int64_t *found, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     int64_t end = 0, number = 1;
-    tare_status status = fs_read_all(from, &text, e);
-    for (const char *at, *newline; !status && end < text.size; number++, end = newline + 1 - text.data) {
+    TRY(fs_read_all(from, &text, e));
+    for (const char *at, *newline; end < text.size; number++, end = newline + 1 - text.data) {
         at = text.data + end;
         newline = memchr(at, '\n', (size_t)(text.size - end));
         if (!newline) break;
         const int64_t step = strncmp(at, HEAD, strlen(HEAD)) ? -1 : strtoll(at + strlen(HEAD), NULL, 10);
         if (step > last) break;
-        status = check_line(from, number, at, newline - at, e);
+        TRY(check_line(from, number, at, newline - at, e));
         *found = step;
     }
-    if (!status) status = fs_write_atomic(to, text.data, end, e);
-    str_free(&text);
-    return status;
+    return fs_write_atomic(to, text.data, end, e);
 }
 
 struct step_files {

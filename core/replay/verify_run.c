@@ -12,28 +12,26 @@ static tare_status compare(const struct verify_steps *v, const char *again, int6
                            struct err *e)
 {
     const struct compare_options o = {.run = {v->run, again}, .metric = "reward/mean", .first = first, .last = last};
-    json_t *result;
+    OWNED(json_decrefp) json_t *result = NULL;
     TRY(compare_runs(&o, &result, e));
     const int64_t steps = json_int_or(json_object_get(result, "compared"), "steps", 0);
-    tare_status status = TARE_OK;
     if (steps != last - first + 1) {
         out->faults++;
-        status = str_addf(&out->text, e, "steps %lld to %lld: %s has records of %lld of them\n", (long long)first, (long long)last,
-                          v->run, (long long)steps);
+        TRY(str_addf(&out->text, e, "steps %lld to %lld: %s has records of %lld of them\n", (long long)first, (long long)last,
+                     v->run, (long long)steps));
     } else if (json_bool_or(result, "same", 0)) {
-        status = str_addf(&out->text, e,
-                          "steps %lld to %lld: made again, the same to the bit (%lld metrics, %lld rollouts, %lld checkpoints)\n",
-                          (long long)first, (long long)last, (long long)steps,
-                          (long long)json_int_or(json_object_get(result, "compared"), "rollouts", 0),
-                          (long long)json_int_or(json_object_get(result, "compared"), "checkpoints", 0));
+        TRY(str_addf(&out->text, e,
+                     "steps %lld to %lld: made again, the same to the bit (%lld metrics, %lld rollouts, %lld checkpoints)\n",
+                     (long long)first, (long long)last, (long long)steps,
+                     (long long)json_int_or(json_object_get(result, "compared"), "rollouts", 0),
+                     (long long)json_int_or(json_object_get(result, "compared"), "checkpoints", 0)));
     } else {
         out->faults++;
-        status = str_addf(&out->text, e, "steps %lld to %lld: made again, they are others (a: as recorded, b: made again)\n",
-                          (long long)first, (long long)last);
-        if (!status) status = compare_print_differences(result, &out->text, e);
+        TRY(str_addf(&out->text, e, "steps %lld to %lld: made again, they are others (a: as recorded, b: made again)\n",
+                     (long long)first, (long long)last));
+        TRY(compare_print_differences(result, &out->text, e));
     }
-    json_decref(result);
-    return status;
+    return TARE_OK;
 }
 
 static const char *data_of(const json_t *process)
@@ -45,27 +43,23 @@ static const char *data_of(const json_t *process)
 static tare_status same_data(const char *run, const char *again, struct err *e)
 {
     char path[FS_PATH];
-    json_t *recorded, *made, *process;
+    OWNED(json_decrefp) json_t *recorded = NULL, *made = NULL;
+    json_t *process;
     size_t i;
     TRY(fs_join(path, run, "manifest.json", e));
     TRY(json_read_file(path, &recorded, e));
-    tare_status status = fs_join(path, again, "manifest.json", e);
-    if (!status) status = json_read_file(path, &made, e);
-    if (!status) {
-        const json_t *list = json_object_get(made, "resumed");
-        const char *hash = data_of(json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : made);
-        bool same = !strcmp(hash, data_of(recorded));
-        json_array_foreach(json_object_get(recorded, "resumed"), i, process) same = same || !strcmp(hash, data_of(process));
-        if (!same)
-            status = err_set(
-                e, TARE_E_INVALID, __FILE__, __LINE__,
-                "%s: the rows that were read now are not those of the run (manifest.json has their sum); name its file with "
-                "data.train=FILE",
-                run);
-        json_decref(made);
-    }
-    json_decref(recorded);
-    return status;
+    TRY(fs_join(path, again, "manifest.json", e));
+    TRY(json_read_file(path, &made, e));
+    const json_t *list = json_object_get(made, "resumed");
+    const char *hash = data_of(json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : made);
+    bool same = !strcmp(hash, data_of(recorded));
+    json_array_foreach(json_object_get(recorded, "resumed"), i, process) same = same || !strcmp(hash, data_of(process));
+    if (!same)
+        FAIL(e, TARE_E_INVALID,
+             "%s: the rows that were read now are not those of the run (manifest.json has their sum); name its file with "
+             "data.train=FILE",
+             run);
+    return TARE_OK;
 }
 
 /* From the newest checkpoint before `first`, in a folder that is removed again. */
@@ -123,14 +117,13 @@ static tare_status draw(int64_t last, int64_t n, int64_t **out, struct err *e)
 
 tare_status verify_replay(const struct verify_steps *v, struct verify_result *out, struct err *e)
 {
-    int64_t *step = NULL;
+    OWNED(mem_free_at) int64_t *step = NULL;
     const int64_t n = v->sample < out->last ? v->sample : out->last;
     if (v->last > out->last || v->first < 0 || v->first > v->last)
         FAIL(e, TARE_E_INVALID, "--steps %lld-%lld: %s has the steps 1 to %lld", (long long)v->first, (long long)v->last, v->run,
              (long long)out->last);
     if (v->first) TRY(replay(v, v->first, v->last, out, e));
-    tare_status status = n > 0 ? draw(out->last, n, &step, e) : TARE_OK;
-    if (!status && n > 0) status = replay_all(v, step, n, out, e);
-    mem_free(step);
-    return status;
+    if (n > 0) TRY(draw(out->last, n, &step, e));
+    if (n > 0) TRY(replay_all(v, step, n, out, e));
+    return TARE_OK;
 }

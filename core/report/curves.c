@@ -365,16 +365,14 @@ static tare_status cluster_group(struct page *p, const struct curves *g, struct 
 
 tare_status curves_clusters(struct page *p, struct str *out, struct err *e)
 {
-    struct str body = {0};
+    OWNED(str_free) struct str body = {0};
     int64_t shown = 0;
-    tare_status status = TARE_OK;
-    for (int64_t g = 0; !status && g < p->n_groups && shown < CLUSTER_GROUPS; g++) {
+    for (int64_t g = 0; g < p->n_groups && shown < CLUSTER_GROUPS; g++) {
         const int64_t before = body.size;
-        status = cluster_group(p, &p->groups[g], &body, e);
+        TRY(cluster_group(p, &p->groups[g], &body, e));
         shown += body.size > before;
     }
-    if (!status && body.size) status = str_add(out, "<h2>Clusters: the estimator's history</h2>\n", -1, e);
-    if (!status && body.size) status = str_add(out, body.data, body.size, e);
-    str_free(&body);
-    return status;
+    if (body.size) TRY(str_add(out, "<h2>Clusters: the estimator's history</h2>\n", -1, e));
+    if (body.size) TRY(str_add(out, body.data, body.size, e));
+    return TARE_OK;
 }

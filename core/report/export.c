@@ -144,59 +144,47 @@ static tare_status write_as(const char *dir, const char *name, const char *exten
 /* SVG, or the same as PDF. */
 static tare_status print_as(const struct figure *f, bool pdf, struct str *out, struct err *e)
 {
-    struct str svg = {0};
+    OWNED(str_free) struct str svg = {0};
     if (!pdf) return print_figure(f, out, e);
-    tare_status status = print_figure(f, &svg, e);
-    if (!status) status = pdf_print(svg.data, COLOURS, out, e);
-    str_free(&svg);
-    return status;
+    TRY(print_figure(f, &svg, e));
+    return pdf_print(svg.data, COLOURS, out, e);
 }
 
 tare_status report_figures(const char *page, const char *dir, bool pdf, struct err *e)
 {
-    struct str one = {0}, names = {0};
+    OWNED(str_free) struct str one = {0}, names = {0};
     struct figure f;
-    tare_status status = fs_mkdirs(dir, e);
-    for (const char *at = page; !status && next_figure(&at, &f);) {
+    TRY(fs_mkdirs(dir, e));
+    for (const char *at = page; next_figure(&at, &f);) {
         char name[NAME];
         str_clear(&one);
         file_name(f.title.at, f.title.n, name);
-        status = print_as(&f, pdf, &one, e);
-        if (!status) status = write_as(dir, name, pdf ? "pdf" : "svg", &names, &one, e);
+        TRY(print_as(&f, pdf, &one, e));
+        TRY(write_as(dir, name, pdf ? "pdf" : "svg", &names, &one, e));
     }
-    str_free(&one);
-    str_free(&names);
-    return status;
+    return TARE_OK;
 }
 
 tare_status report_charts(const char *const *paths, int64_t n, const char *dir, bool pdf, struct err *e)
 {
-    struct str page = {0};
-    tare_status status = report_html(paths, n, &page, e);
-    if (!status) status = report_figures(page.data, dir, pdf, e);
-    str_free(&page);
-    return status;
+    OWNED(str_free) struct str page = {0};
+    TRY(report_html(paths, n, &page, e));
+    return report_figures(page.data, dir, pdf, e);
 }
 
 tare_status report_latex(const char *const *paths, int64_t n, const char *dir, struct err *e)
 {
-    struct page *p;
-    struct str one = {0}, names = {0};
+    OWNED(page_close_at) struct page *p = NULL;
+    OWNED(str_free) struct str one = {0}, names = {0};
     TRY(page_open(paths, n, &p, e));
-    tare_status status = TARE_OK;
-    if (!p->n_plans)
-        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no sweep among the folders, so there is no table for --latex",
-                         paths[0]);
-    if (!status) status = fs_mkdirs(dir, e);
-    for (int64_t i = 0; i < p->n_plans && !status; i++) {
+    if (!p->n_plans) FAIL(e, TARE_E_INVALID, "%s: no sweep among the folders, so there is no table for --latex", paths[0]);
+    TRY(fs_mkdirs(dir, e));
+    for (int64_t i = 0; i < p->n_plans; i++) {
         char name[NAME];
         str_clear(&one);
         file_name(p->plans[i].name, (int64_t)strlen(p->plans[i].name), name);
-        status = sweep_table_latex(&p->tables[i], &one, e);
-        if (!status) status = write_as(dir, name, "tex", &names, &one, e);
+        TRY(sweep_table_latex(&p->tables[i], &one, e));
+        TRY(write_as(dir, name, "tex", &names, &one, e));
     }
-    page_close(p);
-    str_free(&one);
-    str_free(&names);
-    return status;
+    return TARE_OK;
 }

@@ -127,15 +127,13 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
 static tare_status add_file(const char *dir, const char *name, const char *title, struct str *out, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, dir, name, e));
     if (!fs_exists(path)) return TARE_OK;
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = str_addf(out, e, "<details><summary>%s</summary><pre>", title);
-    if (!status) status = html_text(out, text.data, text.size, e);
-    if (!status) status = str_add(out, "</pre></details>\n", -1, e);
-    str_free(&text);
-    return status;
+    TRY(fs_read_all(path, &text, e));
+    TRY(str_addf(out, e, "<details><summary>%s</summary><pre>", title));
+    TRY(html_text(out, text.data, text.size, e));
+    return str_add(out, "</pre></details>\n", -1, e);
 }
 
 /* A page shows what a model and a dataset wrote. All of it is escaped; should one place ever forget to, the policy keeps the browser from running or
@@ -168,16 +166,14 @@ tare_status page_foot(struct str *out, struct err *e)
 static tare_status add_charts(struct page *p, const char *title, const char *class, const struct chart_spec *specs, struct str *out,
                               struct err *e)
 {
-    struct str body = {0};
-    tare_status status = TARE_OK;
-    for (; specs->metric && !status; specs++) status = curves_chart(p, specs, &body, e);
-    if (!status && body.size) status = str_addf(out, e, "<h2>%s</h2>\n", title);
-    if (!status && body.size) status = curves_key(p, out, e);
-    if (!status && body.size) status = str_addf(out, e, "<div class=\"%s\">", class);
-    if (!status && body.size) status = str_add(out, body.data, body.size, e);
-    if (!status && body.size) status = str_add(out, "</div>\n", -1, e);
-    str_free(&body);
-    return status;
+    OWNED(str_free) struct str body = {0};
+    for (; specs->metric; specs++) TRY(curves_chart(p, specs, &body, e));
+    if (body.size) TRY(str_addf(out, e, "<h2>%s</h2>\n", title));
+    if (body.size) TRY(curves_key(p, out, e));
+    if (body.size) TRY(str_addf(out, e, "<div class=\"%s\">", class));
+    if (body.size) TRY(str_add(out, body.data, body.size, e));
+    if (body.size) TRY(str_add(out, "</div>\n", -1, e));
+    return TARE_OK;
 }
 
 static bool has_bands(const struct page *p)
@@ -222,23 +218,19 @@ tare_status page_print(struct page *p, struct str *out, struct err *e)
 
 static tare_status read_paths(struct page *p, const char *const *paths, int64_t n, struct err *e)
 {
-    struct str title = {0};
+    OWNED(str_free) struct str title = {0};
     for (int64_t i = 0; i < n; i++) {
         if (is_sweep_folder(paths[i]))
             TRY(add_sweep(p, paths[i], n == 1, e));
         else
             TRY(add_run(p, paths[i], e));
     }
-    tare_status status = TARE_OK;
     if (p->n_plans == 1 && n == 1)
-        status = str_add(&title, p->plans[0].name, -1, e);
+        TRY(str_add(&title, p->plans[0].name, -1, e));
     else
-        for (int64_t g = 0; g < p->n_groups && g < 4 && !status; g++)
-            status = str_addf(&title, e, "%s%s", g ? ", " : "", p->groups[g].label);
-    if (!status && title.size == 0) status = str_add(&title, "report", -1, e);
-    if (!status) status = arena_strdup(&p->arena, title.data, title.size, (char **)(uintptr_t)&p->title, e);
-    str_free(&title);
-    return status;
+        for (int64_t g = 0; g < p->n_groups && g < 4; g++) TRY(str_addf(&title, e, "%s%s", g ? ", " : "", p->groups[g].label));
+    if (title.size == 0) TRY(str_add(&title, "report", -1, e));
+    return arena_strdup(&p->arena, title.data, title.size, (char **)(uintptr_t)&p->title, e);
 }
 
 void page_close(struct page *p)
@@ -247,20 +239,21 @@ void page_close(struct page *p)
     mem_free(p);
 }
 
+void page_close_at(struct page **p)
+{
+    page_close(*p);
+}
+
 tare_status page_open(const char *const *paths, int64_t n, struct page **out, struct err *e)
 {
     TRY(mem_new((int64_t)sizeof **out, (void **)out, e));
     arena_init(&(*out)->arena, "report");
-    const tare_status status = read_paths(*out, paths, n, e);
-    if (status) page_close(*out);
-    return status;
+    return read_paths(*out, paths, n, e);
 }
 
 tare_status report_html(const char *const *paths, int64_t n, struct str *out, struct err *e)
 {
-    struct page *p;
+    OWNED(page_close_at) struct page *p = NULL;
     TRY(page_open(paths, n, &p, e));
-    const tare_status status = page_print(p, out, e);
-    page_close(p);
-    return status;
+    return page_print(p, out, e);
 }

@@ -26,6 +26,7 @@ struct page {
 /* The runs and sweeps of the paths; close frees it. */
 tare_status page_open(const char *const *paths, int64_t n, struct page **out, struct err *e);
 void page_close(struct page *p);
+void page_close_at(struct page **p);
 tare_status page_print(struct page *p, struct str *out, struct err *e);
 
 /* ---- table.c: the cells of a row after its label: seeds, mean, deviation, interval; with a baseline difference, interval, pairs, p, p (Holm).

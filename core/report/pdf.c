@@ -328,24 +328,22 @@ static tare_status add_index(struct file *f)
 
 tare_status pdf_print(const char *svg, const char *const *colours, struct str *out, struct err *e)
 {
-    struct str drawn = {0};
+    OWNED(str_free) struct str drawn = {0};
     struct file f = {.out = out, .e = e};
     const struct drawing d = {colours, &drawn, e};
     double top = 0, width = SVG_WIDTH, height = SVG_HEIGHT;
     const char *box = strstr(svg, "viewBox=\"0 ");
     if (!box || sscanf(box, "viewBox=\"0 %lf %lf %lf\"", &top, &width, &height) != 3)
         FAIL(e, TARE_E_INVALID, "a figure has no view box that begins at 0");
-    tare_status status = str_addf(&drawn, e, "0.75 0 0 -0.75 0 %g cm 1 j\n", 0.75 * (height + top));
-    if (!status) status = draw(&d, svg);
-    if (!status) status = str_add(out, "%PDF-1.4\n%\xE2\xE3\xCF\xD3\n", -1, e); /* the second line: this file is not text */
-    if (!status) status = object(&f, "<< /Type /Catalog /Pages 2 0 R >>");
-    if (!status) status = object(&f, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>");
-    if (!status) status = add_page(&f, width, height);
-    if (!status) status = add_contents(&f, &drawn);
-    if (!status) status = add_font(&f, "Helvetica", true);
-    if (!status) status = add_font(&f, "Helvetica-Bold", true);
-    if (!status) status = add_font(&f, "Symbol", false);
-    if (!status) status = add_index(&f);
-    str_free(&drawn);
-    return status;
+    TRY(str_addf(&drawn, e, "0.75 0 0 -0.75 0 %g cm 1 j\n", 0.75 * (height + top)));
+    TRY(draw(&d, svg));
+    TRY(str_add(out, "%PDF-1.4\n%\xE2\xE3\xCF\xD3\n", -1, e)); /* the second line: this file is not text */
+    TRY(object(&f, "<< /Type /Catalog /Pages 2 0 R >>"));
+    TRY(object(&f, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"));
+    TRY(add_page(&f, width, height));
+    TRY(add_contents(&f, &drawn));
+    TRY(add_font(&f, "Helvetica", true));
+    TRY(add_font(&f, "Helvetica-Bold", true));
+    TRY(add_font(&f, "Symbol", false));
+    return add_index(&f);
 }

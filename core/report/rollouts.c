@@ -120,16 +120,15 @@ static tare_status read_dump(struct dumps *d, const char *run_dir, int64_t step,
 {
     char path[FS_PATH];
     TRY(rollouts_path(run_dir, step, path, e));
-    FILE *f = fopen(path, "r");
+    OWNED(fs_close_at) FILE *f = fopen(path, "r");
     if (!f && errno == ENOENT) return TARE_OK; /* cut by a run that went back to a checkpoint just now */
     if (!f) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
     d->step = step;
     d->late = late;
     d->index = -1;
-    const tare_status status = json_each_line(f, path, take_rollout, d, e);
+    TRY(json_each_line(f, path, take_rollout, d, e));
     *bytes += ftell(f);
-    fclose(f);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status read_dumps(struct dumps *d, const char *run_dir, struct err *e)

@@ -55,30 +55,28 @@ static tare_status add_row(const struct curves *g, const struct svg_line *l, con
 
 tare_status scaling_section(struct page *p, struct str *out, struct err *e)
 {
-    struct str rows = {0};
-    tare_status status = TARE_OK;
-    for (int64_t g = 0; g < p->n_groups && !status; g++) {
+    OWNED(str_free) struct str rows = {0};
+    for (int64_t g = 0; g < p->n_groups; g++) {
         struct svg_line line;
         const char *metric;
         double start = 0;
-        status = find_curve(p, &p->groups[g], &line, &metric, &start, e);
-        if (!status && line.n >= LEAST - 1) status = add_row(&p->groups[g], &line, metric, start, &rows, e);
+        TRY(find_curve(p, &p->groups[g], &line, &metric, &start, e));
+        if (line.n >= LEAST - 1) TRY(add_row(&p->groups[g], &line, metric, start, &rows, e));
     }
-    if (!status && rows.size)
-        status = str_add(
+    if (rows.size)
+        TRY(str_add(
             out,
             "<h2>Asymptote and efficiency</h2>\n<div "
             "class=\"scroll\"><table><tr><th>variant</th><th>curve</th><th>points</th><th>start "
             "R<sub>0</sub></th><th>asymptote A</th><th>efficiency B</th><th>half of the gain at step</th><th>R\xC2\xB2</th></tr>\n",
-            -1, e);
-    if (!status && rows.size) status = str_add(out, rows.data, rows.size, e);
-    if (!status && rows.size)
-        status = str_add(
+            -1, e));
+    if (rows.size) TRY(str_add(out, rows.data, rows.size, e));
+    if (rows.size)
+        TRY(str_add(
             out,
             "</table></div><p class=\"dim\">R = R<sub>0</sub> + (A - R<sub>0</sub>) / (1 + (C<sub>mid</sub> / step)<sup>B</sup>), "
             "least squares on the "
             "mean over seeds (ScaleRL, arXiv 2510.13786). An asymptote whose half has not been reached is not in sight.</p>\n",
-            -1, e);
-    str_free(&rows);
-    return status;
+            -1, e));
+    return TARE_OK;
 }

@@ -94,19 +94,16 @@ static const char *file_name(const char *plugin)
 
 static tare_status label_row(const struct sweep_table *t, struct sweep_row *r, struct arena *a, struct err *e)
 {
-    struct str text = {0};
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < t->plan->n_axes; i++) {
+    OWNED(str_free) struct str text = {0};
+    for (int64_t i = 0; i < t->plan->n_axes; i++) {
         const char *key = t->plan->axes[i].key;
         const size_t n = strlen(key);
         const bool plugin = n > 7 && !strcmp(key + n - 7, ".plugin");
         if (!r->value[i] || !varies(t, i)) continue;
-        status = plugin ? str_addf(&text, e, "%s%s", text.size ? ", " : "", file_name(r->value[i]))
-                        : str_addf(&text, e, "%s%s %s", text.size ? ", " : "", short_key(t->plan, i), r->value[i]);
+        TRY(plugin ? str_addf(&text, e, "%s%s", text.size ? ", " : "", file_name(r->value[i]))
+                   : str_addf(&text, e, "%s%s %s", text.size ? ", " : "", short_key(t->plan, i), r->value[i]));
     }
-    if (!status) status = arena_strdup(a, text.size ? text.data : t->plan->name, -1, (char **)(uintptr_t)&r->label, e);
-    str_free(&text);
-    return status;
+    return arena_strdup(a, text.size ? text.data : t->plan->name, -1, (char **)(uintptr_t)&r->label, e);
 }
 
 /* ---------------------------------------------------------------- the baseline */
@@ -152,7 +149,7 @@ static bool comparable(const struct sweep_plan *p, const struct baseline *b, con
 
 static tare_status compare(struct sweep_table *t, int64_t seed, struct sweep_row *r, const struct sweep_row *base, struct err *e)
 {
-    double *d;
+    OWNED(mem_free_at) double *d = NULL;
     r->p = NAN;
     TRY(mem_new((r->n_cells + 1) * (int64_t)sizeof *d, (void **)&d, e));
     for (int64_t i = 0; i < r->n_cells; i++)
@@ -162,10 +159,9 @@ static tare_status compare(struct sweep_table *t, int64_t seed, struct sweep_row
             d[r->pairs++] = r->x[i] - base->x[j];
             break;
         }
-    const tare_status status = stats_moments(d, r->pairs, &r->diff, e);
+    TRY(stats_moments(d, r->pairs, &r->diff, e));
     if (r->pairs > 1) r->p = stats_permutation(d, r->pairs);
-    mem_free(d);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status make_differences(struct sweep_table *t, int64_t seed, struct arena *a, struct err *e)
@@ -204,8 +200,7 @@ static tare_status make_differences(struct sweep_table *t, int64_t seed, struct 
 static tare_status check_metric(const struct sweep_table *t, struct err *e)
 {
     const struct run_data *first = NULL;
-    struct str names = {0};
-    tare_status status = TARE_OK;
+    OWNED(str_free) struct str names = {0};
     char name[300];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(t->metric, ":"), t->metric);
     for (int64_t c = 0; c < t->plan->n_cells; c++) {
@@ -214,13 +209,8 @@ static tare_status check_metric(const struct sweep_table *t, struct err *e)
         if (!first) first = &t->runs[c];
     }
     if (!first) return TARE_OK;
-    for (int64_t i = 0; !status && i < first->n_series; i++)
-        status = str_addf(&names, e, "%s%s", i ? ", " : "", first->series[i].name);
-    if (!status)
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "no run of the sweep has the metric %s; %s has: %s", t->metric,
-                         first->name, names.data);
-    str_free(&names);
-    return status;
+    for (int64_t i = 0; i < first->n_series; i++) TRY(str_addf(&names, e, "%s%s", i ? ", " : "", first->series[i].name));
+    FAIL(e, TARE_E_CONFIG, "no run of the sweep has the metric %s; %s has: %s", t->metric, first->name, names.data);
 }
 
 static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err *e)

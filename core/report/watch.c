@@ -109,18 +109,17 @@ tare_status watch_print(const char *dir, int columns, int rows, bool unicode, st
     static const char *const LABELS[] = {
         "training reward", "response length", "entropy",      "effective-signal ratio", "held-out reward", "clip fraction", "KL",
         "gradient norm",   "largest |A|",     "confidence w", "all-wrong groups",       "tokens a second"};
-    struct arena a;
+    OWNED(arena_free) struct arena a = {0};
     struct run_data r;
     struct screen w = {.columns = columns, .rows = rows, .unicode = unicode, .out = out, .e = e};
     arena_init(&a, "watch");
-    tare_status status = run_data_read(dir, &a, &r, e);
-    if (!status) status = header(&w, &r);
-    for (int i = 0; i < 12 && !status; i++) {
+    TRY(run_data_read(dir, &a, &r, e));
+    TRY(header(&w, &r));
+    for (int i = 0; i < 12; i++) {
         const struct series *s = run_data_find(&r, METRICS[i]);
         if (!s || !s->n || w.used >= rows) continue;
         const int height = i < 5 ? (rows >= 32 ? 3 : rows >= 22 ? 2 : 1) : 1;
-        status = sparkline(&w, LABELS[i], s, height);
+        TRY(sparkline(&w, LABELS[i], s, height));
     }
-    arena_free(&a);
-    return status;
+    return TARE_OK;
 }

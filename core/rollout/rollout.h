@@ -95,6 +95,7 @@ struct sampler_memory { /* bytes of the backend's memory; forward: what passes h
 };
 struct sampler_memory sampler_memory(const struct sampler *s);
 void sampler_free(struct sampler *s);
+void sampler_free_at(struct sampler **s);
 
 /* Samples become columns of b: token_begin, ids, logprob, entropy, finish, and how many. */
 void rollout_columns(struct batch *b, const struct sample_output *o);

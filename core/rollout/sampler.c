@@ -9,7 +9,7 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     *out = NULL;
     if (max_batch < 0 || max_batch > 1 << 20) FAIL(e, TARE_E_RANGE, "rollout.batch = %lld: 0 to %d", (long long)max_batch, 1 << 20);
     if (kv_tokens < 0) FAIL(e, TARE_E_RANGE, "rollout.kv_tokens = %lld: 0 or more", (long long)kv_tokens);
-    struct sampler *s;
+    OWNED(sampler_free_at) struct sampler *s = NULL;
     TRY(mem_new((int64_t)sizeof *s, (void **)&s, e));
     s->model = m;
     s->max_batch = max_batch;
@@ -17,17 +17,14 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     s->prefill_rows = PREFILL_ROWS;
     arena_init(&s->run, "sampler");
     model_arena_init(m, &s->scratch, "sampler scratch");
+    TRY(decoder_new(m, &s->decoder, e));
+    if (kernels_room(m->k, (int64_t)sizeof *s->room)) {
+        s->room = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->room);
+        if (!s->room) return kernels_no_memory(m->k, &m->ctx, "the tokens that are drawn", (int64_t)sizeof *s->room, e);
+    }
     *out = s;
-    tare_status status = TARE_OK;
-    TRY_TO(status, failed, decoder_new(m, &s->decoder, e));
-    if (!kernels_room(m->k, (int64_t)sizeof *s->room)) return TARE_OK;
-    s->room = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->room);
-    if (s->room) return TARE_OK;
-    status = kernels_no_memory(m->k, &m->ctx, "the tokens that are drawn", (int64_t)sizeof *s->room, e);
-failed:
-    sampler_free(s);
-    *out = NULL;
-    return status;
+    s = NULL;
+    return TARE_OK;
 }
 
 void sampler_free(struct sampler *s)
@@ -43,6 +40,11 @@ void sampler_free(struct sampler *s)
     mem_free(s->refill);
     mem_free(s->told);
     mem_free(s);
+}
+
+void sampler_free_at(struct sampler **p)
+{
+    sampler_free(*p);
 }
 
 void sampler_prefill_rows(struct sampler *s, int64_t rows)

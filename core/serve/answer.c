@@ -7,11 +7,9 @@
 
 static tare_status add_text(struct str *out, const char *text, int64_t n, struct err *e)
 {
-    json_t *j = json_stringn(text ? text : "", (size_t)n);
+    OWNED(json_decrefp) json_t *j = json_stringn(text ? text : "", (size_t)n);
     if (!j) FAIL(e, TARE_E_INVALID, "a text is not UTF-8");
-    const tare_status status = json_print(j, out, e);
-    json_decref(j);
-    return status;
+    return json_print(j, out, e);
 }
 
 static const char *finish_name(const struct choice *c)

@@ -6,11 +6,9 @@
 
 static tare_status add_json(struct str *out, const char *text, int64_t n, struct err *e)
 {
-    json_t *j = json_stringn(text, (size_t)n);
+    OWNED(json_decrefp) json_t *j = json_stringn(text, (size_t)n);
     if (!j) FAIL(e, TARE_E_INVALID, "a token is not UTF-8");
-    const tare_status status = json_print(j, out, e);
-    json_decref(j);
-    return status;
+    return json_print(j, out, e);
 }
 
 /* ---- a token's name: distinct tokens have distinct names, also where one is a part of a character or has no text */

@@ -127,15 +127,11 @@ static tare_status take_messages(struct request *r, struct refusal *no)
                r->model->name);
     if (!json_is_array(r->messages) || !json_array_size(r->messages))
         return wrong(no, "messages", "'messages' has to be a list of at least one message");
-    json_t *messages = json_array();
-    tare_status status = TARE_OK;
+    OWNED(json_decrefp) json_t *messages = json_array();
     if (!messages) FAIL(&no->e, TARE_E_NOMEM, "no memory for messages");
-    for (size_t i = 0; !status && i < json_array_size(r->messages); i++)
-        status = add_message(json_array_get(r->messages, i), messages, no);
-    if (!status) status = mem_new(2 * (int64_t)sizeof *r->begin, (void **)&r->begin, &no->e);
-    if (!status) status = render(r, messages, no);
-    json_decref(messages);
-    return status;
+    for (size_t i = 0; i < json_array_size(r->messages); i++) TRY(add_message(json_array_get(r->messages, i), messages, no));
+    TRY(mem_new(2 * (int64_t)sizeof *r->begin, (void **)&r->begin, &no->e));
+    return render(r, messages, no);
 }
 
 tare_status request_prompts(struct request *r, struct refusal *no)

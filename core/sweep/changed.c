@@ -51,17 +51,15 @@ static tare_status look_at_run(const char *dir, struct plugin_now **list, struct
 
 tare_status sweep_warn_changed(const struct sweep *s, struct err *e)
 {
-    struct arena a;
+    OWNED(arena_free) struct arena a = {0};
     struct plugin_now *list = NULL;
     arena_init(&a, "plugins of a sweep");
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; i < s->plan.n_cells && !status; i++) status = look_at_run(s->jobs[i].dir, &list, &a, e);
-    for (const struct plugin_now *p = list; p && !status; p = p->next)
+    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look_at_run(s->jobs[i].dir, &list, &a, e));
+    for (const struct plugin_now *p = list; p; p = p->next)
         if (p->runs)
             log_warn("%s is another build than the one that %lld run%s of this sweep began with (%s): finished runs are not "
                      "repeated; remove "
                      "their folders to make them again, or give the sweep another name",
                      p->path, (long long)p->runs, p->runs == 1 ? "" : "s", p->first);
-    arena_free(&a);
-    return status;
+    return TARE_OK;
 }

@@ -257,7 +257,7 @@ static tare_status name_plan(struct grid *g)
 tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_plan *out, struct err *e)
 {
     struct grid g = {.c = c, .a = a, .plan = out, .e = e};
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     *out = (struct sweep_plan){0};
     TRY(name_plan(&g));
     TRY(read_axes(&g));
@@ -272,8 +272,6 @@ tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_pla
         }
     if (!strcmp(out->axes[0].key, "run.seed")) turn_slowest(&g, g.dial[0]);
     TRY(make_cells(&g));
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < out->n_cells; i++) status = name_cell(&g, i, &text);
-    str_free(&text);
-    return status;
+    for (int64_t i = 0; i < out->n_cells; i++) TRY(name_cell(&g, i, &text));
+    return TARE_OK;
 }

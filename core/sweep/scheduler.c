@@ -104,13 +104,11 @@ static tare_status record(struct scheduler *q, int64_t i, double seconds, double
 
 static tare_status metric_of(struct sweep *s, const struct sweep_job *job, double *value, struct err *e)
 {
-    struct arena a;
+    OWNED(arena_free) struct arena a = {0};
     struct run_data data;
     arena_init(&a, "metrics");
-    tare_status status = run_data_read(job->dir, &a, &data, e);
-    if (!status) status = run_data_value(&data, s->plan.metric, value, e);
-    arena_free(&a);
-    return status;
+    TRY(run_data_read(job->dir, &a, &data, e));
+    return run_data_value(&data, s->plan.metric, value, e);
 }
 
 double sweep_time_left(double each, int64_t open, double begun, int64_t concurrent)

@@ -28,30 +28,26 @@ static bool is_neutral(const char *section, const char *line)
 /* "[section] key = value" lines, sorted, so that the order of a file's lines does not matter. */
 static tare_status config_lines(const struct config *c, struct arena *a, const char **out, struct err *e)
 {
-    struct str text = {0}, line = {0}, sorted = {0};
+    OWNED(str_free) struct str text = {0}, line = {0}, sorted = {0};
     const char *lines[2000];
     int n = 0;
     char section[80] = "";
-    tare_status status = config_dump(c, &text, e);
-    for (char *at = text.data; !status && at && *at && n < 2000;) {
+    TRY(config_dump(c, &text, e));
+    for (char *at = text.data; at && *at && n < 2000;) {
         char *end = strchr(at, '\n');
         if (end) *end = 0;
         if (*at == '[') {
             snprintf(section, sizeof section, "%s", at);
         } else if (*at && !is_neutral(section, at)) {
             str_clear(&line);
-            status = str_addf(&line, e, "%s %s", section, at);
-            if (!status) status = arena_strdup(a, line.data, line.size, (char **)(uintptr_t)&lines[n++], e);
+            TRY(str_addf(&line, e, "%s %s", section, at));
+            TRY(arena_strdup(a, line.data, line.size, (char **)(uintptr_t)&lines[n++], e));
         }
         at = end ? end + 1 : NULL;
     }
     qsort(lines, (size_t)n, sizeof *lines, by_text);
-    for (int i = 0; !status && i < n; i++) status = str_addf(&sorted, e, "%s\n", lines[i]);
-    if (!status) status = arena_strdup(a, sorted.data, sorted.size, (char **)(uintptr_t)out, e);
-    str_free(&text);
-    str_free(&line);
-    str_free(&sorted);
-    return status;
+    for (int i = 0; i < n; i++) TRY(str_addf(&sorted, e, "%s\n", lines[i]));
+    return arena_strdup(a, sorted.data, sorted.size, (char **)(uintptr_t)out, e);
 }
 
 /* The first line in which two configurations differ, for a message. */
@@ -71,14 +67,13 @@ static void first_difference(const char *a, const char *b, char *out, size_t siz
 static tare_status add_argument(struct sweep *s, struct sweep_job *job, int64_t *n, struct err *e, const char *format,
                                 const char *x, const char *y)
 {
-    struct str text = {0};
-    tare_status status = str_addf(&text, e, "%s", "");
-    for (const char *f = format; !status && *f; f++)
-        status = *f == '1' ? str_add(&text, x, -1, e) : *f == '2' ? str_add(&text, y, -1, e) : str_add(&text, f, 1, e);
-    if (!status) status = arena_strdup(&s->arena, text.data, text.size, (char **)(uintptr_t)&job->argv[*n], e);
-    if (!status) ++*n;
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    TRY(str_addf(&text, e, "%s", ""));
+    for (const char *f = format; *f; f++)
+        TRY(*f == '1' ? str_add(&text, x, -1, e) : *f == '2' ? str_add(&text, y, -1, e) : str_add(&text, f, 1, e));
+    TRY(arena_strdup(&s->arena, text.data, text.size, (char **)(uintptr_t)&job->argv[*n], e));
+    ++*n;
+    return TARE_OK;
 }
 
 /* tare train FILE overrides axes run.dir run.name run.threads; room for --resume is left. */
@@ -104,13 +99,11 @@ static tare_status check_plugin(const struct config *c, const char *name, int32_
 {
     const struct plugin *p;
     const tare_value *values;
-    struct arena a;
+    OWNED(arena_free) struct arena a = {0};
     const struct plugin_search search = {.folder = c->run.plugins};
     TRY(plugin_open(name, kind, &search, &p, e));
     arena_init(&a, "parameters");
-    const tare_status status = plugin_params(p, c->params, &a, &values, e);
-    arena_free(&a);
-    return status;
+    return plugin_params(p, c->params, &a, &values, e);
 }
 
 /* A table of a metric that no run records would be found out only at the end. */
@@ -216,23 +209,20 @@ tare_status sweep_begin(struct sweep *s, struct err *e)
 static tare_status check_same(struct sweep *s, const struct sweep_job *job, struct err *e)
 {
     char path[FS_PATH], difference[400];
-    struct config c;
-    struct arena a;
+    OWNED(config_free) struct config c = {0};
+    OWNED(arena_free) struct arena a = {0};
     const char *lines;
     TRY(fs_join(path, job->dir, "config.ini", e));
     if (!fs_exists(path)) return TARE_OK;
     TRY(config_load(&c, path, NULL, 0, e));
     arena_init(&a, "configuration");
-    tare_status status = config_lines(&c, &a, &lines, e);
-    if (!status && strcmp(lines, job->config)) {
+    TRY(config_lines(&c, &a, &lines, e));
+    if (strcmp(lines, job->config)) {
         first_difference(lines, job->config, difference, sizeof difference);
-        status = err_set(e, TARE_E_STATE, __FILE__, __LINE__,
-                         "%s was run with another configuration: %s; give the sweep another name, or remove %s", job->dir,
-                         difference, s->plan.dir);
+        FAIL(e, TARE_E_STATE, "%s was run with another configuration: %s; give the sweep another name, or remove %s", job->dir,
+             difference, s->plan.dir);
     }
-    arena_free(&a);
-    config_free(&c);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status look(struct sweep *s, int64_t i, bool retry, struct err *e)

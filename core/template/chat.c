@@ -123,17 +123,15 @@ void chat_free(struct chat *c)
 tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
                         struct str *out, struct err *e)
 {
-    json_t *variables = json_copy(c->variables); /* shallow */
+    OWNED(json_decrefp) json_t *variables = json_copy(c->variables); /* shallow */
     bool failed = !variables || json_object_set(variables, "messages", (json_t *)messages);
     failed = failed || json_object_set_new(variables, "add_generation_prompt", json_boolean(add_generation_prompt));
     if (!failed && extra) failed = json_object_update(variables, (json_t *)extra) != 0;
-    tare_status status = TARE_OK;
     if (failed)
-        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the variables of a chat template");
+        FAIL(e, TARE_E_NOMEM, "no memory for the variables of a chat template");
     else
-        status = template_render(c->template, variables, out, e);
-    json_decref(variables);
-    return status;
+        TRY(template_render(c->template, variables, out, e));
+    return TARE_OK;
 }
 
 tare_status chat_blame(const struct chat *c, struct str *out, struct err *e)

@@ -68,7 +68,7 @@ static tare_status chart(const struct charting *c, struct str *page, struct err 
 {
     const struct report_of *r = &c->r[c->at];
     struct svg_line lines[LINES];
-    struct str title = {0};
+    OWNED(str_free) struct str title = {0};
     int64_t n = 0;
     for (int64_t i = 0; i < r->n && n < LINES; i++) {
         if (r->result[i].size != r->options->sizes[0] || *r->result[i].why) continue;
@@ -76,36 +76,28 @@ static tare_status chart(const struct charting *c, struct str *page, struct err 
         lines[n].colour = (int)n;
         n++;
     }
-    tare_status status = c->n > 1 && !c->steps && r->at->step
-                             ? str_addf(&title, e, "%s at step %lld", c->measure->title, (long long)r->at->step)
-                             : str_addf(&title, e, "%s%s", c->measure->title, c->steps ? " over the run" : "");
-    if (!status)
-        status = svg_chart_print(&(struct svg_chart){.title = title.data,
-                                                     .note = c->measure->note,
-                                                     .x_label = c->steps ? "step" : "log2 of the group size",
-                                                     .lines = lines,
-                                                     .n = n,
-                                                     .log = c->measure->log},
-                                 page, e);
-    str_free(&title);
-    return status;
+    TRY(c->n > 1 && !c->steps && r->at->step ? str_addf(&title, e, "%s at step %lld", c->measure->title, (long long)r->at->step)
+                                             : str_addf(&title, e, "%s%s", c->measure->title, c->steps ? " over the run" : ""));
+    return svg_chart_print(&(struct svg_chart){.title = title.data,
+                                               .note = c->measure->note,
+                                               .x_label = c->steps ? "step" : "log2 of the group size",
+                                               .lines = lines,
+                                               .n = n,
+                                               .log = c->measure->log},
+                           page, e);
 }
 
 tare_status write_figures(const struct report_of *r, int64_t n, const char *dir, struct err *e)
 {
-    struct str page = {0};
-    struct arena a;
-    tare_status status = TARE_OK;
+    OWNED(str_free) struct str page = {0};
+    OWNED(arena_free) struct arena a = {0};
     arena_init(&a, "figures");
-    for (size_t k = 0; k < sizeof MEASURES / sizeof *MEASURES && !status; k++) {
+    for (size_t k = 0; k < sizeof MEASURES / sizeof *MEASURES; k++) {
         struct charting c = {.r = r, .n = n, .measure = &MEASURES[k], .arena = &a};
-        for (c.at = 0; c.at < n && !status; c.at++) status = chart(&c, &page, e);
+        for (c.at = 0; c.at < n; c.at++) TRY(chart(&c, &page, e));
         c.at = 0;
         c.steps = true;
-        if (n > 1 && !status) status = chart(&c, &page, e);
+        if (n > 1) TRY(chart(&c, &page, e));
     }
-    if (!status) status = report_figures(page.data ? page.data : "", dir, false, e);
-    str_free(&page);
-    arena_free(&a);
-    return status;
+    return report_figures(page.data ? page.data : "", dir, false, e);
 }

@@ -34,17 +34,16 @@ static tare_status at_step(const char *given, char *folder, bool *found, struct 
 
 static tare_status read_state(struct checkpoint_at *c, const char *path, struct err *e)
 {
-    struct state_reader *r;
+    OWNED(state_close_at) struct state_reader *r = NULL;
     const void *data;
     int64_t n;
     TRY(state_open(path, &r, e));
-    tare_status status = state_has(r, "step") ? state_read_int(r, "step", &c->step, e) : TARE_OK;
-    if (!status && state_has(r, "estimator")) {
-        status = state_view(r, "estimator", &data, &n, e);
-        if (!status) status = str_add(&c->estimator, data, n, e);
+    if (state_has(r, "step")) TRY(state_read_int(r, "step", &c->step, e));
+    if (state_has(r, "estimator")) {
+        TRY(state_view(r, "estimator", &data, &n, e));
+        TRY(str_add(&c->estimator, data, n, e));
     }
-    state_close(r);
-    return status;
+    return TARE_OK;
 }
 
 tare_status checkpoint_find(const char *given, struct checkpoint_at *out, struct err *e)

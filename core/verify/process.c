@@ -96,18 +96,17 @@ static tare_status spawn(struct process *p, const char *binary, struct err *e)
 /* The plugin and every parameter as text, so that the worker makes the same instance. */
 static tare_status put_verifier(struct str *m, const struct verifier *f, struct err *e)
 {
-    struct str text = {0};
-    tare_status s = str_addf(&text, e, "%s:%s", f->plugin->path, f->plugin->desc.name);
-    if (!s) s = wire_put_text(m, (tare_text){text.data, text.size}, e);
-    if (!s) s = wire_put_int(m, f->plugin->desc.n_params, e);
-    for (uint32_t i = 0; i < f->plugin->desc.n_params && !s; i++) {
+    OWNED(str_free) struct str text = {0};
+    TRY(str_addf(&text, e, "%s:%s", f->plugin->path, f->plugin->desc.name));
+    TRY(wire_put_text(m, (tare_text){text.data, text.size}, e));
+    TRY(wire_put_int(m, f->plugin->desc.n_params, e));
+    for (uint32_t i = 0; i < f->plugin->desc.n_params; i++) {
         str_clear(&text);
-        s = str_addf(&text, e, "%s=", f->plugin->params[i].key);
-        if (!s) s = plugin_value_text(f->plugin, i, f->values[i], &text, e);
-        if (!s) s = wire_put_text(m, (tare_text){text.data, text.size}, e);
+        TRY(str_addf(&text, e, "%s=", f->plugin->params[i].key));
+        TRY(plugin_value_text(f->plugin, i, f->values[i], &text, e));
+        TRY(wire_put_text(m, (tare_text){text.data, text.size}, e));
     }
-    str_free(&text);
-    return s;
+    return TARE_OK;
 }
 
 static tare_status failed(struct wire *w, tare_status status, struct err *e)

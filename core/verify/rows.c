@@ -108,22 +108,17 @@ tare_status verify_check_rows(const struct config *c, const struct dataset *d, s
     const struct verify_options options = {.workers = 1, .max_crash_share = 1};
     const size_t size = strlen(c->verifier.plugins) + 1;
     struct err unused;
-    struct verify *v = NULL;
-    char *text = NULL;
+    OWNED(verify_close_at) struct verify *v = NULL;
+    OWNED(mem_free_at) char *text = NULL;
     bool compared;
-    tare_status s;
     TRY(mem_new((int64_t)size, (void **)&text, e));
     memcpy(text, c->verifier.plugins, size);
-    TRY_TO(s, end, verify_new(&options, &v, e));
+    TRY(verify_new(&options, &v, e));
     /* verify_open tells what is wrong with the list; the rows are then not tried */
     if (add_readers(v, c, text, &compared, &unused)) {
         verify_close(v);
         v = NULL;
-        TRY_TO(s, end, verify_new(&options, &v, e));
+        TRY(verify_new(&options, &v, e));
     }
-    s = check_rows(v, compared, d, e);
-end:
-    verify_close(v);
-    mem_free(text);
-    return s;
+    return check_rows(v, compared, d, e);
 }

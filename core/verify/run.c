@@ -121,28 +121,29 @@ static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
     return TARE_OK;
 }
 
+static void asked_free(struct asked *a)
+{
+    mem_free(a->answer);
+    mem_free((void *)a->answers);
+    mem_free(a->verdicts);
+}
+
 static tare_status judge_together(struct job *j, int64_t c, struct err *e)
 {
     char nothing[8];
-    tare_verdict *verdict = NULL;
-    struct asked room = {0};
-    tare_status s;
-    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *verdict, (void **)&verdict, e));
-    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.answer, (void **)&room.answer, e));
-    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.answers, (void **)&room.answers, e));
-    TRY_TO(s, end, mem_new(j->n * (int64_t)sizeof *room.verdicts, (void **)&room.verdicts, e));
+    OWNED(mem_free_at) tare_verdict *verdict = NULL;
+    OWNED(asked_free) struct asked room = {0};
+    TRY(mem_new(j->n * (int64_t)sizeof *verdict, (void **)&verdict, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *room.answer, (void **)&room.answer, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *room.answers, (void **)&room.answers, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *room.verdicts, (void **)&room.verdicts, e));
     for (int64_t i = 0; i < j->n; i++) verdict[i] = room_for(&j->items[i], c, c == j->v->segmenter, nothing);
-    s = ask(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &room, e);
+    const tare_status s = ask(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &room, e);
     for (int64_t i = 0; i < j->n && !s; i++) keep(j, i, c, &verdict[i]);
     if (s && j->n > 1)
         err_prefix(e, "row %s, sample %lld, and %lld more", name_of(j->items), (long long)j->items->sample, (long long)j->n - 1);
     else if (s)
         err_prefix(e, "row %s, sample %lld", name_of(j->items), (long long)j->items->sample);
-end:
-    mem_free(verdict);
-    mem_free(room.answer);
-    mem_free((void *)room.answers);
-    mem_free(room.verdicts);
     return s;
 }
 
@@ -237,27 +238,28 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
     return TARE_OK;
 }
 
+static void job_free(struct job *j)
+{
+    mem_free(j->part);
+    mem_free(j->errors);
+    mem_free(j->error_at);
+}
+
 tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, struct verify_parts parts, struct err *e)
 {
     const int threads = pool_threads(v->pool);
-    struct job j = {.v = v, .items = items, .n = n, .failed = n, .verdict = parts.verdict};
-    tare_status s;
-    TRY_TO(s, end, mem_new(n * v->n_verifiers * (int64_t)sizeof(double) + 1, (void **)&j.part, e));
-    TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(struct err), (void **)&j.errors, e));
-    TRY_TO(s, end, mem_new(threads * (int64_t)sizeof(int64_t), (void **)&j.error_at, e));
+    OWNED(job_free) struct job j = {.v = v, .items = items, .n = n, .failed = n, .verdict = parts.verdict};
+    TRY(mem_new(n * v->n_verifiers * (int64_t)sizeof(double) + 1, (void **)&j.part, e));
+    TRY(mem_new(threads * (int64_t)sizeof(struct err), (void **)&j.errors, e));
+    TRY(mem_new(threads * (int64_t)sizeof(int64_t), (void **)&j.error_at, e));
     for (int t = 0; t < threads; t++) j.error_at[t] = INT64_MAX;
-    TRY_TO(s, end, run_passes(&j, e));
+    TRY(run_passes(&j, e));
     const int64_t crashed = atomic_load(&j.crashed);
     if (n && (double)crashed > v->options.max_crash_share * (double)(n * v->n_verifiers))
-        FAIL_TO(s, end, e, TARE_E_PLUGIN,
-                "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; `tare plugin check` tells more",
-                (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
-    s = add_up(v, items, n, j.part, parts.component, e);
-end:
-    mem_free(j.part);
-    mem_free(j.errors);
-    mem_free(j.error_at);
-    return s;
+        FAIL(e, TARE_E_PLUGIN,
+             "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; `tare plugin check` tells more",
+             (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
+    return add_up(v, items, n, j.part, parts.component, e);
 }
 
 /* ---------------------------------------------------------------- the loop's batch */

@@ -43,6 +43,11 @@ void verify_close(struct verify *v)
     mem_free(v);
 }
 
+void verify_close_at(struct verify **v)
+{
+    verify_close(*v);
+}
+
 /* A name of its own, as a section of the configuration may have. */
 static tare_status take_name(struct verify *v, struct verifier *f, const char *as, struct err *e)
 {
@@ -95,22 +100,26 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     return TARE_OK;
 }
 
-tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e)
+static tare_status intern(struct verify *v, tare_text reason, const char **out, struct err *e)
 {
-    tare_status s = TARE_OK;
     char *copy = NULL;
-    pthread_mutex_lock(&v->lock);
     for (int64_t i = 0; i < v->n_reasons; i++)
         if ((int64_t)strlen(v->reasons[i]) == reason.size && !memcmp(v->reasons[i], reason.data, (size_t)reason.size)) {
             *out = v->reasons[i];
-            goto end;
+            return TARE_OK;
         }
-    TRY_TO(s, end, mem_grow((void **)&v->reasons, &v->reasons_capacity, v->n_reasons + 1, sizeof *v->reasons, e));
-    TRY_TO(s, end, arena_strdup(&v->arena, reason.data, reason.size, &copy, e));
+    TRY(mem_grow((void **)&v->reasons, &v->reasons_capacity, v->n_reasons + 1, sizeof *v->reasons, e));
+    TRY(arena_strdup(&v->arena, reason.data, reason.size, &copy, e));
     *out = v->reasons[v->n_reasons++] = copy;
-end:
+    return TARE_OK;
+}
+
+tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e)
+{
+    pthread_mutex_lock(&v->lock);
+    const tare_status status = intern(v, reason, out, e);
     pthread_mutex_unlock(&v->lock);
-    return s;
+    return status;
 }
 
 /* Cuts "name:weight"; the colon of "FILE.so:NAME" is part of the name, as what follows it is not a number. */

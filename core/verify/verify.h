@@ -50,6 +50,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
 tare_status verify_open(const struct config *c, const struct plugin_search *search, const struct plugin_env *env,
                         struct verify **out, struct err *e);
 void verify_close(struct verify *v); /* NULL: nothing */
+void verify_close_at(struct verify **v);
 
 int64_t verify_n_components(const struct verify *v);                   /* C: the verifiers, and overlong where it is on */
 const char *verify_component_name(const struct verify *v, int64_t c);  /* its name in verifier.plugins; "overlong" */

@@ -17,27 +17,24 @@ static const tare_text TEXTS[N] = {{"What is 6 times 7?", 18},
 
 static tare_status encodes(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     float *whole, *alone;
-    tare_status status;
 
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     const int64_t D = plugin_dim(i);
-    if (D < 1 || D > 1 << 20) FAIL_TO(status, done, e, TARE_E_PLUGIN, "its embeddings have %lld numbers", (long long)D);
-    TRY_TO(status, done, arena_new(&c->arena, &whole, N * D, e));
-    TRY_TO(status, done, arena_new(&c->arena, &alone, D, e));
-    TRY_TO(status, done, plugin_encode(i, TEXTS, N, whole, e));
-    TRY_TO(status, done, plugin_encode(i, TEXTS, 0, alone, e));
+    if (D < 1 || D > 1 << 20) FAIL(e, TARE_E_PLUGIN, "its embeddings have %lld numbers", (long long)D);
+    TRY(arena_new(&c->arena, &whole, N * D, e));
+    TRY(arena_new(&c->arena, &alone, D, e));
+    TRY(plugin_encode(i, TEXTS, N, whole, e));
+    TRY(plugin_encode(i, TEXTS, 0, alone, e));
     if (memcmp(whole, whole + 5 * D, (size_t)D * sizeof(float)))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "the same text twice in a call has two embeddings");
+        FAIL(e, TARE_E_PLUGIN, "the same text twice in a call has two embeddings");
     for (int64_t n = 0; n < N; n++) {
-        TRY_TO(status, done, plugin_encode(i, &TEXTS[n], 1, alone, e));
+        TRY(plugin_encode(i, &TEXTS[n], 1, alone, e));
         if (memcmp(alone, whole + n * D, (size_t)D * sizeof(float)))
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "text %lld alone has another embedding than among others", (long long)n);
+            FAIL(e, TARE_E_PLUGIN, "text %lld alone has another embedding than among others", (long long)n);
     }
-done:
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 static void some_rows(tare_text rows[N])
@@ -69,67 +66,55 @@ static tare_status answers(struct check *c, struct plugin_instance *i, struct st
 /* fit, save, load into a new instance: the same answers and the same bytes; a damaged state is refused or taken, never a crash. */
 static tare_status fitted(struct check *c, struct err *e)
 {
-    struct plugin_instance *a = NULL, *b = NULL;
-    struct str saved = {0}, again = {0}, one = {0}, two = {0};
+    OWNED(plugin_destroy_at) struct plugin_instance *a = NULL, *b = NULL;
+    OWNED(str_free) struct str saved = {0}, again = {0}, one = {0}, two = {0};
     tare_text rows[N];
-    tare_status status;
     const bool encoder = c->plugin->desc.kind == TARE_ENCODER;
     if (!(encoder ? c->plugin->encoder->save : c->plugin->codebook->save)) return check_skip(c, e, "it has no state");
     some_rows(rows);
-    TRY_TO(status, done, check_instance(c, &a, e));
-    TRY_TO(status, done, check_instance(c, &b, e));
-    TRY_TO(status, done, plugin_fit(a, encoder ? TEXTS : rows, N, e));
-    TRY_TO(status, done, plugin_save_raw(a, &saved, e));
-    TRY_TO(status, done, plugin_load_raw(b, saved.data, saved.size, "saved state", e));
-    TRY_TO(status, done, plugin_save_raw(b, &again, e));
-    TRY_TO(status, done, answers(c, a, &one, e));
-    TRY_TO(status, done, answers(c, b, &two, e));
+    TRY(check_instance(c, &a, e));
+    TRY(check_instance(c, &b, e));
+    TRY(plugin_fit(a, encoder ? TEXTS : rows, N, e));
+    TRY(plugin_save_raw(a, &saved, e));
+    TRY(plugin_load_raw(b, saved.data, saved.size, "saved state", e));
+    TRY(plugin_save_raw(b, &again, e));
+    TRY(answers(c, a, &one, e));
+    TRY(answers(c, b, &two, e));
     if (saved.size != again.size || memcmp(saved.data, again.data, (size_t)saved.size))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
+        FAIL(e, TARE_E_PLUGIN, "after save and load the state is another one");
     if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load its answers are others");
+        FAIL(e, TARE_E_PLUGIN, "after save and load its answers are others");
     for (int round = 0; round < 100; round++) {
         struct err why = {0};
         const int64_t n = (int64_t)check_below(c, (uint64_t)(saved.size + round % 2));
         plugin_destroy(b);
         b = NULL;
-        TRY_TO(status, done, check_instance(c, &b, e));
+        TRY(check_instance(c, &b, e));
         str_clear(&again);
-        TRY_TO(status, done, str_add(&again, saved.data, n, e));
+        TRY(str_add(&again, saved.data, n, e));
         if (round % 2)
             for (int64_t k = 0; k < n; k++)
                 if (!check_below(c, 4)) again.data[k] = (char)check_below(c, 256);
         const tare_status got = plugin_load_raw(b, again.data ? again.data : "", n, "damaged state", &why);
         if (round % 2 == 0 && !got)
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n,
-                    (long long)saved.size);
+            FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)saved.size);
     }
-done:
-    plugin_destroy(a);
-    plugin_destroy(b);
-    str_free(&saved);
-    str_free(&again);
-    str_free(&one);
-    str_free(&two);
-    return status;
+    return TARE_OK;
 }
 
 /* Its identity is the same for two instances with the same parameters, and for one instance twice. */
 static tare_status identity(struct check *c, struct err *e)
 {
-    struct plugin_instance *i[2] = {NULL, NULL};
-    struct str text[3] = {{0}};
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i[0], e));
-    TRY_TO(status, done, check_instance(c, &i[1], e));
-    for (int k = 0; k < 3; k++) TRY_TO(status, done, plugin_identity(i[k % 2], &text[k], e));
-    for (int k = 1; k < 3; k++)
-        if (strcmp(text[0].data, text[k].data))
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "its identity is '%.200s' and then '%.200s'", text[0].data, text[k].data);
-done:
-    for (int k = 0; k < 2; k++) plugin_destroy(i[k]);
-    for (int k = 0; k < 3; k++) str_free(&text[k]);
-    return status;
+    OWNED(plugin_destroy_at) struct plugin_instance *a = NULL, *b = NULL;
+    OWNED(str_free) struct str first = {0}, other = {0}, again = {0};
+    TRY(check_instance(c, &a, e));
+    TRY(check_instance(c, &b, e));
+    TRY(plugin_identity(a, &first, e));
+    TRY(plugin_identity(b, &other, e));
+    TRY(plugin_identity(a, &again, e));
+    const char *differs = strcmp(first.data, other.data) ? other.data : again.data;
+    if (strcmp(first.data, differs)) FAIL(e, TARE_E_PLUGIN, "its identity is '%.200s' and then '%.200s'", first.data, differs);
+    return TARE_OK;
 }
 
 struct worker {
@@ -158,17 +143,16 @@ static tare_status threads(struct check *c, struct err *e)
     enum { THREADS = 4 };
     struct worker w[THREADS];
     pthread_t handles[THREADS];
-    struct plugin_instance *i = NULL;
-    struct str want = {0};
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(str_free) struct str want = {0};
     tare_text rows[N];
     int started = 0;
-    tare_status status;
     if (c->plugin->desc.threading != TARE_REENTRANT) return check_skip(c, e, "one instance is for one thread at a time");
     some_rows(rows);
     memset(w, 0, sizeof w);
-    TRY_TO(status, done, check_instance(c, &i, e));
-    TRY_TO(status, done, plugin_fit(i, c->plugin->desc.kind == TARE_ENCODER ? TEXTS : rows, N, e));
-    TRY_TO(status, done, answers(c, i, &want, e));
+    TRY(check_instance(c, &i, e));
+    TRY(plugin_fit(i, c->plugin->desc.kind == TARE_ENCODER ? TEXTS : rows, N, e));
+    TRY(answers(c, i, &want, e));
     check_watch(c, false); /* looks at the whole process */
     for (; started < THREADS; started++) {
         w[started] = (struct worker){.instance = i, .want = want};
@@ -177,44 +161,37 @@ static tare_status threads(struct check *c, struct err *e)
     }
     for (int k = 0; k < started; k++) pthread_join(handles[k], NULL);
     check_watch(c, true);
-    for (int k = 0; k < started && !status; k++)
+    tare_status first = TARE_OK;
+    for (int k = started; k-- > 0; arena_free(&w[k].check.arena))
         if (w[k].status) {
             *e = w[k].e;
-            status = w[k].status;
+            first = w[k].status;
         }
-    for (int k = 0; k < started; k++) arena_free(&w[k].check.arena);
-done:
-    plugin_destroy(i);
-    str_free(&want);
-    return status;
+    return first;
 }
 
 static tare_status assigns(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     float *embedding = NULL, distance[N], again[N];
     int32_t cluster[N], one;
     tare_text rows[N];
-    tare_status status;
 
     some_rows(rows);
-    TRY_TO(status, done, check_instance(c, &i, e));
-    TRY_TO(status, done, plugin_fit(i, rows, N, e));
+    TRY(check_instance(c, &i, e));
+    TRY(plugin_fit(i, rows, N, e));
     const int64_t D = plugin_dim(i);
-    TRY_TO(status, done, arena_new(&c->arena, &embedding, N * D + 1, e));
+    TRY(arena_new(&c->arena, &embedding, N * D + 1, e));
     for (int64_t k = 0; k < N * D; k++) embedding[k] = (float)check_uniform(c);
-    TRY_TO(status, done, plugin_assign(i, D ? embedding : NULL, rows, N, cluster, distance, e));
+    TRY(plugin_assign(i, D ? embedding : NULL, rows, N, cluster, distance, e));
     for (int n = 0; n < N; n++) {
-        TRY_TO(status, done, plugin_assign(i, D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n], e));
-        if (one != cluster[n])
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "row %d alone is in cluster %d, among others in %d", n, one, cluster[n]);
+        TRY(plugin_assign(i, D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n], e));
+        if (one != cluster[n]) FAIL(e, TARE_E_PLUGIN, "row %d alone is in cluster %d, among others in %d", n, one, cluster[n]);
         if (again[n] != distance[n] && !(isnan(again[n]) && isnan(distance[n])))
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "row %d alone is at the distance %g, among others at %g", n, (double)again[n],
-                    (double)distance[n]);
+            FAIL(e, TARE_E_PLUGIN, "row %d alone is at the distance %g, among others at %g", n, (double)again[n],
+                 (double)distance[n]);
     }
-done:
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 const struct check_test CHECK_CLUSTERER[] = {

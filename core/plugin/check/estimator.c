@@ -67,25 +67,19 @@ static tare_status extremes(struct check *c, struct err *e)
 /* The state's bytes before and after the phases; and the same outputs again. */
 static tare_status reads_only(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial a = {0}, b = {0};
-    struct str before = {0}, after = {0};
-    tare_status status;
-    TRY_TO(status, done, trial_instance(c, &i, e));
-    TRY_TO(status, done, trial_batch(c, TRIAL_MIXED, GROUPS, &a.b, e));
+    OWNED(str_free) struct str before = {0}, after = {0};
+    TRY(trial_instance(c, &i, e));
+    TRY(trial_batch(c, TRIAL_MIXED, GROUPS, &a.b, e));
     b.b = a.b;
-    TRY_TO(status, done, plugin_save(i, &before, e));
-    TRY_TO(status, done, trial_run(c, i, &a, e));
-    TRY_TO(status, done, plugin_save(i, &after, e));
+    TRY(plugin_save(i, &before, e));
+    TRY(trial_run(c, i, &a, e));
+    TRY(plugin_save(i, &after, e));
     if (before.size != after.size || memcmp(before.data, after.data, (size_t)before.size))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "prepare, compute or collect changed the state; only apply may");
-    TRY_TO(status, done, trial_run(c, i, &b, e));
-    status = trial_same(&a, &b, "compute again on the same batch", e);
-done:
-    plugin_destroy(i);
-    str_free(&before);
-    str_free(&after);
-    return status;
+        FAIL(e, TARE_E_PLUGIN, "prepare, compute or collect changed the state; only apply may");
+    TRY(trial_run(c, i, &b, e));
+    return trial_same(&a, &b, "compute again on the same batch", e);
 }
 
 /* prepare and collect have to add to what is there, and may look at their own group only. */
@@ -116,18 +110,14 @@ static tare_status adds_to(struct check *c, const struct plugin_instance *i, con
 
 static tare_status adds(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial t = {0};
-    tare_status status;
-    TRY_TO(status, done, trial_instance(c, &i, e));
-    TRY_TO(status, done, trial_batch(c, TRIAL_MIXED, 8, &t.b, e));
-    TRY_TO(status, done, trial_run(c, i, &t, e));
+    TRY(trial_instance(c, &i, e));
+    TRY(trial_batch(c, TRIAL_MIXED, 8, &t.b, e));
+    TRY(trial_run(c, i, &t, e));
     const tare_estimator *f = i->plugin->estimator;
-    TRY_TO(status, done, adds_to(c, i, &t, (struct trial_phase){f->prepare, "prepare", t.prepare_size}, e));
-    status = adds_to(c, i, &t, (struct trial_phase){f->collect, "collect", t.collect_size}, e);
-done:
-    plugin_destroy(i);
-    return status;
+    TRY(adds_to(c, i, &t, (struct trial_phase){f->prepare, "prepare", t.prepare_size}, e));
+    return adds_to(c, i, &t, (struct trial_phase){f->collect, "collect", t.collect_size}, e);
 }
 
 /* ---------------------------------------------------------------- ranks, order */
@@ -170,54 +160,46 @@ static tare_status one_rank(struct check *c, const struct plugin_instance *i, co
 
 static tare_status ranks(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial whole = {0};
-    tare_status status;
-    TRY_TO(status, done, trial_instance(c, &i, e));
-    TRY_TO(status, done, trial_batch(c, TRIAL_MIXED, GROUPS, &whole.b, e));
-    TRY_TO(status, done, trial_run(c, i, &whole, e));
+    TRY(trial_instance(c, &i, e));
+    TRY(trial_batch(c, TRIAL_MIXED, GROUPS, &whole.b, e));
+    TRY(trial_run(c, i, &whole, e));
     for (int64_t n = 2; n <= 4; n += 2) {
         struct trial sums = whole;
-        TRY_TO(status, done, arena_new(&c->arena, &sums.prepared, whole.prepare_size + 1, e));
-        TRY_TO(status, done, arena_new(&c->arena, &sums.collected, whole.collect_size + 1, e));
-        for (int64_t r = 0; r < n; r++)
-            TRY_TO(status, done, one_rank(c, i, &whole, (struct share){r * GROUPS / n, (r + 1) * GROUPS / n}, &sums, e));
-        TRY_TO(status, done, trial_same_numbers(whole.prepared, sums.prepared, whole.prepare_size, "prepared sums over ranks", e));
-        TRY_TO(status, done,
-               trial_same_numbers(whole.collected, sums.collected, whole.collect_size, "collected sums over ranks", e));
+        TRY(arena_new(&c->arena, &sums.prepared, whole.prepare_size + 1, e));
+        TRY(arena_new(&c->arena, &sums.collected, whole.collect_size + 1, e));
+        for (int64_t r = 0; r < n; r++) TRY(one_rank(c, i, &whole, (struct share){r * GROUPS / n, (r + 1) * GROUPS / n}, &sums, e));
+        TRY(trial_same_numbers(whole.prepared, sums.prepared, whole.prepare_size, "prepared sums over ranks", e));
+        TRY(trial_same_numbers(whole.collected, sums.collected, whole.collect_size, "collected sums over ranks", e));
     }
-done:
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 /* Groups in another order: the same outputs, up to the rounding of the sums. */
 static tare_status order(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial a = {0}, b = {0};
     int64_t backwards[GROUPS];
-    tare_status status;
     for (int64_t m = 0; m < GROUPS; m++) backwards[m] = GROUPS - 1 - m;
-    TRY_TO(status, done, trial_instance(c, &i, e));
-    TRY_TO(status, done, trial_batch(c, TRIAL_MIXED, GROUPS, &a.b, e));
-    TRY_TO(status, done, trial_run(c, i, &a, e));
-    TRY_TO(status, done, trial_groups(c, &a.b, backwards, GROUPS, &b.b, e));
-    TRY_TO(status, done, trial_run(c, i, &b, e));
+    TRY(trial_instance(c, &i, e));
+    TRY(trial_batch(c, TRIAL_MIXED, GROUPS, &a.b, e));
+    TRY(trial_run(c, i, &a, e));
+    TRY(trial_groups(c, &a.b, backwards, GROUPS, &b.b, e));
+    TRY(trial_run(c, i, &b, e));
     for (int64_t m = 0; m < GROUPS; m++) {
         const struct trial was = from_group(&a, backwards[m]);
         struct trial is = from_group(&b, m);
         is.b.n_groups = 1;
         is.b.n_rollouts = b.b.group_begin[m + 1] - b.b.group_begin[m];
         is.b.n_tokens = b.b.token_begin[b.b.group_begin[m + 1]] - b.b.token_begin[b.b.group_begin[m]];
-        TRY_TO(status, done, trial_same_outputs(&was, &is, false, "groups in another order", e));
+        TRY(trial_same_outputs(&was, &is, false, "groups in another order", e));
     }
     if (a.out.refill_groups != b.out.refill_groups)
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "groups in another order: refill_groups is %lld, and was %lld",
-                (long long)b.out.refill_groups, (long long)a.out.refill_groups);
-done:
-    plugin_destroy(i);
-    return status;
+        FAIL(e, TARE_E_PLUGIN, "groups in another order: refill_groups is %lld, and was %lld", (long long)b.out.refill_groups,
+             (long long)a.out.refill_groups);
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- state */
@@ -246,28 +228,23 @@ static tare_status state(struct check *c, struct err *e)
 
 static tare_status cost(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial t = {0};
     enum { ROUNDS = 2000 };
     double best = 1e9;
-    tare_status status;
-    TRY_TO(status, done, trial_instance(c, &i, e));
-    TRY_TO(status, done, trial_batch(c, TRIAL_MIXED, 16, &t.b, e));
-    TRY_TO(status, done, trial_run(c, i, &t, e));
+    TRY(trial_instance(c, &i, e));
+    TRY(trial_batch(c, TRIAL_MIXED, 16, &t.b, e));
+    TRY(trial_run(c, i, &t, e));
     check_watch(c, false);
-    for (int round = 0; round < ROUNDS && !status; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         struct plugin_call call;
         const double start = clock_seconds();
         plugin_enter(&call);
-        status =
-            plugin_leave(&call, i, "compute", 3, i->plugin->estimator->compute(i->self, &t.b, t.prepared, &t.out, &call.error), e);
+        TRY(plugin_leave(&call, i, "compute", 3, i->plugin->estimator->compute(i->self, &t.b, t.prepared, &t.out, &call.error), e));
         best = fmin(best, clock_seconds() - start);
     }
     check_watch(c, true);
-    if (!status) status = str_addf(&c->note, e, "compute on 16 groups of at most 8 rollouts: %.2f us", 1e6 * best);
-done:
-    plugin_destroy(i);
-    return status;
+    return str_addf(&c->note, e, "compute on 16 groups of at most 8 rollouts: %.2f us", 1e6 * best);
 }
 
 const struct check_test CHECK_ESTIMATOR[] = {

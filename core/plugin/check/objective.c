@@ -73,121 +73,102 @@ static tare_status check_slopes(struct check *c, const struct plugin_instance *i
 
 static tare_status gradient(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
-    tare_status status = tokens_instance(c, &i, e);
-    for (int round = 0; round < 10 && !status; round++) {
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    TRY(tokens_instance(c, &i, e));
+    for (int round = 0; round < 10; round++) {
         struct tokens_trial x;
-        status = tokens_batch(c, round % 2 ? TOKENS_ON_POLICY : TOKENS_MIXED, &x, e);
-        if (!status) status = tokens_run(c, i, &x, 0, e);
-        for (int which = 0; which < (x.t.kl ? 3 : 2) && !status; which++) status = check_slopes(c, i, &x, which, e);
+        TRY(tokens_batch(c, round % 2 ? TOKENS_ON_POLICY : TOKENS_MIXED, &x, e));
+        TRY(tokens_run(c, i, &x, 0, e));
+        for (int which = 0; which < (x.t.kl ? 3 : 2); which++) TRY(check_slopes(c, i, &x, which, e));
     }
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 /* Where the weights are those that sampled, a token with a positive advantage may not become less likely, nor one with a negative advantage more. */
 static tare_status direction(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
     int64_t moving = 0;
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
-    TRY_TO(status, done, tokens_batch(c, TOKENS_ON_POLICY, &x, e));
-    TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
+    TRY(check_instance(c, &i, e));
+    TRY(tokens_batch(c, TOKENS_ON_POLICY, &x, e));
+    TRY(tokens_run(c, i, &x, 0, e));
     for (int64_t t = 0; t < x.t.n; t++) {
         if (x.out.dlogprob[t] * x.t.advantage[t] > 0)
-            FAIL_TO(
-                status, done, e, TARE_E_PLUGIN,
+            FAIL(
+                e, TARE_E_PLUGIN,
                 "a token with the advantage %g has the derivative %g: the loss is minimised, so the policy would move away from it",
                 x.t.advantage[t], x.out.dlogprob[t]);
         moving += x.out.dlogprob[t] != 0;
     }
-    if (!moving)
-        FAIL_TO(status, done, e, TARE_E_PLUGIN,
-                "no token has a derivative where the weights are those that sampled: nothing is learnt");
-done:
-    plugin_destroy(i);
-    return status;
+    if (!moving) FAIL(e, TARE_E_PLUGIN, "no token has a derivative where the weights are those that sampled: nothing is learnt");
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- blocks, phases */
 
 static tare_status blocks(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial whole;
-    tare_status status;
-    TRY_TO(status, done, tokens_instance(c, &i, e));
-    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &whole, e));
-    TRY_TO(status, done, tokens_run(c, i, &whole, 0, e));
+    TRY(tokens_instance(c, &i, e));
+    TRY(tokens_batch(c, TOKENS_MIXED, &whole, e));
+    TRY(tokens_run(c, i, &whole, 0, e));
     for (int64_t block = 1; block <= 7; block += 3) {
         struct tokens_trial cut = whole;
-        TRY_TO(status, done, tokens_run(c, i, &cut, block, e));
-        TRY_TO(status, done, tokens_same(&whole, &cut, "in smaller blocks", e));
+        TRY(tokens_run(c, i, &cut, block, e));
+        TRY(tokens_same(&whole, &cut, "in smaller blocks", e));
         for (int64_t k = 0; k < whole.collect_size; k++)
             if (!(fabs(whole.collected[k] - cut.collected[k]) <= 1e-9 * (1 + fabs(whole.collected[k]))))
-                FAIL_TO(status, done, e, TARE_E_PLUGIN, "collected over smaller blocks number %lld is %g, and was %g", (long long)k,
-                        cut.collected[k], whole.collected[k]);
+                FAIL(e, TARE_E_PLUGIN, "collected over smaller blocks number %lld is %g, and was %g", (long long)k,
+                     cut.collected[k], whole.collected[k]);
     }
-done:
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status reads_only(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial a, b;
-    struct str before = {0}, after = {0};
-    tare_status status;
-    TRY_TO(status, done, tokens_instance(c, &i, e));
-    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &a, e));
+    OWNED(str_free) struct str before = {0}, after = {0};
+    TRY(tokens_instance(c, &i, e));
+    TRY(tokens_batch(c, TOKENS_MIXED, &a, e));
     b = a;
-    TRY_TO(status, done, plugin_save(i, &before, e));
-    TRY_TO(status, done, tokens_run(c, i, &a, 0, e));
-    TRY_TO(status, done, plugin_save(i, &after, e));
+    TRY(plugin_save(i, &before, e));
+    TRY(tokens_run(c, i, &a, 0, e));
+    TRY(plugin_save(i, &after, e));
     if (before.size != after.size || memcmp(before.data, after.data, (size_t)before.size))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "prepare, compute or collect changed the state; only apply may");
-    TRY_TO(status, done, tokens_run(c, i, &b, 0, e));
-    TRY_TO(status, done, tokens_same(&a, &b, "again on the same minibatch", e));
+        FAIL(e, TARE_E_PLUGIN, "prepare, compute or collect changed the state; only apply may");
+    TRY(tokens_run(c, i, &b, 0, e));
+    TRY(tokens_same(&a, &b, "again on the same minibatch", e));
     for (int64_t k = 0; k < a.collect_size; k++)
-        if (a.collected[k] != b.collected[k])
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "collect gives another number the second time");
-done:
-    plugin_destroy(i);
-    str_free(&before);
-    str_free(&after);
-    return status;
+        if (a.collected[k] != b.collected[k]) FAIL(e, TARE_E_PLUGIN, "collect gives another number the second time");
+    return TARE_OK;
 }
 
 static tare_status adds(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
     struct plugin_call call;
     double *one;
-    tare_status status;
     if (!c->plugin->objective->collect) return check_skip(c, e, "it collects nothing");
-    TRY_TO(status, done, tokens_instance(c, &i, e));
-    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &x, e));
-    TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
-    TRY_TO(status, done, arena_new(&c->arena, &one, x.collect_size + 1, e));
+    TRY(tokens_instance(c, &i, e));
+    TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
+    TRY(tokens_run(c, i, &x, 0, e));
+    TRY(arena_new(&c->arena, &one, x.collect_size + 1, e));
     for (int64_t k = 0; k < x.collect_size; k++) one[k] = 1;
     tare_tokens t = x.t;
     t.prepared = x.prepared;
     t.n_sequences = t.n_groups = 0;
     t.sequence_begin = t.group_begin = NULL;
     plugin_enter(&call);
-    TRY_TO(status, done,
-           plugin_leave(&call, i, "collect", t.step, c->plugin->objective->collect(i->self, &t, &x.out, one, &call.error), e));
+    TRY(plugin_leave(&call, i, "collect", t.step, c->plugin->objective->collect(i->self, &t, &x.out, one, &call.error), e));
     for (int64_t k = 0; k < x.collect_size; k++)
         if (!(fabs(one[k] - 1 - x.collected[k]) <= 1e-9 * (1 + fabs(x.collected[k]))))
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "collect does not add: number %lld is %g on 0 and %g on 1", (long long)k,
-                    x.collected[k], one[k]);
-done:
-    plugin_destroy(i);
-    return status;
+            FAIL(e, TARE_E_PLUGIN, "collect does not add: number %lld is %g on 0 and %g on 1", (long long)k, x.collected[k],
+                 one[k]);
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- parameters, state, cost */
@@ -239,28 +220,24 @@ static tare_status state(struct check *c, struct err *e)
 
 static tare_status cost(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
     struct plugin_call call;
     double best = 1e9;
-    tare_status status;
-    TRY_TO(status, done, tokens_instance(c, &i, e));
-    TRY_TO(status, done, tokens_batch(c, TOKENS_MIXED, &x, e));
-    TRY_TO(status, done, tokens_run(c, i, &x, 0, e));
+    TRY(tokens_instance(c, &i, e));
+    TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
+    TRY(tokens_run(c, i, &x, 0, e));
     tare_tokens t = x.t;
     t.prepared = x.prepared;
     check_watch(c, false);
-    for (int round = 0; round < 2000 && !status; round++) {
+    for (int round = 0; round < 2000; round++) {
         const double start = clock_seconds();
         plugin_enter(&call);
-        status = plugin_leave(&call, i, "compute", 3, i->plugin->objective->compute(i->self, &t, &x.out, &call.error), e);
+        TRY(plugin_leave(&call, i, "compute", 3, i->plugin->objective->compute(i->self, &t, &x.out, &call.error), e));
         best = fmin(best, clock_seconds() - start);
     }
     check_watch(c, true);
-    if (!status) status = str_addf(&c->note, e, "compute: %.1f ns a token", 1e9 * best / (double)t.n);
-done:
-    plugin_destroy(i);
-    return status;
+    return str_addf(&c->note, e, "compute: %.1f ns a token", 1e9 * best / (double)t.n);
 }
 
 const struct check_test CHECK_OBJECTIVE[] = {

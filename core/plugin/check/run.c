@@ -112,28 +112,20 @@ tare_status check_damaged(struct check *c, const struct str *raw, int round, str
 
 tare_status check_state(struct check *c, check_instance_function used, check_pair_function go_on, struct err *e)
 {
-    struct plugin_instance *a = NULL, *b = NULL;
-    struct str saved = {0}, one = {0}, two = {0}, raw = {0};
-    tare_status status;
-    TRY_TO(status, done, used(c, &a, e));
-    TRY_TO(status, done, check_instance(c, &b, e));
-    TRY_TO(status, done, plugin_save(a, &saved, e));
-    TRY_TO(status, done, plugin_load(b, saved.data, saved.size, NULL, "saved state", e));
-    TRY_TO(status, done, go_on(c, a, b, e));
-    TRY_TO(status, done, plugin_save(a, &one, e));
-    TRY_TO(status, done, plugin_save(b, &two, e));
+    OWNED(plugin_destroy_at) struct plugin_instance *a = NULL, *b = NULL;
+    OWNED(str_free) struct str saved = {0}, one = {0}, two = {0}, raw = {0};
+    TRY(used(c, &a, e));
+    TRY(check_instance(c, &b, e));
+    TRY(plugin_save(a, &saved, e));
+    TRY(plugin_load(b, saved.data, saved.size, NULL, "saved state", e));
+    TRY(go_on(c, a, b, e));
+    TRY(plugin_save(a, &one, e));
+    TRY(plugin_save(b, &two, e));
     if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
-        FAIL_TO(status, done, e, TARE_E_PLUGIN, "after save and load the state is another one");
-    TRY_TO(status, done, plugin_save_raw(a, &raw, e));
-    for (int round = 0; round < 200; round++) TRY_TO(status, done, check_damaged(c, &raw, round, e));
-done:
-    plugin_destroy(a);
-    plugin_destroy(b);
-    str_free(&saved);
-    str_free(&one);
-    str_free(&two);
-    str_free(&raw);
-    return status;
+        FAIL(e, TARE_E_PLUGIN, "after save and load the state is another one");
+    TRY(plugin_save_raw(a, &raw, e));
+    for (int round = 0; round < 200; round++) TRY(check_damaged(c, &raw, round, e));
+    return TARE_OK;
 }
 
 tare_status check_skip(struct check *c, struct err *e, const char *why)

@@ -122,53 +122,52 @@ static tare_text a_text(struct check *c, int n, struct str *room)
 
 static tare_status odd_texts(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
-    struct str text = {0}, answer = {0};
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(str_free) struct str text = {0}, answer = {0};
     struct judged first, second;
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     for (int n = 0; n < 1000; n++) {
         const tare_text completion = a_text(c, n % TEXTS, &text), gold = a_text(c, (int)check_below(c, 20), &answer);
-        TRY_TO(status, done, judge(i, completion, gold, 0, &first, e));
-        TRY_TO(status, done, judge(i, completion, gold, 0, &second, e));
+        TRY(judge(i, completion, gold, 0, &first, e));
+        TRY(judge(i, completion, gold, 0, &second, e));
         if (!same(&first, &second))
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "the same text judged twice: %d and %d, reward %g and %g", first.code,
-                    second.code, first.reward, second.reward);
+            FAIL(e, TARE_E_PLUGIN, "the same text judged twice: %d and %d, reward %g and %g", first.code, second.code, first.reward,
+                 second.reward);
     }
-done:
-    plugin_destroy(i);
-    str_free(&text);
-    str_free(&answer);
-    return status;
+    return TARE_OK;
+}
+
+struct texts {
+    struct str of[BATCH];
+};
+
+static void texts_free(struct texts *t)
+{
+    for (int k = 0; k < BATCH; k++) str_free(&t->of[k]);
 }
 
 /* Several answers in a call: each gets the verdict that it gets alone, at any place. */
 static tare_status batches(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
-    struct str text[BATCH] = {{0}};
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(texts_free) struct texts text = {0};
     tare_answer a[BATCH];
     struct judged alone[BATCH], together[BATCH];
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     for (int round = 0; round < 30; round++) {
         for (int k = 0; k < BATCH; k++)
-            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text[k]),
+            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]),
                              check_below(c, 3) ? (tare_text){"42", 2} : (tare_text){"A", 1});
         const int64_t n = 2 + (int64_t)check_below(c, BATCH - 1);
-        for (int64_t k = 0; k < n; k++) TRY_TO(status, done, judge_all(i, &a[k], 1, ROOM, &alone[k], e));
-        TRY_TO(status, done, judge_all(i, a, n, ROOM, together, e));
+        for (int64_t k = 0; k < n; k++) TRY(judge_all(i, &a[k], 1, ROOM, &alone[k], e));
+        TRY(judge_all(i, a, n, ROOM, together, e));
         for (int64_t k = 0; k < n; k++)
             if (!same(&alone[k], &together[k]))
-                FAIL_TO(status, done, e, TARE_E_PLUGIN,
-                        "answer %lld of %lld in a call: code %d, reward %g; alone: code %d, reward %g", (long long)k + 1,
-                        (long long)n, together[k].code, together[k].reward, alone[k].code, alone[k].reward);
+                FAIL(e, TARE_E_PLUGIN, "answer %lld of %lld in a call: code %d, reward %g; alone: code %d, reward %g",
+                     (long long)k + 1, (long long)n, together[k].code, together[k].reward, alone[k].code, alone[k].reward);
     }
-    status = judge_all(i, a, 0, ROOM, together, e); /* none */
-done:
-    plugin_destroy(i);
-    for (int k = 0; k < BATCH; k++) str_free(&text[k]);
-    return status;
+    TRY(judge_all(i, a, 0, ROOM, together, e)); /* none */
+    return TARE_OK;
 }
 
 /* Answers that are submitted and waited for, `open` of them not judged yet. */
@@ -271,35 +270,35 @@ static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const
     return TARE_OK;
 }
 
+static void tickets_free(struct open_tickets *o)
+{
+    for (int k = 0; k < BATCH; k++)
+        if (o->i && o->open && !o->judged[k]) plugin_cancel(o->i, o->number[k]);
+    plugin_destroy(o->i);
+    for (int k = 0; k < BATCH; k++) {
+        str_free(&o->completion[k]);
+        str_free(&o->text[k]);
+        str_free(&o->gold[k]);
+    }
+}
+
 /* Verdicts that are waited for are verify's, in whatever order they come. */
 static tare_status waits(struct check *c, struct err *e)
 {
-    struct open_tickets o = {0};
-    struct str text[BATCH] = {{0}};
-    tare_status status = TARE_OK;
+    OWNED(texts_free) struct texts text = {0};
+    OWNED(tickets_free) struct open_tickets o = {0};
     if (!plugin_waits(c->plugin)) return check_skip(c, e, "it has no submit");
-    TRY_TO(status, done, check_instance(c, &o.i, e));
+    TRY(check_instance(c, &o.i, e));
     for (int round = 0; round < 10; round++) {
         tare_answer a[BATCH];
         for (int k = 0; k < BATCH; k++) {
-            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text[k]), (tare_text){"42", 2});
+            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]), (tare_text){"42", 2});
             if (k % 3 == 0) a[k].completion = a[k].answer;
             o.number[k] = (round % 2 ? -1 : 1) * (1000 + 10 * round + k);
         }
-        TRY_TO(status, done, wait_for_batch(c, &o, a, e));
+        TRY(wait_for_batch(c, &o, a, e));
     }
-done:
-    for (int k = 0; k < BATCH; k++) {
-        if (o.i && o.open && !o.judged[k]) plugin_cancel(o.i, o.number[k]);
-        str_free(&o.completion[k]);
-        str_free(&text[k]);
-    }
-    plugin_destroy(o.i);
-    for (int k = 0; k < BATCH; k++) {
-        str_free(&o.text[k]);
-        str_free(&o.gold[k]);
-    }
-    return status;
+    return TARE_OK;
 }
 
 /* `extracted` of any size, 0 included: nothing is written outside, characters are not cut, the verdict stays. */
@@ -307,101 +306,82 @@ static tare_status capacities(struct check *c, struct err *e)
 {
     static const char *const LONG[] = {"The answer is \\boxed{\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd}.",
                                        "\\boxed{123456789012345678901234567890}", "The answer is \\boxed{42}."};
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct judged whole, cut;
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     for (int k = 0; k < 3; k++) {
         const tare_answer a = answer_of((tare_text){LONG[k], (int64_t)strlen(LONG[k])}, (tare_text){"42", 2});
-        TRY_TO(status, done, judge_all(i, &a, 1, ROOM, &whole, e));
+        TRY(judge_all(i, &a, 1, ROOM, &whole, e));
         for (int64_t capacity = 0; capacity <= whole.size; capacity++) {
-            TRY_TO(status, done, judge_all(i, &a, 1, capacity, &cut, e));
+            TRY(judge_all(i, &a, 1, capacity, &cut, e));
             if (cut.code != whole.code || cut.reward != whole.reward)
-                FAIL_TO(status, done, e, TARE_E_PLUGIN, "with room for %lld bytes of what it extracts the verdict is another one",
-                        (long long)capacity);
+                FAIL(e, TARE_E_PLUGIN, "with room for %lld bytes of what it extracts the verdict is another one",
+                     (long long)capacity);
         }
     }
-done:
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 /* No row, an empty one, one that is no JSON: judged, or refused with a message. And explain gives one JSON object, of the same verdict. */
 static tare_status rows(struct check *c, struct err *e)
 {
     static const char *const ROWS[] = {"", "{}", "[1]", "{\"answer\":null,\"question\":7}", "{\"a\":"};
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct judged verdict;
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     for (int k = 0; k < 5; k++) {
         tare_answer a = answer_of((tare_text){"The answer is 42.", 17}, (tare_text){"42", 2});
         struct err why = {0};
         a.row = (tare_text){ROWS[k], (int64_t)strlen(ROWS[k])};
         if (judge_all(i, &a, 1, ROOM, &verdict, &why) && (why.code == TARE_E_PLUGIN || strstr(why.message, "and no message"))) {
             *e = why;
-            status = err_prefix(e, "with the row '%s'", ROWS[k]);
-            goto done;
+            return err_prefix(e, "with the row '%s'", ROWS[k]);
         }
     }
-done:
-    plugin_destroy(i);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status explains(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
-    struct str text = {0}, completion = {0};
-    tare_status status;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(str_free) struct str text = {0}, completion = {0};
     if (!c->plugin->verifier->explain) return check_skip(c, e, "it does not explain its verdicts");
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     for (int n = 0; n < TEXTS; n++) {
         tare_answer a = answer_of(a_text(c, n, &completion), (tare_text){"42", 2});
         json_t *j = NULL;
         struct err why = {0};
         str_clear(&text);
-        TRY_TO(status, done, plugin_explain(i, &a, &text, e));
+        TRY(plugin_explain(i, &a, &text, e));
         if (json_parse(text.data ? text.data : "", text.size, "explain", &j, &why) || !json_is_object(j)) {
             json_decref(j);
-            FAIL_TO(status, done, e, TARE_E_PLUGIN, "explain does not give one JSON object: %.200s",
-                    text.size ? text.data : "nothing");
+            FAIL(e, TARE_E_PLUGIN, "explain does not give one JSON object: %.200s", text.size ? text.data : "nothing");
         }
         json_decref(j);
     }
-done:
-    plugin_destroy(i);
-    str_free(&text);
-    str_free(&completion);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status long_texts(struct check *c, struct err *e)
 {
     static const char *const PARTS[] = {"x", "{", "(", "\\frac", "1", " ", "\xff", "\\boxed{", "-", "the answer is "};
-    struct plugin_instance *i = NULL;
-    struct str text = {0};
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(str_free) struct str text = {0};
     struct judged verdict;
     double worst = 0;
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
         str_clear(&text);
-        while (text.size < 1 << 20) TRY_TO(status, done, str_add(&text, PARTS[k], -1, e));
+        while (text.size < 1 << 20) TRY(str_add(&text, PARTS[k], -1, e));
         const double start = clock_seconds();
-        TRY_TO(status, done,
-               judge(i, (tare_text){text.data, text.size}, (tare_text){"42", 2}, clock_ns() + 200000000, &verdict, e));
+        TRY(judge(i, (tare_text){text.data, text.size}, (tare_text){"42", 2}, clock_ns() + 200000000, &verdict, e));
         const double took = clock_seconds() - start;
         worst = fmax(worst, took);
         if (took > 1)
-            FAIL_TO(status, done, e, TARE_E_PLUGIN,
-                    "1 MB of '%s' with a deadline of 0.2 s took %.2f s; look at deadline_ns in loops", PARTS[k], took);
+            FAIL(e, TARE_E_PLUGIN, "1 MB of '%s' with a deadline of 0.2 s took %.2f s; look at deadline_ns in loops", PARTS[k],
+                 took);
     }
-    status = str_addf(&c->note, e, "the slowest took %.1f ms", 1e3 * worst);
-done:
-    plugin_destroy(i);
-    str_free(&text);
-    return status;
+    return str_addf(&c->note, e, "the slowest took %.1f ms", 1e3 * worst);
 }
 
 struct worker {
@@ -471,22 +451,16 @@ static tare_status threads(struct check *c, struct err *e)
 
 static tare_status cost(struct check *c, struct err *e)
 {
-    struct plugin_instance *i = NULL;
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct judged verdict;
     const double start = clock_seconds();
     int64_t n = 0;
-    tare_status status;
-    TRY_TO(status, done, check_instance(c, &i, e));
+    TRY(check_instance(c, &i, e));
     check_watch(c, false);
     for (; clock_seconds() - start < 0.2; n++)
-        TRY_TO(
-            status, done,
-            judge(i, (tare_text){"Six times seven is 42. The answer is \\boxed{42}.", 48}, (tare_text){"42", 2}, 0, &verdict, e));
+        TRY(judge(i, (tare_text){"Six times seven is 42. The answer is \\boxed{42}.", 48}, (tare_text){"42", 2}, 0, &verdict, e));
     check_watch(c, true);
-    status = str_addf(&c->note, e, "%.2f us a verdict", 1e6 * (clock_seconds() - start) / (double)n);
-done:
-    plugin_destroy(i);
-    return status;
+    return str_addf(&c->note, e, "%.2f us a verdict", 1e6 * (clock_seconds() - start) / (double)n);
 }
 
 const struct check_test CHECK_VERIFIER[] = {

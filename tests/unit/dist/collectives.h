@@ -52,75 +52,61 @@ static inline tare_status use_broadcast(struct comm *c, struct err *e)
 /* n floats a piece, out of place, in place and in two halves */
 static inline tare_status use_all_gather(struct comm *c, int64_t n, struct err *e)
 {
-    float *out = NULL, *two = NULL;
-    tare_status status;
+    OWNED(mem_free_at) float *out = NULL, *two = NULL;
     const int64_t bytes = n * (int64_t)sizeof(float);
-    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&out, e));
-    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&two, e));
+    TRY(mem_new(c->size * bytes + 4, (void **)&out, e));
+    TRY(mem_new(c->size * bytes + 4, (void **)&two, e));
     for (int64_t i = 0; i < n; i++) out[c->rank * n + i] = value(c->rank, i);
-    TRY_TO(status, done, c->gather_begin(c, out + c->rank * n, bytes, two, e));
-    TRY_TO(status, done, c->gather_wait(c, e));
-    TRY_TO(status, done, c->all_gather(c, out + c->rank * n, bytes, out, e));
+    TRY(c->gather_begin(c, out + c->rank * n, bytes, two, e));
+    TRY(c->gather_wait(c, e));
+    TRY(c->all_gather(c, out + c->rank * n, bytes, out, e));
     for (int r = 0; r < c->size; r++)
         for (int64_t i = 0; i < n; i++)
             if (out[r * n + i] != value(r, i) || two[r * n + i] != value(r, i))
-                FAIL_TO(status, done, e, TARE_E_GENERIC, "all_gather: rank %d has element %lld of rank %d wrong", c->rank,
-                        (long long)i, r);
-done:
-    mem_free(out);
-    mem_free(two);
-    return status;
+                FAIL(e, TARE_E_GENERIC, "all_gather: rank %d has element %lld of rank %d wrong", c->rank, (long long)i, r);
+    return TARE_OK;
 }
 
 static inline tare_status use_all_to_all(struct comm *c, int64_t n, struct err *e)
 {
-    float *in = NULL, *out = NULL;
-    tare_status status;
+    OWNED(mem_free_at) float *in = NULL, *out = NULL;
     const int64_t bytes = n * (int64_t)sizeof(float);
-    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&in, e));
-    TRY_TO(status, done, mem_new(c->size * bytes + 4, (void **)&out, e));
+    TRY(mem_new(c->size * bytes + 4, (void **)&in, e));
+    TRY(mem_new(c->size * bytes + 4, (void **)&out, e));
     for (int64_t i = 0; i < c->size * n; i++) in[i] = value(c->rank, i);
-    TRY_TO(status, done, c->all_to_all(c, in, bytes, out, e));
+    TRY(c->all_to_all(c, in, bytes, out, e));
     for (int r = 0; r < c->size; r++)
         for (int64_t i = 0; i < n; i++)
             if (out[r * n + i] != value(r, c->rank * n + i))
-                FAIL_TO(status, done, e, TARE_E_GENERIC, "all_to_all: piece of rank %d, element %lld", r, (long long)i);
-done:
-    mem_free(in);
-    mem_free(out);
-    return status;
+                FAIL(e, TARE_E_GENERIC, "all_to_all: piece of rank %d, element %lld", r, (long long)i);
+    return TARE_OK;
 }
 
 /* Exchanges in two halves, COMM_EXCHANGES at a time, with a gather on its way and a barrier between. */
 static inline tare_status use_exchanges(struct comm *c, int64_t n, struct err *e)
 {
     enum { K = COMM_EXCHANGES };
-    float *in = NULL, *out = NULL, *whole = NULL;
-    tare_status status;
+    OWNED(mem_free_at) float *in = NULL, *out = NULL, *whole = NULL;
     const int64_t bytes = n * (int64_t)sizeof(float), all = c->size * n;
-    TRY_TO(status, done, mem_new(K * all * 4 + 4, (void **)&in, e));
-    TRY_TO(status, done, mem_new(K * all * 4 + 4, (void **)&out, e));
-    TRY_TO(status, done, mem_new(all * 4 + 4, (void **)&whole, e));
+    TRY(mem_new(K * all * 4 + 4, (void **)&in, e));
+    TRY(mem_new(K * all * 4 + 4, (void **)&out, e));
+    TRY(mem_new(all * 4 + 4, (void **)&whole, e));
     for (int round = 0; round < 3; round++) {
         for (int64_t i = 0; i < K * all; i++) in[i] = value(c->rank + 100 * round, i);
-        TRY_TO(status, done, c->exchange_begin(c, in, bytes, out, e));
-        TRY_TO(status, done, c->gather_begin(c, in, bytes, whole, e));
-        for (int k = 1; k < K; k++) TRY_TO(status, done, c->exchange_begin(c, in + k * all, bytes, out + k * all, e));
-        TRY_TO(status, done, c->barrier(c, e));
-        TRY_TO(status, done, c->gather_wait(c, e));
-        for (int k = 0; k < K; k++) TRY_TO(status, done, c->exchange_wait(c, e));
+        TRY(c->exchange_begin(c, in, bytes, out, e));
+        TRY(c->gather_begin(c, in, bytes, whole, e));
+        for (int k = 1; k < K; k++) TRY(c->exchange_begin(c, in + k * all, bytes, out + k * all, e));
+        TRY(c->barrier(c, e));
+        TRY(c->gather_wait(c, e));
+        for (int k = 0; k < K; k++) TRY(c->exchange_wait(c, e));
         for (int k = 0; k < K; k++)
             for (int r = 0; r < c->size; r++)
                 for (int64_t i = 0; i < n; i++)
                     if (out[k * all + r * n + i] != value(r + 100 * round, k * all + c->rank * n + i) ||
                         whole[r * n + i] != value(r + 100 * round, i))
-                        FAIL_TO(status, done, e, TARE_E_GENERIC, "exchange %d: piece of rank %d, element %lld", k, r, (long long)i);
+                        FAIL(e, TARE_E_GENERIC, "exchange %d: piece of rank %d, element %lld", k, r, (long long)i);
     }
-done:
-    mem_free(in);
-    mem_free(out);
-    mem_free(whole);
-    return status;
+    return TARE_OK;
 }
 
 static inline tare_status use_agree(struct comm *c, struct err *e)

@@ -18,25 +18,21 @@
 static tare_status use_pending(struct comm *c, struct err *e)
 {
     enum { N = 100000 };
-    float *in = NULL, *out = NULL;
-    tare_status status;
-    TRY_TO(status, done, mem_new((int64_t)COMM_PENDING * N * 4, (void **)&in, e));
-    TRY_TO(status, done, mem_new((int64_t)COMM_PENDING * c->size * N * 4, (void **)&out, e));
+    OWNED(mem_free_at) float *in = NULL, *out = NULL;
+    TRY(mem_new((int64_t)COMM_PENDING * N * 4, (void **)&in, e));
+    TRY(mem_new((int64_t)COMM_PENDING * c->size * N * 4, (void **)&out, e));
     for (int k = 0; k < COMM_PENDING; k++) {
         for (int64_t i = 0; i < N; i++) in[k * N + i] = value(c->rank + 50 * k, i);
-        TRY_TO(status, done, c->gather_begin(c, in + k * N, N * 4, out + (int64_t)k * c->size * N, e));
+        TRY(c->gather_begin(c, in + k * N, N * 4, out + (int64_t)k * c->size * N, e));
     }
-    TRY_TO(status, done, c->barrier(c, e)); /* others in between */
-    for (int k = 0; k < COMM_PENDING; k++) TRY_TO(status, done, c->gather_wait(c, e));
+    TRY(c->barrier(c, e)); /* others in between */
+    for (int k = 0; k < COMM_PENDING; k++) TRY(c->gather_wait(c, e));
     for (int k = 0; k < COMM_PENDING; k++)
         for (int r = 0; r < c->size; r++)
             for (int64_t i = 0; i < N; i++)
                 if (out[((int64_t)k * c->size + r) * N + i] != value(r + 50 * k, i))
-                    FAIL_TO(status, done, e, TARE_E_GENERIC, "pending gather %d has rank %d wrong", k, r);
-done:
-    mem_free(in);
-    mem_free(out);
-    return status;
+                    FAIL(e, TARE_E_GENERIC, "pending gather %d has rank %d wrong", k, r);
+    return TARE_OK;
 }
 
 static tare_status collectives(struct comm *c, struct err *e)

@@ -149,6 +149,11 @@ static tare_status hash_moments(const struct trainer *t, uint64_t *out, struct e
     return TARE_OK;
 }
 
+static void trainer_close(struct trainer **t)
+{
+    free_trainer(*t);
+}
+
 static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
 {
     struct job *j = ctx;
@@ -162,33 +167,26 @@ static tare_status train_rank(struct comm *c, void *ctx, struct err *e)
         beside.overlaps = true;
         c = &beside;
     }
-    struct model *m = NULL;
-    struct trainer *t = NULL;
-    struct str state = {0};
-    tare_status status;
-    TRY_TO(status, done, open_sharded(j, c, j->shard, &m, e));
-    TRY_TO(status, done, trainer_new(m, &(struct trainer_options){NULL, &train, &LOSS, 0.9, 1, 10}, &t, e));
-    TRY_TO(status, done,
-           objective_open(&(struct objective_options){.plugin = j->objective ? j->objective : "ppo", .loss = &LOSS}, &t->objective,
-                          e));
+    OWNED(model_free_at) struct model *m = NULL;
+    OWNED(trainer_close) struct trainer *t = NULL;
+    OWNED(str_free) struct str state = {0};
+    TRY(open_sharded(j, c, j->shard, &m, e));
+    TRY(trainer_new(m, &(struct trainer_options){NULL, &train, &LOSS, 0.9, 1, 10}, &t, e));
+    TRY(objective_open(&(struct objective_options){.plugin = j->objective ? j->objective : "ppo", .loss = &LOSS}, &t->objective,
+                       e));
     t->gradient_shards = j->shards;
     struct batch b = batch;
     for (int s = 0; s < STEPS; s++) {
         b.step = s;
-        TRY_TO(status, done, update_run(t, &b, &r->report[s], e));
-        TRY_TO(status, done, update_apply(t, s, e));
+        TRY(update_run(t, &b, &r->report[s], e));
+        TRY(update_apply(t, s, e));
     }
-    TRY_TO(status, done, model_hash(m, &r->weights, e));
+    TRY(model_hash(m, &r->weights, e));
     r->parameters = m->memory.parameters, r->gradients = t->grads.sum_bytes, r->moment_bytes = t->moment_bytes;
     r->n_params = m->n_params;
-    TRY_TO(status, done, objective_save(t->objective, &state, e));
+    TRY(objective_save(t->objective, &state, e));
     r->state = fs_hash(state.data, state.size, 0);
-    status = hash_moments(t, &r->moments, e);
-done:
-    str_free(&state);
-    free_trainer(t);
-    model_free(m);
-    return status;
+    return hash_moments(t, &r->moments, e);
 }
 
 static const char *folder;
