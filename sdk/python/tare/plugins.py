@@ -1,6 +1,7 @@
 """Estimators and verifiers alone, in one call: the plugins, run by tare_sdk (sdk/python/README.md), which has the engine's bits."""
 
 import ctypes as c
+from numbers import Integral
 
 from tare_sdk import Estimator, Verifier
 
@@ -28,7 +29,8 @@ def _plain(block, n):
 
 def _sizes(groups, n):
     """The number of rollouts in each group."""
-    if isinstance(groups, int):
+    if isinstance(groups, Integral):
+        groups = int(groups)
         if groups < 1 or n % groups:
             raise ValueError("groups = %d: %d rewards are not whole groups of that size" % (groups, n))
         return [groups] * (n // groups)

@@ -104,7 +104,12 @@ class Run(Handle):
         options = library.RunOptions(c.sizeof(library.RunOptions), bool(resume), bool(allow_change), library.path("config", config), array, n, None,
                                      self._callbacks.reward, self._callbacks.advantage)
         made = c.c_void_p()
-        self._call("run_open", c.byref(options), c.byref(made))
+        try:
+            self._call("run_open", c.byref(options), c.byref(made))
+        except KeyboardInterrupt:
+            if made.value:
+                library.plain("run_close")(made.value, None)
+            raise
         self._handle = made.value
         self._end = weakref.finalize(self, _close, made.value, self._pid)
         place = self._place()
