@@ -1,12 +1,17 @@
 #!/bin/sh
 # The study of docs/results/which-estimator.md, from the root of the tree. The same command continues after an interruption.
 #   sh configs/studies/which/run.sh && python3 configs/studies/which/tables.py collect runs
-# TARE: the program. The order: a smaller study is whole before more seeds begin.
+# SmolLM2 needs a model, so it is a command of its own: tare sweep configs/studies/which/smollm2.ini model.path=FOLDER
+# TARE: the program. The order: a smaller study is whole before more seeds begin. What is run, and how long it may still take, is told on standard error.
 set -eu
 TARE=${TARE:-build/tare}
 STUDY=configs/studies/which
-"$TARE" -q ladder format arithmetic rewrite bandit --seeds 1..1 # makes the models that training begins with
-study() { "$TARE" -q sweep "$STUDY/$1.ini" "sweep.run.seed=$2" > /dev/null; }
+study() {
+    echo "$(date +%T) $1, seeds $2" >&2
+    "$TARE" sweep "$STUDY/$1.ini" "sweep.run.seed=$2" > /dev/null
+}
+echo "$(date +%T) the models that training begins with" >&2
+"$TARE" -q ladder format arithmetic rewrite bandit --seeds 1..1
 study format 101..110
 study format-control 101..105
 study bandit 101..105
