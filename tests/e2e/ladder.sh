@@ -29,6 +29,7 @@ ladder 3 --list train.promts=3
 grep -q -- '--list trains nothing' err.txt && ok || bad "keys beside --list: $(cat err.txt)"
 for rung in $(sed 1d "$CSV" | cut -d, -f1 | uniq); do
     case $rung in
+        words) [ "$(grep -c "^$rung," "$CSV")" = 5 ] && ok || bad "$rung: not 5 seeds" ;;&
         words | gsm8k) "$TARE" -q config dump "builtin:ladder/$rung" > dump.txt 2> err.txt && grep '^plugin = grpo' dump.txt > /dev/null && ok || bad "$rung: $(cat err.txt)"; continue ;;
     esac
     [ "$(grep -c "^$rung," "$CSV")" = 20 ] && ok || bad "$rung: not 20 seeds"

@@ -425,7 +425,7 @@ def tables():
         if study == "cold":
             made["cold"] = table_cold(rows)
         elif study == "smollm2":
-            made["smollm2"] = table_smollm2(rows)
+            made["smollm2"], made["why smollm2"] = table_smollm2(rows), table_why(rows, study)
         elif study.endswith("-control"):
             made["control"] = table_control(rows, study[: -len("-control")])
             made["contrasts"] = table_contrasts(rows)
