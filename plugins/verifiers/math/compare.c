@@ -114,6 +114,30 @@ static bool joins_statements(const struct math *m, int x)
     return false;
 }
 
+/* The letters that a list gives values to: 0, another list; 1, one letter; 2, several without an index */
+static int letters_of(const struct math *m, int x)
+{
+    int first = -1, n = 0;
+    if (at(m, x)->op != OP_LIST || at(m, x)->n < 2) return 0;
+    for (int i = 0; i < at(m, x)->n; i++) {
+        const int k = kid(m, x, i), lhs = at(m, k)->op == OP_REL ? kid(m, k, 0) : -1;
+        if (lhs < 0 || relation_op(m, k, 0) != R_EQ || at(m, lhs)->op != OP_SYM || m->symbol[at(m, lhs)->aux].n_name != 1) return 0;
+        if (first < 0) first = lhs;
+        n = lhs != first ? 2 : n ? n : 1;
+    }
+    return n;
+}
+
+/* x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2): values of several letters are no set, those of one letter no pair. */
+static bool other_roles(const struct math *m, int equations, int other)
+{
+    const int letters = letters_of(m, equations);
+    if (at(m, other)->op == OP_REL && letters == 1) other = kid(m, other, at(m, other)->n - 1); /* x in (1, 2) */
+    if (letters == 1) return at(m, other)->op == OP_TUPLE;
+    if (letters != 2 || (is_list(m, other) && at(m, other)->n && at(m, kid(m, other, 0))->op == OP_REL)) return false;
+    return at(m, other)->op == OP_SET || at(m, equations)->aux & JOINT_OR;
+}
+
 static bool other_joint(const struct math *m, int gold, int pred)
 {
     enum { EITHER = JOINT_AND | JOINT_OR };
@@ -375,6 +399,7 @@ bool compare(struct math *m, int gold, int pred)
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
         return said(m, true, "the same structure");
     if (a->op == OP_OPTION || b->op == OP_OPTION) return compare_options(m, gold, pred);
+    if (other_roles(m, gold, pred) || other_roles(m, pred, gold)) return said(m, false, "equations against another kind of answer");
     if (a->op == OP_SAID || b->op == OP_SAID) return compare_said(m, gold, pred);
     if (compare_families(m, gold, pred) == YES) return true;
     if (a->op == OP_WHERE || b->op == OP_WHERE) return compare_where(m, gold, pred);

@@ -88,12 +88,29 @@ static bool read_date(tare_text t, struct date *d)
     return d->month || d->weekday;
 }
 
+/* May the date at i stand after what comes before it and be what is meant? "the day before", "except" make another day of it. */
+static bool leads_to_date(tare_text sentence, int64_t at)
+{
+    static const char *const first[] = {"is ", "was ", "on ", "in ", "falls ", "will ", NULL};
+    for (const char *const *f = first; *f; f++)
+        if (text_starts(sentence, at, *f, true)) return true;
+    const tare_text t = text_trim(text_slice(sentence, 0, at));
+    int64_t i = t.size;
+    int used;
+    const char *tex;
+    while (i > 0 && text_is_letter(t.data[i - 1])) i--;
+    const tare_text w = text_slice(t, i, t.size);
+    if (!w.size) return true;
+    const enum role role = phrase_role(&w, 1, &used, &tex);
+    return is_filler(w) || role == ROLE_RATIO || role == ROLE_JOINT || (role == ROLE_OPEN && may_precede((tare_text){"", 0}, w));
+}
+
 /* The end of a sentence that is a date: "The event is on March 14th." */
 static bool read_last_date(tare_text sentence, struct date *d)
 {
     for (int64_t i = 0; i < sentence.size; i++) {
         if (i && (text_is_letter(sentence.data[i - 1]) || text_is_digit(sentence.data[i - 1]))) continue;
-        if (read_date(text_slice(sentence, i, sentence.size), d)) return true;
+        if (read_date(text_slice(sentence, i, sentence.size), d)) return leads_to_date(sentence, i);
     }
     return false;
 }

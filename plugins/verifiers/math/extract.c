@@ -479,6 +479,10 @@ static bool take_last_sentence(tare_text t, const struct options *o, struct foun
     t = strip_marks(t);
     if (!o->use_expr || !o->number_words || !t.size) return false;
     const tare_text line = sentence_of(t, text_slice(t, t.size - 1, t.size));
+    if (line.size == t.size && states_words(line)) {
+        *out = (struct found){.text = {line}, .n = 1, .rule = "last sentence", .plain = true, .whole = line};
+        return true;
+    }
     for (int64_t i = 0; i < line.size && line.size < FAR;) {
         int64_t k = i;
         while (k < line.size && text_is_letter(line.data[k])) k++;
@@ -581,10 +585,13 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
     if (!out->n) return;
     const tare_text last = out->text[out->n - 1],
                     all = {out->text[0].data, last.data + last.size - out->text[0].data}; /* the parts come in their order */
-    if (is_denied(completion, all) || (out->whole.size && is_corrected(completion, all))) {
+    const bool box = out->rule && !strcmp(out->rule, "box"), guess = out->rule && !strncmp(out->rule, "last", 4);
+    const tare_text t = text_after_thought(completion);
+    if (is_denied(t, all) || (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) ||
+        (!box && !is_claimed(t, all, guess))) {
         *out = (struct found){.n = 0};
     } else if (out->n == 1) {
-        out->operated = out->whole.size && is_operated(completion, all);
-        out->onward = onward_from(completion, all);
+        out->operated = out->whole.size && is_operated(t, all);
+        out->onward = onward_from(t, all);
     }
 }

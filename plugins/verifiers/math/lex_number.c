@@ -54,6 +54,7 @@ static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int
     if (x->s[p] == '.') return 1;
     if (p == begin) return lex_decimal_comma(x);
     if (lex_starts(x, p, "{,}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
+    if (lex_starts(x, p, "{.}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
     const int64_t end = lex_digits_end(x, p + 1);
     if (x->commas == COMMA_DECIMALS && x->s[p] == ',') return end > p + 1;
     const bool cents = aux & NUM_GROUPED && x->commas == COMMA_GROUPS && end == p + 3; /* 1\,234,56 */
@@ -136,6 +137,7 @@ static bool whole_part(struct lexer *x, struct numeral *v)
     if ((run = point_groups(x, begin))) return v->p = run, v->aux = NUM_GROUPED, take_digits(x, begin, run);
     if (!take_digits(x, begin, p)) return false;
     for (int64_t next; p > begin && (p - begin <= 3 || v->aux & NUM_GROUPED) && (next = group_mark(x, p)); p = next + 3) {
+        if (p == begin + 1 && x->s[begin] == '0' && x->s[p] == '{') break; /* 0{,}125 */
         if (!take_digits(x, next, next + 3)) return false;
         v->aux = NUM_GROUPED;
     }

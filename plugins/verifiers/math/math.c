@@ -203,7 +203,8 @@ static bool same_verdict_word(const struct found *gold, const struct found *pred
     for (const char *const *w = words; *w; w++) {
         const int64_t n = (int64_t)strlen(*w);
         if (text_equal(g, text_of(*w), true))
-            return text_starts(p, 0, *w, true) && (p.size == n || strchr(",.;:", p.data[n]) != NULL);
+            return text_starts(p, 0, *w, true) &&
+                   (p.size == n || (strchr(",.;:", p.data[n]) && !is_qualified(text_slice(p, n, p.size))));
     }
     return false;
 }

@@ -24,7 +24,7 @@ static bool one_of(tare_text w, const char *const *list)
 static struct tail read_tail(tare_text t, int64_t i, bool marks)
 {
     struct tail r = {.n = 0};
-    while (i < t.size && r.n < WORDS && t.data[i] != '\n' && !text_is_digit(t.data[i])) {
+    while (i < t.size && r.n < WORDS && t.data[i] != '\n' && t.data[i] != '\\' && !text_is_digit(t.data[i])) {
         const int64_t from = i;
         while (i < t.size && text_is_letter(t.data[i])) i++;
         if (i > from)
@@ -56,13 +56,18 @@ bool is_corrected(tare_text t, tare_text part)
     return true;
 }
 
-/* Operators, comparisons, multiples and parts that stand right after a number. */
-static bool is_operation(const struct tail *r, int k)
+bool is_multiple(tare_text w)
 {
     static const char *const multiples[] = {"dozen",  "dozens",   "gross",     "score",      "fold",       "halves",
                                             "thirds", "fifths",   "sixths",    "sevenths",   "eighths",    "ninths",
                                             "tenths", "twelfths", "hundredth", "hundredths", "thousandth", "thousandths",
                                             "tenth",  "squared",  "cubed",     "factorial",  NULL};
+    return one_of(w, multiples);
+}
+
+/* Operators, comparisons, multiples and parts that stand right after a number. */
+static bool is_operation(const struct tail *r, int k)
+{
     static const char *const steps[] = {"raised", "into", "by",     "percent", "to",  "over",
                                         "of",     "mod",  "modulo", "choose",  "out", NULL};
     static const char *const degrees[] = {"more",   "less",  "fewer",  "greater", "larger", "smaller", "bigger",
@@ -71,13 +76,27 @@ static bool is_operation(const struct tail *r, int k)
     int used;
     const char *tex;
     const enum role role = phrase_role(r->word + k, r->n - k, &used, &tex);
-    if (one_of(w, multiples)) return !k;
+    if (is_multiple(w)) return !k;
     if (one_of(w, degrees)) return k + 1 < r->n && text_equal(r->word[k + 1], text_of("than"), true);
     const bool number = r->number && k + used == r->n;
     if (role == ROLE_TEX || role == ROLE_RELATE || role == ROLE_BASE || role == ROLE_EXCEPT) return !k || number;
     if (role == ROLE_BOUND) return true;
     if (role == ROLE_RATIO || one_of(w, steps)) return number || (text_equal(w, text_of("raised"), true) && r->number);
     return !k && (text_equal(w, text_of("below"), true) || text_equal(w, text_of("under"), true));
+}
+
+/* "3 for every 4", "20% off 50", "7% of x": another number or a letter comes in the same clause, so that the number is not all of it. */
+static bool is_continued(const struct tail *r)
+{
+    for (int k = 0; k < r->n; k++) {
+        int used;
+        const char *tex;
+        const enum role role = phrase_role(r->word + k, 1, &used, &tex);
+        if (role == ROLE_REASON || role == ROLE_THEN || role == ROLE_IS) return false;
+        const char c = r->word[k].size == 1 ? text_lower(r->word[k].data[0]) : 'a';
+        if (k && c != 'a' && c != 'i' && text_equal(r->word[k - 1], text_of("of"), true)) return true;
+    }
+    return r->n && r->number;
 }
 
 /* The th of 12th */
@@ -103,5 +122,9 @@ bool is_operated(tare_text t, tare_text part)
     const struct tail r = read_tail(t, i, false);
     for (int k = 0; k < r.n && k < 2; k++)
         if (is_operation(&r, k)) return true;
-    return false;
+    i = part.data - t.data + part.size;
+    while (i < t.size && strchr("% -", t.data[i])) i++;
+    if (i >= t.size || !text_is_letter(t.data[i])) return false; /* in bold, or a remark in brackets follows */
+    const struct tail rest = read_tail(t, i, false);
+    return is_continued(&rest);
 }

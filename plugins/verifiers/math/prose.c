@@ -23,6 +23,7 @@ struct reader {
     bool doubt;         /* it may change the value that came after it */
     bool complement;    /* after "12 is": words that need not mean 12 */
     bool dangling;      /* after "and", "or": no value yet */
+    bool condition;     /* after "if", "when" */
 };
 
 /* ---------------------------------------------------------------- writing */
@@ -247,6 +248,7 @@ static void write_ratio(struct reader *r, tare_text word, const char *tex, int n
 static void write_condition(struct reader *r, const char *word)
 {
     if (!r->out->value) return;
+    r->condition = true;
     end_words(r);
     put_text(r, "\\text{ ");
     put_text(r, word);
@@ -268,6 +270,7 @@ static void write_base(struct reader *r, int next)
 static void read_name(struct reader *r, tare_text w)
 {
     if (r->value) {
+        r->refused |= is_multiple(w) && !is_numeral_word(w);
         put_word(r, w);
     } else if (w.size == 1) { /* x is at least 3 */
         put_mathematics(r, w);
@@ -443,7 +446,7 @@ bool read_prose(const char *s, int64_t n, bool numbers, struct prose *out)
         tare_text end = last_written(&r);
         if (end.size && end.data[end.size - 1] == '=') { /* 12 is the answer */
             out->size = end.size - 1;
-            r.refused |= r.complement;
+            r.refused |= r.complement || r.condition; /* "when n is even" */
         }
         r.refused |= r.doubt || r.dangling;
         end_words(&r);

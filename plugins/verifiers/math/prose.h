@@ -42,8 +42,13 @@ bool is_answer_noun(tare_text w);  /* answer, total, value: names that name noth
 /* denial.c. Is the part of t governed by a negation, or judged to be wrong? */
 bool is_denied(tare_text t, tare_text part);
 /* operated.c. Do the words after the number that part starts with compute with it or compare it? Does another number take its place after it? */
+bool is_multiple(tare_text w); /* 12 gross, four score, 3 tenths */
 bool is_corrected(tare_text t, tare_text part);
 bool is_operated(tare_text t, tare_text part);
+/* claim.c. Does the sentence around part, where it speaks of the answer, say that part is it? guess: no anchor led to it. */
+bool is_claimed(tare_text t, tare_text part, bool guess);
+bool states_words(tare_text t);                 /* is a text without a value one word, or a sentence that says what something is? */
+bool is_retracted(tare_text t, tare_text part); /* the sentence after it takes it back */
 
 bool is_bound(tare_text front);    /* "at least", "nearly", and nothing else in front of a number */
 bool is_qualified(tare_text tail); /* after a number: "if x > 0, otherwise 7", "or maybe 7" */

@@ -44,6 +44,11 @@ static bool is_plain_word(tare_text t, int64_t from, int64_t to)
     const char before = from ? t.data[from - 1] : ' ', after = to < t.size ? t.data[to] : ' ';
     int used;
     const char *tex;
+    if (!from && text_equal(w, text_of("a"), true) && after == ' ') { /* a thousand */
+        int64_t k = to + 1;
+        while (k < t.size && text_is_letter(t.data[k])) k++;
+        return is_numeral_word(text_slice(t, to + 1, k));
+    }
     if (text_equal(w, text_of("a"), false) && from && before == ' ' && after == ' ' && to + 2 < t.size &&
         text_is_letter(t.data[to + 1]))
         return text_is_letter(t.data[to + 2]); /* and a half */

@@ -352,12 +352,121 @@ static void test_functions_and_signs(void **state)
     end(&h);
 }
 
+/* Sentences that speak of the answer are read whole; numbers that name something, and foreign denials, do not count. */
+static void test_no_claims(void **state)
+{
+    (void)state;
+    static const char *const other[] = {"The wrong answer is 40.",
+                                        "A common guess is that the answer is 40.",
+                                        "The answer exceeds 40.",
+                                        "The answer ends in 40.",
+                                        "The answer has 40 digits.",
+                                        "Had the answer been 40, we would be done.",
+                                        "Assume the answer is 40. This contradicts the premise.",
+                                        "I wish the answer were $40$.",
+                                        "My friend says the answer is 40.",
+                                        "It is a mistake to say the answer is 40.",
+                                        "Is the answer 40?",
+                                        "40 is too small to be the answer.",
+                                        "Do not put 40 as the answer.",
+                                        "The given answer 40 breaks the rule.",
+                                        "I have 40 ideas but no answer.",
+                                        "The answer is the square root of $40$.",
+                                        "The answer is a multiple of $40$.",
+                                        "The answer is $40$ or perhaps $50$.",
+                                        "The answer is $40$ if $n$ is odd.",
+                                        "The answer is 40 only when k is prime.",
+                                        "The answer is 40 for each 7.",
+                                        "The answer is 40% of y.",
+                                        "The answer is $40$. Wait, I forgot a case.",
+                                        "The answer is $40$. No, that is wrong.",
+                                        "\\boxed{40} That is incorrect.",
+                                        "This uses Lemma 40.",
+                                        "It comes from AMC 40.",
+                                        "El resultado no es 40.",
+                                        "Das Ergebnis ist nicht 40.",
+                                        "Le r\xC3\xA9sultat n'est pas 40.",
+                                        "\xE7\xBB\x93\xE6\x9E\x9C\xE4\xB8\x8D\xE6\x98\xAF"
+                                        "40\xE3\x80\x82"};
+    struct harness h = start();
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) judge(&h, "40", other[i], false);
+    end(&h);
+}
+
+static void test_claims(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"After adding both, we find that the answer is 40 apples.",
+                                       "Therefore Tom has 40 apples, which is the answer.",
+                                       "So the answer to the question is 40.",
+                                       "The correct answer is therefore 40 because 8*5=40.",
+                                       "The answer would be 40.",
+                                       "40 is the correct answer.",
+                                       "This gives an answer of 40.",
+                                       "Our answer comes out to 40.",
+                                       "The answer, then, is 40.",
+                                       "Since both are even the answer is 40.",
+                                       "To answer the question, there are 40.",
+                                       "<think>Is it 3? No.</think> The answer is $40$.",
+                                       "Final Answer: The largest number that could be there is 40.",
+                                       "She pays **$40** for 16 glasses.",
+                                       "The answer is 40 (from step 3).",
+                                       "$a = 4$. <answer>40</answer>",
+                                       "El resultado es 40.",
+                                       "Thus $x = 40$ is our answer."};
+    struct harness h = start();
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) judge(&h, "40", same[i], true);
+    judge(&h, "40\\pi", "<answer>40\\pi</answer>", true);
+    judge(&h, "\\text{Friday}", "It is the day before Friday.", false);
+    judge(&h, "\\text{Friday}", "It is anything except Friday.", false);
+    judge(&h, "\\text{Friday}", "The party is on Friday.", true);
+    judge(&h, "\\text{parabola}", "The curve is a parabola.", true);
+    judge(&h, "\\text{parabola}", "The curve is not a parabola.", false);
+    judge(&h, "\\text{D}", "D", true);
+    judge(&h, "7", "The answer is seven score.", false);
+    judge(&h, "2000", "The answer is two thousand.", true);
+    judge(&h, "1000", "The answer is a thousand.", true);
+    end(&h);
+}
+
+/* Values of several letters are no set, those of one letter no pair; what depends on a case is no value. */
+static void test_roles(void **state)
+{
+    (void)state;
+    static const struct pair different[] = {
+        {"\\{3,4\\}", "a=3\\text{ or }b=4"},      {"\\{3,4\\}", "a=3, b=4"},
+        {"(3,4)", "t=3\\text{ or }t=4"},          {"t=3\\text{ or }t=4", "t\\in(3,4)"},
+        {"\\text{no}", "\\text{no, unless }k=2"}, {"9", "9\\text{ only when }k\\text{ is odd}"},
+    };
+    static const struct pair equal[] = {
+        {"(3,4)", "a=3\\text{ and }b=4"},
+        {"\\{3,4\\}", "t=3\\text{ or }t=4"},
+        {"a=3\\text{ or }b=4", "\\{a=3,b=4\\}"},
+        {"\\text{no}", "\\text{no, because }k=2"},
+        {"\\frac{3}{8}", "0{,}375"},
+        {"2{,}5", "2{.}5"},
+        {"1250", "1{,}250"},
+    };
+    struct harness h = start();
+    TRY_PAIRS(&h, different, false);
+    TRY_PAIRS(&h, equal, true);
+    end(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_denials),  cmocka_unit_test(test_units_in_sentences),  cmocka_unit_test(test_governed),
-        cmocka_unit_test(test_operated), cmocka_unit_test(test_half_days),           cmocka_unit_test(test_opposites),
-        cmocka_unit_test(test_jumps),    cmocka_unit_test(test_functions_and_signs),
+        cmocka_unit_test(test_denials),
+        cmocka_unit_test(test_units_in_sentences),
+        cmocka_unit_test(test_governed),
+        cmocka_unit_test(test_operated),
+        cmocka_unit_test(test_half_days),
+        cmocka_unit_test(test_opposites),
+        cmocka_unit_test(test_no_claims),
+        cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_functions_and_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,348 @@
+/* Does the sentence around a value say that the value is the answer? "The claimed answer 60 fails", "8 is too large to be the answer", "if the answer
+ * were 5", "the answer divides 6" speak of one and do not. Such a sentence is read whole: what is not known to leave the value as it is
+ * makes it no answer. Nor does a number count that only names something (step 4, Theorem 2), or what a foreign "not" denies. */
+#include "prose.h"
+#include "units.h"
+
+#include <string.h>
+
+enum { TOKENS = 40, FAR = 320 };
+
+/* A word; or a mark or formula, of which only the first byte counts: '#' stands for digits and formulas */
+struct piece {
+    tare_text t;
+    bool word;
+};
+
+struct line {
+    struct piece token[TOKENS];
+    int n;
+};
+
+static bool one_of(tare_text w, const char *const *list)
+{
+    for (; *list; list++)
+        if (text_equal(w, text_of(*list), true)) return true;
+    return false;
+}
+
+static enum role role_of(tare_text w)
+{
+    int used;
+    const char *tex;
+    return phrase_role(&w, 1, &used, &tex);
+}
+
+/* Letters of other alphabets too */
+static bool is_word_byte(char c)
+{
+    return text_is_letter(c) || (unsigned char)c >= 0x80 || c == '\'';
+}
+
+static void add(struct line *r, tare_text t, bool word)
+{
+    if (r->n == TOKENS) { /* the last ones count */
+        memmove(r->token, r->token + 1, (TOKENS - 1) * sizeof *r->token);
+        r->n--;
+    }
+    r->token[r->n++] = (struct piece){t, word};
+}
+
+static void cut(struct line *r, tare_text t)
+{
+    r->n = 0;
+    for (int64_t i = 0; i < t.size;) {
+        const char c = t.data[i];
+        int64_t k = i;
+        if (c == '\\') { /* a command is no word */
+            for (k++; k < t.size && text_is_letter(t.data[k]);) k++;
+            i = k > i + 1 ? k : k + 1;
+            continue;
+        }
+        while (k < t.size && is_word_byte(t.data[k])) k++;
+        if (k > i) {
+            add(r, text_slice(t, i, k), true);
+        } else if (text_is_digit(c) || strchr("$+", c)) {
+            while (k < t.size && (text_is_digit(t.data[k]) || strchr("$+-*/^.=", t.data[k]))) k++;
+            add(r, (tare_text){"#", 1}, false);
+        } else {
+            if (strchr(",;:=()?", c)) add(r, text_slice(t, i, i + 1), false);
+            k = i + 1;
+        }
+        i = k;
+    }
+}
+
+static bool is_mark(const struct line *r, int i, const char *marks)
+{
+    return !r->token[i].word && strchr(marks, r->token[i].t.data[0]);
+}
+
+static int64_t line_begin(tare_text t, int64_t i)
+{
+    const int64_t far = i > FAR ? i - FAR : 0;
+    while (i > far && t.data[i - 1] != '\n' && !(text_is_space(t.data[i - 1]) && i > 1 && strchr(".?!", t.data[i - 2]))) i--;
+    return i;
+}
+
+static int64_t line_end(tare_text t, int64_t i)
+{
+    const int64_t far = i + FAR < t.size ? i + FAR : t.size;
+    while (i < far && t.data[i] != '\n' && !(strchr(".?!", t.data[i]) && (i + 1 == t.size || text_is_space(t.data[i + 1])))) i++;
+    return i;
+}
+
+/* Where the noun "answer" stands; -1: nowhere. "To answer the question" has the verb. */
+static int find_noun(const struct line *r, bool last)
+{
+    static const char *const nouns[] = {"answer", "answers", NULL};
+    int found = -1;
+    for (int i = 0; i < r->n && (last || found < 0); i++) {
+        if (!r->token[i].word || !one_of(r->token[i].t, nouns)) continue;
+        const bool object = i + 1 < r->n && r->token[i + 1].word && role_of(r->token[i + 1].t) == ROLE_DROP && i + 2 < r->n;
+        if (i && object && text_equal(r->token[i - 1].t, text_of("to"), true)) continue;
+        found = i;
+    }
+    return found;
+}
+
+/* What may stand beside the noun and leave it the answer */
+static bool describes(tare_text w)
+{
+    static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",   "simplified",
+                                        "required",  "desired", "true",    "best",        "full",    "actual",  "complete",
+                                        "simplest",  "unique",  "decimal", "approximate", "whole",   "integer", "wanted",
+                                        "requested", "single",  "sought",  "concise",     "short",   NULL};
+    return one_of(w, words) || role_of(w) == ROLE_DROP || is_answer_noun(w);
+}
+
+/* Words of a clause that leads to "the answer is": it states what follows */
+static bool leads(tare_text w)
+{
+    static const char *const words[] = {
+        "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",     "know",      "conclude",
+        "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies", "imply",     "shows",
+        "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm", "confirms",  "deduce",
+        "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly", "obvious",   "sure",
+        "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",   "determine", "what",
+        "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",     "however",   "well",
+        "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present", "write",     "box",
+        "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded", "solved",    "evidently",
+        "question",  "problem", NULL};
+    const enum role role = role_of(w);
+    if (one_of(w, words) || is_answer_noun(w)) return true;
+    return role == ROLE_DROP || role == ROLE_IS || role == ROLE_RATIO || role == ROLE_REASON || role == ROLE_THEN;
+}
+
+/* The first word of a premise: all of its clause says why. "Adding these up the answer is 5" */
+static bool opens_premise(tare_text w)
+{
+    static const char *const words[] = {"by",      "from",  "with",  "for", "in",   "on", "after", "since", "as",
+                                        "because", "given", "based", "to",  "once", "at", "when",  NULL};
+    static const char *const imagined[] = {"assuming", "supposing", "imagining", "pretending", "guessing", "hoping", NULL};
+    const bool participle = w.size > 5 && text_equal(text_slice(w, w.size - 3, w.size), text_of("ing"), true);
+    return one_of(w, words) || (participle && !one_of(w, imagined));
+}
+
+static bool is_doubtful(tare_text w)
+{
+    static const char *const words[] = {"if",      "suppose", "assume", "assuming", "imagine",   "pretend", "wish",
+                                        "whether", "unless",  "could",  "might",    "may",       "guess",   "unknown",
+                                        "maybe",   "perhaps", "lies",   "possibly", "supposing", NULL};
+    const enum role role = role_of(w);
+    return one_of(w, words) || role == ROLE_NOT || role == ROLE_FALSE || role == ROLE_REFUSED || role == ROLE_EXCEPT;
+}
+
+/* The words of the clause in front of the noun at i */
+static bool is_stated(const struct line *r, int i)
+{
+    int k = i;
+    while (k > 0 && r->token[k - 1].word && describes(r->token[k - 1].t)) k--;
+    int begin = k;
+    while (begin > 0 && !is_mark(r, begin - 1, ",;:=()#?")) {
+        const tare_text w = r->token[begin - 1].t;
+        if (role_of(w) == ROLE_THEN || role_of(w) == ROLE_JOINT || text_equal(w, text_of("then"), true)) break;
+        begin--;
+    }
+    bool premise = begin < k && opens_premise(r->token[begin].t);
+    for (; begin < k; begin++) {
+        const tare_text w = r->token[begin].t;
+        if (is_doubtful(w) || !(premise || leads(w))) return false;
+    }
+    return true;
+}
+
+/* The words from the noun at i to the value: "to the question is", ":", nothing */
+static bool is_equated(const struct line *r, int i)
+{
+    int is = -1;
+    bool doubt = false;
+    for (int k = i + 1; k < r->n; k++) {
+        doubt |= r->token[k].word && is_doubtful(r->token[k].t);
+        if (!is_mark(r, k, ":=") && !(r->token[k].word && role_of(r->token[k].t) == ROLE_IS)) continue;
+        if (is_mark(r, i + 1, ":")) doubt = false; /* "Answer: the number that could be there is 5" */
+        is = k;
+    }
+    if (doubt) return false;
+    if (i + 1 == r->n) return true;
+    const struct piece first = r->token[i + 1];
+    if (is < 0) { /* "the answer simplifies to 5", "the answer 5" */
+        if (!first.word) return is_mark(r, i + 1, "(#");
+        const bool of = text_equal(first.t, text_of("of"), true) && i + 2 == r->n; /* "gives an answer of 5" */
+        return of || may_precede(first.t, text_of("to"));
+    }
+    if (is > i + 1 && first.word) {
+        const enum role role = role_of(first.t);
+        if (role != ROLE_RATIO && role != ROLE_DROP && role != ROLE_WHERE && role != ROLE_IS && role != ROLE_THEN &&
+            role != ROLE_RELATE && !leads(first.t))
+            return false;
+    }
+    if (is + 1 == r->n || !r->token[r->n - 1].word) return true;
+    const tare_text last = r->token[r->n - 1].t,
+                    governor = r->n - 2 > is && r->token[r->n - 2].word ? r->token[r->n - 2].t : (tare_text){"", 0};
+    const enum role role = role_of(last);
+    if (role == ROLE_RATIO || role == ROLE_OPEN)
+        return may_precede(governor, last) ||
+               (role == ROLE_OPEN && (leads(last) || unit_is_money(find_unit(last.data, last.size, true))));
+    return role != ROLE_BETWEEN && role != ROLE_BASE;
+}
+
+/* The words from the value to the noun at i: "is the", "apples, which is our final", "as the" */
+static bool is_subject(const struct line *r, int i)
+{
+    static const char *const links[] = {"which", "that", "this", "as", "and", "so", NULL};
+    int k = i, open = 0;
+    while (k > 0 && r->token[k - 1].word && describes(r->token[k - 1].t)) k--;
+    if (!k || !r->token[k - 1].word) return false;
+    if (role_of(r->token[k - 1].t) != ROLE_IS && !text_equal(r->token[k - 1].t, text_of("as"), true)) return false;
+    for (int j = 0; j < k - 1; j++) {
+        const struct piece w = r->token[j];
+        if (!w.word ? !is_mark(r, j, ",()") : is_doubtful(w.t) || role_of(w.t) == ROLE_IS || is_auxiliary(w.t)) return false;
+        open += w.word && !one_of(w.t, links) && role_of(w.t) == ROLE_OPEN;
+    }
+    return open < 4;
+}
+
+/* Step 4, Theorem 2, AIME 2024: the number says which one */
+static bool names_one(const struct line *front)
+{
+    static const char *const labels[] = {"step",     "theorem", "lemma",    "corollary", "problem", "question", "exercise",
+                                         "example",  "figure",  "table",    "chapter",   "section", "page",     "case",
+                                         "room",     "route",   "appendix", "axiom",     "version", "method",   "attempt",
+                                         "approach", "rule",    "task",     NULL};
+    if (!front->n || !front->token[front->n - 1].word) return false;
+    const tare_text w = front->token[front->n - 1].t;
+    bool capitals = w.size > 2 && !find_unit(w.data, w.size, true).kind && role_of(w) == ROLE_OPEN && !is_answer_noun(w);
+    for (int64_t i = 0; i < w.size; i++) capitals &= w.data[i] >= 'A' && w.data[i] <= 'Z';
+    return capitals || one_of(w, labels);
+}
+
+/* "no es 5", "ist nicht 12", "n'est pas 7" */
+static bool is_denied_abroad(const struct line *front)
+{
+    static const char *const words[] = {"nicht", "kein", "keine", "pas", "jamais", "non", "n\xC3\xA3o",       "niet",
+                                        "geen",  "ikke", "inte",  "nie", "nunca",  "nie", "\xD0\xBD\xD0\xB5", NULL};
+    static const char *const chinese[] = {"\xE4\xB8\x8D\xE6\x98\xAF", "\xE4\xB8\x8D\xE4\xB8\xBA", "\xE5\xB9\xB6\xE9\x9D\x9E",
+                                          "\xE4\xB8\x8D\xE7\xAD\x89", NULL};
+    for (int i = front->n - 1; i >= 0 && !is_mark(front, i, ",;"); i--) {
+        const tare_text w = front->token[i].t;
+        if (!front->token[i].word) continue;
+        if (one_of(w, words) || (text_equal(w, text_of("no"), true) && i + 1 < front->n && front->token[i + 1].t.size < 4 &&
+                                 role_of(front->token[i + 1].t) == ROLE_OPEN))
+            return true;
+        for (const char *const *c = chinese; *c; c++)
+            if (text_find(w, *c) >= 0) return true;
+    }
+    return false;
+}
+
+/* "or possibly 3", "only when n is even", "if n is odd": another value, or a case, comes after the value. */
+static bool is_hedged(const struct line *tail)
+{
+    static const char *const anywhere[] = {"possibly", "maybe", "perhaps", "otherwise", "unless", NULL}, *const cases[] = {
+                                                                                                             "if", "when",
+                                                                                                             "whenever", "except",
+                                                                                                             NULL};
+    bool first = true;
+    for (int i = 0; i < tail->n; i++) {
+        if (!tail->token[i].word) {
+            if (is_mark(tail, i, "(;:?")) return false;
+            continue;
+        }
+        const tare_text w = tail->token[i].t;
+        const enum role role = role_of(w);
+        const bool participle = i + 1 < tail->n && tail->token[i + 1].t.size > 4 &&
+                                text_starts(tail->token[i + 1].t, tail->token[i + 1].t.size - 2, "ed", true);
+        if (one_of(w, anywhere) || (first && one_of(w, cases) && !participle)) return true; /* not "when rounded" */
+        if (role == ROLE_REASON || role == ROLE_THEN) return false;
+        first &= role == ROLE_DROP;
+    }
+    return false;
+}
+
+bool is_claimed(tare_text t, tare_text part, bool guess)
+{
+    struct line front, tail;
+    const int64_t begin = part.data - t.data, end = begin + part.size;
+    const int64_t from = line_begin(t, begin);
+    cut(&front, text_slice(t, from, begin));
+    int64_t after = end;
+    while (after < t.size && strchr("$*_) ", t.data[after])) after++;
+    cut(&tail, text_slice(t, after, line_end(t, after)));
+    while (front.n && is_mark(&front, front.n - 1, "#(")) front.n--; /* the $ or sign of the value itself */
+    if (is_denied_abroad(&front)) return false;
+    if (guess && names_one(&front)) return false;
+    int noun = find_noun(&front, true);
+    const int64_t stop = line_end(t, after);
+    if (noun >= 0 && stop < t.size && t.data[stop] == '?') return false; /* "Is the answer 5?" */
+    if (noun >= 0) return is_stated(&front, noun) && is_equated(&front, noun) && !is_hedged(&tail);
+    noun = find_noun(&tail, false);
+    if (noun >= 0 && !is_subject(&tail, noun)) return false;
+    if (noun >= 0) guess = true;
+    for (int i = front.n - 1; i >= 0 && !is_mark(&front, i, ",;:#?"); i--) /* "I wish it were 3" */
+        if (front.token[i].word && guess && is_doubtful(front.token[i].t) && (noun >= 0 || role_of(front.token[i].t) == ROLE_OPEN))
+            return false;
+    return true;
+}
+
+/* "No wait, that's wrong": does the next sentence take the answer back? */
+bool is_retracted(tare_text t, tare_text part)
+{
+    static const char *const words[] = {"wait", "oops", "scratch", "correction", NULL}, *const subjects[] = {"that",  "this",
+                                                                                                             "it",    "that's",
+                                                                                                             "which", NULL};
+    int64_t i = line_end(t, part.data - t.data + part.size);
+    while (i < t.size && i < part.data - t.data + part.size + 2 * FAR && (text_is_space(t.data[i]) || strchr(".?!$*", t.data[i])))
+        i++;
+    struct line next;
+    const int64_t end = line_end(t, i);
+    cut(&next, text_slice(t, i, end < i + FAR ? end : i + FAR));
+    if (!next.n || !next.token[0].word) return false;
+    const tare_text first = next.token[0].t;
+    if (one_of(first, words)) return true;
+    if (text_equal(first, text_of("no"), true)) return next.n > 1 && (is_mark(&next, 1, ",") || one_of(next.token[1].t, words));
+    if (!one_of(first, subjects)) return false;
+    for (int k = 1; k < next.n && k < 5; k++) {
+        const enum role role = next.token[k].word ? role_of(next.token[k].t) : ROLE_IS;
+        if (role == ROLE_FALSE) return true;
+        if (role != ROLE_IS && role != ROLE_DROP) return false;
+    }
+    return false;
+}
+
+/* "A", "It is an ellipse.", not "I do not know." */
+bool states_words(tare_text t)
+{
+    enum { SHORT = 80 };
+    struct line line;
+    bool is = false;
+    if (!t.size || t.size > SHORT || memchr(t.data, '\\', (size_t)t.size) || memchr(t.data, '\n', (size_t)t.size) ||
+        t.data[t.size - 1] == '?')
+        return false;
+    cut(&line, t);
+    for (int i = 0; i < line.n; i++) {
+        if (line.token[i].word ? is_doubtful(line.token[i].t) && line.n > 1 : !is_mark(&line, i, "()")) return false;
+        is |= i && line.token[i].word && role_of(line.token[i].t) == ROLE_IS;
+    }
+    return is || line.n == 1;
+}
