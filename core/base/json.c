@@ -30,12 +30,53 @@ tare_status json_parse(const char *text, int64_t n, const char *where, json_t **
     return TARE_OK;
 }
 
-tare_status json_read_file(const char *path, json_t **out, struct err *e)
+static tare_status read_with(tare_status (*parse)(const char *text, int64_t n, const char *where, json_t **out, struct err *e),
+                             const char *path, json_t **out, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     *out = NULL;
     TRY(fs_read_all(path, &text, e));
-    return json_parse(text.data, text.size, path, out, e);
+    return parse(text.data, text.size, path, out, e);
+}
+
+tare_status json_read_file(const char *path, json_t **out, struct err *e)
+{
+    return read_with(json_parse, path, out, e);
+}
+
+/* End of the string or number that begins at i, else of the one character. digits: of a whole number; else 0. */
+static int64_t part_end(const char *text, int64_t n, int64_t i, int64_t *digits)
+{
+    int64_t at = i + 1;
+    *digits = 0;
+    if (text[i] == '"') {
+        while (at < n && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+        return at < n ? at + 1 : n;
+    }
+    if (text[i] != '-' && (text[i] < '0' || text[i] > '9')) return at;
+    while (at < n && strchr("0123456789+-.eE", text[at]) && text[at]) at++;
+    const int64_t sign = text[i] == '-';
+    while (i + sign + *digits < at && text[i + sign + *digits] >= '0' && text[i + sign + *digits] <= '9') ++*digits;
+    if (i + sign + *digits < at) *digits = 0;
+    return at;
+}
+
+tare_status json_parse_wide(const char *text, int64_t n, const char *where, json_t **out, struct err *e)
+{
+    OWNED(str_free) struct str wide = {0};
+    *out = NULL;
+    TRY(str_reserve(&wide, n, e));
+    for (int64_t i = 0, end, digits; i < n; i = end) {
+        end = part_end(text, n, i, &digits);
+        TRY(str_add(&wide, text + i, end - i, e));
+        if (digits >= 19) TRY(str_add(&wide, ".0", 2, e));
+    }
+    return json_parse(wide.data, wide.size, where, out, e);
+}
+
+tare_status json_read_wide(const char *path, json_t **out, struct err *e)
+{
+    return read_with(json_parse_wide, path, out, e);
 }
 
 static int dump_part(const char *data, size_t n, void *out)

@@ -13,6 +13,10 @@ void json_begin(void);
 /* where: a file name, or "file:12" for a line of JSONL. Duplicate keys and trailing text are refused, NUL in strings allowed. */
 tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e);
 tare_status json_read_file(const char *path, json_t **out, struct err *e);
+/* For tokenizer_config.json: a whole number of 19 digits or more is read as a real. transformers writes "no limit" as
+ * 1000000000000000019884624838656. */
+tare_status json_parse_wide(const char *text, int64_t n, const char *where, json_t **out, struct err *e);
+tare_status json_read_wide(const char *path, json_t **out, struct err *e);
 /* Appends the compact form; keys in insertion order, reals with 17 significant digits. */
 tare_status json_print(const json_t *j, struct str *out, struct err *e);
 

@@ -1,79 +1,101 @@
 #include "data/added_tokens.h"
 
 #include "base/arena.h"
+#include "base/utf8.h"
+#include "data/pretokenize.h"
 
 #include <string.h>
 
-static int32_t child_of(const struct added *a, int32_t node, unsigned char byte)
+tare_status added_insert(struct added *a, const char *content, int64_t n, struct added_token token, struct err *e)
 {
-    int32_t c = a->nodes[node].child;
-    while (c && a->nodes[c].byte != byte) c = a->nodes[c].sibling;
-    return c;
-}
-
-static tare_status new_node(struct added *a, unsigned char byte, int32_t *out, struct err *e)
-{
-    TRY(mem_grow((void **)&a->nodes, &a->capacity, a->n + 1, sizeof *a->nodes, e));
-    *out = (int32_t)a->n++;
-    a->nodes[*out] = (struct added_node){.id = -1, .byte = byte};
-    return TARE_OK;
-}
-
-tare_status added_insert(struct added *a, const char *content, int64_t n, int32_t id, struct err *e)
-{
-    int32_t node = 0;
-    if (!a->n) {
-        TRY(new_node(a, 0, &node, e));
-        a->only = (unsigned char)content[0];
-    }
-    if (a->only != (unsigned char)content[0]) a->only = -1;
-    a->begins[(unsigned char)content[0]] = true;
-    for (int64_t i = 0; i < n; i++) {
-        const unsigned char byte = (unsigned char)content[i];
-        int32_t next = child_of(a, node, byte);
-        if (!next) {
-            TRY(new_node(a, byte, &next, e));
-            a->nodes[next].sibling = a->nodes[node].child;
-            a->nodes[node].child = next;
-        }
-        node = next;
-    }
-    a->nodes[node].id = id;
-    return TARE_OK;
+    const unsigned char first = (unsigned char)content[0];
+    if (!a->n) a->only = first;
+    if (a->only != first) a->only = -1;
+    a->begins[first] = true;
+    TRY(mem_grow((void **)&a->tokens, &a->capacity, a->n + 1, sizeof *a->tokens, e));
+    a->tokens[a->n] = token;
+    return trie_insert(&a->trie, content, n, (int32_t)a->n++, e);
 }
 
 void added_free(struct added *a)
 {
-    mem_free(a->nodes);
+    trie_free(&a->trie);
+    mem_free(a->tokens);
     *a = (struct added){0};
 }
 
-static int64_t longest_at(const struct added *a, const unsigned char *p, const unsigned char *end, int32_t *id)
+static int64_t longest_at(const struct added *a, const unsigned char *p, const unsigned char *end, int32_t *place)
 {
     const unsigned char *begin = p;
     int64_t size = 0;
-    for (int32_t node = 0; p < end && (node = child_of(a, node, *p));) {
+    for (int32_t node = 0; p < end && (node = trie_step(&a->trie, node, *p));) {
         p++;
-        if (a->nodes[node].id < 0) continue;
-        *id = a->nodes[node].id;
+        if (a->trie.nodes[node].id < 0) continue;
+        *place = a->trie.nodes[node].id;
         size = p - begin;
     }
     return size;
 }
 
-bool added_find(const struct added *a, const unsigned char *text, int64_t n, int64_t *at, int64_t *size, int32_t *id)
+/* The first token in the text from `from` on: its size, 0 if there is none. */
+static int64_t find(const struct added *a, const struct added_walk *w, int64_t *at, int32_t *place)
 {
-    if (!a->n) return false;
-    for (const unsigned char *p = text, *end = text + n; p < end; p++) {
+    if (!a->n) return 0;
+    for (const unsigned char *p = w->text + w->searched, *end = w->text + w->n; p < end; p++) {
         if (a->only >= 0) {
             p = memchr(p, a->only, (size_t)(end - p));
-            if (!p) return false;
+            if (!p) return 0;
         } else if (!a->begins[*p]) {
             continue;
         }
-        *size = longest_at(a, p, end, id);
-        *at = p - text;
-        if (*size) return true;
+        const int64_t size = longest_at(a, p, end, place);
+        *at = p - w->text;
+        if (size) return size;
     }
-    return false;
+    return 0;
+}
+
+/* Begin of the white space that ends at `at`. */
+static int64_t blanks_before(const unsigned char *text, int64_t at)
+{
+    while (at > 0) {
+        int64_t begin = at - 1;
+        while (begin > 0 && (text[begin] & 0xC0) == 0x80) begin--;
+        const unsigned char *p = text + begin;
+        if (!is_white_space(utf8_next(&p))) break;
+        at = begin;
+    }
+    return at;
+}
+
+static int64_t blanks_after(const unsigned char *text, int64_t n, int64_t at)
+{
+    while (at < n) {
+        const unsigned char *p = text + at;
+        if (!is_white_space(utf8_next(&p))) break;
+        at = p - text;
+    }
+    return at;
+}
+
+bool added_next(struct added_walk *w, int64_t *before, int64_t *before_size, int32_t *id)
+{
+    int64_t at = 0;
+    int32_t place = 0;
+    const int64_t size = find(w->set, w, &at, &place);
+    *before = w->done;
+    if (!size) {
+        *before_size = w->n - w->done;
+        return false;
+    }
+    const struct added_token *token = &w->set->tokens[place];
+    int64_t begin = at, end = at + size;
+    w->searched = end;
+    if (token->flags & ADDED_LSTRIP) begin = blanks_before(w->text, begin);
+    if (token->flags & ADDED_RSTRIP) end = blanks_after(w->text, w->n, end);
+    /* A token that begins in the white space of the one before it counts all the same. */
+    *before_size = begin > w->done ? begin - w->done : 0;
+    w->done = end;
+    *id = token->id;
+    return true;
 }

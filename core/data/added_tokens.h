@@ -3,26 +3,36 @@
 #ifndef TARE_CORE_ADDED_TOKENS_H
 #define TARE_CORE_ADDED_TOKENS_H
 
-#include "base/err.h"
+#include "data/trie.h"
 
-#include <stdbool.h>
+enum { ADDED_LSTRIP = 1, ADDED_RSTRIP = 2 }; /* takes the white space before, after it as well */
 
-struct added_node {
-    int32_t child, sibling; /* 0: none */
-    int32_t id;             /* of the token that ends here, -1: none */
-    unsigned char byte;
+struct added_token {
+    int32_t id;
+    int flags;
 };
 
-struct added { /* a trie over bytes; node 0 is the root */
-    struct added_node *nodes;
+struct added {
+    struct trie trie; /* its numbers: places in tokens */
+    struct added_token *tokens;
     int64_t n, capacity;
     bool begins[256]; /* some token begins with this byte */
     int only;         /* the byte that all tokens begin with, or -1 */
 };
 
-tare_status added_insert(struct added *a, const char *content, int64_t n, int32_t id, struct err *e);
+/* content is not empty. */
+tare_status added_insert(struct added *a, const char *content, int64_t n, struct added_token token, struct err *e);
 void added_free(struct added *a);
-/* The first token in [text, text + n): true, with its place, size and id. */
-bool added_find(const struct added *a, const unsigned char *text, int64_t n, int64_t *at, int64_t *size, int32_t *id);
+
+/* Walks over a text: zero-initialise but for set, text and n. */
+struct added_walk {
+    const struct added *set;
+    const unsigned char *text;
+    int64_t n;
+    int64_t searched; /* up to here tokens were looked for */
+    int64_t done;     /* up to here the text was given out; what a token takes with it counts */
+};
+/* The next token: true, its id, and what is before it, which may be empty. False: the text before is all that is left. */
+bool added_next(struct added_walk *w, int64_t *before, int64_t *before_size, int32_t *id);
 
 #endif

@@ -1,6 +1,7 @@
 #include "data/bpe.h"
 
 #include "base/arena.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -151,70 +152,51 @@ static int64_t merge_long(const struct merges *m, struct bpe_scratch *s, int64_t
     return count;
 }
 
-/* ---------------------------------------------------------------- pieces met before */
-
-enum { CACHE_TEXT = 28, CACHE_IDS = 8, CACHE_SLOTS = 1 << 14 };
-
-struct bpe_cached { /* one cache line */
-    uint8_t size, n;
-    unsigned char text[CACHE_TEXT + 2];
-    int32_t ids[CACHE_IDS];
-};
-
-static uint64_t read_word(const unsigned char *p, int64_t n)
-{
-    uint64_t w = 0;
-    memcpy(&w, p, (size_t)n);
-    return w;
-}
-
-static struct bpe_cached *cache_slot(struct bpe_scratch *s, const unsigned char *piece, int64_t n)
-{
-    uint64_t h = (uint64_t)n * 0xA0761D6478BD642Fu;
-    for (; n >= 8; piece += 8, n -= 8) {
-        h = (h ^ read_word(piece, 8)) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 29;
-    }
-    h = (h ^ read_word(piece, n)) * 0xE7037ED1A0B428DBu;
-    return &s->cache[(h >> 40) & (CACHE_SLOTS - 1)];
-}
-
-tare_status bpe_scratch_new(struct bpe_scratch **out, struct err *e)
-{
-    struct bpe_scratch *s;
-    TRY(mem_new(sizeof *s, (void **)&s, e));
-    const tare_status status = mem_new(CACHE_SLOTS * (int64_t)sizeof *s->cache, (void **)&s->cache, e);
-    if (status) mem_free(s);
-    *out = status ? NULL : s;
-    return status;
-}
-
 void bpe_scratch_free(struct bpe_scratch *s)
 {
-    if (!s) return;
     mem_free(s->nodes);
     mem_free(s->heap);
-    mem_free(s->cache);
-    mem_free(s);
+    *s = (struct bpe_scratch){0};
 }
 
-static tare_status append(struct token_ids *out, const int32_t *ids, int64_t n, struct err *e)
+static int64_t byte_symbols(const struct symbols *symbols, const unsigned char *piece, int64_t n, struct bpe_node *nodes)
 {
-    if (out->n + n > out->capacity) TRY(mem_grow((void **)&out->data, &out->capacity, out->n + n, sizeof *out->data, e));
-    if (n) memcpy(out->data + out->n, ids, (size_t)n * sizeof *ids);
-    out->n += n;
-    return TARE_OK;
-}
-
-static tare_status merge_piece(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n,
-                               struct token_ids *out, struct err *e)
-{
-    const int32_t *byte_id = b->vocab->byte_id;
-    if (n > INT32_MAX / 4) FAIL(e, TARE_E_RANGE, "a text of %lld bytes without a place to cut is too long to encode", (long long)n);
-    TRY(mem_grow((void **)&s->nodes, &s->n_nodes, n, sizeof *s->nodes, e));
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++)
-        if (byte_id[piece[i]] >= 0) s->nodes[count++].id = byte_id[piece[i]];
+        if (symbols->byte_id[piece[i]] >= 0) nodes[count++].id = symbols->byte_id[piece[i]];
+    return count;
+}
+
+/* A character that is a token, else its bytes, else the unknown token; without one it vanishes. An unknown character waits for the next
+ * known one: bytes that come between go before it, as in HF. */
+static int64_t char_symbols(const struct bpe *b, const unsigned char *piece, int64_t n, struct bpe_node *nodes)
+{
+    const struct symbols *symbols = b->symbols;
+    int64_t count = 0;
+    bool unknown = false;
+    for (const unsigned char *p = piece, *at; p < piece + n;) {
+        at = p;
+        utf8_next(&p);
+        const int32_t id = symbols_char(symbols, b->vocab, at, p - at);
+        if (id < 0 && symbols_have_bytes(symbols, at, p - at)) {
+            for (; at < p; at++) nodes[count++].id = symbols->fallback_id[*at];
+            continue;
+        }
+        if (id < 0 && symbols->unknown < 0) continue;
+        if (unknown && (id >= 0 || !symbols->fuse_unknown)) nodes[count++].id = symbols->unknown;
+        unknown = id < 0;
+        if (id >= 0) nodes[count++].id = id;
+    }
+    if (unknown) nodes[count++].id = symbols->unknown;
+    return count;
+}
+
+tare_status bpe_encode(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n, struct token_ids *out,
+                       struct err *e)
+{
+    if (n > INT32_MAX / 4) FAIL(e, TARE_E_RANGE, "a text of %lld bytes without a place to cut is too long to encode", (long long)n);
+    TRY(mem_grow((void **)&s->nodes, &s->n_nodes, n, sizeof *s->nodes, e));
+    int64_t count = b->symbols->characters ? char_symbols(b, piece, n, s->nodes) : byte_symbols(b->symbols, piece, n, s->nodes);
     if (count > SHORT_PIECE) {
         TRY(mem_grow((void **)&s->heap, &s->n_heap, 3 * count, sizeof *s->heap, e));
         count = merge_long(b->merges, s, count);
@@ -224,21 +206,5 @@ static tare_status merge_piece(const struct bpe *b, struct bpe_scratch *s, const
     if (out->n + count > out->capacity) TRY(mem_grow((void **)&out->data, &out->capacity, out->n + count, sizeof *out->data, e));
     for (int64_t i = 0; i < count; i++) out->data[out->n + i] = s->nodes[i].id;
     out->n += count;
-    return TARE_OK;
-}
-
-tare_status bpe_encode(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n, struct token_ids *out,
-                       struct err *e)
-{
-    struct bpe_cached *c = n <= CACHE_TEXT ? cache_slot(s, piece, n) : NULL;
-    if (c && c->size == n && !memcmp(c->text, piece, (size_t)n)) return append(out, c->ids, c->n, e);
-    const int64_t begin = out->n;
-    const int32_t id = b->whole ? vocab_find_bytes(b->vocab, piece, n) : -1;
-    TRY(id >= 0 ? append(out, &id, 1, e) : merge_piece(b, s, piece, n, out, e));
-    if (!c || out->n - begin > CACHE_IDS) return TARE_OK;
-    c->size = (uint8_t)n;
-    c->n = (uint8_t)(out->n - begin);
-    memcpy(c->text, piece, (size_t)n);
-    if (c->n) memcpy(c->ids, out->data + begin, c->n * sizeof *c->ids);
     return TARE_OK;
 }

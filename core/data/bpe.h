@@ -1,8 +1,9 @@
 /* Byte-pair encoding of one piece: among neighbouring pairs the one with the lowest rank is merged, the leftmost of equals first, until no
- * pair is in the table (Sennrich et al. 2016, on bytes as in GPT-2). Internal to the data folder. */
+ * pair is in the table (Sennrich et al. 2016; on bytes as in GPT-2, or on characters as SentencePiece does). Internal to the data folder. */
 #ifndef TARE_CORE_BPE_H
 #define TARE_CORE_BPE_H
 
+#include "data/symbols.h"
 #include "data/tokenizer.h"
 #include "data/vocab.h"
 
@@ -22,22 +23,18 @@ void merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int
 const struct merge_slot *merges_find(const struct merges *m, int32_t left, int32_t right); /* NULL: none */
 void merges_free(struct merges *m);
 
-/* What one encoding thread works with; kept between calls for its cache of pieces. */
+/* What an encoding thread merges in. */
 struct bpe_scratch {
-    struct bpe_scratch *next; /* in the tokenizer's list of idle ones */
     struct bpe_node *nodes;
     struct bpe_heap_item *heap;
-    struct bpe_cached *cache;
     int64_t n_nodes, n_heap; /* capacities */
 };
-
-tare_status bpe_scratch_new(struct bpe_scratch **out, struct err *e);
 void bpe_scratch_free(struct bpe_scratch *s);
 
 struct bpe {
     const struct vocab *vocab;
     const struct merges *merges;
-    bool whole; /* a piece that is a token is taken as it is, before any merge (ignore_merges) */
+    const struct symbols *symbols;
 };
 tare_status bpe_encode(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n, struct token_ids *out,
                        struct err *e);

@@ -1,10 +1,8 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "data/pretokenize.h"
 
 #include "base/str.h"
 #include "base/utf8.h"
 
-#include <pcre2.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -52,6 +50,12 @@ static int wide_class(int32_t c)
     default:
         return c == 0x85 ? SPACE : OTHER;
     }
+}
+
+bool is_white_space(int32_t c)
+{
+    const int class = c < 0x80 ? ascii_class[c] : wide_class(c);
+    return class == SPACE || class == NEWLINE;
 }
 
 /* Class of the character at p, whose end goes to *next. */
@@ -154,38 +158,6 @@ const unsigned char *match_llama3(const unsigned char *p, const unsigned char *e
 
 /* ---------------------------------------------------------------- other expressions */
 
-/* PCRE2's \s under UCP takes in U+180E; \p{White_Space} is what the ecosystem's regex engines mean by \s. */
-static tare_status white_space(const char *pattern, int64_t n, struct str *out, struct err *e)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const bool escape = pattern[i] == '\\' && i + 1 < n;
-        if (escape && (pattern[i + 1] == 's' || pattern[i + 1] == 'S'))
-            TRY(str_add(out, pattern[i + 1] == 's' ? "\\p{White_Space}" : "\\P{White_Space}", -1, e));
-        else
-            TRY(str_add(out, pattern + i, escape ? 2 : 1, e));
-        i += escape;
-    }
-    return TARE_OK;
-}
-
-static tare_status compile(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e)
-{
-    OWNED(str_free) struct str text = {0};
-    const uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP);
-    TRY(literal ? str_add(&text, pattern, n, e) : white_space(pattern, n, &text, e));
-    int code;
-    PCRE2_SIZE at;
-    out->code = pcre2_compile((PCRE2_SPTR)text.data, (PCRE2_SIZE)text.size, options, &code, &at, NULL);
-    if (!out->code) {
-        PCRE2_UCHAR message[160] = {0};
-        pcre2_get_error_message(code, message, sizeof message);
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: the expression \"%.*s\" cannot be compiled: %s (at byte %zu)", where,
-             (int)(n < 300 ? n : 300), pattern, (const char *)message, (size_t)at);
-    }
-    pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE); /* without it the interpreter runs: slower, the same matches */
-    return TARE_OK;
-}
-
 tare_status split_regex(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e)
 {
     static const struct {
@@ -198,14 +170,13 @@ tare_status split_regex(const char *pattern, int64_t n, bool literal, const char
             out->match = known[i].match;
             return TARE_OK;
         }
-    if (!n) FAIL(e, TARE_E_INVALID, "%s: the pattern is empty", where);
-    out->kind = SPLIT_PCRE;
-    return compile(pattern, n, literal, where, out, e);
+    out->kind = SPLIT_REGEX;
+    return regex_compile(pattern, n, literal, where, &out->regex, e);
 }
 
 void split_free(struct split *s)
 {
-    pcre2_code_free(s->code);
+    regex_free(&s->regex);
     *s = (struct split){0};
 }
 
@@ -213,35 +184,37 @@ void split_free(struct split *s)
 
 static tare_status run_steps(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e);
 
-static tare_status run_pcre(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+struct cutting { /* the pieces of one regular expression */
+    const struct pretokenizer *w;
+    int64_t step;
+    const unsigned char *held; /* the beginning of a piece that may go on */
+    int64_t n_held;
+};
+
+static tare_status let_go(struct cutting *c, struct err *e)
 {
-    const pcre2_code *code = w->steps[step].code;
-    pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
-    if (!match) FAIL(e, TARE_E_NOMEM, "no memory to match a pre-tokenizer pattern");
-    tare_status status = TARE_OK;
-    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(match);
-    int64_t done = 0, at = 0; /* [done, at) has been searched without a match */
-    while (!status && at < n) {
-        const int found = pcre2_match(code, text, (PCRE2_SIZE)n, (PCRE2_SIZE)at, PCRE2_NO_UTF_CHECK, match, NULL);
-        if (found == PCRE2_ERROR_NOMATCH) break;
-        if (found < 0) {
-            status = err_set(e, TARE_E_RANGE, __FILE__, __LINE__,
-                             "the pre-tokenizer's pattern gave up on a text of %lld bytes (PCRE2 error %d)", (long long)n, found);
-            break;
-        }
-        const int64_t begin = (int64_t)span[0], stop = (int64_t)span[1];
-        if (stop <= begin) { /* an empty match cuts nothing off */
-            at = (begin > at ? begin : at) + 1;
-            while (at < n && (text[at] & 0xC0) == 0x80) at++;
-            continue;
-        }
-        if (begin > done) status = run_steps(w, step + 1, text + done, begin - done, e);
-        if (!status) status = run_steps(w, step + 1, text + begin, stop - begin, e);
-        done = at = stop;
-    }
-    pcre2_match_data_free(match);
-    if (!status && done < n) status = run_steps(w, step + 1, text + done, n - done, e);
-    return status;
+    const int64_t n = c->n_held;
+    c->n_held = 0;
+    return n ? run_steps(c->w, c->step + 1, c->held, n, e) : TARE_OK;
+}
+
+static tare_status cut(void *ctx, const unsigned char *text, int64_t n, bool match, struct err *e)
+{
+    struct cutting *c = ctx;
+    const enum split_behavior behavior = c->w->steps[c->step].behavior;
+    if (match && behavior == SPLIT_REMOVED) return TARE_OK;
+    if (behavior == SPLIT_ISOLATED || behavior == SPLIT_REMOVED) return run_steps(c->w, c->step + 1, text, n, e);
+    if (match && behavior == SPLIT_WITH_NEXT) TRY(let_go(c, e));
+    if (!c->n_held) c->held = text;
+    c->n_held += n;
+    return match && behavior == SPLIT_WITH_PREVIOUS ? let_go(c, e) : TARE_OK;
+}
+
+static tare_status run_regex(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+{
+    struct cutting c = {.w = w, .step = step};
+    TRY(regex_each(&w->steps[step].regex, text, n, cut, &c, e));
+    return let_go(&c, e);
 }
 
 static tare_status run_digits(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
@@ -258,12 +231,66 @@ static tare_status run_digits(const struct pretokenizer *w, int64_t step, const 
     return TARE_OK;
 }
 
+static tare_status run_white_space(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+{
+    const unsigned char *begin = text, *end = text + n;
+    for (const unsigned char *p = text, *at; p < end;) {
+        at = p;
+        if (!is_white_space(utf8_next(&p))) continue;
+        if (at > begin) TRY(run_steps(w, step + 1, begin, at - begin, e));
+        begin = p;
+    }
+    return end > begin ? run_steps(w, step + 1, begin, end - begin, e) : TARE_OK;
+}
+
+static bool begins_with_mark(const struct metaspace *m, const unsigned char *text, int64_t n)
+{
+    return n >= m->mark_size && !memcmp(text, m->mark, (size_t)m->mark_size);
+}
+
+/* The text with a mark for each space, and one in front of it. */
+static tare_status mark_spaces(const struct pretokenizer *w, int64_t step, tare_text text, struct str *out, struct err *e)
+{
+    const struct metaspace *m = &w->steps[step].metaspace;
+    const unsigned char *p = (const unsigned char *)text.data;
+    const bool wanted = m->prefix == PREFIX_ALWAYS || (m->prefix == PREFIX_FIRST && p == w->first);
+    if (wanted && *p != ' ' && !begins_with_mark(m, p, text.size)) TRY(str_add(out, m->mark, m->mark_size, e));
+    for (const char *at = text.data, *end = at + text.size; at < end;) {
+        const char *space = memchr(at, ' ', (size_t)(end - at));
+        TRY(str_add(out, at, (space ? space : end) - at, e));
+        if (space) TRY(str_add(out, m->mark, m->mark_size, e));
+        at = space ? space + 1 : end;
+    }
+    return TARE_OK;
+}
+
+static tare_status run_marked(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+{
+    const struct metaspace *m = &w->steps[step].metaspace;
+    const unsigned char *begin = text, *end = text + n;
+    for (const unsigned char *p = text; m->cut && p < end; utf8_next(&p))
+        if (p > begin && begins_with_mark(m, p, end - p)) {
+            TRY(run_steps(w, step + 1, begin, p - begin, e));
+            begin = p;
+        }
+    return run_steps(w, step + 1, begin, end - begin, e);
+}
+
+static tare_status run_metaspace(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
+{
+    OWNED(str_free) struct str marked = {0};
+    TRY(mark_spaces(w, step, (tare_text){(const char *)text, n}, &marked, e));
+    return run_marked(w, step, (const unsigned char *)marked.data, marked.size, e);
+}
+
 static tare_status run_steps(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
 {
     if (step == w->n_steps) return w->sink(w->ctx, text, n, e);
     const struct split *s = &w->steps[step];
-    if (s->kind == SPLIT_PCRE) return run_pcre(w, step, text, n, e);
+    if (s->kind == SPLIT_REGEX) return run_regex(w, step, text, n, e);
     if (s->kind == SPLIT_DIGITS) return run_digits(w, step, text, n, e);
+    if (s->kind == SPLIT_WHITE_SPACE) return run_white_space(w, step, text, n, e);
+    if (s->kind == SPLIT_METASPACE) return run_metaspace(w, step, text, n, e);
     for (const unsigned char *p = text, *end = text + n; p < end;) {
         const unsigned char *stop = s->match(p, end);
         TRY(run_steps(w, step + 1, p, stop - p, e));

@@ -3,9 +3,7 @@
 #include "base/arena.h"
 #include "base/fs.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 tare_status token_ids_add(struct token_ids *ids, int32_t id, struct err *e)
 {
@@ -32,7 +30,7 @@ static tare_status parse_into(struct tokenizer *t, const char *json, int64_t n, 
 static tare_status configure(struct tokenizer *t, const char *config, int64_t n, const char *where, struct err *e)
 {
     OWNED(json_decrefp) json_t *root = NULL;
-    TRY(json_parse(config, n, where, &root, e));
+    TRY(json_parse_wide(config, n, where, &root, e));
     return tokenizer_read_config(t, root, where, e);
 }
 
@@ -41,7 +39,7 @@ tare_status tokenizer_parse(tare_text json, tare_text config, const char *where,
     *out = NULL;
     struct tokenizer *t;
     TRY(mem_new(sizeof *t, (void **)&t, e));
-    vocab_init(&t->vocab);
+    vocab_init(&t->model.vocab);
     for (int k = 0; k < TOKEN_ROLES; k++) t->role_id[k] = -1;
     t->hash = fs_hash(json.data, json.size, 0);
     tare_status status = mem_new(sizeof *t->pool, (void **)&t->pool, e);
@@ -63,6 +61,20 @@ tare_status tokenizer_parse(tare_text json, tare_text config, const char *where,
     return status;
 }
 
+/* e says why tokenizer.json could not be read. */
+static tare_status no_tokenizer(const char *folder, struct err *e)
+{
+    char path[FS_PATH];
+    struct err none = {0};
+    const bool sentencepiece = !fs_join(path, folder, "tokenizer.model", &none) && fs_exists(path);
+    if (!sentencepiece) return err_prefix(e, "a tokenizer.json is needed");
+    FAIL(e, TARE_E_UNSUPPORTED,
+         "%s: tokenizer.model is not read; make a tokenizer.json of it: "
+         "pip install transformers sentencepiece protobuf && python3 -c "
+         "'import sys, transformers as t; t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' %s",
+         folder, folder);
+}
+
 tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct err *e)
 {
     char path[FS_PATH], config_path[FS_PATH];
@@ -73,7 +85,7 @@ tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct er
     tare_status status = fs_read_all(path, &json, e);
     if (status) {
         str_free(&json);
-        return err_prefix(e, "a byte-level BPE tokenizer.json is needed");
+        return no_tokenizer(folder, e);
     }
     const bool configured = fs_exists(config_path);
     if (configured) status = fs_read_all(config_path, &config, e);
@@ -87,9 +99,9 @@ void tokenizer_free(struct tokenizer *t)
 {
     if (!t) return;
     if (t->pool) {
-        for (struct bpe_scratch *s = t->pool->idle, *next; s; s = next) {
+        for (struct piece_scratch *s = t->pool->idle, *next; s; s = next) {
             next = s->next;
-            bpe_scratch_free(s);
+            piece_scratch_free(s);
         }
         pthread_mutex_destroy(&t->pool->lock);
         mem_free(t->pool);
@@ -97,23 +109,24 @@ void tokenizer_free(struct tokenizer *t)
     for (int64_t i = 0; i < t->n_splits; i++) split_free(&t->splits[i]);
     added_free(&t->raw);
     added_free(&t->normalized);
-    merges_free(&t->merges);
-    vocab_free(&t->vocab);
+    normalizer_free(&t->normalizer);
+    str_free(&t->decoding.first);
+    token_model_free(&t->model);
     mem_free(t);
 }
 
 /* ---------------------------------------------------------------- encoding */
 
-static tare_status take_scratch(const struct tokenizer *t, struct bpe_scratch **out, struct err *e)
+static tare_status take_scratch(const struct tokenizer *t, struct piece_scratch **out, struct err *e)
 {
     pthread_mutex_lock(&t->pool->lock);
     *out = t->pool->idle;
     if (*out) t->pool->idle = (*out)->next;
     pthread_mutex_unlock(&t->pool->lock);
-    return *out ? TARE_OK : bpe_scratch_new(out, e);
+    return *out ? TARE_OK : piece_scratch_new(out, e);
 }
 
-static void return_scratch(const struct tokenizer *t, struct bpe_scratch *s)
+static void return_scratch(const struct tokenizer *t, struct piece_scratch *s)
 {
     pthread_mutex_lock(&t->pool->lock);
     s->next = t->pool->idle;
@@ -123,87 +136,41 @@ static void return_scratch(const struct tokenizer *t, struct bpe_scratch *s)
 
 struct encoding {
     const struct tokenizer *t;
-    struct bpe_scratch *scratch;
+    struct piece_scratch *scratch;
     struct token_ids *out;
 };
 
 static tare_status encode_piece(void *ctx, const unsigned char *text, int64_t n, struct err *e)
 {
     const struct encoding *k = ctx;
-    return bpe_encode(&(struct bpe){&k->t->vocab, &k->t->merges, k->t->ignore_merges}, k->scratch, text, n, k->out, e);
+    return piece_encode(&k->t->model, k->scratch, text, n, k->out, e);
 }
 
-/* Normalised text: the added tokens that are looked for here, and the pieces between them. */
-static tare_status encode_normalized(struct encoding *k, const unsigned char *text, int64_t n, struct err *e)
+/* Normalised text: the added tokens that are looked for here, and the pieces between them. first: the whole text begins with it. */
+static tare_status encode_normalized(struct encoding *k, tare_text text, bool first, struct err *e)
 {
     const struct tokenizer *t = k->t;
-    const struct pretokenizer p = {t->splits, t->n_splits, encode_piece, k};
-    int64_t at, size;
+    const unsigned char *begin = (const unsigned char *)text.data;
+    const struct pretokenizer p = {t->splits, t->n_splits, encode_piece, k, first ? begin : NULL};
+    struct added_walk walk = {.set = &t->normalized, .text = begin, .n = text.size};
+    int64_t before, size;
     int32_t id;
-    while (added_find(&t->normalized, text, n, &at, &size, &id)) {
-        TRY(pretokenize(&p, text, at, e));
+    while (added_next(&walk, &before, &size, &id)) {
+        TRY(pretokenize(&p, begin + before, size, e));
         TRY(token_ids_add(k->out, id, e));
-        text += at + size;
-        n -= at + size;
     }
-    return pretokenize(&p, text, n, e);
-}
-
-/* End of the stretch from p on that is in NFC for certain: nothing but characters that are starters and neither decompose nor compose. */
-static const unsigned char *plain_until(const unsigned char *p, const unsigned char *end)
-{
-    while (p < end) {
-        if (*p < 0xCC) { /* below U+0300 */
-            p++;
-            continue;
-        }
-        if (*p >= 0xD0 && *p <= 0xD3 && !(*p == 0xD2 && p[1] < 0x8A)) { /* U+0400-U+04FF but for the combining U+0480-U+0489 */
-            p += 2;
-            continue;
-        }
-        const int32_t c = (*p & 0xF0) == 0xE0 ? (*p & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F) : 0;
-        if (!((c >= 0x2010 && c <= 0x2027) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3041 && c <= 0x3096) ||
-              (c >= 0x30A1 && c <= 0x30FA)))
-            break;
-        p += 3;
-    }
-    return p;
-}
-
-/* Appends NFC of text. Only what plain_until does not vouch for goes through utf8proc, from the character before (it may compose) up to
- * the next ASCII character (which never does with what is before it). */
-static tare_status normalize(const unsigned char *p, int64_t n, struct str *out, struct err *e)
-{
-    const unsigned char *end = p + n;
-    TRY(str_reserve(out, n, e));
-    while (p < end) {
-        const unsigned char *stop = plain_until(p, end);
-        if (stop < end)
-            while (stop > p && (*--stop & 0xC0) == 0x80) continue;
-        TRY(str_add(out, (const char *)p, stop - p, e));
-        p = stop;
-        if (p == end) break;
-        stop = plain_until(p, end);
-        while (stop < end && *stop >= 0x80) stop++;
-        utf8proc_uint8_t *composed = NULL;
-        const utf8proc_ssize_t size = utf8proc_map(p, stop - p, &composed, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-        if (size < 0) FAIL(e, TARE_E_INVALID, "the text cannot be normalised to NFC: %s", utf8proc_errmsg(size));
-        const tare_status status = str_add(out, (const char *)composed, size, e);
-        free(composed);
-        TRY(status);
-        p = stop;
-    }
-    return TARE_OK;
+    return pretokenize(&p, begin + before, size, e);
 }
 
 /* A stretch between added tokens. */
-static tare_status encode_stretch(struct encoding *k, const unsigned char *text, int64_t n, struct err *e)
+static tare_status encode_stretch(struct encoding *k, tare_text text, bool first, struct err *e)
 {
-    if (!n) return TARE_OK;
-    if (!k->t->nfc || plain_until(text, text + n) == text + n) return encode_normalized(k, text, n, e);
-    OWNED(str_free) struct str composed = {0};
-    TRY(normalize(text, n, &composed, e));
-    return encode_normalized(k, (const unsigned char *)composed.data, composed.size, e);
+    if (!text.size) return TARE_OK;
+    const unsigned char *begin = (const unsigned char *)text.data;
+    if (normalizer_keeps(&k->t->normalizer, begin, text.size)) return encode_normalized(k, text, first, e);
+    OWNED(str_free) struct str normal = {0};
+    TRY(normalizer_apply(&k->t->normalizer, begin, text.size, &normal, e));
+    return encode_normalized(k, (tare_text){normal.data, normal.size}, first, e);
 }
 
 tare_status tokenizer_encode(const struct tokenizer *t, const char *text, int64_t n, struct token_ids *out, struct err *e)
@@ -212,123 +179,36 @@ tare_status tokenizer_encode(const struct tokenizer *t, const char *text, int64_
     if (bad) FAIL(e, TARE_E_INVALID, "the text is not valid UTF-8 at byte %lld", (long long)bad);
     struct encoding k = {.t = t, .out = out};
     TRY(take_scratch(t, &k.scratch, e));
-    const unsigned char *p = (const unsigned char *)text;
+    struct added_walk walk = {.set = &t->raw, .text = (const unsigned char *)text, .n = n};
     tare_status status = TARE_OK;
-    int64_t at, size;
+    int64_t before = 0, size = 0;
     int32_t id;
-    while (!status && added_find(&t->raw, p, n, &at, &size, &id)) {
-        status = encode_stretch(&k, p, at, e);
+    while (!status && added_next(&walk, &before, &size, &id)) {
+        status = encode_stretch(&k, (tare_text){text + before, size}, !before, e);
         if (!status) status = token_ids_add(out, id, e);
-        p += at + size;
-        n -= at + size;
     }
-    if (!status) status = encode_stretch(&k, p, n, e);
+    if (!status) status = encode_stretch(&k, (tare_text){text + before, size}, !before, e);
     return_scratch(t, k.scratch);
     return status;
-}
-
-/* ---------------------------------------------------------------- decoding */
-
-void token_stream_init(struct token_stream *s, const struct tokenizer *t, bool skip_special)
-{
-    *s = (struct token_stream){.tokenizer = t, .skip_special = skip_special};
-}
-
-static int sequence_size(unsigned char lead) /* 0: no character begins so */
-{
-    if (lead < 0x80) return 1;
-    if (lead < 0xC2 || lead > 0xF4) return 0;
-    return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-}
-
-/* Whether b may follow the n bytes held. */
-static bool continues(const unsigned char *held, int n, unsigned char b)
-{
-    if ((b & 0xC0) != 0x80) return false;
-    if (n > 1) return true;
-    switch (held[0]) {
-    case 0xE0:
-        return b >= 0xA0;
-    case 0xED:
-        return b <= 0x9F;
-    case 0xF0:
-        return b >= 0x90;
-    case 0xF4:
-        return b <= 0x8F;
-    default:
-        return true;
-    }
-}
-
-static tare_status give_up(struct token_stream *s, struct str *out, struct err *e)
-{
-    s->n_held = 0;
-    return str_add(out, "\xEF\xBF\xBD", 3, e); /* U+FFFD for the longest beginning of a character that broke off */
-}
-
-static tare_status push_byte(struct token_stream *s, unsigned char b, struct str *out, struct err *e)
-{
-    if (s->n_held && !continues(s->held, s->n_held, b)) TRY(give_up(s, out, e));
-    s->held[s->n_held++] = b;
-    const int size = sequence_size(s->held[0]);
-    if (!size) return give_up(s, out, e);
-    if (s->n_held < size) return TARE_OK;
-    s->n_held = 0;
-    return str_add(out, (const char *)s->held, size, e);
-}
-
-tare_status token_stream_push(struct token_stream *s, int32_t id, struct str *out, struct err *e)
-{
-    const struct vocab *v = &s->tokenizer->vocab;
-    if (id < 0 || id >= v->size || (s->skip_special && v->tokens[id].special)) return TARE_OK;
-    const struct vocab_token *t = &v->tokens[id];
-    const unsigned char *p = (const unsigned char *)v->text.data + t->bytes;
-    const int64_t n = t->bytes_size;
-    int64_t i = 0;
-    while (i < n) {
-        int64_t plain = i;
-        while (!s->n_held && plain < n && p[plain] < 0x80) plain++;
-        if (plain > i)
-            TRY(str_add(out, (const char *)p + i, plain - i, e));
-        else
-            TRY(push_byte(s, p[plain++], out, e));
-        i = plain;
-    }
-    return TARE_OK;
-}
-
-tare_status token_stream_end(struct token_stream *s, struct str *out, struct err *e)
-{
-    return s->n_held ? give_up(s, out, e) : TARE_OK;
-}
-
-tare_status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int64_t n, bool skip_special, struct str *out,
-                             struct err *e)
-{
-    struct token_stream s;
-    token_stream_init(&s, t, skip_special);
-    TRY(str_reserve(out, 0, e));
-    for (int64_t i = 0; i < n; i++) TRY(token_stream_push(&s, ids[i], out, e));
-    return token_stream_end(&s, out, e);
 }
 
 /* ---------------------------------------------------------------- questions about tokens */
 
 int64_t tokenizer_size(const struct tokenizer *t)
 {
-    return t->vocab.size;
+    return t->model.vocab.size;
 }
 
 tare_text tokenizer_bytes(const struct tokenizer *t, int32_t id)
 {
-    if (id < 0 || id >= t->vocab.size) return (tare_text){"", 0};
-    const struct vocab_token *token = &t->vocab.tokens[id];
-    return (tare_text){t->vocab.text.data + token->bytes, token->bytes_size};
+    if (id < 0 || id >= t->model.vocab.size) return (tare_text){"", 0};
+    const struct vocab_token *token = &t->model.vocab.tokens[id];
+    return (tare_text){t->model.vocab.text.data + token->bytes, token->bytes_size};
 }
 
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 {
-    return id >= 0 && id < t->vocab.size && t->vocab.tokens[id].special;
+    return id >= 0 && id < t->model.vocab.size && t->model.vocab.tokens[id].special;
 }
 
 int32_t tokenizer_role_id(const struct tokenizer *t, enum token_role role)

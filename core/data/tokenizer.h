@@ -1,6 +1,7 @@
-/* Byte-level BPE from a Hugging Face folder: tokenizer.json as Qwen2.5/Qwen3, Llama 3 and SmolLM2 have it. The ids are those of
- * HF `tokenizers`, special tokens inside the text recognised, none added. What tokenizer.json asks for and this does not do is
- * refused at load, with its place in the file.
+/* Tokenizers from a Hugging Face folder's tokenizer.json: byte-level BPE as Qwen2.5/Qwen3, Llama 3 and SmolLM2 have it, and what is made
+ * of SentencePiece models: BPE on characters with byte fallback (Gemma, Phi-3, Llama 2, Mistral) and Unigram. The ids are those of HF
+ * `tokenizers`, special tokens inside the text recognised, none added. What tokenizer.json asks for and this does not do is refused at
+ * load, with its place in the file.
  * Threads: encode and decode may run on one tokenizer from any number of threads. A struct token_ids or token_stream has one owner. */
 #ifndef TARE_CORE_TOKENIZER_H
 #define TARE_CORE_TOKENIZER_H
@@ -26,8 +27,9 @@ void tokenizer_free(struct tokenizer *t);
 
 /* Appends the ids of text (valid UTF-8, else TARE_E_INVALID with the offset). */
 tare_status tokenizer_encode(const struct tokenizer *t, const char *text, int64_t n, struct token_ids *out, struct err *e);
-/* Appends the text of ids. Bytes that are no UTF-8 become U+FFFD, as in HF; so the result is always valid. Ids without a token
- * (embedding rows beyond the vocabulary) have no text. skip_special leaves out tokens marked special. */
+/* Appends the text of ids. Bytes that are no UTF-8 become U+FFFD, as in HF: one for the beginning of a character that broke off; of
+ * byte tokens (<0x0A>), one for each in a row that is no UTF-8 as a whole. So the result is always valid. Ids without a token (embedding
+ * rows beyond the vocabulary) have no text. skip_special leaves out tokens marked special. */
 tare_status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int64_t n, bool skip_special, struct str *out,
                              struct err *e);
 
@@ -35,10 +37,14 @@ tare_status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int6
 struct token_stream {
     const struct tokenizer *tokenizer;
     bool skip_special;
+    bool begun;            /* a token came */
+    int64_t stripped;      /* characters taken from the front of the text; -1: no more will be */
     unsigned char held[4]; /* the beginning of a sequence that is not complete yet */
     int n_held;
+    struct str run; /* byte tokens in a row: whether they are a text is known when they end */
 };
 void token_stream_init(struct token_stream *s, const struct tokenizer *t, bool skip_special);
+void token_stream_free(struct token_stream *s);
 tare_status token_stream_push(struct token_stream *s, int32_t id, struct str *out, struct err *e);
 tare_status token_stream_end(struct token_stream *s, struct str *out, struct err *e);
 

@@ -4,32 +4,43 @@
 
 #include "base/json.h"
 #include "data/added_tokens.h"
-#include "data/bpe.h"
+#include "data/normalize.h"
+#include "data/pieces.h"
 #include "data/pretokenize.h"
 #include "data/tokenizer.h"
-#include "data/vocab.h"
 
 #include <pthread.h>
 
 enum { MAX_SPLITS = 8 };
 
 struct tokenizer {
-    struct vocab vocab;
-    struct merges merges;
+    struct token_model model;
     struct added raw, normalized; /* added tokens: cut out before and after normalisation */
+    struct normalizer normalizer;
     struct split splits[MAX_SPLITS];
     int64_t n_splits;
-    bool nfc, ignore_merges, add_bos;
+    struct decoding {
+        bool drops_first_marks; /* Metaspace: the first token's marks are no spaces */
+        struct str first;       /* Strip: this character is taken from the front of the text */
+        int64_t n_first;        /* at most so often */
+    } decoding;
+    bool add_bos;
     int32_t role_id[TOKEN_ROLES];
     uint64_t hash;
     struct scratch_pool {
         pthread_mutex_t lock;
-        struct bpe_scratch *idle;
+        struct piece_scratch *idle;
     } * pool; /* caches only: never changes a result */
 };
 
-/* Reads the parts of tokenizer.json into t (tokenizer_load.c). where: for messages. */
+/* Reads the parts of tokenizer.json into t (tokenizer_load.c); where: for messages. */
 tare_status tokenizer_read(struct tokenizer *t, const json_t *root, const char *where, struct err *e);
 tare_status tokenizer_read_config(struct tokenizer *t, const json_t *config, const char *where, struct err *e);
+
+/* What is done with a text before and after the model: pre_tokenizer and decoder (tokenizer_steps.c). The decoder comes before the
+ * vocabulary is read: it says how contents are spelt. */
+tare_status tokenizer_read_steps(struct tokenizer *t, const json_t *root, const char *where, struct err *e);
+/* model (tokenizer_model.c). */
+tare_status tokenizer_read_model(struct tokenizer *t, const json_t *root, const char *where, struct err *e);
 
 #endif

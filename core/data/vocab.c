@@ -25,7 +25,6 @@ int char_to_byte(int32_t c)
 void vocab_init(struct vocab *v)
 {
     *v = (struct vocab){0};
-    for (int b = 0; b < 256; b++) v->byte_id[b] = -1;
 }
 
 void vocab_free(struct vocab *v)
@@ -77,8 +76,8 @@ tare_status vocab_reserve(struct vocab *v, int64_t tokens, struct err *e)
     return TARE_OK;
 }
 
-/* What a token decodes to: its characters as bytes, or when one is not of the alphabet the content itself (as HF does). */
-static tare_status add_bytes(struct vocab *v, struct vocab_token *t, struct err *e)
+/* A content of GPT-2's alphabet: its characters as bytes, or when one is not of the alphabet the content itself (as HF does). */
+static tare_status add_byte_level(struct vocab *v, struct vocab_token *t, struct err *e)
 {
     TRY(str_reserve(&v->text, t->content_size, e));
     const unsigned char *p = (const unsigned char *)v->text.data + t->content, *end = p + t->content_size;
@@ -94,6 +93,56 @@ static tare_status add_bytes(struct vocab *v, struct vocab_token *t, struct err 
         v->text.data[v->text.size++] = (char)b;
     }
     t->bytes_size = (int32_t)(v->text.size - t->bytes);
+    return TARE_OK;
+}
+
+static int hex_digit(char c) /* -1: none */
+{
+    const char *digits = "0123456789ABCDEFabcdef", *at = c ? strchr(digits, c) : NULL;
+    if (!at) return -1;
+    return (int)(at - digits < 16 ? at - digits : at - digits - 6);
+}
+
+static int byte_of(const char *content, int64_t n) /* <0x0A>; -1: no byte token */
+{
+    if (n != 6 || memcmp(content, "<0x", 3) != 0 || content[5] != '>') return -1;
+    const int high = hex_digit(content[3]), low = hex_digit(content[4]);
+    return high < 0 || low < 0 ? -1 : 16 * high + low;
+}
+
+tare_status vocab_spell(const struct spelling *s, tare_text content, struct str *out, struct err *e)
+{
+    for (int64_t i = 0; i < content.size;) {
+        const bool mark =
+            s->mark_size && content.size - i >= s->mark_size && !memcmp(content.data + i, s->mark, (size_t)s->mark_size);
+        TRY(str_add(out, mark ? s->in_place : content.data + i, mark ? s->in_place_size : 1, e));
+        i += mark ? s->mark_size : 1;
+    }
+    return TARE_OK;
+}
+
+static tare_status add_spelt(struct vocab *v, struct vocab_token *t, struct err *e)
+{
+    const int byte = v->spelling.byte_tokens ? byte_of(v->text.data + t->content, t->content_size) : -1;
+    OWNED(str_free) struct str spelt = {0};
+    t->byte = byte >= 0;
+    t->bytes = v->text.size;
+    tare_status status = t->byte ? str_add(&spelt, &(char){(char)byte}, 1, e)
+                                 : vocab_spell(&v->spelling, (tare_text){v->text.data + t->content, t->content_size}, &spelt, e);
+    if (!status) status = str_add(&v->text, spelt.data, spelt.size, e);
+    t->bytes_size = (int32_t)spelt.size;
+    return status;
+}
+
+tare_status vocab_set_text(struct vocab *v, int32_t id, tare_text content, struct err *e)
+{
+    struct vocab_token *t = &v->tokens[id];
+    struct vocab_token other = {.content = v->text.size, .content_size = (int32_t)content.size};
+    TRY(str_add(&v->text, content.data, content.size, e));
+    TRY(v->spelling.byte_level ? add_byte_level(v, &other, e) : add_spelt(v, &other, e));
+    t->bytes = other.bytes;
+    t->bytes_size = other.bytes_size;
+    t->byte = other.byte;
     return TARE_OK;
 }
 
@@ -115,7 +164,7 @@ tare_status vocab_add(struct vocab *v, int64_t id, const char *content, int64_t 
              t->content_size < 99 ? t->content_size : 99, content_of(v, (int32_t)id), (int)(n < 99 ? n : 99), content);
     *t = (struct vocab_token){.content = v->text.size, .content_size = (int32_t)n, .present = true};
     TRY(str_add(&v->text, content, n, e));
-    TRY(add_bytes(v, t, e));
+    TRY(v->spelling.byte_level ? add_byte_level(v, t, e) : add_spelt(v, t, e));
     v->slots[slot] = (int32_t)id + 1;
     v->n_used++;
     if (id >= v->size) v->size = id + 1;
@@ -125,6 +174,12 @@ tare_status vocab_add(struct vocab *v, int64_t id, const char *content, int64_t 
 int32_t vocab_find(const struct vocab *v, const char *content, int64_t n)
 {
     return v->n_slots ? v->slots[slot_of(v, content, n)] - 1 : -1;
+}
+
+int32_t vocab_find_own(const struct vocab *v, const char *content, int64_t n)
+{
+    const int32_t id = vocab_find(v, content, n);
+    return id >= 0 && v->tokens[id].added ? -1 : id;
 }
 
 int32_t vocab_find_pair(const struct vocab *v, int32_t left, int32_t right)
@@ -148,5 +203,5 @@ int32_t vocab_find_bytes(const struct vocab *v, const unsigned char *bytes, int6
         if (c >= 0x80) content[size++] = (char)(0xC0 | c >> 6);
         content[size++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3F) : c);
     }
-    return vocab_find(v, content, size);
+    return vocab_find_own(v, content, size);
 }

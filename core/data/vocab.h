@@ -10,15 +10,26 @@ struct vocab_token {
     int64_t content, bytes;           /* offsets into text */
     int32_t content_size, bytes_size; /* as the file writes it; what it decodes to */
     bool present, special;
+    bool added; /* by added_tokens alone: the model knows no such token */
+    bool byte;  /* written <0x0A>, and means that byte */
+};
+
+/* How a token's content becomes text. */
+struct spelling {
+    bool byte_level;  /* in GPT-2's alphabet */
+    bool byte_tokens; /* <0x0A> means a byte */
+    char mark[8];     /* every mark becomes: */
+    char in_place[8];
+    int mark_size, in_place_size; /* mark_size 0: no marks */
 };
 
 struct vocab {
+    struct spelling spelling;
     struct str text;
     struct vocab_token *tokens; /* [size] by id */
     int64_t size, capacity;     /* size: largest id + 1 */
     int32_t *slots;             /* hash table from content: id + 1, 0 free */
     int64_t n_slots, n_used;
-    int32_t byte_id[256]; /* of the token that is this one byte, -1: none */
 };
 
 enum { VOCAB_MAX_ID = 1 << 24, VOCAB_MAX_BYTES = 512 }; /* bytes: of a token that BPE makes */
@@ -33,9 +44,15 @@ tare_status vocab_reserve(struct vocab *v, int64_t tokens, struct err *e);
 /* Fails when the id or the content is taken. */
 tare_status vocab_add(struct vocab *v, int64_t id, const char *content, int64_t n, const char *where, struct err *e);
 int32_t vocab_find(const struct vocab *v, const char *content, int64_t n);
+/* Of the model's own tokens only. */
+int32_t vocab_find_own(const struct vocab *v, const char *content, int64_t n);
+/* The token decodes as if this were its content. */
+tare_status vocab_set_text(struct vocab *v, int32_t id, tare_text content, struct err *e);
+/* The text of a content in v's spelling, where it is no byte token. */
+tare_status vocab_spell(const struct spelling *s, tare_text content, struct str *out, struct err *e);
 /* The token whose content is that of the two joined. */
 int32_t vocab_find_pair(const struct vocab *v, int32_t left, int32_t right);
-/* The token whose bytes, written in the alphabet, are these. */
+/* The model's own token whose bytes, written in the alphabet, are these. */
 int32_t vocab_find_bytes(const struct vocab *v, const unsigned char *bytes, int64_t n);
 
 #endif

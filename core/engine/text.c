@@ -73,6 +73,7 @@ tare_status stage_token_ends(const struct tokenizer *t, struct batch *b, struct 
             if (k == last) TRY(token_stream_end(&s, &text, e));
             b->token_end[k] = text.size < all ? text.size : all;
         }
+        token_stream_free(&s);
     }
     return TARE_OK;
 }

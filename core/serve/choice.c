@@ -64,6 +64,7 @@ void choice_init(struct choice *c, const struct request *r)
 void choice_free(struct choice *c)
 {
     token_list_free(&c->tokens);
+    token_stream_free(&c->stream);
     str_free(&c->text);
 }
 

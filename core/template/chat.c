@@ -80,7 +80,7 @@ tare_status chat_load(const char *folder, const char *file, struct chat **out, s
     TRY(fs_join(config_path, folder, "tokenizer_config.json", e));
     TRY(mem_new(sizeof *c, (void **)&c, e));
     tare_status status = TARE_OK;
-    if (fs_exists(config_path)) status = json_read_file(config_path, &config, e);
+    if (fs_exists(config_path)) status = json_read_wide(config_path, &config, e);
     if (!status) status = set_variables(c, config, e);
     if (!status) status = read_template(c, folder, file, config, config_path, e);
     if (!status) template_set_now(c->template, (int64_t)time(NULL));

@@ -1,10 +1,11 @@
-/* The ids and texts of the reference strings, three vocabularies; what is refused; streams; threads. */
+/* The ids and texts of the reference strings, of real vocabularies and of small ones of every kind; what is refused; streams; threads. */
 #include "check.h"
 
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "data/tokenizer.h"
+#include "folder.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -25,8 +26,9 @@ static struct tokenizer *load(const char *name)
 
 struct goldens {
     const struct tokenizer *t;
-    int64_t rows, wrong, wrong_back, wrong_stream;
-    bool drops; /* the vocabulary lacks bytes, so decoding back may lose some */
+    int64_t rows, wrong, wrong_back, wrong_stream, wrong_text;
+    bool drops;   /* the vocabulary lacks bytes, so decoding back may lose some */
+    bool one_way; /* spaces are added and dropped: the text that comes back may have other ids */
 };
 
 /* Decodes piece by piece; each piece has to be valid UTF-8 by itself. */
@@ -43,6 +45,7 @@ static void stream_back(const struct tokenizer *t, const struct token_ids *ids, 
             assert_ok(token_stream_end(&s, out, &e), &e);
         if (out->size > before) assert_int_equal(str_utf8_error(out->data + before, out->size - before), 0);
     }
+    token_stream_free(&s);
 }
 
 static bool lacks_byte(const struct goldens *g, const char *text, size_t n)
@@ -74,8 +77,11 @@ static tare_status golden(void *ctx, const json_t *row, const char *where, struc
     struct token_ids again = {0};
     TRY(tokenizer_encode(g->t, back.data, back.size, &again, e));
     const bool stable = again.n == ids.n && (!ids.n || !memcmp(again.data, ids.data, (size_t)ids.n * sizeof *ids.data));
-    if (!equal && !stable && !lacks_byte(g, json_string_value(text), json_string_length(text)) && g->wrong_back++ < 5)
+    if (!g->one_way && !equal && !stable && !lacks_byte(g, json_string_value(text), json_string_length(text)) &&
+        g->wrong_back++ < 5)
         printf("%s: not decoded back\n", where);
+    const char *decoded = json_text_or(row, "decoded", NULL); /* where what HF decodes is known */
+    if (decoded && strcmp(decoded, back.data) != 0 && g->wrong_text++ < 5) printf("%s: decoded to \"%s\"\n", where, back.data);
     g->rows++;
     token_ids_free(&ids);
     token_ids_free(&again);
@@ -121,6 +127,34 @@ static void test_llama(void **state)
     check_goldens("llama-3", "data/tokenizer/llama-3.jsonl");
 }
 
+/* Made of SentencePiece models: bench/tokenizer_differential.py --write has made these. */
+static void check_small_kind(const char *name)
+{
+    struct err e = {0};
+    char file[200];
+    snprintf(file, sizeof file, "data/tokenizer/%s.jsonl", name);
+    struct tokenizer *t = load(name);
+    struct goldens g = {.t = t, .one_way = true};
+    FILE *f = fopen(shared_or_skip(file), "r");
+    assert_non_null(f);
+    assert_ok(json_each_line(f, file, golden, &g, &e), &e);
+    fclose(f);
+    tokenizer_free(t);
+    assert_int_equal(g.rows, 40);
+    assert_int_equal(g.wrong, 0);
+    assert_int_equal(g.wrong_stream, 0);
+    assert_int_equal(g.wrong_text, 0);
+}
+
+static void test_sentencepiece_kinds(void **state)
+{
+    (void)state;
+    check_small_kind("phi3");
+    check_small_kind("mistral");
+    check_small_kind("gemma");
+    check_small_kind("t5");
+}
+
 static void test_roles(void **state)
 {
     (void)state;
@@ -152,12 +186,17 @@ static const char *const small_json = "{\"added_tokens\":[{\"id\":270,\"content\
                                       "\"\\u0120\":5,\"bc\":6,\"\\u00c3\":7,\"\\u00a9\":8},"
                                       "\"merges\":[\"b c\",[\"a\",\"bc\"],\"a b\"]}}";
 
-static struct tokenizer *small(void)
+static struct tokenizer *parse(const char *json)
 {
     struct err e = {0};
     struct tokenizer *t = NULL;
-    assert_ok(tokenizer_parse((tare_text){small_json, (int64_t)strlen(small_json)}, (tare_text){0}, "small.json", &t, &e), &e);
+    assert_ok(tokenizer_parse((tare_text){json, (int64_t)strlen(json)}, (tare_text){0}, "small.json", &t, &e), &e);
     return t;
+}
+
+static struct tokenizer *small(void)
+{
+    return parse(small_json);
 }
 
 static void expect_ids(const struct tokenizer *t, const char *text, int64_t n, const int32_t *want)
@@ -236,16 +275,136 @@ static void test_broken_bytes(void **state)
     tokenizer_free(t);
 }
 
-/* Each entry: what replaces what in small_json, and a part of the message. */
+struct refusal { /* what replaces what in a tokenizer.json, and a part of the message */
+    const char *from, *to, *message;
+};
+
+static void expect_refusal(const char *json, const struct refusal *r)
+{
+    struct str text = {0};
+    struct err e = {0};
+    const char *at = strstr(json, r->from);
+    assert_non_null(at);
+    assert_ok(str_add(&text, json, at - json, &e), &e);
+    assert_ok(str_add(&text, r->to, -1, &e), &e);
+    assert_ok(str_add(&text, at + strlen(r->from), -1, &e), &e);
+    struct tokenizer *t = NULL;
+    assert_int_not_equal(tokenizer_parse((tare_text){text.data, text.size}, (tare_text){0}, "small.json", &t, &e), TARE_OK);
+    if (!strstr(e.message, r->message) || strncmp(e.message, "small.json: ", 12)) fail_msg("%s: %s", r->to, e.message);
+    assert_null(t);
+    str_free(&text);
+}
+
+/* Characters with byte fallback, in the manner of Llama 2: bytes 41, E2, 98 and 83 are tokens, the bytes of U+00E9 are not. */
+static const char *const bpe_json =
+    "{\"added_tokens\":[{\"id\":1,\"content\":\"<s>\",\"special\":true,\"normalized\":false,\"rstrip\":true},"
+    "{\"id\":12,\"content\":\"<l>\",\"normalized\":false,\"lstrip\":true}],"
+    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},"
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}]},\"pre_tokenizer\":null,"
+    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"\u2581\"},\"content\":\" \"},"
+    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]},"
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"byte_fallback\":true,"
+    "\"vocab\":{\"<unk>\":0,\"<s>\":1,\"\u2581\":2,\"a\":3,\"b\":4,\"ab\":5,\"\u2581ab\":6,\"<0x41>\":7,\"<0xE2>\":8,\"<0x98>\":9,"
+    "\"<0x83>\":10,\"c\":11},\"merges\":[[\"a\",\"b\"],[\"\u2581\",\"ab\"]]}}";
+
+static void expect_text(const struct tokenizer *t, const int32_t *ids, int64_t n, bool skip_special, const char *want)
+{
+    struct err e = {0};
+    struct str out = {0}, streamed = {0};
+    struct token_ids list = {(int32_t *)ids, n, n};
+    assert_ok(tokenizer_decode(t, ids, n, skip_special, &out, &e), &e);
+    assert_string_equal(out.data, want);
+    if (!skip_special) {
+        stream_back(t, &list, &streamed);
+        assert_int_equal(streamed.size, out.size);
+        assert_memory_equal(streamed.data ? streamed.data : "", out.data, (size_t)out.size);
+    }
+    str_free(&out);
+    str_free(&streamed);
+}
+
+static void test_byte_fallback(void **state)
+{
+    (void)state;
+    struct tokenizer *t = parse(bpe_json);
+    expect_ids(t, "ab ab", 2, (int32_t[]){6, 6});
+    expect_ids(t, "A\xE2\x98\x83", 5, (int32_t[]){2, 7, 8, 9, 10});
+    expect_ids(t,
+               "\xC3\xA9\xC3\xA9"
+               "c",
+               3, (int32_t[]){2, 0, 11}); /* unknown characters in a row are one */
+    expect_ids(t,
+               "\xC3\xA9"
+               "A\xC3\xA9"
+               "c",
+               4, (int32_t[]){2, 7, 0, 11});                          /* and wait for the next known one */
+    expect_ids(t, "c<s>  ab", 4, (int32_t[]){2, 11, 1, 6});           /* rstrip: the spaces are the token's */
+    expect_ids(t, "c \n <l> c", 6, (int32_t[]){2, 11, 12, 2, 2, 11}); /* lstrip */
+    expect_text(t, (int32_t[]){1, 6, 2, 6}, 4, true, "ab  ab");
+    expect_text(t, (int32_t[]){8, 9, 10, 3}, 4, false,
+                "\xE2\x98\x83"
+                "a");
+    expect_text(t, (int32_t[]){8, 9, 3}, 3, false,
+                "\xEF\xBF\xBD\xEF\xBF\xBD"
+                "a"); /* U+FFFD for each byte of the run */
+    expect_text(t, (int32_t[]){7, 8, 9}, 3, false, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    expect_text(t, (int32_t[]){2, 2, 3}, 3, false, " a"); /* one space is taken from the front of the text */
+    expect_text(t, (int32_t[]){3, 2, 2}, 3, false, "a  ");
+    tokenizer_free(t);
+}
+
+static const char *const unigram_json =
+    "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\u2581\",\"prepend_scheme\":\"always\"},"
+    "\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\u2581\",\"add_prefix_space\":true},"
+    "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\u2581\",-2],[\"a\",-3],[\"b\",-3],[\"ab\",-5],"
+    "[\"\u2581a\",-4],[\"bc\",-4.5],[\"c\",-9]]}}";
+
+static void test_unigram(void **state)
+{
+    (void)state;
+    struct tokenizer *t = parse(unigram_json);
+    expect_ids(t, "a", 1, (int32_t[]){5});     /* -4, not -2 - 3 */
+    expect_ids(t, "ab", 2, (int32_t[]){1, 4}); /* -2 - 5; as _a, b it is as much: the one that begins first stays */
+    expect_ids(t, "abc", 2, (int32_t[]){5, 6});
+    expect_ids(t, "ac", 2, (int32_t[]){5, 7});
+    expect_ids(t, "axyc b", 5, (int32_t[]){5, 0, 7, 1, 3});     /* a run of unknown characters is one token */
+    expect_text(t, (int32_t[]){5, 6, 1, 3}, 4, false, "abc b"); /* the first token's marks are no spaces */
+    tokenizer_free(t);
+}
+
+static void test_refusals_of_characters(void **state)
+{
+    (void)state;
+    static const struct refusal bpe[] = {
+        {"\"Prepend\"", "\"Precompiled\"", "normalizer[0]: type \"Precompiled\""},
+        {"\"Strip\"", "\"BPEDecoder\"", "decoder[3]: \"BPEDecoder\""},
+        {"{\"type\":\"Fuse\"},", "", "decoder[2]: \"Strip\" is not supported here"},
+        {"\"stop\":0", "\"stop\":1", "stop 0"},
+        {"\"start\":1", "\"start\":-1", "a start of 0 or more"},
+        {"\"<unk>\",", "\"<none>\",", "model.unk_token is no token"},
+        {"\"rstrip\"", "\"single_word\"", "single_word"},
+        {"\"decoder\"", "\"post_processor\"", "there is no decoder"},
+    };
+    static const struct refusal unigram[] = {
+        {"\"unk_id\":0", "\"unk_id\":8", "model.unk_id is no place"},
+        {"[\"a\",-3]", "[\"a\"]", "model.vocab[2] is not"},
+        {"[\"a\",-3]", "[\"b\",-3]", "has the ids 2 and 3"},
+        {"\"always\"", "\"often\"", "prepend_scheme \"often\""},
+        {"\u2581\",\"prepend", "--\",\"prepend", "it has to be one character"},
+        {"\"prepend_scheme\":\"always\"", "\"prepend_scheme\":\"first\",\"add_prefix_space\":false", "add_prefix_space is false"},
+        {"\"type\":\"Metaspace\"", "\"type\":\"ByteLevel\",\"add_prefix_space\":false", "is not supported"},
+    };
+    for (size_t i = 0; i < sizeof bpe / sizeof *bpe; i++) expect_refusal(bpe_json, &bpe[i]);
+    for (size_t i = 0; i < sizeof unigram / sizeof *unigram; i++) expect_refusal(unigram_json, &unigram[i]);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
-    static const struct {
-        const char *from, *to, *message;
-    } cases[] = {
+    static const struct refusal cases[] = {
         {"\"BPE\"", "\"WordPiece\"", "model.type \"WordPiece\""},
-        {"\"NFC\"", "\"Lowercase\"", "normalizer of type \"Lowercase\""},
-        {"\"ByteLevel\",\"add", "\"Metaspace\",\"add", "pre_tokenizer[0]: type \"Metaspace\""},
+        {"\"NFC\"", "\"Lowercase\"", "normalizer[0]: type \"Lowercase\""},
+        {"\"ByteLevel\",\"add", "\"Punctuation\",\"add", "pre_tokenizer[0]: type \"Punctuation\""},
         {"_space\":false", "_space\":true", "add_prefix_space"},
         {"{\"type\":\"ByteLevel\"}", "null", "the decoder has to be one ByteLevel"},
         {"\"b c\"", "\"b q\"", "model.merges[0]"},
@@ -254,7 +413,7 @@ static void test_refusals(void **state)
         {"\"a\":0", "\"a\":-1", "not in 0.."},
         {"\"a\":0", "\"a\":\"0\"", "not a whole number"},
         {"\"id\":270", "\"id\":0", "belongs to"},
-        {"\"special\":true", "\"lstrip\":true", "added_tokens[0]: lstrip"},
+        {"\"special\":true", "\"single_word\":true", "added_tokens[0]: single_word"},
         {"\"special\":true", "\"odd\":true", "\"odd\" is not supported"},
         {"\"type\":\"BPE\"", "\"type\":\"BPE\",\"dropout\":0.1", "model.dropout"},
         {"\"type\":\"BPE\"", "\"type\":\"BPE\",\"byte_fallback\":true", "model.byte_fallback"},
@@ -263,20 +422,49 @@ static void test_refusals(void **state)
         {"{\"added", "[{\"added", "not valid JSON"},
         {"\"model\"", "\"version\"", "\"model\" is missing"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct str text = {0};
-        struct err e = {0};
-        const char *at = strstr(small_json, cases[i].from);
-        assert_non_null(at);
-        assert_ok(str_add(&text, small_json, at - small_json, &e), &e);
-        assert_ok(str_add(&text, cases[i].to, -1, &e), &e);
-        assert_ok(str_add(&text, at + strlen(cases[i].from), -1, &e), &e);
-        struct tokenizer *t = NULL;
-        assert_int_not_equal(tokenizer_parse((tare_text){text.data, text.size}, (tare_text){0}, "small.json", &t, &e), TARE_OK);
-        if (!strstr(e.message, cases[i].message) || strncmp(e.message, "small.json: ", 12)) fail_msg("case %zu: %s", i, e.message);
-        assert_null(t);
-        str_free(&text);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_refusal(small_json, &cases[i]);
+}
+
+/* transformers writes "no limit" as a whole number that has no place in 64 bits. */
+static void test_no_limit(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_max_length\":1000000000000000019884624838656,\"odd\":\"a\\\"12345678901234567890\","
+                                 "\"small\":-1.5e3,\"bos_token\":\"<x>\"}";
+    struct err e = {0};
+    struct tokenizer *t = NULL;
+    assert_ok(tokenizer_parse((tare_text){small_json, (int64_t)strlen(small_json)}, (tare_text){config, (int64_t)strlen(config)},
+                              "small.json", &t, &e),
+              &e);
+    assert_int_equal(tokenizer_role_id(t, TOKEN_BOS), 270);
+    tokenizer_free(t);
+    json_t *root = NULL;
+    assert_ok(json_parse_wide(config, (int64_t)strlen(config), "config", &root, &e), &e);
+    assert_true(json_double_or(root, "model_max_length", 0) == 1e30);
+    assert_string_equal(json_text_or(root, "odd", ""), "a\"12345678901234567890");
+    assert_true(json_double_or(root, "small", 0) == -1500);
+    json_decref(root);
+    assert_int_equal(json_parse_wide("{\"a", 3, "config", &root, &e), TARE_E_CORRUPT);
+    assert_int_equal(json_parse_wide("\"\\", 2, "config", &root, &e), TARE_E_CORRUPT);
+}
+
+/* What to do is in the message where there is a SentencePiece model and no tokenizer.json. */
+static void test_folder_without(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct tokenizer *t = NULL;
+    const char *folder = make_test_folder("tokenizer");
+    char path[FS_PATH + 32];
+    assert_non_null(folder);
+    assert_int_not_equal(tokenizer_load(folder, &t, &e), TARE_OK);
+    assert_non_null(strstr(e.message, "a tokenizer.json is needed"));
+    snprintf(path, sizeof path, "%s/tokenizer.model", folder);
+    assert_ok(fs_write_atomic(path, "x", 1, &e), &e);
+    assert_int_equal(tokenizer_load(folder, &t, &e), TARE_E_UNSUPPORTED);
+    assert_non_null(strstr(e.message, "AutoTokenizer.from_pretrained"));
+    assert_null(t);
+    assert_ok(fs_remove_tree(folder, &e), &e);
 }
 
 static void *encode_thread(void *arg)
@@ -310,10 +498,22 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),        cmocka_unit_test(test_long_piece), cmocka_unit_test(test_invalid_text),
-        cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_refusals),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_smollm2),      cmocka_unit_test(test_qwen),       cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_long_piece),
+        cmocka_unit_test(test_invalid_text),
+        cmocka_unit_test(test_broken_bytes),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_smollm2),
+        cmocka_unit_test(test_qwen),
+        cmocka_unit_test(test_llama),
         cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_byte_fallback),
+        cmocka_unit_test(test_unigram),
+        cmocka_unit_test(test_sentencepiece_kinds),
+        cmocka_unit_test(test_refusals_of_characters),
+        cmocka_unit_test(test_folder_without),
+        cmocka_unit_test(test_no_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

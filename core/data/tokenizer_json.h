@@ -1,0 +1,19 @@
+/* What the readers of tokenizer.json share. Internal to the data folder. */
+#ifndef TARE_CORE_TOKENIZER_JSON_H
+#define TARE_CORE_TOKENIZER_JSON_H
+
+#include "base/json.h"
+
+#include <stdbool.h>
+
+/* null and absent are the same everywhere in tokenizer.json. */
+const json_t *member_of(const json_t *o, const char *key);
+const char *type_of(const json_t *o);
+/* The members of a Sequence, or the object itself; NULL after the last. */
+const json_t *part_of(const json_t *o, const char *list, size_t i);
+/* Refuses a member that is not in allowed, which ends with NULL. */
+tare_status only_keys(const json_t *o, const char *const *allowed, const char *where, struct err *e);
+/* pattern.Regex or pattern.String. */
+tare_status read_pattern(const json_t *o, const char *where, tare_text *pattern, bool *literal, struct err *e);
+
+#endif
