@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Makes cases.json: one step's loss and gradient of a tiny model as other trainers' own code gives them, each with its own defaults for GRPO.
 
-    python3 make.py MODEL verl=SITE_PACKAGES trl=SITE_PACKAGES nemo=FOLDER openrlhf=FOLDER slime=FOLDER > cases.json
+    python3 make.py MODEL verl=SITE_PACKAGES trl=SITE_PACKAGES nemo=FOLDER openrlhf=FOLDER slime=FOLDER oat=FOLDER luffy=FOLDER > cases.json
 
 MODEL: tests/data/models/tiny/qwen3. SITE_PACKAGES: where verl 0.9.1 and TRL 1.16.0 are installed (PyPI). The folders are checkouts: NeMo-RL 7ea279ab,
-OpenRLHF 3c3be623, slime 624b824a. Needs torch, transformers, yaml. Functions are cut out of their files by name and run as they stand, in double
+OpenRLHF 3c3be623, slime 624b824a, Oat c1a074c, LUFFY 01f4ae0. Needs torch, transformers, yaml. Functions are cut out of their files by name and run as they stand, in double
 precision where they let us; defaults are read from the trainers' own tables of options. No code of theirs is kept here.
 
 The rollouts are made up: four prompts, four completions each, rewards that are 0 or 1, in between, all equal, and of several sizes. The old and the
 reference policy are the model's own log-probabilities with noise, so that ratios leave every clip range, dual clip included; multiples of 1/1024.
 
-cases.json: rollouts (of every case), cases: as, keys (beside it), peer, loss, norm and gradient, of which every STRIDE-th number of each tensor is
+cases.json: rollouts (of every case), cases: as, keys (beside it), traces (1: the last rollout of each group is another policy's), peer, loss, norm and
+gradient, of which every STRIDE-th number of each tensor is
 kept.
 """
 import ast
@@ -215,13 +216,44 @@ def slime(at, s, **changed):
     return code.policy_loss_function(args, batch, torch.zeros(1), total)[0] / len(s.lengths)  # loss_function: / step_global_batch_size
 
 
-PEERS = {"verl": (verl, "verl 0.9.1"), "trl": (trl, "TRL 1.16.0"), "nemo": (nemo, "NeMo-RL 7ea279ab"), "openrlhf": (openrlhf, "OpenRLHF 3c3be623"),
+def oat(at, s):
+    """Oat-Zero (sail-sg/understand-r1-zero): critic_type drgrpo, beta 0; generate_max_length 12 instead of 3000, so that the numbers are not small."""
+    ops = cut(f"{at}/oat/utils/ops.py", "masked_sum", torch=torch, Optional=__import__("typing").Optional)
+    path = f"{at}/oat/algorithms/ppo.py"
+    me = Bag(args=Bag(critic_type="drgrpo", num_samples=len(REWARDS[0]), beta=0, cliprange=0.2, reinforce_update=False, tis_c=None, generate_max_length=12))
+    scores = s.rewards[:, None] * (s.mask.cumsum(1) == s.mask.sum(1, keepdim=True)) * s.mask
+    advantages = cut(path, "compute_monte_carlo_advantages", torch=torch).compute_monte_carlo_advantages(me, scores, s.mask)[:, None]
+    # the loss is in the middle of a long method: the "if" with the ratio, as it stands
+    (found,) = [n for n in ast.walk(ast.parse(open(path).read())) if isinstance(n, ast.If) and ast.unparse(n.test) == "args.reinforce_update" and "torch.clamp" in ast.unparse(n)]
+    space = {"args": me.args, "self": me, "torch": torch, "mb_advantage": advantages, "new_logps": s.now, "mb_logps": s.old, "mb_actor_logps": s.old,
+             "mb_response_masks": s.mask, "masked_sum": ops.masked_sum, "kl_v1_sum": 0, "kl_v2_sum": 0, "act_num_token": 0, "stats": defaultdict(list)}
+    exec(compile(ast.Module([found], []), path, "exec"), space)
+    return ops.masked_sum(space["pg_loss_max"], s.mask, axis=1, constant_normalizer=me.args.generate_max_length).mean()
+
+
+def luffy(at, s):
+    """Its train.sh: grpo without a deviation, over sampled rollouts and traces alike; no clip; the sum divided by the width of the responses, here 1024."""
+    F = cut(f"{at}/luffy/verl/verl/utils/torch_functional.py", "masked_mean", torch=torch)
+    core = cut(f"{at}/luffy/verl/verl/trainer/ppo/core_algos.py", "compute_grpo_outcome_advantage", torch=torch, np=np, defaultdict=defaultdict)
+    mixed = cut(f"{at}/luffy/verl/verl/mix_src/mix_core_alg.py", "compute_token_on_off_policy_loss", torch=torch, verl_F=F)
+    wide = lambda x: torch.nn.functional.pad(x, (0, 1024 - x.shape[1]))
+    traces = torch.tensor([i % len(REWARDS[0]) == len(REWARDS[0]) - 1 for i in range(len(s.rewards))])[:, None] * (wide(s.mask) > 0)
+    scores = s.rewards[:, None] * (s.mask.cumsum(1) == s.mask.sum(1, keepdim=True)) * s.mask
+    a, _ = core.compute_grpo_outcome_advantage(wide(scores), wide(s.mask), np.array(s.group), use_std=False)
+    return mixed.compute_token_on_off_policy_loss(wide(s.old), wide(s.now), a, wide(s.mask), 0.2, 1.0, traces, None, off_policy_reshape="p_div_p_0.1",
+                                                  loss_remove_token_mean=True, loss_remove_clip=True)["pg_loss"]
+
+
+PEERS = {"oat": (oat, "Oat c1a074c"), "luffy": (luffy, "LUFFY 01f4ae0"), "verl": (verl, "verl 0.9.1"), "trl": (trl, "TRL 1.16.0"), "nemo": (nemo, "NeMo-RL 7ea279ab"), "openrlhf": (openrlhf, "OpenRLHF 3c3be623"),
          "slime": (slime, "slime 624b824a")}
 
 
 # Beside the defaults: the KL switched on where its default is off. recipe, options there, the same keys here
-VARIANTS = [(name, {}, []) for name in PEERS] + [("trl", {"beta": 0.04}, ["loss.kl_coef=0.04"]),
+VARIANTS = [(name, {}, []) for name in PEERS if name not in ("oat", "luffy")] + [("trl", {"beta": 0.04}, ["loss.kl_coef=0.04"]),
                                                  ("slime", {"use_kl_loss": True, "kl_loss_coef": 0.02}, ["loss.kl_coef=0.02"])]
+# Trainers without a name under run.as: their keys are those of configs/oat-zero.ini and configs/luffy.ini
+KEYS = {"oat": ["estimator.plugin=dr_grpo", "loss.aggregation=constant", "loss.aggregation_length=12", "loss.clip=0.2"],
+        "luffy": ["estimator.plugin=dr_grpo", "objective.plugin=luffy", "loss.aggregation=constant", "loss.aggregation_length=64"]}  # 1024 / 16 rollouts
 
 
 def main():
@@ -231,14 +263,14 @@ def main():
     torch.set_default_dtype(torch.float64)
     groups = rollouts(model)
     cases = []
-    for name, changed, keys in VARIANTS:
+    for name, changed, keys in VARIANTS + [(name, {}, keys) for name, keys in KEYS.items()]:
         run, peer = PEERS[name]
         model.zero_grad()
         loss = run(at[name], Step(model, groups), **changed)
         loss.backward()
         grads = {k: p.grad.flatten() for k, p in model.named_parameters()}
         norm = sum(float((g ** 2).sum()) for g in grads.values()) ** 0.5
-        cases.append({"as": name, "keys": keys, "peer": peer, "loss": loss.item(), "norm": norm,
+        cases.append({"as": "" if name in KEYS else name, "keys": keys, "traces": int(name == "luffy"), "peer": peer, "loss": loss.item(), "norm": norm,
                       "gradient": {k: [float(f"{x:.9g}") for x in g[::STRIDE].tolist()] for k, g in grads.items()}})
         print(f"{peer}: loss {loss.item():.9g}, norm {norm:.9g}", file=sys.stderr)
     json.dump({"stride": STRIDE, "rollouts": groups, "cases": cases}, sys.stdout, separators=(",", ":"))

@@ -51,6 +51,7 @@ static void read_batch(const json_t *groups, struct arena *a, struct batch *b)
     *b = (struct batch){.n_groups = (int64_t)json_array_size(groups), .n_rollouts = 64, .n_prompt_tokens = 256, .n_tokens = 1024};
     assert_ok(batch_room(b, BATCH_DATA | BATCH_ROLLOUT | BATCH_VERIFY | BATCH_ESTIMATE, a, &e), &e);
     assert_ok(arena_new(a, &b->ref_logprob, b->n_tokens, &e), &e);
+    assert_ok(arena_new(a, &b->off_policy, b->n_rollouts, &e), &e);
     int64_t rollouts = 0, prompts = 0;
     for (int64_t m = 0; m < b->n_groups; m++) {
         const json_t *group = json_array_get(groups, (size_t)m), *prompt = json_object_get(group, "prompt");
@@ -61,6 +62,16 @@ static void read_batch(const json_t *groups, struct arena *a, struct batch *b)
         b->prompt_uid[m] = (uint64_t)m + 1;
     }
     b->n_rollouts = rollouts, b->n_prompt_tokens = prompts, b->n_tokens = b->token_begin[rollouts];
+}
+
+/* The last rollout of each group is another policy's, whose probabilities are taken as 1. */
+static void mark_traces(struct batch *b)
+{
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        const int64_t last = b->group_begin[m + 1] - 1;
+        b->off_policy[last] = 1;
+        for (int64_t t = b->token_begin[last]; t < b->token_begin[last + 1]; t++) b->logprob[t] = 0;
+    }
 }
 
 struct step {
@@ -133,7 +144,7 @@ static void recipes__have_the_loss_and_gradient_of_the_trainers(void **state)
     assert_ok(json_read_file(source_file("recipes/cases.json"), &all, &e), &e);
     const json_t *cases = json_object_get(all, "cases");
     const int64_t stride = json_integer_value(json_object_get(all, "stride"));
-    assert_int_equal(json_array_size(cases), 7);
+    assert_int_equal(json_array_size(cases), 9);
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *c = json_array_get(cases, i);
         struct step s;
@@ -145,6 +156,7 @@ static void recipes__have_the_loss_and_gradient_of_the_trainers(void **state)
         snprintf(as, sizeof as, "as=%s", json_string_value(json_object_get(c, "as")));
         arena_init(&a, "rollouts");
         read_batch(json_object_get(all, "rollouts"), &a, &b);
+        if (json_int_or(c, "traces", 0)) mark_traces(&b);
         step_open(&s, as, json_object_get(c, "keys"), b.n_rollouts);
         assert_ok(estimate_run(s.estimator, &b, &a, &e), &e);
         assert_ok(update_run(s.t, &b, &r, &e), &e);
