@@ -19,6 +19,8 @@ if(NOT TARE_SANITIZE)
     add_library(tare_record MODULE tests/faults/record.c)
     target_link_libraries(tare_record PRIVATE ${CMAKE_DL_LIBS})
     set(RECORD $<TARGET_FILE:tare_record>)
+    add_library(tare_clock MODULE tests/faults/clock.c)
+    target_link_libraries(tare_clock PRIVATE ${CMAKE_DL_LIBS})
 endif()
 set(TEST_ENV "INTERPOSE=${INTERPOSE};RECORD=${RECORD};TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR};FIXTURES=${FIXTURES};TARE_FAKE=$<TARGET_FILE:tare_fake>")
 # What a test uses beside its module and what that stands on.

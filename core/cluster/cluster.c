@@ -172,6 +172,7 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     TRY(arena_new(&c->arena, &c->of_row, c->data->n, e));
     TRY(arena_new(&c->arena, &c->rows, c->n_clusters, e));
     TRY(arena_new(&c->arena, &c->used, c->n_clusters, e));
+    TRY(arena_new(&c->arena, &c->before, c->n_clusters, e));
     TRY(mem_new(c->data->n * (int64_t)sizeof *rows, (void **)&rows, e));
     for (int64_t i = 0; i < c->data->n; i++) rows[i] = &c->data->rows[i];
     const tare_status status = assign_rows(c, rows, c->data->n, comm && comm->rank ? NULL : cache, c->of_row, e);
@@ -270,6 +271,16 @@ tare_status cluster_assign(struct cluster *c, struct batch *b, struct arena *are
         if (b->cluster[m] >= 0) c->used[b->cluster[m]]++;
     }
     return TARE_OK;
+}
+
+void cluster_begin(struct cluster *c)
+{
+    if (c->n_clusters) memcpy(c->before, c->used, (size_t)c->n_clusters * sizeof *c->used);
+}
+
+void cluster_forget(struct cluster *c)
+{
+    if (c->n_clusters) memcpy(c->used, c->before, (size_t)c->n_clusters * sizeof *c->used);
 }
 
 tare_text cluster_name(const struct cluster *c, int64_t k)

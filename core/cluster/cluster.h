@@ -26,6 +26,7 @@ struct cluster {
     int32_t *of_row;      /* [data->n] */
     int64_t *rows;        /* [K] rows of the data set in each cluster */
     int64_t *used;        /* [K] groups that cluster_assign has put into each */
+    int64_t *before;      /* [K] the same, as the step began */
     int64_t unassigned;   /* rows of the data set in no cluster */
     bool trained, cached; /* the codebook was made in this run; the embeddings came from the cache */
     double seconds;       /* that cluster_open took */
@@ -47,6 +48,9 @@ tare_status cluster_check(const struct config *config, const struct dataset *dat
                           int64_t *n_clusters, struct err *e);
 /* Fills batch->cluster (from the arena) and batch->n_clusters. Rows outside the data set are encoded on the spot. */
 tare_status cluster_assign(struct cluster *c, struct batch *batch, struct arena *arena, struct err *e);
+/* Around a step: cluster_forget puts `used` back to what it was at cluster_begin. */
+void cluster_begin(struct cluster *c);
+void cluster_forget(struct cluster *c);
 /* Cluster k for people: a field's value, or empty. */
 tare_text cluster_name(const struct cluster *c, int64_t k);
 /* What has to be the same when a run is resumed, as text; cluster_resume refuses another one and says which part differs. cluster_save also

@@ -203,7 +203,8 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
     TRY(read_choices(r, out, e));
     const json_t *level = field(r, "level");
     if (level && !json_is_number(level) && !json_is_string(level))
-        FAIL(e, TARE_E_INVALID, "%s: \"level\" is neither a number nor a string", r->where);
+        FAIL(e, TARE_E_INVALID, "%s: \"level\" is neither a number nor a text; write one of them (1 for true), or leave it out",
+             r->where);
     out->level = json_is_number(level) ? json_number_value(level) : NAN;
     return TARE_OK;
 }

@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    MOST_CODE = 1000,    /* no status is larger */
+    MOST_FACTS = 1 << 24 /* bytes of a rank's facts */
+};
+static const int64_t MOST_BYTES = (int64_t)1 << 44;
+
 /* Equal pieces of host memory; all_gather takes the backend's memory, which may be another. */
 static tare_status gather_equal(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
@@ -15,9 +21,20 @@ static tare_status gather_equal(struct comm *c, const void *in, int64_t bytes, v
     return c->gather(c, in, bytes, out, each, e);
 }
 
+tare_status comm_gather_numbers(struct comm *c, int64_t n, int64_t *all, struct err *e)
+{
+    return gather_equal(c, &n, sizeof n, all, e);
+}
+
+/* What is about to be sent is not believed unseen: a negative size, or a sum beyond all memory, is a message that was changed on its way. */
 tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e)
 {
-    return gather_equal(c, &n, sizeof n, sizes, e);
+    TRY(comm_gather_numbers(c, n, sizes, e));
+    for (int r = 0; r < c->size; r++)
+        if (sizes[r] < 0 || sizes[r] > MOST_BYTES)
+            FAIL(e, TARE_E_COMM, "rank %d announces %lld bytes, which cannot be: its message was changed on its way", r,
+                 (long long)sizes[r]);
+    return TARE_OK;
 }
 
 /* The error that counts: the lowest rank's, but a cancellation only when there is no other. */
@@ -38,14 +55,16 @@ tare_status comm_agree(struct comm *c, tare_status status, struct err *e)
     if (c->size == 1) return status;
     if (status && e) mine = *e;
     TRY(mem_new(c->size * (int64_t)sizeof *codes, (void **)&codes, e));
-    tare_status got = comm_gather_sizes(c, status, codes, e);
+    tare_status got = comm_gather_numbers(c, status, codes, e);
     const int failed = got ? -1 : first_failed(codes, c->size);
     if (failed >= 0) {
         got = c->broadcast(c, &mine, sizeof mine, failed, e);
         if (!got) {
             mine.message[sizeof mine.message - 1] = mine.frames[sizeof mine.frames - 1] = 0;
+            if (!*mine.message) snprintf(mine.message, sizeof mine.message, "failed without a message");
             if (e) *e = mine;
-            got = (tare_status)codes[failed];
+            got = codes[failed] > 0 && codes[failed] < MOST_CODE ? (tare_status)codes[failed] : TARE_E_GENERIC;
+            if (e) e->code = got;
             int alike = 0; /* the same from all ranks belongs to no rank in particular */
             for (int r = 0; r < c->size; r++) alike += codes[r] == codes[failed];
             if (alike < c->size && got != TARE_E_CANCELLED) err_prefix(e, "rank %d", failed);
@@ -135,7 +154,12 @@ static tare_status gather_facts(struct comm *c, const char *what, const struct s
     TRY(mem_new(c->size * (int64_t)sizeof *sizes, (void **)&sizes, e));
     TRY(mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
     TRY(comm_gather_sizes(c, mine->size, sizes, e));
-    for (int r = 0; r < c->size; r++) total += sizes[r];
+    for (int r = 0; r < c->size; r++) {
+        if (sizes[r] > MOST_FACTS)
+            FAIL(e, TARE_E_COMM, "%s: rank %d announces %lld bytes, which cannot be: its message was changed on its way", what, r,
+                 (long long)sizes[r]);
+        total += sizes[r];
+    }
     TRY(mem_new(total + 1, (void **)&texts, e));
     TRY(c->gather(c, mine->data, mine->size, texts, sizes, e));
     total = 0;

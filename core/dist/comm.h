@@ -76,7 +76,9 @@ tare_status comm_open(int64_t ranks, struct comm *out, struct err *e);
 tare_status comm_threads(int ranks, double timeout_s, tare_status (*fn)(struct comm *c, void *ctx, struct err *e), void *ctx,
                          struct err *e);
 
-/* sizes[R] <- each rank's n. */
+/* all[R] <- each rank's n. */
+tare_status comm_gather_numbers(struct comm *c, int64_t n, int64_t *all, struct err *e);
+/* The same of sizes in bytes: one that cannot be is TARE_E_COMM. */
 tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e);
 /* All ranks leave with the same status: OK if every rank gave OK, else the code and message of the lowest rank that failed ("rank 2: ...", but
  * without that when all failed alike; TARE_E_CANCELLED only when nothing worse happened). For places where a rank can fail alone and the others would go on to a collective:

@@ -44,9 +44,8 @@ static tare_status read_field(const json_t *row, const char *name, const char *w
     else if (json_is_number(value))
         *out = json_number_value(value);
     else
-        FAIL(e, TARE_E_INVALID,
-             "%s: \"%s\" is %s; the estimator reads it as a number: write a number, true or false, or leave it out", where, name,
-             kind_of(value));
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" is %s; the estimator reads it as a number: write a number%s, or leave it out", where,
+             name, kind_of(value), strcmp(name, "level") ? ", true or false" : ""); /* a row's level is never true */
     return TARE_OK;
 }
 

@@ -2,6 +2,7 @@
  * for others in their place. The dropped groups leave the batch (the sums and records of the estimator's state still count them), as many new
  * prompts as were asked for are sampled and scored, and the estimator computes again on all of them; at most rollout.refill_rounds times a
  * step. compute is without effect on the estimator's state, so it may be called again. */
+#include "base/log.h"
 #include "batch/select.h"
 #include "loop/stages.h"
 
@@ -39,6 +40,19 @@ static int64_t groups_wanted(const struct run *r)
     return estimator > INT64_MAX - curriculum ? INT64_MAX : estimator + curriculum;
 }
 
+/* Said once: from here on the reader knows that steps may learn from less than was asked for. */
+static void tell_short(struct run *r)
+{
+    const int64_t short_of = groups_wanted(r);
+    if (short_of < 1 || r->told_short || r->comm.rank) return;
+    r->told_short = true;
+    log_warn("step %lld: %s asks for %lld more group%s than rollout.refill_rounds = %lld rounds of %lld give; the step learns from "
+             "what there is. Raise rollout.refill_rounds to fill it (said once)",
+             (long long)r->step + 1,
+             curriculum_replaces(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin, (long long)short_of,
+             short_of > 1 ? "s" : "", (long long)r->config->rollout.refill_rounds, (long long)r->config->rollout.prompts);
+}
+
 tare_status refill(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
@@ -51,6 +65,7 @@ tare_status refill(struct run *r, struct err *e)
         STAGE("refill", merge(r->estimator, &first, &r->batch, &r->arena, e));
         STAGE("estimate", estimate_run(r->estimator, &r->batch, &r->arena, e));
     }
+    tell_short(r);
     observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);
     return TARE_OK;
 }

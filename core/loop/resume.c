@@ -53,7 +53,7 @@ static tare_status same_states(struct run *r, struct err *e)
     str_free(&text);
     TRY(comm_agree(&r->comm, status, e));
     TRY(arena_new(&r->arena, &hash, r->comm.size, e));
-    TRY(comm_gather_sizes(&r->comm, (int64_t)mine, hash, e));
+    TRY(comm_gather_numbers(&r->comm, (int64_t)mine, hash, e));
     for (int k = 1; k < r->comm.size; k++)
         if (hash[k] != hash[0])
             FAIL(e, TARE_E_STATE,

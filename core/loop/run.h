@@ -52,6 +52,7 @@ struct run {
     struct arena eval_arena;      /* of a piece of an evaluation */
     struct evaluation evaluation; /* the last one, made after step `evaluated`; -1: none yet */
     int64_t evaluated;
+    bool told_short;    /* that refill_rounds did not fill a step */
     bool evaluating;    /* an interruption is heard when the evaluation is done: the step before it cannot be forgotten any more */
     struct batch batch; /* the whole step's, the same on every rank */
     struct share share; /* the groups that this rank samples and verifies */
@@ -63,12 +64,13 @@ struct run {
     int64_t n_figures;
     uint64_t *met; /* uids of the prompts that the step has drawn, in the arena of the step */
     int64_t n_met;
-    int64_t step;      /* steps done */
-    int64_t cursor;    /* prompts taken from the order */
-    int64_t begun;     /* the cursor as the step began, or began again after a rollback */
-    int64_t rollbacks; /* done by the run; saved */
-    bool moved;        /* the step has come to its update: the weights may have changed */
-    bool overflow;     /* the sampler met logits that are not finite, on all ranks alike */
+    int64_t step;        /* steps done */
+    int64_t cursor;      /* prompts taken from the order */
+    int64_t begun;       /* the cursor as the step began, or began again after a rollback */
+    int64_t rollbacks;   /* done by the run; saved */
+    bool judging_failed; /* a verifier's error, not an interruption, ended the step: on all ranks alike, before its update */
+    bool moved;          /* the step has come to its update: the weights may have changed */
+    bool overflow;       /* the sampler met logits that are not finite, on all ranks alike */
 };
 
 /* How `tare train` was asked to begin. */

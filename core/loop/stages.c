@@ -96,7 +96,9 @@ static tare_status verify_own(struct run *r, struct err *e)
 
 tare_status stage_verify(struct run *r, struct err *e)
 {
-    return comm_agree(&r->comm, verify_own(r, e), e); /* as in stage_rollout */
+    const tare_status status = comm_agree(&r->comm, verify_own(r, e), e); /* as in stage_rollout */
+    r->judging_failed = status && status != TARE_E_CANCELLED && status != TARE_E_COMM;
+    return status;
 }
 
 tare_status stage_gather(struct run *r, struct err *e)

@@ -34,6 +34,7 @@ static tare_status learn(struct run *r, struct err *e)
 
     TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
     estimate_begin(r->estimator);
+    cluster_begin(&r->cluster);
     TRY(collect(r, r->config->rollout.prompts, e));
     STAGE("estimate", estimate_run(r->estimator, b, &r->arena, e)); /* A [N], from the state before this step */
     TRY(refill(r, e));                                              /* groups in place of dropped ones */

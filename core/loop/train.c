@@ -49,14 +49,33 @@ tare_status train_save(struct train *t, struct err *e)
     return TARE_OK;
 }
 
-/* An interrupted step left model and estimator as they were; its cursor is put back, and what the run knows is saved. */
-static tare_status interrupted(struct train *t, int64_t cursor, struct err *e)
+/* A step that ended before its update left model and states as they were; what it had drawn and counted is put back. */
+static void forget_step(struct run *r)
+{
+    r->cursor = r->begun;
+    cluster_forget(&r->cluster);
+}
+
+static tare_status interrupted(struct train *t, struct err *e)
 {
     struct run *r = &t->run;
-    r->cursor = cursor;
     TRY(train_save(t, e));
     FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld; continue with: tare train %s --resume", (long long)r->step,
          r->config->run.dir);
+}
+
+/* A verifier's error ends the run, on all ranks alike, but not what was trained before it: as after an interruption, that is saved. */
+static tare_status judging_failed(struct train *t, struct err *e)
+{
+    const struct run *r = &t->run;
+    const struct err why = *e;
+    struct err unsaved = {0};
+    if (!r->step) return why.code; /* nothing was trained */
+    if (train_save(t, &unsaved))
+        return err_set(e, why.code, __FILE__, __LINE__, "%.1200s; and step %lld, the last whole one, cannot be saved: %.500s",
+                       why.message, (long long)r->step, unsaved.message);
+    return err_set(e, why.code, __FILE__, __LINE__, "%.1600s; step %lld, the last whole one, is saved: tare train %.200s --resume",
+                   why.message, (long long)r->step, r->config->run.dir);
 }
 
 enum { SILENT_STEPS = 5 };
@@ -95,11 +114,14 @@ static void watch_spikes(const struct run *r, struct summary *s)
     memcpy(sorted, s->norms, sizeof sorted);
     qsort(sorted, SPIKE_WINDOW, sizeof *sorted, by_value);
     const double median = sorted[SPIKE_WINDOW / 2];
-    if (s->n_norms >= SPIKE_WINDOW && norm > SPIKE * median && !r->comm.rank)
-        log_warn("step %lld: a spike: the gradient's norm is %.3g, %.0f times the median of the %d steps before; look at its "
+    if (s->n_norms >= SPIKE_WINDOW && norm > SPIKE * median && !r->comm.rank) {
+        char times[32] = "more than 10000";
+        if (norm <= 10000 * median) snprintf(times, sizeof times, "%.0f", norm / median);
+        log_warn("step %lld: a spike: the gradient's norm is %.3g, %s times the median of the %d steps before; look at its "
                  "rewards in "
                  "%s/rollouts, and lower train.lr or train.max_grad_norm if it comes again",
-                 (long long)r->step, norm, norm / median, SPIKE_WINDOW, r->config->run.dir);
+                 (long long)r->step, norm, times, SPIKE_WINDOW, r->config->run.dir);
+    }
     s->norms[s->n_norms++ % SPIKE_WINDOW] = norm;
 }
 
@@ -123,14 +145,16 @@ static tare_status one_step(struct train *t, struct err *e)
     const int64_t last = t->summary.last;
     const double began = clock_seconds();
     const tare_status status = step_run(r, e);
-    if (status == TARE_E_CANCELLED && !r->moved) return interrupted(t, r->begun, e);
+    if (status && !r->moved) forget_step(r); /* it can be made again */
+    if (status && !r->moved && r->judging_failed) return judging_failed(t, e);
+    if (status == TARE_E_CANCELLED && !r->moved) return interrupted(t, e);
     TRY(status);
     r->step++;
     count_step(t, clock_seconds() - began);
     if (due(c->checkpoint.every, r->step) || (r->step == last && (c->checkpoint.last || last < c->train.steps)))
         TRY(train_save(t, e));
     const tare_status stop = comm_agree(&r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
-    return stop == TARE_E_CANCELLED ? interrupted(t, r->cursor, e) : stop;
+    return stop == TARE_E_CANCELLED ? interrupted(t, e) : stop;
 }
 
 tare_status train_step(struct train *t, bool *more, struct err *e)
@@ -143,7 +167,6 @@ tare_status train_step(struct train *t, bool *more, struct err *e)
              (long long)r->step + 1, r->config->run.dir);
     if (r->step >= t->summary.last) return TARE_OK;
     const tare_status status = one_step(t, e);
-    if (status && !r->moved) r->cursor = r->begun; /* nothing else has changed: the step can be made again */
     t->broken = status && status != TARE_E_CANCELLED && r->moved;
     *more = !status && r->step < t->summary.last;
     return status;

@@ -121,7 +121,7 @@ static tare_status compare_copies(const struct model *m, uint64_t mine, struct e
 {
     OWNED(mem_free_at) int64_t *all = NULL;
     TRY(mem_new(m->ranks * (int64_t)sizeof *all, (void **)&all, e));
-    TRY(comm_gather_sizes(m->comm, (int64_t)mine, all, e));
+    TRY(comm_gather_numbers(m->comm, (int64_t)mine, all, e));
     for (int r = 1; r < m->ranks; r++)
         if (all[r] != all[0])
             FAIL(e, TARE_E_CORRUPT, "the weights that rank %d samples from (digest %016llx) are not those of rank 0 (%016llx)", r,

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "config/exports.h"
 
@@ -197,8 +198,34 @@ static void last_line(const struct exporter *x, char *line, size_t room)
     str_free(&text);
 }
 
-/* Whether it has ended; a bad end is told, and while the run goes on (early) any. */
-static bool ended(struct exporter *x, bool early)
+/* The step that a service has come to, as the exporter keeps it; -1: none. */
+static int64_t sent_to(const struct exporter *x, const char *service)
+{
+    char name[64], path[FS_PATH];
+    struct str text = {0};
+    json_t *state = NULL;
+    int64_t step = -1;
+    snprintf(name, sizeof name, "export/%.50s.json", service);
+    if (!fs_join(path, x->dir, name, NULL) && !fs_read_all(path, &text, NULL) && text.size &&
+        !json_parse(text.data, text.size, path, &state, NULL) && json_is_integer(json_object_get(state, "step")))
+        step = json_integer_value(json_object_get(state, "step"));
+    json_decref(state);
+    str_free(&text);
+    return step;
+}
+
+static bool all_sent(const struct exporter *x, int64_t last)
+{
+    const struct export_service *service[EXPORTS];
+    int n = 0;
+    if (exports_read(x->names, service, &n, NULL)) return false;
+    for (int i = 0; i < n; i++)
+        if (sent_to(x, service[i]->name) < last) return false;
+    return true;
+}
+
+/* Whether it has ended; a bad end is told. last: the run's last step, which has to have been sent; -1: the run goes on, so that any end is a bad one. */
+static bool ended(struct exporter *x, int64_t last)
 {
     char how[64], line[300];
     int status;
@@ -207,7 +234,7 @@ static bool ended(struct exporter *x, bool early)
     if (!got || (got < 0 && errno == EINTR)) return false;
     x->pid = 0;
     wait_for_log(x);
-    if (!early && got > 0 && WIFEXITED(status) && !WEXITSTATUS(status)) return true;
+    if (last >= 0 && got > 0 && WIFEXITED(status) && !WEXITSTATUS(status) && all_sent(x, last)) return true;
     if (got > 0 && WIFSIGNALED(status))
         snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
     else
@@ -222,14 +249,14 @@ static bool ended(struct exporter *x, bool early)
 
 void exporter_look(struct exporter *x)
 {
-    if (x) ended(x, true);
+    if (x) ended(x, -1);
 }
 
-void exporter_close(struct exporter *x)
+void exporter_close(struct exporter *x, int64_t last)
 {
     if (!x) return;
     const double until = clock_seconds() + EXPORT_PATIENCE;
-    while (!ended(x, false) && clock_seconds() < until) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    while (!ended(x, last) && clock_seconds() < until) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     if (x->pid)
         log_warn(
             "log.export = %s: the exporter (process %d) has not sent all after %d s; it goes on by itself, what it says is in %s",

@@ -18,8 +18,8 @@ bool exporter_lacks(const char *names, char *why, size_t room);
 struct exporter *exporter_start(const char *names, const char *run_dir);
 /* Warns, once, when the child has ended. */
 void exporter_look(struct exporter *x);
-/* The folder is not locked any more: waits up to EXPORT_PATIENCE seconds for the child to send the rest, then leaves it to itself. NULL: nothing. */
-void exporter_close(struct exporter *x);
+/* The folder is not locked any more: waits up to EXPORT_PATIENCE seconds for the child to send all up to the step `last`, then leaves it to itself. NULL: nothing. */
+void exporter_close(struct exporter *x, int64_t last);
 
 enum { EXPORT_PATIENCE = 10, EXPORT_LOG = 1 << 20 };
 

@@ -234,7 +234,7 @@ tare_status observe_close(struct observe *o, const char *status, struct err *e)
     if (!result && o->chain) result = chain_sync(o->chain, e);
     chain_close(o->chain);
     run_lock_release(o->lock);
-    exporter_close(o->exporter);
+    exporter_close(o->exporter, o->last > 0 ? o->last : 0);
     free(o);
     return result;
 }

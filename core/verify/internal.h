@@ -89,5 +89,9 @@ tare_status processes_new(int n, struct process **out, struct err *e);
 void processes_free(struct process *p, int n);
 tare_status process_start(const struct verify *v, int thread, struct err *e);
 tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e);
+/* reply.c: the rest of a worker's answer to a call, after its status. w->bad: it breaks off, or says what no verifier may say (a plugin that writes over
+ * its process's memory, say); the verdicts are then undefined. */
+struct wire;
+tare_status reply_take(const struct verify *v, struct wire *w, const struct verify_call *call, struct err *e);
 
 #endif

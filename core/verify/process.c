@@ -192,39 +192,6 @@ static tare_status put_call(struct str *m, const struct verify_call *call, int64
     return TARE_OK;
 }
 
-static tare_status take_verdict(const struct verify *v, struct wire *w, tare_verdict *out, struct err *e)
-{
-    out->code = (int32_t)wire_int(w);
-    out->reward = wire_double(w);
-    const tare_text extracted = wire_text(w), reason = wire_text(w);
-    const int64_t n = wire_int(w);
-    out->n_segments = 0;
-    for (int64_t k = 0; k < n && !w->bad; k++) {
-        const int64_t end = wire_int(w);
-        const tare_segment s = {end, wire_double(w)};
-        if (out->segment && out->n_segments < out->segment_capacity) out->segment[out->n_segments++] = s;
-    }
-    out->reason = NULL;
-    out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
-    if (w->bad) return TARE_OK;
-    if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
-    return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
-}
-
-/* What the plugins reported goes to the caller's host, as it does without processes. */
-static void take_metrics(const struct verify *v, struct wire *w)
-{
-    char name[160];
-    const int64_t n = wire_int(w);
-    for (int64_t k = 0; k < n && !w->bad; k++) {
-        const tare_text text = wire_text(w);
-        const double value = wire_double(w);
-        if (w->bad || !v->env.metric) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(text.size < 159 ? text.size : 159), text.data);
-        v->env.metric(v->env.ctx, name, value);
-    }
-}
-
 tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e)
 {
     struct process *p = &v->process[call->thread];
@@ -239,8 +206,6 @@ tare_status process_call(const struct verify *v, const struct verify_call *call,
     struct wire w = {.data = p->message.data, .size = p->message.size};
     const tare_status s = (tare_status)wire_int(&w);
     if (s) return failed(&w, s, e);
-    (void)wire_text(&w);
-    for (int64_t i = 0; i < call->n && !w.bad; i++) TRY(take_verdict(v, &w, &call->verdicts[i], e));
-    take_metrics(v, &w);
+    TRY(reply_take(v, &w, call, e));
     return w.bad ? lost(p, false, call) : TARE_OK;
 }

@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+enum { ITEM_LEAST = 80 }; /* bytes of an item in a request: ten fields */
+
 struct worker_state {
     struct plugin_instance *instance[VERIFY_MAX];
     int64_t n;
@@ -46,6 +48,7 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
 {
     const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
     const int64_t n = wire_int(in);
+    if (w->n) FAIL(e, TARE_E_CORRUPT, "a worker was asked twice to open its plugins");
     for (int64_t c = 0; c < n && !in->bad; c++) {
         const char *name, **settings;
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
@@ -95,8 +98,8 @@ static tare_status make_room(struct worker_state *w, int64_t n, bool segments, s
 static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
 {
     const int64_t c = wire_int(in), timeout = wire_int(in), n = wire_int(in);
-    const int64_t deadline = timeout ? clock_ns() + timeout : 0;
-    if (in->bad || c < 0 || c >= w->n || n < 1 || n > in->size)
+    const int64_t deadline = timeout > 0 && timeout < INT64_MAX / 2 ? clock_ns() + timeout : 0;
+    if (in->bad || timeout < 0 || c < 0 || c >= w->n || n < 1 || n > in->size / ITEM_LEAST)
         FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
     TRY(make_room(w, n, w->instance[c]->plugin->verifier->flags & TARE_GIVES_SEGMENTS, e));
     for (int64_t i = 0; i < n; i++) {

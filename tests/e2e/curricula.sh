@@ -42,6 +42,13 @@ for step in 1 2 3; do
     lines=$(wc -l < filled/rollouts/step-00000$step.jsonl) counted=$(grep -c '"fate":"counted"' filled/rollouts/step-00000$step.jsonl || true)
     [ "$lines $counted" = "64 32" ] && ok || bad "step $step of cppo with fill: $lines rollouts, $counted of them pruned"
 done
+# rounds that are too few are told, once, with the key; enough of them are not
+for pruning in 0.5 0.75; do
+    "$TARE" train tiny.ini $common train.steps=3 run.dir=short-$pruning rollout.refill_rounds=1 curriculum.plugin=cppo curriculum.cppo.fill=true curriculum.cppo.pruning=$pruning > out.txt 2> err.txt ||
+        bad "cppo with one round: $(tail -n 2 err.txt)"
+    told=$(grep -c 'asks for .* more groups than rollout.refill_rounds = 1 rounds of 8 give.*said once' err.txt || true)
+    [ "$pruning $told" = "0.5 0" ] || [ "$pruning $told" = "0.75 1" ] && ok || bad "pruning $pruning with one round: told $told times: $(cat err.txt)"
+done
 [ "$(weights cppo-fill)" != "$(weights cppo)" ] && [ "$(weights gfpo-adaptive)" != "$(weights gfpo)" ] && ok || bad "fill or adaptive makes no difference"
 train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume && bad "another curriculum goes on with the run" || ok
 train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume --allow-change && bad "the state of mix is read by shuffle" || ok

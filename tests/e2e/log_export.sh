@@ -15,6 +15,8 @@ class Run:
             time.sleep(0.1)
         if os.path.exists("dies"):
             os._exit(7)
+        if os.path.exists("leaves"):
+            os._exit(0)
     def finish(self):
         pass
 def init(**what):
@@ -72,6 +74,12 @@ warnings 1 "an exporter that dies"
 grep 'the exporter has ended (exit status 7).*the run goes on, and `python3 -m tare_sdk.loggers .*dead --to wandb` sends the rest' err.txt > found.txt && ok || bad "an exporter that dies: $(cat err.txt)"
 same dead "an exporter that dies"
 rm dies sent.jsonl
+# one that ends early with exit status 0, in a run so short that it is over before that is seen: what was sent tells
+touch leaves
+train run.dir="$WORK"/left log.export=wandb train.steps=2 && ok || bad "an exporter that leaves: $(cat err.txt)"
+warnings 1 "an exporter that leaves"
+grep 'the exporter has ended (exit status 0).*sends the rest' err.txt > found.txt && ok || bad "an exporter that leaves: $(cat err.txt)"
+rm leaves sent.jsonl
 touch hangs
 train run.dir="$WORK"/slow log.export=wandb && ok || bad "an exporter that hangs: $(cat err.txt)"
 rm hangs

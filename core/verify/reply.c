@@ -1,0 +1,60 @@
+/* What a worker process answers, read. Its plugin may have written over its memory, so nothing of it is believed unseen. */
+#include "verify/internal.h"
+#include "verify/wire.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void take_segments(struct wire *w, const struct verify_item *item, tare_verdict *out)
+{
+    const int64_t n = wire_int(w);
+    int64_t before = 0;
+    out->n_segments = 0;
+    for (int64_t k = 0; k < n && !w->bad; k++) {
+        const int64_t end = wire_int(w);
+        const tare_segment s = {end, wire_double(w)};
+        if (end <= before || end > item->completion.size || !isfinite(s.reward)) w->bad = true;
+        if (out->segment && out->n_segments < out->segment_capacity) out->segment[out->n_segments++] = s;
+        before = end;
+    }
+}
+
+static tare_status take_verdict(const struct verify *v, struct wire *w, const struct verify_item *item, tare_verdict *out,
+                                struct err *e)
+{
+    const int64_t code = wire_int(w);
+    out->reward = wire_double(w);
+    const tare_text extracted = wire_text(w), reason = wire_text(w);
+    take_segments(w, item, out);
+    if (code < TARE_CORRECT || code > TARE_PARTIAL || code == TARE_CRASHED || !isfinite(out->reward)) w->bad = true;
+    out->reason = NULL;
+    out->size = 0;
+    if (w->bad) return TARE_OK;
+    out->code = (int32_t)code;
+    out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
+    if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
+    return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
+}
+
+/* What the plugins reported goes to the caller's host, as it does without processes. */
+static void take_metrics(const struct verify *v, struct wire *w)
+{
+    char name[160];
+    const int64_t n = wire_int(w);
+    for (int64_t k = 0; k < n && !w->bad; k++) {
+        const tare_text text = wire_text(w);
+        const double value = wire_double(w);
+        if (w->bad || !v->env.metric) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(text.size < 159 ? text.size : 159), text.data);
+        v->env.metric(v->env.ctx, name, value);
+    }
+}
+
+tare_status reply_take(const struct verify *v, struct wire *w, const struct verify_call *call, struct err *e)
+{
+    (void)wire_text(w);
+    for (int64_t i = 0; i < call->n && !w->bad; i++) TRY(take_verdict(v, w, &call->items[i], &call->verdicts[i], e));
+    take_metrics(v, w);
+    return TARE_OK;
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# A verifier's error ends a run, but the steps before it are kept: a checkpoint of the last whole step is saved, the error says so, and the resumed run has the bits
+# of one whose verifier never failed; in the first collection of a step and in a later one, where clusters are counted already.
+. "$(dirname "$0")/common.inc"
+tiny_config
+"$TARE" -q sft sft.ini 2> /dev/null
+# A judge that counts what it was asked; while the file `fail` names a count it answers with no JSON there.
+cat > judge.sh << 'SH'
+n=$(cat "$1/count" 2> /dev/null || echo 0)
+while read -r line; do
+    n=$((n + 1))
+    echo $n > "$1/count"
+    if [ "$(cat "$1/fail" 2> /dev/null)" = $n ]; then echo nonsense; continue; fi
+    case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac
+done
+SH
+printf '[verifier.command]\ncommand = sh %s/judge.sh %s\n' "$WORK" "$WORK" >> tiny.ini
+train() { "$TARE" -q train tiny.ini log.progress=none verifier.plugins=command verifier.workers=1 eval.before=false eval.after=false data.eval= train.steps=6 checkpoint.every=100 "$@" > out.txt 2> err.txt; }
+records() { sed -E 's/"(time|memory)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g; s/,}/}/' "$1/metrics.jsonl"; }
+same() { # RUN WHAT
+    for f in model.safetensors training.state optimizer-00000-of-00001.state; do
+        [ ! -e "whole/checkpoints/step-000006/$f" ] || { cmp -s "whole/checkpoints/step-000006/$f" "$1/checkpoints/step-000006/$f" && ok || bad "$2: $f differs"; }
+    done
+    cmp -s <(records whole) <(records "$1") && ok || bad "$2: the metrics differ"
+    "$TARE" -q verify-run "$1" > sums.txt 2>&1 && ok || bad "$2: sums: $(tail -n 2 sums.txt)"
+}
+tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the step after STEP
+    local what=$1 count=$2 step=$3 status=0
+    shift 3
+    rm -rf run count
+    echo "$count" > fail
+    train run.dir=run "$@" || status=$?
+    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last whole one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
+        bad "$what: status $status: $(cat err.txt)"
+    [ -e "run/checkpoints/step-00000$step/complete.json" ] && ok || bad "$what: no checkpoint of step $step: $(ls run/checkpoints 2> /dev/null)"
+    rm fail
+    train run.dir=run "$@" --resume && ok || bad "$what: it does not go on: $(cat err.txt)"
+    same run "$what"
+}
+rm -f count
+train run.dir=whole && ok || { bad "a run whose judge does not fail: $(cat err.txt)"; done_; }
+asked=$(cat count)
+[ "$asked" = 192 ] && ok || bad "the judge was asked $asked times, not 192"
+tried "in the fourth step" 100 3
+tried "in the second step, the last of its answers" 64 1
+# before the first step there is nothing to save
+rm -rf run count
+echo 5 > fail
+train run.dir=run && bad "the judge's error does not end the run"
+grep '^tare: step 1, verify: row ' err.txt > found.txt && ! grep saved err.txt > found.txt && [ ! -e run/checkpoints/step-000000 ] && ok || bad "in the first step: $(cat err.txt)"
+# groups that are dropped are replaced: the error comes in a round after the first, when the groups of the first have been counted in their clusters
+rm -rf whole fail count
+more="estimator.plugin=dapo"
+train run.dir=whole $more && ok || bad "with groups that are replaced: $(cat err.txt)"
+asked=$(cat count)
+[ "$asked" -gt 192 ] && ok || bad "no group was replaced: $asked"
+in_round=0
+for count in $(seq 40 9 "$asked"); do
+    rm -rf run
+    echo "$count" > fail
+    rm -f count
+    train run.dir=run $more || true
+    grep -o 'refill\|verify: row' err.txt > found.txt || true
+    step=$(sed -n 's/.*; step \([0-9]*\), the last whole one, is saved.*/\1/p' err.txt)
+    [ -n "$step" ] || continue
+    rm fail
+    train run.dir=run $more --resume && ok || bad "it does not go on: $(cat err.txt)"
+    same run "the judge fails at its answer $count"
+    in_round=$((in_round + 1))
+    [ $in_round -lt 4 ] || break
+done
+[ $in_round -ge 3 ] && ok || bad "only $in_round of the errors came after the first step"
+done_

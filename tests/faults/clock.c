@@ -1,0 +1,71 @@
+/* Preloaded into tare (LD_PRELOAD): the time of day jumps. TARE_CLOCK=SEED: every 50th call that asks for the time of day, by any thread, moves it by what
+ * comes next from the seed: seconds, an hour back (the end of summer time, where a machine's clock has local time), days, years, either way. TARE_CLOCK_AT=UNIX: it begins there.
+ * Clocks that count from the machine's start do not jump, as on a real one. */
+#define _GNU_SOURCE
+#include "next.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
+enum { EVERY = 50 };
+static atomic_int on;
+static atomic_long calls, shift;
+static atomic_ullong state;
+
+DECLARE(clock_gettime);
+__attribute__((constructor)) static void begin(void)
+{
+    const char *seed = getenv("TARE_CLOCK"), *at = getenv("TARE_CLOCK_AT");
+    struct timespec now;
+    if (!seed || strcmp(program_invocation_short_name, "tare")) return;
+    atomic_store(&state, strtoull(seed, NULL, 10) * 2654435761u + 1);
+    NEXT(clock_gettime)(CLOCK_REALTIME, &now);
+    if (at) atomic_store(&shift, strtol(at, NULL, 10) - now.tv_sec);
+    atomic_store(&on, 1);
+}
+
+static long moved(void)
+{
+    static const long JUMPS[] = {-3600, 3600, -1, 1, -30, 30, -86400, 86400, -31536000, 31536000, 0};
+    if (!atomic_load(&on)) return 0;
+    if (atomic_fetch_add(&calls, 1) % EVERY == EVERY - 1) {
+        unsigned long long x = atomic_load(&state);
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        atomic_store(&state, x);
+        atomic_fetch_add(&shift, JUMPS[x % (sizeof JUMPS / sizeof *JUMPS)]);
+    }
+    return atomic_load(&shift);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    const int failed = NEXT(clock_gettime)(clock, out);
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) out->tv_sec += moved();
+    return failed;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec now;
+    if (NEXT(clock_gettime)(CLOCK_REALTIME, &now)) return -1;
+    now.tv_sec += moved();
+    if (out) *out = now.tv_sec;
+    return now.tv_sec;
+}
+
+int gettimeofday(struct timeval *restrict out, void *restrict zone)
+{
+    struct timespec now;
+    (void)zone;
+    if (NEXT(clock_gettime)(CLOCK_REALTIME, &now)) return -1;
+    out->tv_sec = now.tv_sec + moved();
+    out->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}

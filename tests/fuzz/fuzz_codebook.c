@@ -1,0 +1,87 @@
+/* libFuzzer target: any bytes as the file of a codebook, as the plugin kmeans and `tare codebook` read it. Where the first byte is odd the rest is the
+ * header up to the first newline, whose length is made right, and after it the tensors' bytes. */
+#define _GNU_SOURCE
+#include "cluster/codebook.h"
+
+#include "base/fs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <tare/sdk.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put(int fd, const void *data, size_t n)
+{
+    if (n && write(fd, data, n) != (ssize_t)n) abort();
+}
+
+static void put_file(int fd, const uint8_t *data, size_t size)
+{
+    const uint8_t *newline = memchr(data, '\n', size);
+    const uint64_t header = newline ? (uint64_t)(newline - data) : size;
+    put(fd, &header, sizeof header);
+    put(fd, data, header);
+    if (newline) put(fd, newline + 1, size - header - 1);
+}
+
+enum { ROWS = 3, MOST = 1 << 16 };
+
+static void use(const tare_codebook *f, void *self)
+{
+    tare_error error = {.struct_size = sizeof error};
+    const int64_t k = f->size(self), d = f->dim(self);
+    char identity[256];
+    if (k < 1 || d < 1) abort();
+    if (!f->encoder_identity(self, identity, sizeof identity, &error) && strlen(identity) >= sizeof identity) abort();
+    const tare_text state = f->encoder_state(self);
+    if (state.size) (void)fs_hash(state.data, state.size, 0); /* every byte of it is there */
+    if (d > MOST) return;
+    float *x = malloc((size_t)(ROWS * d) * sizeof *x);
+    int32_t cluster[ROWS];
+    float distance[ROWS];
+    if (!x) return;
+    for (int64_t i = 0; i < ROWS * d; i++) x[i] = i < d ? 0 : i < 2 * d ? 1e30f : (float)(i % 7) - 3;
+    if (!f->assign(self, x, NULL, ROWS, cluster, distance, &error))
+        for (int i = 0; i < ROWS; i++)
+            if (cluster[i] < 0 || cluster[i] >= k || isnan(distance[i])) abort();
+    free(x);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[40];
+    struct err e = {0};
+    json_t *metadata = NULL;
+    tare_error error = {.struct_size = sizeof error};
+    const int fd = memfd_create("codebook", MFD_CLOEXEC);
+    if (!size || fd < 0) {
+        if (fd >= 0) close(fd);
+        return 0;
+    }
+    if (data[0] & 1)
+        put_file(fd, data + 1, size - 1);
+    else
+        put(fd, data + 1, size - 1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (!codebook_metadata(path, &metadata, &e)) {
+        if (!json_is_object(metadata)) abort();
+        json_decref(metadata);
+    }
+    const tare_plugin *plugin = tare_plugin_v1(NULL, &error);
+    const tare_codebook *f = plugin->descriptors[0]->functions;
+    const tare_value value = {.s = path};
+    void *self = NULL;
+    const tare_status status = f->create(NULL, &value, &self, &error);
+    if (!status) {
+        use(f, self);
+        f->destroy(self);
+    } else if (!memchr(error.message, 0, sizeof error.message) || !*error.message) {
+        abort();
+    }
+    close(fd);
+    return 0;
+}
