@@ -63,7 +63,7 @@ rows_of() { # WHERE: what runs.db has of its runs, each step once
 import glob, os, sqlite3, sys
 for path in sorted(glob.glob(sys.argv[1] + "/runs.db") + glob.glob(sys.argv[1] + "/runs/runs.db")):
     db = sqlite3.connect(path)
-    for name, n, steps in db.execute("select dir, count(*), count(distinct step) from metrics join runs on run = id where metrics.name = 'reward/mean' group by dir order by dir"):
+    for name, n, steps in db.execute("select dir, count(*), count(distinct metrics.step) from metrics join runs on run = id where metrics.name = 'reward/mean' group by dir order by dir"):
         print(os.path.basename(name), n, steps)
     print(sorted(os.path.basename(d) for d, in db.execute("select dir from runs")))
 PY
