@@ -30,7 +30,7 @@ static tare_status learn(struct run *r, struct err *e)
     arena_reset(&r->arena);
     r->n_met = 0;
     r->begun = r->cursor;
-    r->moved = false;
+    r->moved = r->judging_failed = false;
 
     TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
     estimate_begin(r->estimator);
