@@ -90,7 +90,8 @@ tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t
     while (at < text.size) {
         const char *begin = text.data + at, *end = memchr(begin, '\n', (size_t)(text.size - at));
         char where[FS_PATH + 32];
-        if (!end) break; /* cut through by a kill */
+        /* cut through by a kill; zeros are a page that a crash of the machine took, of a piece that was not synced: from there on all is sampled again */
+        if (!end || memchr(begin, 0, (size_t)(end - begin))) break;
         snprintf(where, sizeof where, "%s:%lld", path, (long long)line + 1);
         if (line >= d->n * k)
             FAIL(e, TARE_E_CORRUPT, "%s: more lines than %lld questions with %lld samples each", where, (long long)d->n,

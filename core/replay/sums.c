@@ -305,9 +305,10 @@ static tare_status check_names(struct sums *s, struct err *e)
 /* Beside what the chain names: what has no sum of its own or is made of files that have one, and what other commands write into a run's folder. */
 static tare_status check_top(void *ctx, const char *folder, const char *name, struct err *e)
 {
-    static const char *const OTHERS[] = {"chain.jsonl",         "metrics.jsonl", "lock",   "log.txt",     "rollouts", "estimator",
-                                         "checkpoints",         "eval",          "export", "tensorboard", "cache",    "report.html",
-                                         "codebook.safetensors"};
+    /* chain.jsonl.tmp: of a process that ended, or could write no more, before its first link; in a run that had ended nothing else is half written */
+    static const char *const OTHERS[] = {"chain.jsonl", "chain.jsonl.tmp",     "metrics.jsonl", "lock",   "log.txt",     "rollouts",
+                                         "estimator",   "checkpoints",         "eval",          "export", "tensorboard", "cache",
+                                         "report.html", "codebook.safetensors"};
     struct sums *s = ctx;
     (void)folder;
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)

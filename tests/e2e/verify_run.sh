@@ -170,6 +170,21 @@ done
 got=0; TARE_FAULT=stage=update,step=5,kind=stop train run.dir=stopped || got=$?
 [ $got = 130 ] && ok || bad "not interrupted"
 verify 0 stopped
+# a process that goes on with it and finds the disk full, or failing for good, before its first link leaves that link half written
+if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ]; then
+    half=0
+    for ((at = 60; at < 400 && half < 1; at++)); do
+        rm -rf full
+        cp -r stopped full
+        LD_PRELOAD=$INTERPOSE TARE_INTERPOSE=io=$at+ TARE_INTERPOSE_ERRNO=28 train run.dir=full --resume && { bad "no fault at $at"; break; }
+        [ ! -e full/chain.jsonl.tmp ] || half=1
+    done
+    [ $half = 1 ] && ok || bad "no fault left a link half written"
+    verify 0 full
+    train run.dir=full --resume && ok || bad "after a disk that was full: $(cat err.txt)"
+    verify 0 full
+    [ ! -e full/chain.jsonl.tmp ] && ok || bad "the half link is left"
+fi
 train run.dir=stopped --resume && ok || bad "not resumed: $(cat err.txt)"
 verify 0 stopped
 got=0; TARE_FAULT=stage=update,step=5,kind=fail train run.dir=failed || got=$?

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Records a command, makes every state that a crash could leave of its folder (crash.py), and in each one goes on as a user would.
 
-crash_try.py --record LIBRARY --root FOLDER [--run NAME] [--rules strict|ext4] [--most N] [--seed S] [--seconds S] [--plant REGEX] -- COMMAND...
+crash_try.py --record LIBRARY --root FOLDER [--run NAME | --result REGEX [--resumed PATH]] [--rules strict|ext4] [--most N] [--seed S] [--seconds S] [--plant REGEX] -- COMMAND...
 
 Of a training run (--run, its folder below FOLDER; COMMAND starts it or goes on with it): it is resumed, or started where nothing of it is left. It must end
 with the bits of the recorded one and in its database too, begin at the newest checkpoint that was finished before the crash or at a later one, and its
 sums must hold then. verify-run must not call a state right in which a file that the chain names is not one that the run wrote.
-Of a sweep (no --run): the same command must end with the same cells. --plant: syncs of these paths are left out, as if the program had forgotten them.
+Of a sweep (no --run): the same command must end with the same cells. Of anything else (--result): the same command, with --resume where --resumed is there
+and has names in it, must end with the same bytes in the files whose paths match. --plant: syncs of these paths are left out, as if the program had forgotten them.
 Exit status 1: a promise was broken; each is told with the state that it was found in.
 """
 import argparse
@@ -81,6 +82,8 @@ class Trial:
         assert not differs, "the record does not lead to what lies there: %s" % differs[:5]
 
     def results(self, tree):
+        if self.a.result:
+            return {p: d for p, d in tree.items() if d is not None and re.search(self.a.result, p)}
         names = [self.name] if self.name else sorted({p.split("/metrics.jsonl")[0] + "/" for p in tree if p.endswith("/metrics.jsonl")})
         return {k: v for n in names for k, v in result(tree, n).items()}
 
@@ -153,6 +156,9 @@ class Trial:
         if self.name and any(self.name + m in tree for m in ("manifest.json", "metrics.jsonl", "checkpoints")):
             command.append("--resume")
             self.counts["resumed"] += 1
+        elif self.a.resumed and any(p.startswith(self.a.resumed + "/") for p in tree):
+            command.append("--resume")
+            self.counts["resumed"] += 1
         elif self.name:
             self.counts["nothing of the run is left: started"] += 1
         return run(command)
@@ -221,6 +227,8 @@ def main():
     p.add_argument("--record", required=True)
     p.add_argument("--root", required=True, type=os.path.abspath)
     p.add_argument("--run", default="")
+    p.add_argument("--result")
+    p.add_argument("--resumed")
     p.add_argument("--rules", choices=("strict", "ext4"), default="strict")
     p.add_argument("--most", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)

@@ -25,7 +25,7 @@ common="log.progress=none log.level=warn"
 "$TARE" -q sft sft.ini
 # the cells of the sweep differ from a plain run in the seed; each has its own database
 sed 's/^steps = 12/steps = 6/' tiny.ini > sweep.ini
-printf '[sweep]\nname = kills\nrun.seed = 1..3\n' >> sweep.ini
+printf '[sweep]\nname = kills\nmetric = reward/mean\nrun.seed = 1..3\n' >> sweep.ini
 
 job_command() { # JOB WHERE RESUME: sets the array command
     case $1 in
