@@ -3,6 +3,7 @@
 # until it has ended; then it has what one that nobody disturbed has: nothing lost, nothing twice.
 #   tests/soak/kills.sh BUILD KILLS [SEED]     goes on until so many kills have hit a running process; prints a line for each job and the counts
 #   KILLS_JOBS="train sft eval sweep ranks"    which jobs; ranks only where mpirun is. KILLS_SECONDS=N: ends after so long
+#   KILLS_RUNS=N      ends after N jobs
 #   KILLS_PLANT=1     a number of what was made is changed at the end of each job, which the checks must find
 # One in four processes is stopped (SIGSTOP) for a moment and goes on; one in three has a clock that jumps (tests/faults/clock.c), over the end of summer time too.
 # Moments are drawn by seed from the time that the whole job takes here; what they hit differs from run to run, what must hold does not.
@@ -167,7 +168,7 @@ one_job() {
 }
 for job in $jobs; do whole "$job"; done
 list=($jobs)
-until [ $kills -ge "$wanted" ] || [ $SECONDS -ge "${KILLS_SECONDS:-1000000000}" ]; do
+until [ $kills -ge "$wanted" ] || [ $runs -ge "${KILLS_RUNS:-1000000000}" ] || [ $SECONDS -ge "${KILLS_SECONDS:-1000000000}" ]; do
     job=${list[$((runs % ${#list[@]}))]}
     one_job
     runs=$((runs + 1))
