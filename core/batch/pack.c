@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { PAD = 8, WHOLE = 64 };
+static const int64_t MOST = (int64_t)1 << 40; /* entries of an axis, where no column has them */
 
 struct header {
     uint64_t hash, columns; /* of all bytes after these 8; of the table */
@@ -201,7 +202,10 @@ tare_status batch_unpack(void *bytes, int64_t n, struct arena *a, struct batch *
     if (h->hash != hash_bytes(bytes, n)) FAIL(e, TARE_E_CORRUPT, "a packed batch was changed on its way (its hash does not match)");
     struct cursor c = {(char *)bytes + sizeof *h, (char *)bytes + n, h, a};
     *out = (struct batch){.step = h->step, .n_components = h->n_components, .n_clusters = h->n_clusters};
-    for (int axis = 0; axis < BATCH_N_AXES; axis++) batch_set_count(out, (enum batch_axis)axis, h->count[axis]);
+    for (int axis = 0; axis < BATCH_N_AXES; axis++) {
+        if (h->count[axis] < 0 || h->count[axis] > MOST) FAIL(e, TARE_E_CORRUPT, "a packed batch counts its entries wrongly");
+        batch_set_count(out, (enum batch_axis)axis, h->count[axis]);
+    }
     for (int column = 0; column < BATCH_N_COLUMNS; column++) TRY(take_column(&c, out, column, bytes, e));
     if (c.end - c.at >= WHOLE) FAIL(e, TARE_E_CORRUPT, "a packed batch has bytes after its end");
     return TARE_OK;

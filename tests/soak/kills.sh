@@ -34,7 +34,7 @@ job_command() { # JOB WHERE RESUME: sets the array command
     ranks) command=("$TARE" train tiny.ini $common run.dir="$2/run" checkpoint.every=2 dist.timeout_s=60 dist.ranks=$((2 + $(draw 3)))) ;;
     sft) command=("$TARE" sft sft.ini $common sft.out="$2/model" sft.steps=40 checkpoint.every=5) ;;
     eval) command=("$TARE" eval tiny.ini $common data.eval="builtin:arithmetic/heldout?rows=200" eval.samples=4 eval.chunk=8 eval.name=kills eval.out="$2/eval") ;;
-    sweep) command=("$TARE" sweep ../sweep.ini model.path="$WORK/base" $common checkpoint.every=2 sweep.concurrent=2) ;;
+    sweep) command=("$TARE" sweep ../sweep.ini --retry model.path="$WORK/base" $common checkpoint.every=2 sweep.concurrent=2) ;;
     esac
     if [ -n "$3" ]; then command+=("$3"); fi
 }
@@ -109,7 +109,7 @@ attempt() { # starts the job's process; kills it at a moment unless it is the la
     resume=$(resume_of "$job" "$where")
     job_command "$job" "$WORK/$where" "$resume"
     local -a surroundings=(KILLS_MARK="$mark")
-    if [ -n "$clock" ] && [ "$(draw 3)" = 0 ]; then
+    if [ -n "$clock" ] && [ "$job" != ranks ] && [ "$(draw 3)" = 0 ]; then # each rank would have a time of its own
         # the night in which summer time ends, in a zone that has one
         surroundings+=(LD_PRELOAD="$clock" TARE_CLOCK=$((1 + $(draw 30000))) TZ=Europe/Berlin TARE_CLOCK_AT=1729990790)
         jumped=$((jumped + 1))
@@ -140,6 +140,7 @@ one_job() {
     where=job-$runs
     mkdir -p "$where"
     while :; do
+        if [ "$job" = sft ] && [ -e "$where/model" ] && [ ! -e "$where/model.training" ]; then break; fi # killed when all was done
         attempts=$((attempts + 1))
         attempt $((attempts > most))
         if [ $hit = 1 ] && [ $status != 0 ]; then
@@ -152,7 +153,7 @@ one_job() {
         fi
         if [ $status = 0 ] && { [ "$job" = sweep ] || [ $hit = 0 ] || [ $attempts -gt $most ]; }; then break; fi
     done
-    if [ "$job" = sweep ]; then (cd "$where" && "${command[@]}" --retry) > out.txt 2> err.txt || { broke "the sweep's end: $(tail -n 2 err.txt)"; return; }; fi
+    if [ "$job" = sweep ]; then (cd "$where" && "${command[@]}") > out.txt 2> err.txt || { broke "the sweep's end: $(tail -n 2 err.txt)"; return; }; fi
     [ -z "${KILLS_PLANT:-}" ] || find "$where" \( -name metrics.jsonl -o -name results.json -o -name model.safetensors \) -exec sh -c 'printf x >> "$1"' _ {} \;
     rows_of "$where"
     digest "$where" > got.txt
