@@ -48,18 +48,6 @@ printf '[sweep]\nname = two\nrun.seed = 1..2\n' >> sweep.ini
 mkdir runs
 tried "a sweep, strict" --most $(((N + 1) / 2)) --root runs -- "$TARE" -q sweep sweep.ini log.progress=none
 
-# A supervised training, and an evaluation, which goes on by itself.
-rm -rf taught judged
-mkdir taught judged
-for rules in strict ext4; do
-    rm -rf taught/*
-    tried "sft, $rules" --rules $rules --most $(((N + 1) / 2)) --root taught --result '^model/' --resumed model.training/checkpoints -- \
-        "$TARE" -q sft sft.ini log.progress=none sft.steps=6 checkpoint.every=2 sft.out=taught/model
-    rm -rf judged/*
-    tried "eval, $rules" --rules $rules --most $(((N + 1) / 2)) --root judged --result '^it/(samples|questions|results)' -- \
-        "$TARE" -q eval tiny.ini log.progress=none data.eval='builtin:arithmetic/heldout?rows=24' eval.samples=2 eval.chunk=4 eval.name=it eval.out=judged/it
-done
-
 # A program that forgets a sync.
 plant() { # WHAT REGEX
     rm -rf fresh
@@ -67,9 +55,6 @@ plant() { # WHAT REGEX
     mapfile -t command < <(train "$PWD/fresh")
     found "$1" --plant "$2" --most "${CRASH_PLANT_STATES:-60}" --first --root fresh --run run -- "${command[@]}"
 }
-rm -rf taught/*
-found "a supervised training's model is not synced" --plant '^model(/|\.tmp|$)' --most "${CRASH_PLANT_STATES:-60}" --first --root taught --result '^model/' --resumed model.training/checkpoints -- \
-    "$TARE" -q sft sft.ini log.progress=none sft.steps=6 checkpoint.every=2 sft.out=taught/model
 plant "the weights of a checkpoint are not synced" 'step-0+4.*/model\.safetensors'
 plant "the folder of checkpoints is not synced" '^run/checkpoints$'
 plant "metrics.jsonl is not synced before a checkpoint" '^run/metrics\.jsonl(\.tmp)?$'
