@@ -1,30 +1,28 @@
 #include "cost.h"
 
-#define COST(FLOPS, BYTES) ((struct kernel_cost){(double)(FLOPS), (double)(BYTES)})
+#include "sizes.h"
 
-static int64_t element(enum dtype dtype)
-{
-    return dtype == DTYPE_BF16 ? 2 : 4;
-}
+#define COST(FLOPS, BYTES) ((struct kernel_cost){(double)(FLOPS), (double)(BYTES)})
 
 struct kernel_cost cost_pack(const struct op_pack *o)
 {
-    return COST(0, o->n * o->k * (4 + element(o->dtype)));
+    return COST(0, o->n * o->k * (4 + dtype_bytes(o->dtype)));
 }
 
 struct kernel_cost cost_matmul(const struct op_matmul *o)
 {
-    return COST(2 * o->t * o->n * o->k, 4 * o->t * (o->n + o->k) + o->n * o->k * element(o->dtype));
+    return COST(2 * o->t * o->n * o->k, o->t * (4 * o->n + o->k * dtype_bytes(o->x_dtype)) + o->n * o->k * dtype_bytes(o->dtype));
 }
 
 struct kernel_cost cost_matmul_dx(const struct op_matmul_dx *o)
 {
-    return COST(2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + o->n * o->k));
+    return COST(2 * o->t * o->n * o->k, o->t * (o->n * dtype_bytes(o->dy_dtype) + 4 * o->k) + 4 * o->n * o->k);
 }
 
 struct kernel_cost cost_matmul_dw(const struct op_matmul_dw *o)
 {
-    return COST(2 * o->t * o->n * o->k, 4 * (o->t * o->n + o->t * o->k + 2 * o->n * o->k));
+    return COST(2 * o->t * o->n * o->k,
+                o->t * (o->n * dtype_bytes(o->dy_dtype) + o->k * dtype_bytes(o->x_dtype)) + 8 * o->n * o->k);
 }
 
 struct attention_work attention_work(const struct op_attention *o)
@@ -46,7 +44,7 @@ struct kernel_cost cost_attention(const struct op_attention *o)
 {
     const struct attention_work w = attention_work(o);
     const double width = (double)(o->shape.heads * o->shape.head_dim), kv = (double)(o->shape.kv_heads * o->shape.head_dim);
-    return COST(4 * w.pairs * width, 8 * w.keys * kv + 8 * w.rows * width);
+    return COST(4 * w.pairs * width, 8 * w.keys * kv + (4 + (double)dtype_bytes(o->out_dtype)) * w.rows * width);
 }
 
 double attention_grad_pairs(const struct op_attention_grad *o)
@@ -75,7 +73,7 @@ struct kernel_cost cost_kv_copy(const struct op_kv_copy *o)
 
 struct kernel_cost cost_rmsnorm(const struct op_rmsnorm *o)
 {
-    return COST(4 * o->t * o->heads * o->width, 8 * o->t * o->heads * o->width);
+    return COST(4 * o->t * o->heads * o->width, (4 + dtype_bytes(o->y_dtype)) * o->t * o->heads * o->width);
 }
 
 struct kernel_cost cost_rmsnorm_grad(const struct op_rmsnorm_grad *o)
@@ -90,12 +88,12 @@ struct kernel_cost cost_rope(const struct op_rope *o)
 
 struct kernel_cost cost_swiglu(const struct op_swiglu *o)
 {
-    return COST(20 * o->t * o->f, 12 * o->t * o->f);
+    return COST(20 * o->t * o->f, (8 + dtype_bytes(o->act_dtype)) * o->t * o->f);
 }
 
 struct kernel_cost cost_swiglu_grad(const struct op_swiglu_grad *o)
 {
-    return COST(26 * o->t * o->f, 20 * o->t * o->f);
+    return COST(26 * o->t * o->f, (12 + 2 * dtype_bytes(o->dgu_dtype)) * o->t * o->f);
 }
 
 struct kernel_cost cost_head_stats(const struct op_head_stats *o)

@@ -142,6 +142,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
     *out = (struct kernels){.name = "counting",
                             .backend = device ? &COUNTING_GPU : &COUNTING_HOST,
                             .windows = like ? like->windows : 0,
+                            .bf16_rows = like ? like->bf16_rows : 1,
                             .packed_bytes = like ? like->packed_bytes : gpu_packed_bytes,
                             .kv_bytes = like ? like->kv_bytes : gpu_kv_bytes,
                             .matmul_dx_packed = counting_matmul_dx,

@@ -151,32 +151,39 @@ struct op_pack {
 };
 
 /* y[T,N] = x[T,K] W^T (+ bias[N]) (+ residual[T,N]). DTYPE_BF16: x is rounded to bf16 (nearest even) first, products and sums are in fp32; a
- * chain on the CPU takes pairs of the inner index, the odd one first (ref/matmul.c). */
+ * chain on the CPU takes pairs of the inner index, the odd one first (ref/matmul.c).
+ *
+ * x_dtype, y_dtype, ...: how rows lie in memory, here and below. DTYPE_BF16 only where the table says bf16_rows: whoever makes the rows has then rounded
+ * them already, and a product has the same bits. */
 struct op_matmul {
     float *y;
-    const float *x;
+    const void *x;
     const void *packed;
     const float *bias, *residual; /* or NULL; residual may be y */
     int64_t t, n, k;
     enum dtype dtype;
+    enum dtype x_dtype;
 };
 
 /* dx[T,K] = dy[T,N] W[N,K] */
 struct op_matmul_dx {
     float *dx;
-    const float *dy;
+    const void *dy;
     const float *w;     /* of matmul_dx */
     const void *packed; /* of matmul_dx_packed */
     int64_t t, n, k;
     enum dtype dtype;
+    enum dtype dy_dtype;
 };
 
 /* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy */
 struct op_matmul_dw {
-    float *dw, *dbias; /* dbias or NULL */
-    const float *dy, *x;
+    float *dw, *dbias; /* dbias or NULL; where there is one dy is fp32, and its sum is not one of rounded terms */
+    const void *dy, *x;
     int64_t t, n, k;
     enum dtype dtype;
+    enum dtype dy_dtype;
+    enum dtype x_dtype;
 };
 
 /* Embedding.  x[t,:] = table[ids[t],:];  dtable[ids[t],:] += dx[t,:] */
@@ -195,12 +202,14 @@ struct op_embed_grad {
 };
 
 /* RMSNorm.  rms[t] = 1/sqrt(mean_c x^2 + eps);  y = x * rms * w. Row r of x and y starts at r*ld floats (for q/k norms inside qkv: t*heads rows
- * are addressed as row (t, h) at t*ld + h*width). heads = 1 for a plain norm. y may be x. */
+ * are addressed as row (t, h) at t*ld + h*width). heads = 1 for a plain norm. y may be x; in bf16 it lies elsewhere, its rows too at ld elements. */
 struct op_rmsnorm {
-    float *y, *rms; /* rms: [t*heads] or NULL */
+    void *y;
+    float *rms; /* [t*heads] or NULL */
     const float *x, *w;
     int64_t ld, t, heads, width;
     float eps;
+    enum dtype y_dtype;
 };
 
 /* dx (+)= ..., dw += ...; x is the norm's input. Rows of dx, dy and x alike are ld floats apart; dx may be dy. */
@@ -242,12 +251,14 @@ struct op_kv_copy {
 /* Attention. For query row t and head h (key/value head h*J/H), over the keys j that it sees:  s_j = scale * (chain over d of q_d k_jd);  m = max_j s_j;
  * p_j = exp(s_j - m);  l = sum_j p_j in 16 lanes (lane j%16);  out_d = (chain over j = 0, 1, ... of p_j v_jd) / l. */
 struct op_attention {
-    float *out, *stats; /* [T, H*D]; [T, H, 2] = m, l for the backward pass, or NULL */
+    void *out;    /* [T, H*D] */
+    float *stats; /* [T, H, 2] = m, l for the backward pass, or NULL */
     const float *qkv;
     struct kv_layer kv;
     struct attn_shape shape;
     const struct attn_seq *seqs; /* [n_seqs], host memory */
     int64_t n_seqs;
+    enum dtype out_dtype;
 };
 
 /* dqkv[T, stride] = gradient for q, k, v of the rows of all segments (overwritten, zero where nothing arrives) */
@@ -262,17 +273,19 @@ struct op_attention_grad {
 /* Gated MLP. gu[T,2F] = gate | up;  act = gate s(h) * up,  s the logistic function. silu: h = gate. gelu: h = 2 sqrt(2/pi) (gate + 0.044715 gate^3),
  * which is GELU by tanh, since (1 + tanh u)/2 = s(2u). */
 struct op_swiglu {
-    float *act;
+    void *act;
     const float *gu;
     int64_t t, f;
     int gelu; /* 0: silu */
+    enum dtype act_dtype;
 };
 
 struct op_swiglu_grad {
-    float *dgu;
+    void *dgu;
     const float *dact, *gu;
     int64_t t, f;
     int gelu;
+    enum dtype dgu_dtype;
 };
 
 /* Head. logits [R,V]; p = softmax(logits / temperature).
@@ -434,6 +447,7 @@ struct kernels {
 #undef KERNEL_ENTRY
 
     int windows; /* 1: attention and its gradient go by attn_shape.window; 0: it has to be 0 */
+    int bf16_rows; /* 1: operations that make rows can write them in bf16, and products read them so (op_matmul); 0: all rows are fp32 */
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype); /* of packed weights; 0: there are none of this dtype */
     /* Bytes of k (v needs as many) for n_blocks blocks of the key/value cache; NULL: fp32 in the layout of struct kv_layer. A backend that has
      * this decides precision and layout, and only its own operations read k and v. */
@@ -485,7 +499,7 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
 tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e);
 
 /* Between the program and libtare_cuda.so: its one symbol. abi: KERNELS_ABI; text gets the reason of a failure, in one line. */
-#define KERNELS_ABI ((UINT64_C(3) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
+#define KERNELS_ABI ((UINT64_C(4) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
 typedef const struct kernels *(*kernels_cuda_entry)(uint64_t abi, int local, char *text, int64_t size);
 #define KERNELS_CUDA_ENTRY "tare_cuda_open"
 

@@ -4,6 +4,12 @@
 
 #include "kernels.h"
 
+/* Bytes of an element. */
+static inline int64_t dtype_bytes(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? 4 : 2;
+}
+
 /* Packed weights are W itself, [N,K], in the precision of the computation. */
 static inline int64_t gpu_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 {

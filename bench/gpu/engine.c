@@ -124,6 +124,16 @@ static tare_status batch_of(struct bench *b, int64_t groups, int64_t size, int64
     return TARE_OK;
 }
 
+static tare_status recompute_named(const char *text, enum recompute *out, struct err *e)
+{
+#define CHOICE_TEXT(ID, TEXT) [ID] = TEXT,
+    static const char *const texts[] = {CHOICES_RECOMPUTE(CHOICE_TEXT)};
+#undef CHOICE_TEXT
+    for (*out = RECOMPUTE_NONE; *out <= RECOMPUTE_LAYER; ++*out)
+        if (!strcmp(text, texts[*out])) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "recompute \"%s\": one of none, norms, mlp, layer", text);
+}
+
 static tare_status train(struct bench *b, struct err *e)
 {
     const int64_t tokens = b->args[1];
@@ -132,7 +142,7 @@ static tare_status train(struct bench *b, struct err *e)
     struct batch batch;
     double took[ROUNDS], loss = 0, norm, lr;
     b->config.train.micro_tokens = tokens + 1;
-    b->config.train.recompute = strcmp(b->recompute, "layer") ? RECOMPUTE_NONE : RECOMPUTE_LAYER;
+    TRY(recompute_named(b->recompute, &b->config.train.recompute, e));
     TRY(trainer_new(b->m, &(struct trainer_options){NULL, &b->config.train, &b->config.loss, 1, 1, 100}, &t, e));
     TRY(arena_new(&b->arena, &o.token_begin, 2, e));
     TRY(arena_new(&b->arena, &o.ids, tokens, e));

@@ -25,7 +25,8 @@
 #define CHOICES_OLD_LOGPROBS(X) X(OLD_SAMPLER, "sampler") X(OLD_RECOMPUTE, "recompute")
 #define CHOICES_ROLLOUT_IS(X) X(ROLLOUT_IS_NONE, "none") X(ROLLOUT_IS_TIS, "tis")
 #define CHOICES_SCHEDULE(X) X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_CONSTANT, "constant") X(SCHEDULE_LINEAR, "linear")
-#define CHOICES_RECOMPUTE(X) X(RECOMPUTE_NONE, "none") X(RECOMPUTE_LAYER, "layer")
+#define CHOICES_RECOMPUTE(X)                                                                                                       \
+    X(RECOMPUTE_NONE, "none") X(RECOMPUTE_NORMS, "norms") X(RECOMPUTE_MLP, "mlp") X(RECOMPUTE_LAYER, "layer")
 #define CHOICES_NONFINITE(X) X(NONFINITE_STOP, "stop") X(NONFINITE_SKIP, "skip") X(NONFINITE_ROLLBACK, "rollback")
 #define CHOICES_LORA_TARGET(X)                                                                                                     \
     X(LORA_Q_PROJ, "q_proj")                                                                                                       \

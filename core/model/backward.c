@@ -4,20 +4,21 @@
 #include "model/layer.h"
 #include "model/layout.h"
 #include "model/shards.h"
+#include "sizes.h"
 
 struct train_pass {
     struct forward_batch batch;
     const struct attn_seg *segs;
     int64_t n_segs;
-    bool recompute;
+    enum recompute recompute;
     struct kv_cache *cache;
     struct arena *arena;
     float **x;               /* [L+1] each layer's input; the last is the stack's output */
-    struct layer_acts *acts; /* [L], all the same buffers with recompute */
+    struct layer_acts *acts; /* [L]; what is computed again has one buffer for all layers */
     float *last, *last_rms;  /* [n_out, C], [n_out]: input of the final norm */
 };
 
-static tare_status pass_new(const struct model *m, const struct forward_batch *b, bool recompute, struct arena *a,
+static tare_status pass_new(const struct model *m, const struct forward_batch *b, enum recompute recompute, struct arena *a,
                             struct train_pass **out, struct err *e)
 {
     const int64_t L = m->shape.layers, C = m->shape.hidden;
@@ -30,12 +31,17 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
     TRY(arena_new(a, &p->acts, L, e));
     for (int64_t l = 0; l <= L; l++) TRY(tensor_new_raw(a, &p->x[l], b->t * C, e));
     for (int64_t l = 0; l < L; l++) {
-        if (l && recompute)
-            p->acts[l] = p->acts[0];
-        else
-            TRY(layer_acts_new(m, b->t, true, a, &p->acts[l], e));
+        const struct layer_acts *first = &p->acts[0];
+        if (l && recompute == RECOMPUTE_LAYER)
+            p->acts[l] = *first;
+        else if (l && recompute != RECOMPUTE_NONE)
+            p->acts[l] = (struct layer_acts){.norm1 = first->norm1,
+                                             .norm2 = first->norm2,
+                                             .act = first->act,
+                                             .gate_up = recompute == RECOMPUTE_MLP ? first->gate_up : NULL};
+        if (!l || recompute != RECOMPUTE_LAYER) TRY(layer_acts_new(m, b->t, true, a, &p->acts[l], e));
         if (l)
-            p->acts[l].lora = p->acts[0].lora;
+            p->acts[l].lora = first->lora;
         else
             TRY(lora_rows_new(m, b->t, a, &p->acts[0].lora, e));
     }
@@ -44,8 +50,8 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
 }
 
 tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
-                                int64_t n_segs, bool recompute, struct arena *acts, struct train_pass **pass, float **hidden,
-                                struct err *e)
+                                int64_t n_segs, enum recompute recompute, struct arena *acts, struct train_pass **pass,
+                                float **hidden, struct err *e)
 {
     const int64_t C = m->shape.hidden, L = m->shape.layers;
     TRY(batch_check(m, cache, 1, b, e));
@@ -65,10 +71,12 @@ tare_status model_train_forward(struct model *m, struct kv_cache *cache, const s
     return TARE_OK;
 }
 
-struct row_grads {               /* one layer's, reused for all */
-    float *dx;                   /* [T, C] of the residual stream: comes in for the layer's output, leaves for its input */
-    float *norm, *wide, *narrow; /* [T, C], [T, max(2F, (H+2J)D)], [T, max(F, HD, (H+2J)D with q and k norms)] */
-    float *branch;               /* [T, C] of what attention or the MLP gave; NULL where that is dx itself */
+struct row_grads {        /* one layer's, reused for all */
+    float *dx;            /* [T, C] of the residual stream: comes in for the layer's output, leaves for its input */
+    float *norm, *narrow; /* [T, C], [T, max(F, HD, (H+2J)D with q and k norms)] */
+    void *wide;           /* of gate and up, [T, 2F] in dgu_dtype, then of q, k and v, [T, (H+2J)D] in fp32 */
+    enum dtype dgu_dtype; /* products alone read dgu; adapters take columns of it, in fp32 */
+    float *branch;        /* [T, C] of what attention or the MLP gave; NULL where that is dx itself */
 };
 
 static int64_t larger(int64_t a, int64_t b)
@@ -89,7 +97,9 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     TRY(tensor_new(a, &g->dx, t * s->hidden, e));
     TRY(tensor_new_raw(a, &g->norm, t * s->hidden, e));
     if (has_branch(s)) TRY(tensor_new_raw(a, &g->branch, t * s->hidden, e));
-    TRY(tensor_new_raw(a, &g->wide, t * larger(2 * s->intermediate, stride), e));
+    g->dgu_dtype = m->lora ? DTYPE_F32 : product_rows_dtype(m);
+    TRY(arena_push_tensor_raw(a, t * larger(2 * s->intermediate * dtype_bytes(g->dgu_dtype), stride * dtype_bytes(DTYPE_F32)),
+                              &g->wide, e));
     return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
 }
 
@@ -116,14 +126,17 @@ static void product_grad(const struct model *m, const struct unit_grads *to, con
     const int64_t bias = m->lora || p.i % 4 ? -1 : m->layers[p.i / 4].qkv_bias;
     const struct op_matmul_dw o = {.dw = to->matrix + at.offset,
                                    .dbias = bias < 0 ? NULL : to->vector + bias,
-                                   .dy = p.dy,
-                                   .x = p.x,
+                                   .dy = p.dy.at,
+                                   .dy_dtype = p.dy.dtype,
+                                   .x = p.x.at,
+                                   .x_dtype = p.x.dtype,
                                    .t = p.t,
                                    .n = at.n,
                                    .k = at.k,
                                    .dtype = m->dtype};
     if (!m->lora) (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
-    product_dx(m, p.i, w + at.offset, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy, .t = p.t, .n = at.n, .k = at.k});
+    product_dx(m, p.i, w + at.offset,
+               (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t, .n = at.n, .k = at.k});
     if (m->lora) lora_backward(m, to, &p, r);
 }
 
@@ -173,11 +186,14 @@ static void mlp_backward(const struct model *m, int64_t l, const struct layer_ac
     const struct layer_offsets o = layer_offsets_of(m, l);
     const struct layer_vectors *v = &m->vectors[l];
     const int64_t F = m->shape.intermediate;
-    float *dact = g->narrow, *dgu = g->wide;
+    float *dact = g->narrow;
+    const struct product_rows dgu = {g->wide, g->dgu_dtype},
+                              in = v->norm2 ? (struct product_rows){a->norm2, a->dtype} : (struct product_rows){a->mid, DTYPE_F32};
     const float *dy = leave(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 3, a->act, dy, dact, t}, &a->lora);
-    KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = dgu, .dact = dact, .gu = a->gate_up, .t = t, .f = F, .gelu = m->shape.gelu);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 2, v->norm2 ? a->norm2 : a->mid, dgu, g->norm, t}, &a->lora);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 3, {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t}, &a->lora);
+    KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = g->wide, .dgu_dtype = g->dgu_dtype, .dact = dact, .gu = a->gate_up, .t = t, .f = F,
+           .gelu = m->shape.gelu);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 2, in, dgu, g->norm, t}, &a->lora);
     enter(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
 }
 
@@ -210,14 +226,15 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     struct attn_shape as = model_attn_shape(m);
     const int64_t t = p->batch.t;
     float *datt = g->narrow, *dqkv = g->wide;
+    const struct product_rows in = v->norm1 ? (struct product_rows){a->norm1, a->dtype} : (struct product_rows){p->x[l], DTYPE_F32};
     as.window = layer_window(&m->shape, l);
     const float *dy = leave(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 1, a->att, dy, datt, t}, &a->lora);
+    product_grad(m, dw, w, (struct layer_product){4 * l + 1, {a->att, a->att_dtype}, {dy, DTYPE_F32}, datt, t}, &a->lora);
     KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
            .segs = p->segs, .n_segs = p->n_segs, .t = t);
     layer_turn(m, l, dqkv, &p->batch, 1);
     if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l, v->norm1 ? a->norm1 : p->x[l], dqkv, g->norm, t}, &a->lora);
+    product_grad(m, dw, w, (struct layer_product){4 * l, in, {dqkv, DTYPE_F32}, g->norm, t}, &a->lora);
     enter(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
 }
 
@@ -301,7 +318,10 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         const struct unit_grads dw = grads_begin(g, l + 1);
         /* a norm after the MLP needs what the MLP gave; the layer's output goes where it was, which nobody reads any more */
         float *out = m->shape.norms == NORMS_BEFORE ? NULL : p->x[l + 1];
-        if (p->recompute && l != L - 1) layer_forward(m, l, p->x[l], out, &p->acts[l], p->cache->layers[0], b);
+        if (l != L - 1 && p->recompute == RECOMPUTE_LAYER)
+            layer_forward(m, l, p->x[l], out, &p->acts[l], p->cache->layers[0], b);
+        else if (l != L - 1 && p->recompute != RECOMPUTE_NONE)
+            layer_again(m, l, p->x[l], &p->acts[l], b->t, p->recompute);
         kernels_at(&m->ctx, "backward pass", l);
         mlp_backward(m, l, &p->acts[l], &d, b->t, w, &dw);
         attention_backward(m, l, p, &d, w, &dw);

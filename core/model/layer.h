@@ -13,19 +13,21 @@
 #include "model/model.h"
 
 struct layer_acts {        /* rows T; what only the backward pass reads may be NULL (*) */
-    float *norm1;          /* [T, C] */
+    enum dtype dtype;      /* of norm1, norm2 and act, which products alone read */
+    enum dtype att_dtype;  /* of att: the same, but fp32 in training, where attention's gradient reads it too */
+    void *norm1;           /* [T, C] */
     float *rms1;           /* [T] * */
     float *raw;            /* [T, (H+2J)D] qkv before the q and k norms, where there are any * */
     float *rms_q;          /* [T, H] * */
     float *rms_k;          /* [T, J] * */
     float *qkv;            /* [T, (H+2J)D] */
-    float *att;            /* [T, HD] */
+    void *att;             /* [T, HD] */
     float *stats;          /* [T, H, 2] * */
     float *mid;            /* [T, C] x2 */
-    float *norm2;          /* [T, C] */
+    void *norm2;           /* [T, C] */
     float *rms2;           /* [T] * */
     float *gate_up;        /* [T, 2F] */
-    float *act;            /* [T, F] */
+    void *act;             /* [T, F] */
     float *after1;         /* [T, C] a Wo^T where it has a norm, else NULL */
     float *after2;         /* [T, C] m Wdown^T, the same; sampling uses one buffer for the two */
     float *rms_after1;     /* [T] * */
@@ -46,11 +48,15 @@ void scale_rows(const struct model *m, float *x, int64_t t, double scale);
 void embed_rows(const struct model *m, const struct forward_batch *b, float *x);
 /* hidden[n, C] = rms(x), over logits_divisor where there is one, so that its product with the head is the logits. rms may be NULL, hidden x. */
 void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n);
-/* Room for T rows from a; training: also what only the backward pass reads. */
+/* Of rows that products alone read: bf16 where products round them anyway and the backend can keep them so. */
+enum dtype product_rows_dtype(const struct model *m);
+/* Room for T rows from a; training: also what only the backward pass reads. What *out has already stays: {0}, or buffers of another layer. */
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);
 /* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). */
 void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b);
+/* norm1, norm2 and act once more from x, mid and gate_up, with RECOMPUTE_MLP gate_up too: the same bits. */
+void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute);
 /* The batch with its index arrays where operations may read them: copies in a, or the host's own. Descriptors of sequences stay where they are. */
 tare_status batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
                              struct err *e);

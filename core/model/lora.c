@@ -181,9 +181,11 @@ tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, str
 }
 
 /* r->all = x A^T */
-static void into_ranks(const struct model *m, const struct lora_group *g, const float *x, int64_t t, const struct lora_rows *r)
+static void into_ranks(const struct model *m, const struct lora_group *g, struct product_rows x, int64_t t,
+                       const struct lora_rows *r)
 {
-    KERNEL(m->k, &m->ctx, matmul, .y = r->all, .x = x, .packed = g->packed, .t = t, .n = g->rows, .k = g->k, .dtype = m->dtype);
+    KERNEL(m->k, &m->ctx, matmul, .y = r->all, .x = x.at, .x_dtype = x.dtype, .packed = g->packed, .t = t, .n = g->rows, .k = g->k,
+           .dtype = m->dtype);
 }
 
 /* r->part = s times the columns of part j in r->all */
@@ -194,7 +196,7 @@ static void take_part(const struct model *m, const struct lora_group *g, int j, 
            .scale = m->lora->scale);
 }
 
-void lora_forward(const struct model *m, int64_t i, float *y, const float *x, int64_t t, const struct lora_rows *r)
+void lora_forward(const struct model *m, int64_t i, float *y, struct product_rows x, int64_t t, const struct lora_rows *r)
 {
     const struct lora_group *g = m->lora ? &m->lora->groups[i] : NULL;
     if (!g || !g->n) return;
@@ -229,7 +231,7 @@ static void part_backward(const struct model *m, const struct lora_group *g, int
 {
     const struct lora_part *part = &g->part[j];
     const int64_t rank = m->lora->spec.rank, t = p->t, n = part->n;
-    const float *dy = p->dy;
+    const float *dy = p->dy.at;
     take_part(m, g, j, t, r);
     if (n != g->columns) {
         KERNEL(m->k, &m->ctx, add_columns, .y = r->wide, .ldy = n, .x = dy + part->begin, .ldx = g->columns, .t = t, .n = n,
@@ -249,7 +251,9 @@ void lora_backward(const struct model *m, const struct unit_grads *to, const str
     if (!g->n) return;
     into_ranks(m, g, p->x, t, r); /* again: to keep it from the forward pass would cost more memory than it saves time */
     for (int j = 0; j < g->n; j++) part_backward(m, g, j, to, p, r);
-    product_dw(m, to, (struct op_matmul_dw){.dw = to->matrix + g->a, .dy = r->all, .x = p->x, .t = t, .n = g->rows, .k = g->k});
+    product_dw(m, to,
+               (struct op_matmul_dw){
+                   .dw = to->matrix + g->a, .dy = r->all, .x = p->x.at, .x_dtype = p->x.dtype, .t = t, .n = g->rows, .k = g->k});
     product_dx(m, (struct op_matmul_dx){.dx = r->wide, .dy = r->all, .packed = g->packed, .t = t, .n = g->rows, .k = g->k});
     KERNEL(m->k, &m->ctx, add, .y = p->dx, .x = r->wide, .n = t * g->k);
 }

@@ -63,6 +63,12 @@ struct lora_rows {
     float *wide; /* [T, the widest of a product] */
 };
 
+/* Rows that a product reads. */
+struct product_rows {
+    const void *at;
+    enum dtype dtype;
+};
+
 /* [lora] of a configuration; rank 0: off. */
 tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e);
 
@@ -83,11 +89,11 @@ void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const fl
 /* Room for t rows; none without adapters. */
 tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e);
 /* y[t, columns] of product i (model.h, packed) gets what its adapters add. */
-void lora_forward(const struct model *m, int64_t i, float *y, const float *x, int64_t t, const struct lora_rows *r);
+void lora_forward(const struct model *m, int64_t i, float *y, struct product_rows x, int64_t t, const struct lora_rows *r);
 /* A product of a layer in the backward pass: y[t, columns] = x[t, in] W^T. */
 struct layer_product {
-    int64_t i; /* packed product */
-    const float *x, *dy;
+    int64_t i;                 /* packed product */
+    struct product_rows x, dy; /* with adapters dy is fp32: they take columns of it */
     float *dx;
     int64_t t;
 };

@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "model/layer.h"
+#include "sizes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,24 +52,36 @@ struct attn_shape model_attn_shape(const struct model *m)
                                .dtype = m->dtype};
 }
 
+enum dtype product_rows_dtype(const struct model *m)
+{
+    return m->k->bf16_rows && m->dtype == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+/* n elements, unless there is room already. */
+static tare_status rows_new(struct arena *a, void **out, int64_t n, enum dtype dtype, struct err *e)
+{
+    return *out ? TARE_OK : arena_push_tensor_raw(a, n * dtype_bytes(dtype), out, e);
+}
+
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e)
 {
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, F = s->intermediate, stride = model_attn_shape(m).stride;
-    *out = (struct layer_acts){0};
-    TRY(tensor_new_raw(a, &out->norm1, t * C, e));
+    out->dtype = product_rows_dtype(m);
+    out->att_dtype = training ? DTYPE_F32 : out->dtype;
+    TRY(rows_new(a, &out->norm1, t * C, out->dtype, e));
     TRY(tensor_new_raw(a, &out->qkv, t * stride, e));
-    TRY(tensor_new_raw(a, &out->att, t * s->heads * s->head_dim, e));
+    TRY(rows_new(a, &out->att, t * s->heads * s->head_dim, out->att_dtype, e));
     TRY(tensor_new_raw(a, &out->mid, t * C, e));
-    TRY(tensor_new_raw(a, &out->gate_up, t * 2 * F, e));
-    TRY(tensor_new_raw(a, &out->act, t * F, e));
+    if (!out->gate_up) TRY(tensor_new_raw(a, &out->gate_up, t * 2 * F, e));
+    TRY(rows_new(a, &out->act, t * F, out->dtype, e));
     if (s->norms != NORMS_BEFORE) TRY(tensor_new_raw(a, &out->after1, t * C, e));
     if (!training) {
         out->norm2 = out->norm1;
         out->after2 = out->after1;
         return TARE_OK;
     }
-    TRY(tensor_new_raw(a, &out->norm2, t * C, e));
+    TRY(rows_new(a, &out->norm2, t * C, out->dtype, e));
     TRY(tensor_new_raw(a, &out->rms1, t, e));
     TRY(tensor_new_raw(a, &out->rms2, t, e));
     TRY(tensor_new_raw(a, &out->stats, t * s->heads * 2, e));
@@ -125,20 +138,33 @@ void scale_rows(const struct model *m, float *x, int64_t t, double scale)
     if (scale > 0) KERNEL(m->k, &m->ctx, add_columns, .y = x, .ldy = C, .x = x, .ldx = C, .t = t, .n = C, .scale = (float)scale);
 }
 
-/* n = rms(x) w, or x itself where the family has no norm before (w NULL). */
-static const float *norm_before(const struct model *m, const float *x, const float *w, float *n, float *rms, int64_t t)
+/* A norm of rows of C, and where it goes. */
+struct norm_out {
+    void *y;
+    enum dtype dtype;
+    float *rms; /* or NULL */
+};
+
+static void norm(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     const int64_t C = m->shape.hidden;
-    if (!w) return x;
-    KERNEL(m->k, &m->ctx, rmsnorm, .y = n, .ld = C, .rms = rms, .x = x, .w = w, .t = t, .heads = 1, .width = C,
-           .eps = (float)m->shape.rms_eps);
-    return n;
+    KERNEL(m->k, &m->ctx, rmsnorm, .y = n.y, .y_dtype = n.dtype, .ld = C, .rms = n.rms, .x = x, .w = w, .t = t, .heads = 1,
+           .width = C, .eps = (float)m->shape.rms_eps);
+}
+
+/* rms(x) w, or x itself where the family has no norm before (w NULL). */
+static struct product_rows norm_before(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
+{
+    if (!w) return (struct product_rows){x, DTYPE_F32};
+    norm(m, x, w, n, t);
+    return (struct product_rows){n.y, n.dtype};
 }
 
 /* What attention or the MLP gives to the stream:  out = x + r N(in W^T), W product i. after, rms: where in W^T is kept for its norm N. */
 struct branch {
     int64_t i, k;
-    const float *in, *x, *norm;
+    struct product_rows in;
+    const float *x, *norm;
     float *out, *after, *rms;
 };
 
@@ -148,11 +174,11 @@ static void join(const struct model *m, const struct branch *b, int64_t t, const
     const int64_t C = s->hidden;
     const bool plain = !b->norm && !(s->residual_scale > 0);
     float *y = b->norm ? b->after : b->out;
-    KERNEL(m->k, &m->ctx, matmul, .y = y, .x = b->in, .packed = m->packed[b->i], .residual = plain ? b->x : NULL, .t = t, .n = C,
-           .k = b->k, .dtype = m->dtype);
+    KERNEL(m->k, &m->ctx, matmul, .y = y, .x = b->in.at, .x_dtype = b->in.dtype, .packed = m->packed[b->i],
+           .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k, .dtype = m->dtype);
     lora_forward(m, b->i, y, b->in, t, lora);
     if (plain) return;
-    if (b->norm) norm_before(m, y, b->norm, b->out, b->rms, t);
+    if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
     scale_rows(m, b->out, t, s->residual_scale);
     KERNEL(m->k, &m->ctx, add, .y = b->out, .x = b->x, .n = t * C);
 }
@@ -166,19 +192,19 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
     struct attn_shape as = model_attn_shape(m);
     const int64_t T = b->t;
     as.window = layer_window(s, l);
-    const float *in = norm_before(m, x, v->norm1, a->norm1, a->rms1, T);
-    KERNEL(m->k, c, matmul, .y = a->qkv, .x = in, .packed = m->packed[4 * l], .bias = v->qkv_bias, .t = T, .n = as.stride,
-           .k = s->hidden, .dtype = m->dtype);
+    const struct product_rows in = norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, T);
+    KERNEL(m->k, c, matmul, .y = a->qkv, .x = in.at, .x_dtype = in.dtype, .packed = m->packed[4 * l], .bias = v->qkv_bias, .t = T,
+           .n = as.stride, .k = s->hidden, .dtype = m->dtype);
     lora_forward(m, 4 * l, a->qkv, in, T, &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
     layer_turn(m, l, a->qkv, b, 0);
     KERNEL(m->k, c, kv_write, .kv = kv, .qkv = a->qkv, .shape = as, .rows = b->write_row, .slots = b->write_slot, .n = b->n_writes);
-    KERNEL(m->k, c, attention, .out = a->att, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as, .seqs = b->seqs,
-           .n_seqs = b->n_seqs);
+    KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->att_dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
+           .seqs = b->seqs, .n_seqs = b->n_seqs);
     join(m,
          &(struct branch){.i = 4 * l + 1,
                           .k = s->heads * s->head_dim,
-                          .in = a->att,
+                          .in = {a->att, a->att_dtype},
                           .x = x,
                           .norm = v->after1,
                           .out = a->mid,
@@ -187,26 +213,46 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
          T, &a->lora);
 }
 
+/* gate_up = rms(mid) Wgu^T */
+static void into_mlp(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
+{
+    KERNEL(m->k, &m->ctx, matmul, .y = a->gate_up, .x = in.at, .x_dtype = in.dtype, .packed = m->packed[4 * l + 2], .t = t,
+           .n = 2 * m->shape.intermediate, .k = m->shape.hidden, .dtype = m->dtype);
+    lora_forward(m, 4 * l + 2, a->gate_up, in, t, &a->lora);
+}
+
+/* act from gate_up. */
+static void activate(const struct model *m, const struct layer_acts *a, int64_t t)
+{
+    KERNEL(m->k, &m->ctx, swiglu, .act = a->act, .act_dtype = a->dtype, .gu = a->gate_up, .t = t, .f = m->shape.intermediate,
+           .gelu = m->shape.gelu);
+}
+
+void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute)
+{
+    const struct layer_vectors *v = &m->vectors[l];
+    kernels_at(&m->ctx, "forward pass again", l);
+    norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, t);
+    const struct product_rows in = norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, t);
+    if (recompute == RECOMPUTE_MLP) into_mlp(m, l, in, a, t);
+    activate(m, a, t);
+}
+
 void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b)
 {
-    const struct model_shape *s = &m->shape;
-    const struct kctx *c = &m->ctx;
     const struct layer_vectors *v = &m->vectors[l];
-    const int64_t T = b->t, F = s->intermediate;
+    const int64_t T = b->t;
 
-    kernels_at(c, out ? "forward pass" : "forward pass again", l);
+    kernels_at(&m->ctx, out ? "forward pass" : "forward pass again", l);
     attention_forward(m, l, x, a, kv, b);
-    const float *in = norm_before(m, a->mid, v->norm2, a->norm2, a->rms2, T);
-    KERNEL(m->k, c, matmul, .y = a->gate_up, .x = in, .packed = m->packed[4 * l + 2], .t = T, .n = 2 * F, .k = s->hidden,
-           .dtype = m->dtype);
-    lora_forward(m, 4 * l + 2, a->gate_up, in, T, &a->lora);
-    KERNEL(m->k, c, swiglu, .act = a->act, .gu = a->gate_up, .t = T, .f = F, .gelu = s->gelu);
+    into_mlp(m, l, norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, T), a, T);
+    activate(m, a, T);
     if (!out) return;
     join(m,
          &(struct branch){.i = 4 * l + 3,
-                          .k = F,
-                          .in = a->act,
+                          .k = m->shape.intermediate,
+                          .in = {a->act, a->dtype},
                           .x = a->mid,
                           .norm = v->after2,
                           .out = out,
@@ -292,7 +338,7 @@ void embed_rows(const struct model *m, const struct forward_batch *b, float *x)
 void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
 {
     const double divisor = m->shape.logits_divisor;
-    norm_before(m, x, m->final_norm_vector, hidden, rms, n);
+    norm(m, x, m->final_norm_vector, (struct norm_out){.y = hidden, .rms = rms}, n);
     if (divisor > 0) scale_rows(m, hidden, n, 1 / divisor);
 }
 
@@ -311,7 +357,7 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
                           float **hidden, struct err *e)
 {
     const int64_t C = m->shape.hidden;
-    struct layer_acts acts;
+    struct layer_acts acts = {0};
     struct forward_batch there;
     float *x;
     TRY(batch_check(m, cache, m->shape.layers, b, e));

@@ -1,10 +1,12 @@
 /* What the CUDA backend launches for an operation: kernels/cuda, in words. docs/dev/cuda.md, "Products" and "Attention". */
 #include "cost.h"
 #include "plan/launches.h"
+#include "sizes.h"
 
 #include <string.h>
 
 enum { STREAM_ROWS = 32, STREAM_PIECE = 64, STREAM_FP32_ROWS = 16, STREAM_FP32_INNER = 4096 }; /* matmul_stream.cu, matmul_bf16 */
+enum { CHAIN_ROWS = 32, CHAIN_COLUMNS = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 }; /* matmul_chain.cu */
 
 static _Thread_local struct {
     struct kernels inner;
@@ -46,22 +48,31 @@ static void useful(const struct kctx *c, double flops)
     if (tally.into && strcmp(stage, "forward pass again")) tally.into->useful += flops; /* transformer.c names it so */
 }
 
-/* fp32 to bf16 */
-static void convert(int64_t n)
+/* Rows of n elements to bf16, unless they are. */
+static void convert(int64_t n, enum dtype dtype)
 {
-    launch("convert", 0, 6.0 * (double)n);
+    if (dtype != DTYPE_BF16) launch("convert", 0, 6.0 * (double)n);
 }
 
-static void converted_dy(const float *dy, int64_t n)
+static void converted_dy(const void *dy, int64_t n, enum dtype dtype)
 {
-    if (tally.rounded != dy) convert(n);
-    tally.rounded = dy;
+    if (tally.rounded != dy) convert(n, dtype);
+    if (dtype != DTYPE_BF16) tally.rounded = dy;
 }
 
 /* D[rows, cols] of `inner` terms; once: times that D moves, read or written; ab: bytes of a factor's element. */
 static void product(const char *kernel, double rows, double cols, double inner, double ab, double once)
 {
     launch(kernel, 2 * rows * cols * inner, ab * inner * (rows + cols) + 4 * once * rows * cols);
+}
+
+/* What K is cut into where the bits of a product must not depend on its rows. */
+static int64_t chain_slices(int64_t n, int64_t k)
+{
+    const int64_t steps = (k + CHAIN_STEP - 1) / CHAIN_STEP, columns = (n + CHAIN_COLUMNS - 1) / CHAIN_COLUMNS,
+                  wanted = (CHAIN_BLOCKS + columns - 1) / columns, slice = (steps + wanted - 1) / wanted,
+                  own = slice > CHAIN_LEAST ? slice : CHAIN_LEAST;
+    return (steps + own - 1) / own;
 }
 
 static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
@@ -73,11 +84,17 @@ static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
         return;
     }
     const bool stream = !tally.rates.batch_invariant && o->t <= STREAM_ROWS && o->k % STREAM_PIECE == 0;
-    if (stream && o->k <= STREAM_FP32_INNER && o->t <= STREAM_FP32_ROWS) {
+    if (stream && o->x_dtype == DTYPE_F32 && o->k <= STREAM_FP32_INNER && o->t <= STREAM_FP32_ROWS) {
         launch("product_stream", 2 * t * n * k, 2 * n * k + 4 * t * k + 4 * once * t * n);
         return;
     }
-    convert(o->t * o->k);
+    convert(o->t * o->k, o->x_dtype);
+    if (!stream && tally.rates.batch_invariant && o->t <= CHAIN_ROWS && chain_slices(o->n, o->k) > 1) {
+        const double parts = (double)chain_slices(o->n, o->k);
+        product("product_chain", t, n, k, 2, parts);
+        launch("chain_add", 0, 4 * (parts + once) * t * n);
+        return;
+    }
     product(stream ? "product_stream" : tally.rates.batch_invariant ? "product_chain" : "cublaslt", t, n, k, 2, once);
 }
 
@@ -86,8 +103,8 @@ static void dx(const struct kctx *c, const struct op_matmul_dx *o, bool packed)
     const bool bf16 = o->dtype == DTYPE_BF16;
     useful(c, cost_matmul_dx(o).flops);
     if (bf16) {
-        converted_dy(o->dy, o->t * o->n);
-        if (!packed) convert(o->n * o->k);
+        converted_dy(o->dy, o->t * o->n, o->dy_dtype);
+        if (!packed) convert(o->n * o->k, DTYPE_F32);
     }
     product("cublaslt dx", (double)o->t, (double)o->k, (double)o->n, bf16 ? 2 : 4, 1);
 }
@@ -108,27 +125,30 @@ static void tally_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
     useful(c, cost_matmul_dw(o).flops);
     if (o->dbias) launch("product_dbias", 0, 4.0 * (double)(o->t * o->n));
     if (bf16) {
-        converted_dy(o->dy, o->t * o->n);
-        convert(o->t * o->k);
+        converted_dy(o->dy, o->t * o->n, o->dy_dtype);
+        convert(o->t * o->k, o->x_dtype);
     }
     product("cublaslt dw", (double)o->n, (double)o->k, (double)o->t, bf16 ? 2 : 4, 2);
 }
 
 /* ---- attention */
 
-static void attention_launches(const struct kctx *c, const struct attn_shape *s, struct attention_work w, bool decodes)
+static void attention_launches(const struct kctx *c, const struct op_attention *o, struct attention_work w, bool decodes)
 {
+    const struct attn_shape *s = &o->shape;
     const double width = (double)(s->heads * s->head_dim), kv = (double)(s->kv_heads * s->head_dim);
-    const double element = s->dtype == DTYPE_BF16 ? 2 : 4;
+    const double element = (double)dtype_bytes(s->dtype), out = (double)dtype_bytes(o->out_dtype);
+    const bool combined = decodes && !tally.rates.batch_invariant; /* the parts are fp32 */
     useful(c, 4 * w.pairs * width);
-    launch_other(decodes ? "attention decode" : "attention", 4 * w.pairs * width, 2 * element * w.keys * kv + 8 * w.rows * width);
-    if (decodes && !tally.rates.batch_invariant) launch("attention combine", 0, 8 * w.rows * width);
+    launch_other(decodes ? "attention decode" : "attention", 4 * w.pairs * width,
+                 2 * element * w.keys * kv + (4 + (combined ? 4 : out)) * w.rows * width);
+    if (combined) launch("attention combine", 0, (4 + out) * w.rows * width);
 }
 
 /* On a session's places an operation has no sequences: they are those of its load. */
 static void tally_attention(const struct kctx *c, const struct op_attention *o)
 {
-    attention_launches(c, &o->shape, o->n_seqs ? attention_work(o) : tally.decode, !o->n_seqs);
+    attention_launches(c, o, o->n_seqs ? attention_work(o) : tally.decode, !o->n_seqs);
 }
 
 /* S and dP are computed for the queries and once more for the keys (attention_grad.cuh). */
@@ -140,8 +160,8 @@ static void tally_attention_grad(const struct kctx *c, const struct op_attention
     useful(c, cost_attention_grad(o).flops);
     launch_other("grad_delta", 0, 8 * t * width);
     if (bf16) {
-        convert((int64_t)(t * stride));
-        convert((int64_t)(t * width));
+        convert((int64_t)(t * stride), DTYPE_F32);
+        convert((int64_t)(t * width), DTYPE_F32);
     }
     launch_other("attention_grad keys", 4 * one, (bf16 ? 2 : 4) * rows + 4 * t * kv);
     launch_other("attention_grad queries", 3 * one, (bf16 ? 2 : 4) * rows + 4 * t * width);

@@ -24,12 +24,16 @@ static int64_t prompts_of(const struct plan_input *in, int64_t rank)
     return M / in->ranks + (rank < M % in->ranks);
 }
 
-/* What a GPU's products take beside: rounded copies of activations or of the head, the library's workspace. The backend takes it from its own region. */
+/* What a GPU's operations take beside: rounded copies of q, k, v and of what attention gives, with adapters of gate and up; the partial sums of
+ * attention's gradient, a MiB an element of a head at most; the head; the library's workspace. The backend takes it from its own region. */
 static int64_t working_bytes(const struct plan *p)
 {
     const struct model_shape *s = &p->in.shape;
+    const int64_t q = s->heads * s->head_dim, stride = q + 2 * s->kv_heads * s->head_dim;
     if (!p->in.machine.gpu) return 0;
-    return WORKSPACE + 2 * larger(p->micro_rows * (2 * s->intermediate + s->hidden), s->vocab * s->hidden);
+    const int64_t attention = q + larger(stride, s->hidden) + 2 * s->heads,
+                  row = p->in.config->lora.rank ? larger(attention, 2 * s->intermediate + s->hidden) : attention;
+    return WORKSPACE + (s->head_dim << 20) + 2 * larger(p->micro_rows * row, s->vocab * s->hidden);
 }
 
 /* The host's: what the model is read through, the sampler's log, the step's batch, which every rank has whole. */

@@ -119,6 +119,19 @@ static tare_status take_number(struct change *x, struct plan *out, const char *k
     return take(x, out, key, text, e);
 }
 
+/* The first of the choices that is enough, else the last: each saves more and costs more than the one before it. */
+static tare_status take_recompute(struct change *x, struct plan *out, struct err *e)
+{
+    enum recompute *chosen = &x->config.train.recompute;
+    if (x->plan.fits || *chosen == RECOMPUTE_LAYER) return TARE_OK;
+    for (++*chosen; *chosen < RECOMPUTE_LAYER; ++*chosen) {
+        struct plan next = {.in = x->plan.in};
+        TRY(plan_memory(&next, e));
+        if (next.fits) break;
+    }
+    return take(x, out, "train.recompute", config_chosen(&x->config, "train", "recompute"), e);
+}
+
 /* The cheapest change first. With a smaller cache the sampler drops completions and computes them again; it comes last, and is as large as fits. */
 static tare_status take_all(struct change *x, struct plan *out, struct err *e)
 {
@@ -127,10 +140,7 @@ static tare_status take_all(struct change *x, struct plan *out, struct err *e)
         x->plan.in.shard = SHARD_ZERO3;
         TRY(take(x, out, "dist.shard", "zero3", e));
     }
-    if (!x->plan.fits && c->train.recompute != RECOMPUTE_LAYER) {
-        c->train.recompute = RECOMPUTE_LAYER;
-        TRY(take(x, out, "train.recompute", "layer", e));
-    }
+    TRY(take_recompute(x, out, e));
     if (!x->plan.fits && c->model.dtype != PRECISION_BF16) {
         c->model.dtype = PRECISION_BF16;
         TRY(take(x, out, "model.dtype", "bf16", e));

@@ -115,21 +115,37 @@ static struct cut cut_of(const struct plan *p, const struct work *w)
     return x;
 }
 
+/* Of the products of layers, how much of a forward pass is computed again. */
+static double products_again(const struct plan *p)
+{
+    const struct model_shape *s = &p->in.shape;
+    const double q = (double)(s->heads * s->head_dim), kv = (double)(s->kv_heads * s->head_dim), F = (double)s->intermediate;
+    switch (p->in.config->train.recompute) {
+    case RECOMPUTE_LAYER:
+        return 1;
+    case RECOMPUTE_MLP:
+        return 2 * F / (2 * q + 2 * kv + 3 * F);
+    default:
+        return 0;
+    }
+}
+
 /* Forward, backward (twice the products, 2.5 times the attention), and the forward pass again where activations are recomputed. Of a frozen product the
  * backward pass computes dx only; of an adapter's, x A^T again, and both gradients. */
 static void update(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const struct config *c = p->in.config;
     const struct cut x = cut_of(p, w);
-    const double again = c->train.recompute == RECOMPUTE_LAYER ? 1 : 0, epochs = (double)c->train.epochs,
-                 share = x.rounds / x.micro;
+    const double again = products_again(p), attention_again = c->train.recompute == RECOMPUTE_LAYER ? 1 : 0,
+                 epochs = (double)c->train.epochs, share = x.rounds / x.micro;
     const double M = (double)c->rollout.prompts, N = M * (double)c->rollout.group_size,
                  pairs = M * w->p * w->p / 2 + N * (w->p * w->t + w->t * w->t / 2);
     const double layers = 2 * w->layers_mac * x.rows * w->updates / epochs * share, head = 2 * w->head_mac * N * w->t * share,
                  attention = 2 * w->key_mac * pairs * share;
     const double adapters = layers / w->layers_mac * w->adapter_mac, passes = w->adapter_mac > 0 ? 2 : 3;
     const double forward_only = layers + adapters + attention + head;
-    out->flops = epochs * (layers * (passes + again) + adapters * (3.5 + again) + attention * (3.5 + again) + passes * head);
+    out->flops =
+        epochs * (layers * (passes + again) + adapters * (3.5 + again) + attention * (3.5 + attention_again) + passes * head);
     if (c->loss.kl_coef > 0) out->flops += forward_only * (c->loss.kl == KL_EXACT ? epochs : 1);
     if (c->loss.old_logprobs == OLD_RECOMPUTE) out->flops += forward_only;
     if (p->in.objective_needs & TARE_OBJECTIVE_PASS) out->flops += epochs * forward_only;

@@ -280,8 +280,8 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
     }
     struct train_pass *pass;
     TRY(reserve_cache(m, &t->cache, 1, p->packed.n_blocks, e));
-    TRY(model_train_forward(m, &t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs,
-                            t->train->recompute == RECOMPUTE_LAYER, &t->acts, &pass, &hidden, e));
+    TRY(model_train_forward(m, &t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs, t->train->recompute, &t->acts,
+                            &pass, &hidden, e));
     TRY(tensor_new_raw(&t->acts, &dhidden, p->n_tokens * m->shape.hidden, e));
     TRY(model_backward_begin(m, &t->grads, e));
     TRY(run_head(t, j, p, (struct last_hidden){hidden, ref_hidden, dhidden}, tally, e));

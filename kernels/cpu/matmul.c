@@ -170,7 +170,7 @@ static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
         const struct gemm g = {.m = o->t,
                                .n = o->k,
                                .k = s.rows,
-                               .a = o->dy + row,
+                               .a = (const float *)o->dy + row,
                                .a_row = o->n,
                                .a_col = 1,
                                .bf16 = s.bf16,

@@ -187,8 +187,8 @@ void cuda_attention(const struct kctx *c, const struct op_attention *o)
 {
     CUDA_OP(c, "attention", "heads kv_heads head_dim sequences", o->shape.heads, o->shape.kv_heads, o->shape.head_dim, o->n_seqs);
     attn_args a = {};
-    a.out = o->out, a.stats = o->stats, a.qkv = o->qkv, a.k = o->kv.k, a.v = o->kv.v, a.stride = o->shape.stride,
-    a.scale = o->shape.scale;
+    a.out = o->out, a.out_dtype = o->out_dtype, a.stats = o->stats, a.qkv = o->qkv, a.k = o->kv.k, a.v = o->kv.v,
+    a.stride = o->shape.stride, a.scale = o->shape.scale;
     a.heads = (int)o->shape.heads, a.kv_heads = (int)o->shape.kv_heads, a.dim = (int)o->shape.head_dim;
     const int64_t group = o->shape.heads / o->shape.kv_heads, mma_rows = 128;
     if (const decode_view *d = decode_current()) {

@@ -6,7 +6,7 @@
 #ifndef TARE_CUDA_ATTENTION_CUH
 #define TARE_CUDA_ATTENTION_CUH
 
-#include "mma.cuh"
+#include "convert.h"
 
 struct attn_tile {
     int32_t row, n;     /* rows row .. row+n-1 of the batch; n 0: nothing to do */
@@ -23,7 +23,8 @@ struct attn_parts {
 };
 
 struct attn_args {
-    float *out, *stats; /* [T, H, D]; [T, H, 2] or NULL */
+    void *out;    /* [T, H, D] in out_dtype */
+    float *stats; /* [T, H, 2] or NULL */
     const float *qkv;
     const void *k, *v;
     const struct attn_tile *tiles;
@@ -33,6 +34,7 @@ struct attn_args {
     int64_t stride; /* of qkv */
     int heads, kv_heads, dim;
     float scale;
+    enum dtype out_dtype;
 };
 
 enum {
@@ -73,6 +75,15 @@ __device__ inline int64_t attention_result_at(const struct attn_args &a, const s
 {
     if (t.part >= 0) return (head * a.n_parts + t.part) * group + row;
     return (int64_t)(t.row + row / group) * a.heads + head * group + row % group;
+}
+
+/* An element of out. */
+__device__ inline void attention_out(const struct attn_args &a, int64_t at, float x)
+{
+    if (a.out_dtype == DTYPE_BF16)
+        row_store(static_cast<__nv_bfloat16 *>(a.out) + at, x);
+    else
+        row_store(static_cast<float *>(a.out) + at, x);
 }
 
 /* Launchers. tiles on the device; attention_mma_fits: dtype and shape have a tensor-core kernel. */

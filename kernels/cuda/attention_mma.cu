@@ -122,10 +122,18 @@ __device__ inline void results_store(const attn_args &a, const attn_tile &t, int
         const int64_t at = attention_result_at(a, t, head, group, row);
         const bool partial = t.part >= 0;
         const float inverse = partial ? 1 : 1 / total;
-        float *to = (partial ? a.part : a.out) + at * D + lane % 4 * 2, *stats = partial ? a.part_stats : a.stats;
+        const int64_t column = at * D + lane % 4 * 2;
+        float *to = (partial ? a.part : static_cast<float *>(a.out)) + column, *stats = partial ? a.part_stats : a.stats;
+        if (!partial && a.out_dtype == DTYPE_BF16) {
+            __nv_bfloat16 *pairs = static_cast<__nv_bfloat16 *>(a.out) + column;
 #pragma unroll
-        for (int d = 0; d < D / 8; d++)
-            *reinterpret_cast<float2 *>(to + d * 8) = make_float2(o[d][2 * r] * inverse, o[d][2 * r + 1] * inverse);
+            for (int d = 0; d < D / 8; d++)
+                *reinterpret_cast<uint32_t *>(pairs + d * 8) = bf16_pair(o[d][2 * r] * inverse, o[d][2 * r + 1] * inverse);
+        } else {
+#pragma unroll
+            for (int d = 0; d < D / 8; d++)
+                *reinterpret_cast<float2 *>(to + d * 8) = make_float2(o[d][2 * r] * inverse, o[d][2 * r + 1] * inverse);
+        }
         if (stats && lane % 4 == 0) *reinterpret_cast<float2 *>(stats + at * 2) = make_float2(m[r] * a.scale, total);
     }
 }
@@ -193,7 +201,7 @@ __global__ void attention_combine(const attn_args a, const attn_parts *parts)
         }
     const int64_t at = (int64_t)blockIdx.x * a.heads + head;
     if (p.count[0] + p.count[1] <= 0) return;
-    a.out[at * a.dim + d] = o / l;
+    attention_out(a, at * a.dim + d, o / l);
     if (a.stats && d == 0) a.stats[at * 2] = m, a.stats[at * 2 + 1] = l;
 }
 

@@ -126,7 +126,7 @@ __device__ inline void plain_rows(const plain_shared &s, const attn_args &a, con
         if (t.part >= 0)
             a.part[at * a.dim + i % a.dim] = s.o[i];
         else
-            a.out[at * a.dim + i % a.dim] = s.o[i] / s.sum[r];
+            attention_out(a, at * a.dim + i % a.dim, s.o[i] / s.sum[r]);
     }
     float *stats = t.part >= 0 ? a.part_stats : a.stats;
     if (stats && lane == 0 && row < rows) {

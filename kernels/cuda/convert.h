@@ -1,8 +1,18 @@
-/* fp32 to bf16, nearest even. */
+/* fp32 to bf16, nearest even: a copy, or where a kernel writes rows that products read (kernels.h, bf16_rows). */
 #ifndef TARE_CUDA_CONVERT_H
 #define TARE_CUDA_CONVERT_H
 
 #include "mma.cuh"
+
+__device__ inline void row_store(float *to, float x)
+{
+    *to = x;
+}
+
+__device__ inline void row_store(__nv_bfloat16 *to, float x)
+{
+    *to = __float2bfloat16_rn(x);
+}
 
 void to_bf16(const struct kctx *c, __nv_bfloat16 *to, const float *from, int64_t n);
 

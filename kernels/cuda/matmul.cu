@@ -34,60 +34,94 @@ static bool has_lt(const struct kctx *)
 }
 #endif
 
-/* a in bf16 in working memory of `n` elements at `at`; at moves past it. */
-static const __nv_bfloat16 *rounded(const struct kctx *c, unsigned char **at, const float *a, int64_t n)
+/* Rows as they lie in memory, n elements. */
+struct rows {
+    const void *at;
+    int64_t n;
+    enum dtype dtype;
+};
+
+static int64_t copy_bytes(const rows &r)
+{
+    return r.dtype == DTYPE_BF16 ? 0 : (2 * r.n + 255) / 256 * 256;
+}
+
+/* r in bf16: themselves, or a copy in working memory at `at`; at moves past it. */
+static const void *rounded(const struct kctx *c, unsigned char **at, const rows &r)
 {
     __nv_bfloat16 *to = reinterpret_cast<__nv_bfloat16 *>(*at);
-    to_bf16(c, to, a, n);
-    *at += (2 * n + 255) / 256 * 256;
+    if (r.dtype == DTYPE_BF16) return r.at;
+    to_bf16(c, to, static_cast<const float *>(r.at), r.n);
+    *at += copy_bytes(r);
     return to;
 }
 
-static unsigned char *room(const struct kctx *c, int64_t a, int64_t b)
+static unsigned char *room(const struct kctx *c, const rows &a, const rows &b)
 {
-    return static_cast<unsigned char *>(cuda_scratch(c, (2 * a + 255) / 256 * 256 + (2 * b + 255) / 256 * 256));
+    return static_cast<unsigned char *>(cuda_scratch(c, copy_bytes(a) + copy_bytes(b)));
 }
 
 /* ---- y = x W^T */
 
+static __device__ float odd_value(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+
+static __device__ float odd_value(float x)
+{
+    return odd_value(__float2bfloat16_rn(x));
+}
+
 /* bf16 weights that the kernels for it cannot take: K is no multiple of 8. Tiny models only. */
-static __global__ void product_odd(const product p)
+template <typename X> static __global__ void product_odd(const product p)
 {
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, t = blockIdx.y;
     if (n >= p.n) return;
-    const float *x = static_cast<const float *>(p.x) + t * p.k;
+    const X *x = static_cast<const X *>(p.x) + t * p.k;
     const __nv_bfloat16 *w = static_cast<const __nv_bfloat16 *>(p.w) + n * p.k;
     float acc = 0;
-    for (int64_t k = 0; k < p.k; k++) acc = fmaf(__bfloat162float(__float2bfloat16_rn(x[k])), __bfloat162float(w[k]), acc);
+    for (int64_t k = 0; k < p.k; k++) acc = fmaf(odd_value(x[k]), __bfloat162float(w[k]), acc);
     if (p.bias) acc += p.bias[n];
     if (p.residual) acc += p.residual[t * p.ldy + n];
     p.y[t * p.ldy + n] = acc;
 }
 
-static void matmul_bf16(const struct kctx *c, product p)
+template <typename X> static void matmul_odd(const struct kctx *c, const product &p)
 {
+    for (int64_t t = 0; t < p.t; t += 65535) { /* the grid's height */
+        product q = p;
+        q.t = p.t - t < 65535 ? p.t - t : 65535;
+        q.x = static_cast<const X *>(p.x) + t * p.k, q.y = p.y + t * p.ldy;
+        if (p.residual) q.residual = p.residual + t * p.ldy;
+        CUDA_LAUNCH(c, product_odd<X>, dim3(cuda_blocks(p.n, 128), (unsigned)q.t), 128, 0, q);
+    }
+}
+
+static void matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype)
+{
+    const rows x = {p.x, p.t * p.k, x_dtype};
     if (p.k % 8 || p.k <= 0) {
-        for (int64_t t = 0; t < p.t; t += 65535) { /* the grid's height */
-            product q = p;
-            q.t = p.t - t < 65535 ? p.t - t : 65535;
-            q.x = static_cast<const float *>(p.x) + t * p.k, q.y = p.y + t * p.ldy;
-            if (p.residual) q.residual = p.residual + t * p.ldy;
-            CUDA_LAUNCH(c, product_odd, dim3(cuda_blocks(p.n, 128), (unsigned)q.t), 128, 0, q);
-        }
+        if (x_dtype == DTYPE_BF16)
+            matmul_odd<__nv_bfloat16>(c, p);
+        else
+            matmul_odd<float>(c, p);
         return;
     }
     const bool stream = !c->batch_invariant && matmul_stream_fits(p.t, p.n, p.k);
-    if (stream && p.k <= 4096 && p.t <= 16) { /* x fits in the first cache as it is */
+    if (stream && x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16) { /* x fits in the first cache as it is */
         matmul_stream(c, p, false);
         return;
     }
-    unsigned char *at = room(c, p.t * p.k, 0);
-    if (!at) return;
-    p.x = rounded(c, &at, static_cast<const float *>(p.x), p.t * p.k);
+    const bool chain = !stream && (c->batch_invariant || !has_lt(c));
+    const int64_t bytes = copy_bytes(x) + (chain ? matmul_chain_bytes(p) : 0);
+    unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
+    if (bytes && !at) return;
+    p.x = rounded(c, &at, x);
     if (stream)
         matmul_stream(c, p, true);
-    else if (c->batch_invariant || !has_lt(c))
-        matmul_chain(c, p);
+    else if (chain)
+        matmul_chain(c, p, at);
     else
         matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
 }
@@ -97,10 +131,10 @@ void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
     CUDA_OP(c, "matmul", "t n k", o->t, o->n, o->k);
     if (o->t <= 0 || o->n <= 0) return;
     if (o->dtype == DTYPE_BF16)
-        matmul_bf16(c, product{o->y, o->x, o->packed, o->bias, o->residual, o->n, o->t, o->n, o->k});
+        matmul_bf16(c, product{o->y, o->x, o->packed, o->bias, o->residual, o->n, o->t, o->n, o->k}, o->x_dtype);
     else if (c->batch_invariant || !has_lt(c) || o->k <= 0)
-        matmul_plain(c, plain_product{o->y, o->x, static_cast<const float *>(o->packed), o->bias, o->residual, o->t, o->n, o->k,
-                                      o->k, 1, 1, o->k, o->n, 0, 0});
+        matmul_plain(c, plain_product{o->y, o->x, o->packed, o->bias, o->residual, o->t, o->n, o->k, o->k, 1, 1, o->k, o->n, 0, 0,
+                                      o->x_dtype, DTYPE_F32});
     else
         matmul_lt(
             c, lt_product{o->y, o->packed, o->x, o->bias, o->residual, o->n, o->t, o->k, o->k, o->k, o->n, o->n, 1, 0, DTYPE_F32});
@@ -110,26 +144,20 @@ void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
 
 /* The last operation's dy in bf16, at the start of the working memory: dx follows dw of the same product in the backward pass. */
 static struct last_dy {
-    const float *dy;
-    const void *at;
+    const void *dy, *at;
     int64_t n;
     uint64_t operation;
 } last;
 
-static const __nv_bfloat16 *rounded_dy(const struct kctx *c, unsigned char **at, const float *dy, int64_t n)
+static const void *rounded_dy(const struct kctx *c, unsigned char **at, const rows &dy)
 {
-    const bool there = last.dy == dy && last.n == n && last.at == *at && last.operation + 1 == cuda_operation();
+    if (dy.dtype == DTYPE_BF16) return dy.at;
+    const bool there = last.dy == dy.at && last.n == dy.n && last.at == *at && last.operation + 1 == cuda_operation();
     const void *to = *at;
-    last = last_dy{dy, to, n, cuda_operation()};
-    if (!there) return rounded(c, at, dy, n);
-    *at += (2 * n + 255) / 256 * 256;
-    return static_cast<const __nv_bfloat16 *>(to);
-}
-
-static __global__ void widen(float *to, const __nv_bfloat16 *from, int64_t n)
-{
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
-        to[i] = __bfloat162float(from[i]);
+    last = last_dy{dy.at, to, dy.n, cuda_operation()};
+    if (!there) return rounded(c, at, dy);
+    *at += copy_bytes(dy);
+    return to;
 }
 
 void cuda_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
@@ -138,15 +166,17 @@ void cuda_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     if (o->t <= 0 || o->k <= 0) return;
     const int round = o->dtype == DTYPE_BF16;
     if (!has_lt(c) || o->n <= 0) {
-        matmul_plain(c, plain_product{o->dx, o->dy, o->w, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, round});
+        matmul_plain(c, plain_product{o->dx, o->dy, o->w, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, round,
+                                      o->dy_dtype, DTYPE_F32});
         return;
     }
     const void *a = o->w, *b = o->dy;
     if (round) {
-        unsigned char *at = room(c, o->t * o->n, o->n * o->k);
+        const rows w = {o->w, o->n * o->k, DTYPE_F32}, dy = {o->dy, o->t * o->n, o->dy_dtype};
+        unsigned char *at = room(c, dy, w);
         if (!at) return;
-        b = rounded_dy(c, &at, o->dy, o->t * o->n);
-        a = rounded(c, &at, o->w, o->n * o->k);
+        b = rounded_dy(c, &at, dy);
+        a = rounded(c, &at, w);
     }
     matmul_lt(c, lt_product{o->dx, a, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
 }
@@ -162,17 +192,16 @@ void cuda_matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
     }
     CUDA_OP(c, "matmul_dx", "t n k", o->t, o->n, o->k);
     if (o->t <= 0 || o->k <= 0 || o->n <= 0) return;
-    unsigned char *at =
-        static_cast<unsigned char *>(cuda_scratch(c, (2 * o->t * o->n + 255) / 256 * 256 + (has_lt(c) ? 0 : 4 * o->n * o->k)));
-    if (!at) return;
-    const void *b = rounded_dy(c, &at, o->dy, o->t * o->n);
-    if (has_lt(c)) {
-        matmul_lt(c, lt_product{o->dx, o->packed, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
+    if (!has_lt(c)) { /* the tests on the host */
+        matmul_plain(c, plain_product{o->dx, o->dy, o->packed, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, 1,
+                                      o->dy_dtype, DTYPE_BF16});
         return;
     }
-    float *w = reinterpret_cast<float *>(at); /* the tests on the host, which have no cuBLASLt */
-    CUDA_LAUNCH(c, widen, cuda_blocks(o->n * o->k, 256), 256, 0, w, static_cast<const __nv_bfloat16 *>(o->packed), o->n * o->k);
-    matmul_plain(c, plain_product{o->dx, o->dy, w, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, 1});
+    const rows dy = {o->dy, o->t * o->n, o->dy_dtype}, none = {nullptr, 0, DTYPE_BF16};
+    unsigned char *at = copy_bytes(dy) ? room(c, dy, none) : nullptr;
+    if (copy_bytes(dy) && !at) return;
+    const void *b = rounded_dy(c, &at, dy);
+    matmul_lt(c, lt_product{o->dx, o->packed, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
 }
 
 /* dbias[n] += sum_t dy[t, n]: a block takes 32 columns, its warps every 8th row in order, then the warps' sums in order. */
@@ -196,19 +225,21 @@ static void dw_product(const struct kctx *c, const struct op_matmul_dw *o, bool 
     CUDA_OP(c, "matmul_dw", "t n k", o->t, o->n, o->k);
     if (o->t <= 0) return;
     const int round = o->dtype == DTYPE_BF16;
-    if (o->dbias && o->n > 0) CUDA_LAUNCH(c, product_dbias, cuda_blocks(o->n, 32), 256, 0, o->dbias, o->dy, o->t, o->n);
+    if (o->dbias && o->n > 0)
+        CUDA_LAUNCH(c, product_dbias, cuda_blocks(o->n, 32), 256, 0, o->dbias, static_cast<const float *>(o->dy), o->t, o->n);
     if (o->n <= 0 || o->k <= 0) return;
     if (!has_lt(c)) {
         matmul_plain(c, plain_product{o->dw, o->dy, o->x, nullptr, apart ? o->dw : nullptr, o->n, o->k, o->t, 1, o->n, o->k, 1,
-                                      o->k, !apart, round});
+                                      o->k, !apart, round, o->dy_dtype, o->x_dtype});
         return;
     }
     const void *a = o->x, *b = o->dy;
-    if (round) {
-        unsigned char *at = room(c, o->t * o->n, o->t * o->k);
+    const rows x = {o->x, o->t * o->k, o->x_dtype}, dy = {o->dy, o->t * o->n, o->dy_dtype};
+    if (round && copy_bytes(x) + copy_bytes(dy)) {
+        unsigned char *at = room(c, dy, x);
         if (!at) return;
-        b = rounded_dy(c, &at, o->dy, o->t * o->n);
-        a = rounded(c, &at, o->x, o->t * o->k);
+        b = rounded_dy(c, &at, dy);
+        a = rounded(c, &at, x);
     }
     matmul_lt(c, lt_product{o->dw, a, b, nullptr, o->dw, o->k, o->n, o->t, o->k, o->n, o->k, o->k, 0, 1, o->dtype});
 }

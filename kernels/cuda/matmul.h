@@ -2,7 +2,7 @@
  *
  *   lt       cuBLASLt: training and prefill
  *   stream   few rows (decoding): every weight is read once, from memory to tensor cores
- *   chain    tensor cores, one chain over K whatever T is: deterministic = batch_invariant
+ *   chain    tensor cores, one order over K whatever T is: deterministic = batch_invariant
  *   plain    fp32 without tensor cores, the chain that kernels.h defines: ref's bits
  */
 #ifndef TARE_CUDA_MATMUL_H
@@ -21,14 +21,18 @@ struct product {
 /* C[m,n] = (continues: C +) sum_k A[m,k] B[k,n], elements at i * row + j * col; round: factors to bf16 first. */
 struct plain_product {
     float *c;
-    const float *a, *b, *bias, *residual;
+    const void *a, *b;
+    const float *bias, *residual;
     int64_t m, n, k, a_row, a_col, b_row, b_col, c_row;
     int continues, round;
+    enum dtype a_dtype;
+    enum dtype b_dtype;
 };
 void matmul_plain(const struct kctx *c, const struct plain_product &p);
 
-/* x bf16, w bf16 packed; k a multiple of 8. */
-void matmul_chain(const struct kctx *c, const struct product &p);
+/* x bf16, w bf16 packed; k a multiple of 8. room: matmul_chain_bytes bytes of working memory. */
+int64_t matmul_chain_bytes(const struct product &p);
+void matmul_chain(const struct kctx *c, const struct product &p, void *room);
 
 /* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. */
 enum { STREAM_ROWS = 32 };

@@ -1,12 +1,17 @@
-/* Products on tensor cores in which an output is one chain of mma.m16n8k16 over k = 0, 16, 32, ..., starting from 0, then bias, then residual. An
- * output of mma depends on its row of A, its column of B and the sum it continues, so its bits depend on neither T nor the row's place nor the
- * tile: this is the product of deterministic = batch_invariant, for any number of rows, with one order for all.
+/* Products on tensor cores whose bits depend on neither T nor a row's place nor the tile: those of deterministic = batch_invariant, for any number of
+ * rows. K is cut into slices, by N and K alone. A slice is one chain of mma.m16n8k16 over its k in order, from 0 (an output of mma depends on its row of
+ * A, its column of B and the sum that it continues); the slices are added in order, then bias, then residual.
  *
- * Blocks of ROWS rows of x and 128 of W; 32 inner indices a stage, three stages of cp.async.
+ * Blocks of ROWS rows of x and 128 of W; 32 inner indices a stage, three stages of cp.async. With few rows a block computes one slice, so that there are
+ * enough blocks to read W as fast as memory gives it, and a kernel of its own adds the slices; with many rows a block computes one after the other.
  */
 #include "matmul.h"
 
-enum { COLUMNS = 128, STEP = 32, STAGES = 3, THREADS = 256 };
+enum { COLUMNS = 128, STEP = 32, STAGES = 3, THREADS = 256, FEW_ROWS = 32 };
+enum {
+    BLOCKS = 264,
+    LEAST_STEPS = 8
+}; /* wanted for few rows, two for each of an H100's 132 multiprocessors, the same on every GPU; of a slice */
 
 /* rows x 32 bf16 in shared memory, chunks of 16 bytes moved so that eight rows of an 8x8 matrix lie in different banks. */
 __device__ inline __nv_bfloat16 *chain_at(__nv_bfloat16 *tile, int row, int column)
@@ -32,7 +37,30 @@ template <int ROWS> struct chain_shape {
     static constexpr int STAGE = (ROWS + COLUMNS) * STEP, BYTES = STAGES * STAGE * 2;
 };
 
-template <int ROWS> __device__ inline void chain_step(float acc[][chain_shape<ROWS>::N * 2][4], __nv_bfloat16 *x, __nv_bfloat16 *w)
+template <int ROWS> struct chain_sums { /* of a thread */
+    using S = chain_shape<ROWS>;
+    float v[S::M][S::N * 2][4];
+
+    template <typename F> __device__ inline void each(F f)
+    {
+#pragma unroll
+        for (int m = 0; m < S::M; m++)
+#pragma unroll
+            for (int n = 0; n < S::N * 2; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) f(m, n, i, v[m][n][i]);
+    }
+    __device__ inline void zero()
+    {
+        each([](int, int, int, float &x) { x = 0; });
+    }
+    __device__ inline void add(const chain_sums &other)
+    {
+        each([&other](int m, int n, int i, float &x) { x += other.v[m][n][i]; });
+    }
+};
+
+template <int ROWS> __device__ inline void chain_step(chain_sums<ROWS> &acc, __nv_bfloat16 *x, __nv_bfloat16 *w)
 {
     using S = chain_shape<ROWS>;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -48,71 +76,124 @@ template <int ROWS> __device__ inline void chain_step(float acc[][chain_shape<RO
         for (int m = 0; m < S::M; m++)
 #pragma unroll
             for (int n = 0; n < S::N; n++) {
-                mma_bf16(acc[m][2 * n], a[m], b[n]);
-                mma_bf16(acc[m][2 * n + 1], a[m], b[n] + 2);
+                mma_bf16(acc.v[m][2 * n], a[m], b[n]);
+                mma_bf16(acc.v[m][2 * n + 1], a[m], b[n] + 2);
             }
     }
 }
 
-template <int ROWS> static __global__ void __launch_bounds__(THREADS, 1) product_chain(const product p)
+struct chain_cut {
+    int steps, slice; /* of K; of a slice */
+};
+
+static chain_cut cut_of(const product &p)
+{
+    const int steps = (int)((p.k + STEP - 1) / STEP), columns = (int)((p.n + COLUMNS - 1) / COLUMNS);
+    const int wanted = (BLOCKS + columns - 1) / columns, slice = (steps + wanted - 1) / wanted;
+    return chain_cut{steps, slice > LEAST_STEPS ? slice : (int)LEAST_STEPS};
+}
+
+static int slices_of(const chain_cut &cut)
+{
+    return cut.steps > 0 ? (cut.steps + cut.slice - 1) / cut.slice : 1;
+}
+
+/* f(row of x, row of W, sum) of the sums that exist. */
+template <int ROWS, typename F> __device__ inline void chain_results(const product &p, chain_sums<ROWS> &sums, F f)
+{
+    using S = chain_shape<ROWS>;
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int64_t row = (int64_t)blockIdx.x * ROWS + warp / S::ACROSS * S::M * 16 + lane / 4;
+    const int64_t column = (int64_t)blockIdx.y * COLUMNS + warp % S::ACROSS * S::N * 16 + lane % 4 * 2;
+    sums.each([&](int m, int n, int i, float &x) {
+        const int64_t r = row + m * 16 + i / 2 * 8, q = column + n * 8 + i % 2;
+        if (r < p.t && q < p.n) f(r, q, x);
+    });
+}
+
+__device__ inline void chain_finish(const product &p, int64_t r, int64_t q, float y)
+{
+    if (p.bias) y += p.bias[q];
+    if (p.residual) y += p.residual[r * p.ldy + q];
+    p.y[r * p.ldy + q] = y;
+}
+
+/* parts: one slice a block, blockIdx.z of them, to parts [slices, T, N]; NULL: all of them, to y. */
+template <int ROWS, bool PARTS>
+static __global__ void __launch_bounds__(THREADS, 1) product_chain(const product p, const chain_cut cut, float *parts)
 {
     using S = chain_shape<ROWS>;
     CUDA_SHARED(__nv_bfloat16, shared);
     const int64_t row = (int64_t)blockIdx.x * ROWS, column = (int64_t)blockIdx.y * COLUMNS;
-    float acc[S::M][S::N * 2][4];
-#pragma unroll
-    for (int m = 0; m < S::M; m++)
-#pragma unroll
-        for (int n = 0; n < S::N * 2; n++) acc[m][n][0] = acc[m][n][1] = acc[m][n][2] = acc[m][n][3] = 0;
-    const int64_t steps = (p.k + STEP - 1) / STEP;
-    for (int s = 0; s < STAGES - 1; s++) {
-        if (s < steps) {
-            chain_load<ROWS>(shared + s * S::STAGE, p.x, row, p.t, s * STEP, p.k);
-            chain_load<COLUMNS>(shared + s * S::STAGE + ROWS * STEP, p.w, column, p.n, s * STEP, p.k);
+    const int first = PARTS ? (int)blockIdx.z * cut.slice : 0, end = PARTS ? min(cut.steps, first + cut.slice) : cut.steps;
+    chain_sums<ROWS> acc, total;
+    acc.zero();
+    total.zero();
+    const auto load = [&](int s) {
+        __nv_bfloat16 *stage = shared + (s - first) % STAGES * S::STAGE;
+        if (s < end) {
+            chain_load<ROWS>(stage, p.x, row, p.t, s * STEP, p.k);
+            chain_load<COLUMNS>(stage + ROWS * STEP, p.w, column, p.n, s * STEP, p.k);
         }
         cp_async_commit();
-    }
-    for (int64_t s = 0; s < steps; s++) {
+    };
+    for (int s = first; s < first + STAGES - 1; s++) load(s);
+    for (int s = first, left = cut.slice; s < end; s++) {
         cp_async_wait<STAGES - 2>();
         __syncthreads();
-        const int64_t next = s + STAGES - 1;
-        if (next < steps) {
-            __nv_bfloat16 *stage = shared + next % STAGES * S::STAGE;
-            chain_load<ROWS>(stage, p.x, row, p.t, next * STEP, p.k);
-            chain_load<COLUMNS>(stage + ROWS * STEP, p.w, column, p.n, next * STEP, p.k);
-        }
-        cp_async_commit();
-        __nv_bfloat16 *stage = shared + s % STAGES * S::STAGE;
+        load(s + STAGES - 1);
+        __nv_bfloat16 *stage = shared + (s - first) % STAGES * S::STAGE;
         chain_step<ROWS>(acc, stage, stage + ROWS * STEP);
+        if (PARTS || --left || s + 1 == end) continue;
+        total.add(acc);
+        acc.zero();
+        left = cut.slice;
     }
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-#pragma unroll
-    for (int m = 0; m < S::M; m++)
-#pragma unroll
-        for (int n = 0; n < S::N * 2; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int64_t r = row + (warp / S::ACROSS * S::M + m) * 16 + lane / 4 + i / 2 * 8;
-                const int64_t q = column + warp % S::ACROSS * S::N * 16 + n * 8 + lane % 4 * 2 + i % 2;
-                if (r >= p.t || q >= p.n) continue;
-                float y = acc[m][n][i];
-                if (p.bias) y += p.bias[q];
-                if (p.residual) y += p.residual[r * p.ldy + q];
-                p.y[r * p.ldy + q] = y;
-            }
+    if (!PARTS && cut.steps > cut.slice) {
+        total.add(acc);
+        acc = total;
+    }
+    chain_results<ROWS>(p, acc, [&](int64_t r, int64_t q, float x) {
+        if (PARTS)
+            parts[(blockIdx.z * p.t + r) * p.n + q] = x;
+        else
+            chain_finish(p, r, q, x);
+    });
 }
 
-template <int ROWS> static void chain_launch(const struct kctx *c, const product &p)
+static __global__ void chain_add(const product p, const float *__restrict__ parts, int slices)
 {
-    const dim3 grid((unsigned)((p.t + ROWS - 1) / ROWS), (unsigned)((p.n + COLUMNS - 1) / COLUMNS));
-    CUDA_SHARED_LIMIT(c, product_chain<ROWS>, chain_shape<ROWS>::BYTES);
-    CUDA_LAUNCH(c, product_chain<ROWS>, grid, THREADS, chain_shape<ROWS>::BYTES, p);
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, n = p.t * p.n;
+    if (i >= n) return;
+    float y = 0;
+    for (int s = 0; s < slices; s++) y += parts[s * n + i];
+    chain_finish(p, i / p.n, i % p.n, y);
 }
 
-void matmul_chain(const struct kctx *c, const product &p)
+template <int ROWS, bool PARTS> static void chain_launch(const struct kctx *c, const product &p, const chain_cut &cut, float *parts)
 {
-    if (p.t <= 32)
-        chain_launch<16>(c, p);
-    else
-        chain_launch<128>(c, p);
+    const dim3 grid((unsigned)((p.t + ROWS - 1) / ROWS), (unsigned)((p.n + COLUMNS - 1) / COLUMNS),
+                    PARTS ? (unsigned)slices_of(cut) : 1u);
+    CUDA_SHARED_LIMIT(c, (product_chain<ROWS, PARTS>), chain_shape<ROWS>::BYTES);
+    CUDA_LAUNCH(c, (product_chain<ROWS, PARTS>), grid, THREADS, chain_shape<ROWS>::BYTES, p, cut, parts);
+}
+
+int64_t matmul_chain_bytes(const product &p)
+{
+    const int slices = slices_of(cut_of(p));
+    return p.t <= FEW_ROWS && slices > 1 ? slices * p.t * p.n * (int64_t)sizeof(float) : 0;
+}
+
+void matmul_chain(const struct kctx *c, const product &p, void *room)
+{
+    const chain_cut cut = cut_of(p);
+    float *parts = static_cast<float *>(room);
+    if (p.t > FEW_ROWS) {
+        chain_launch<128, false>(c, p, cut, nullptr);
+    } else if (slices_of(cut) == 1) {
+        chain_launch<16, false>(c, p, cut, nullptr);
+    } else {
+        chain_launch<16, true>(c, p, cut, parts);
+        CUDA_LAUNCH(c, chain_add, cuda_blocks(p.t * p.n, 256), 256, 0, p, parts, slices_of(cut));
+    }
 }

@@ -5,14 +5,23 @@
 enum { TILE = 64, STEP = 16, THREADS = 256 };
 
 /* rows x STEP of a factor to shared memory, transposed: to[k][row]. The inner loop runs along whichever index is contiguous. */
-__device__ inline void plain_load(float (*to)[TILE + 1], const float *from, int64_t first, int64_t rows, int64_t row_step,
-                                  int64_t k, int64_t inner, int64_t k_step, int round)
+struct plain_factor {
+    const void *from;
+    int64_t rows, row_step, k_step;
+    enum dtype dtype;
+    int round;
+};
+
+__device__ inline void plain_load(float (*to)[TILE + 1], const plain_factor &f, int64_t first, int64_t k, int64_t inner)
 {
     for (int i = (int)threadIdx.x; i < TILE * STEP; i += THREADS) {
-        const int r = row_step == 1 ? i % TILE : i / STEP, j = row_step == 1 ? i / TILE : i % STEP;
+        const int r = f.row_step == 1 ? i % TILE : i / STEP, j = f.row_step == 1 ? i / TILE : i % STEP;
+        const int64_t at = (first + r) * f.row_step + (k + j) * f.k_step;
         float x = 0;
-        if (first + r < rows && k + j < inner) x = from[(first + r) * row_step + (k + j) * k_step];
-        to[j][r] = round ? __bfloat162float(__float2bfloat16_rn(x)) : x;
+        if (first + r < f.rows && k + j < inner)
+            x = f.dtype == DTYPE_BF16 ? __bfloat162float(static_cast<const __nv_bfloat16 *>(f.from)[at])
+                                      : static_cast<const float *>(f.from)[at];
+        to[j][r] = f.round ? __bfloat162float(__float2bfloat16_rn(x)) : x;
     }
 }
 
@@ -29,8 +38,8 @@ static __global__ void __launch_bounds__(THREADS, 1) product_plain(const plain_p
         }
     for (int64_t k = 0; k < p.k; k += STEP) {
         __syncthreads();
-        plain_load(a, p.a, row, p.m, p.a_row, k, p.k, p.a_col, p.round);
-        plain_load(b, p.b, column, p.n, p.b_col, k, p.k, p.b_row, p.round);
+        plain_load(a, plain_factor{p.a, p.m, p.a_row, p.a_col, p.a_dtype, p.round}, row, k, p.k);
+        plain_load(b, plain_factor{p.b, p.n, p.b_col, p.b_row, p.b_dtype, p.round}, column, k, p.k);
         __syncthreads();
         const int most = p.k - k < STEP ? (int)(p.k - k) : STEP;
         for (int q = 0; q < most; q++)

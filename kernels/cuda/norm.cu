@@ -4,6 +4,7 @@
  *   dx_c (+)= rms (w_c dy_c) - x_c rms^3/C sum_i (w_i dy_i x_i)          dw_c += sum_rows (dy_c x_c) rms
  *
  * Narrow rows (the q and k norms) take a warp each, wide ones a block. The gradient of w is summed in parts of whole rows, then over the parts. */
+#include "convert.h"
 #include "reduce.cuh"
 
 enum { WARP_WIDTH = 256, WARPS = 8, WIDE_THREADS = 256, SUM_COLUMNS = 32, SUM_LANES = 8, SUM_ROWS = 64, SUM_PARTS = 256 };
@@ -18,20 +19,20 @@ static __device__ int64_t norm_at(const norm_rows r, int64_t row, int64_t ld)
 }
 
 /* THREADS threads a row; blockDim.y rows a block. */
-template <int THREADS>
-static __global__ void rmsnorm_kernel(float *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *__restrict__ w,
+template <int THREADS, typename Y>
+static __global__ void rmsnorm_kernel(Y *y, int64_t ldy, float *rms, const float *x, int64_t ldx, const float *__restrict__ w,
                                       norm_rows r, float eps)
 {
     __shared__ float part[THREADS / 32];
     const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= r.rows) return;
     const float *from = x + norm_at(r, row, ldx);
-    float *to = y + norm_at(r, row, ldy);
+    Y *to = y + norm_at(r, row, ldy);
     float sum = 0;
     for (int64_t j = threadIdx.x; j < r.width; j += THREADS) sum = fmaf(from[j], from[j], sum);
     sum = block_reduce<add_op, THREADS>(sum, part);
     const float scale = 1.0f / sqrtf(sum / (float)r.width + eps);
-    for (int64_t j = threadIdx.x; j < r.width; j += THREADS) to[j] = from[j] * scale * w[j];
+    for (int64_t j = threadIdx.x; j < r.width; j += THREADS) row_store(to + j, from[j] * scale * w[j]);
     if (rms && threadIdx.x == 0) rms[row] = scale;
 }
 
@@ -82,17 +83,26 @@ static __global__ void add_parts_kernel(float *__restrict__ y, const float *__re
     y[j] += sum;
 }
 
+template <typename Y> static void rmsnorm_to(const struct kctx *c, const struct op_rmsnorm *o, norm_rows r)
+{
+    Y *y = static_cast<Y *>(o->y);
+    if (o->width <= WARP_WIDTH)
+        CUDA_LAUNCH(c, (rmsnorm_kernel<32, Y>), cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, y, o->ld, o->rms, o->x, o->ld, o->w,
+                    r, o->eps);
+    else
+        CUDA_LAUNCH(c, (rmsnorm_kernel<WIDE_THREADS, Y>), (unsigned)r.rows, WIDE_THREADS, 0, y, o->ld, o->rms, o->x, o->ld, o->w, r,
+                    o->eps);
+}
+
 void cuda_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
     CUDA_OP(c, "rmsnorm", "t heads width", o->t, o->heads, o->width);
     const norm_rows r = {o->t * o->heads, o->heads, o->width};
     if (r.rows <= 0 || o->width <= 0) return;
-    if (o->width <= WARP_WIDTH)
-        CUDA_LAUNCH(c, rmsnorm_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, o->y, o->ld, o->rms, o->x, o->ld, o->w,
-                    r, o->eps);
+    if (o->y_dtype == DTYPE_BF16)
+        rmsnorm_to<__nv_bfloat16>(c, o, r);
     else
-        CUDA_LAUNCH(c, rmsnorm_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, o->y, o->ld, o->rms, o->x, o->ld, o->w, r,
-                    o->eps);
+        rmsnorm_to<float>(c, o, r);
 }
 
 /* dw; 0: no memory. */

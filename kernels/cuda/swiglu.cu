@@ -3,7 +3,7 @@
  *   act = silu(gate) up          dup = dact silu(gate)      dgate = dact up s (1 + gate (1 - s))
  *
  * GELU: s(h) in the place of s(g), h = g (c + c3 g^2), and gate h' in the place of gate in dgate, h' = c + 3 c3 g^2. */
-#include "cuda.h"
+#include "convert.h"
 
 #define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
 #define GELU_C3 (GELU_C * 0.044715f)
@@ -27,50 +27,68 @@ template <int GELU> static __device__ float swiglu_gate(float g)
 }
 
 /* A block takes SWIGLU_COLUMNS columns of a row. */
-template <int GELU>
-static __global__ void swiglu_kernel(float *__restrict__ act, const float *__restrict__ gu, int64_t f, unsigned pieces)
+template <int GELU, typename A>
+static __global__ void swiglu_kernel(A *__restrict__ act, const float *__restrict__ gu, int64_t f, unsigned pieces)
 {
     const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * SWIGLU_COLUMNS + threadIdx.x;
     const float *gate = gu + row * 2 * f, *up = gate + f;
     for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
         const float g = gate[j];
-        act[row * f + j] = g * swiglu_gate<GELU>(g) * up[j];
+        row_store(act + row * f + j, g * swiglu_gate<GELU>(g) * up[j]);
     }
 }
 
-template <int GELU>
-static __global__ void swiglu_grad_kernel(float *__restrict__ dgu, const float *__restrict__ dact, const float *__restrict__ gu,
+template <int GELU, typename D>
+static __global__ void swiglu_grad_kernel(D *__restrict__ dgu, const float *__restrict__ dact, const float *__restrict__ gu,
                                           int64_t f, unsigned pieces)
 {
     const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * SWIGLU_COLUMNS + threadIdx.x;
     const float *gate = gu + row * 2 * f, *up = gate + f;
-    float *dgate = dgu + row * 2 * f, *dup = dgate + f;
+    D *dgate = dgu + row * 2 * f, *dup = dgate + f;
     for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
         const float g = gate[j], d = dact[row * f + j], s = swiglu_gate<GELU>(g);
         const float slope = GELU ? g * gelu_slope(g, 3 * GELU_C3) : g;
-        dgate[j] = d * up[j] * (s * fmaf(slope, 1.0f - s, 1.0f));
-        dup[j] = d * (g * s);
+        row_store(dgate + j, d * up[j] * (s * fmaf(slope, 1.0f - s, 1.0f)));
+        row_store(dup + j, d * (g * s));
     }
+}
+
+template <typename A> static void swiglu_to(const struct kctx *c, const struct op_swiglu *o)
+{
+    const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS), blocks = (unsigned)o->t * pieces;
+    A *act = static_cast<A *>(o->act);
+    if (o->gelu)
+        CUDA_LAUNCH(c, (swiglu_kernel<1, A>), blocks, SWIGLU_THREADS, 0, act, o->gu, o->f, pieces);
+    else
+        CUDA_LAUNCH(c, (swiglu_kernel<0, A>), blocks, SWIGLU_THREADS, 0, act, o->gu, o->f, pieces);
 }
 
 void cuda_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     CUDA_OP(c, "swiglu", "t f", o->t, o->f);
-    const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS);
     if (o->t <= 0 || o->f <= 0) return;
-    if (o->gelu)
-        CUDA_LAUNCH(c, swiglu_kernel<1>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->act, o->gu, o->f, pieces);
+    if (o->act_dtype == DTYPE_BF16)
+        swiglu_to<__nv_bfloat16>(c, o);
     else
-        CUDA_LAUNCH(c, swiglu_kernel<0>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->act, o->gu, o->f, pieces);
+        swiglu_to<float>(c, o);
+}
+
+template <typename D> static void swiglu_grad_to(const struct kctx *c, const struct op_swiglu_grad *o)
+{
+    const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS), blocks = (unsigned)o->t * pieces;
+    D *dgu = static_cast<D *>(o->dgu);
+    if (o->gelu)
+        CUDA_LAUNCH(c, (swiglu_grad_kernel<1, D>), blocks, SWIGLU_THREADS, 0, dgu, o->dact, o->gu, o->f, pieces);
+    else
+        CUDA_LAUNCH(c, (swiglu_grad_kernel<0, D>), blocks, SWIGLU_THREADS, 0, dgu, o->dact, o->gu, o->f, pieces);
 }
 
 void cuda_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
     CUDA_OP(c, "swiglu_grad", "t f", o->t, o->f);
-    const unsigned pieces = cuda_blocks(o->f, SWIGLU_COLUMNS);
     if (o->t <= 0 || o->f <= 0) return;
-    if (o->gelu)
-        CUDA_LAUNCH(c, swiglu_grad_kernel<1>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->dgu, o->dact, o->gu, o->f, pieces);
+    if (o->dgu_dtype == DTYPE_BF16)
+        swiglu_grad_to<__nv_bfloat16>(c, o);
     else
-        CUDA_LAUNCH(c, swiglu_grad_kernel<0>, (unsigned)o->t * pieces, SWIGLU_THREADS, 0, o->dgu, o->dact, o->gu, o->f, pieces);
+        swiglu_grad_to<float>(c, o);
 }

@@ -25,6 +25,7 @@ void cuda_table(struct kernels *k)
     *k = kernels();
     k->name = "cuda";
     k->backend = cuda_backend();
+    k->bf16_rows = 1;
 #define CUDA_ENTRY(NAME) k->NAME = cuda_##NAME;
     KERNEL_OPERATIONS(CUDA_ENTRY)
 #undef CUDA_ENTRY

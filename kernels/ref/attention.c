@@ -76,7 +76,7 @@ static void attention(const struct kctx *c, const struct op_attention *o)
             for (int64_t h = 0; h < o->shape.heads; h++) {
                 const int64_t row = o->seqs[i].q_begin + q;
                 float own[2];
-                attention_row(o->out + (row * o->shape.heads + h) * o->shape.head_dim,
+                attention_row((float *)o->out + (row * o->shape.heads + h) * o->shape.head_dim,
                               o->stats ? o->stats + (row * o->shape.heads + h) * 2 : own,
                               o->qkv + row * o->shape.stride + h * o->shape.head_dim, o->kv, o->seqs[i].blocks, h, o->shape,
                               o->seqs[i].pos + q + 1);

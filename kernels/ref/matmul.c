@@ -45,14 +45,14 @@ static int64_t matmul_place(int64_t i, int64_t n, enum dtype dtype)
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
     (void)c;
-    const float *w = o->packed;
+    const float *w = o->packed, *x = o->x;
     const uint16_t *h = o->packed;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->n; j++) {
             float acc = 0;
             for (int64_t p = 0; p < o->k; p++) {
                 const int64_t q = matmul_place(p, o->k, o->dtype);
-                acc = fmaf(matmul_value(o->x[i * o->k + q], o->dtype),
+                acc = fmaf(matmul_value(x[i * o->k + q], o->dtype),
                            o->dtype == DTYPE_BF16 ? bf16_to_f32(h[j * o->k + q]) : w[j * o->k + q], acc);
             }
             if (o->bias) acc += o->bias[j];
@@ -64,12 +64,13 @@ static void matmul(const struct kctx *c, const struct op_matmul *o)
 static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
+    const float *dy = o->dy;
     for (int64_t i = 0; i < o->t; i++) {
         float *row = o->dx + i * o->k;
         memset(row, 0, (size_t)o->k * sizeof *row);
         for (int64_t p = 0; p < o->n; p++) {
             const int64_t j = matmul_place(p, o->n, o->dtype);
-            const float g = matmul_value(o->dy[i * o->n + j], o->dtype);
+            const float g = matmul_value(dy[i * o->n + j], o->dtype);
             for (int64_t q = 0; q < o->k; q++) row[q] = fmaf(g, matmul_value(o->w[j * o->k + q], o->dtype), row[q]);
         }
     }
@@ -78,14 +79,14 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
-    const float *w = o->packed;
+    const float *w = o->packed, *dy = o->dy;
     const uint16_t *h = o->packed;
     for (int64_t i = 0; i < o->t; i++) {
         float *row = o->dx + i * o->k;
         memset(row, 0, (size_t)o->k * sizeof *row);
         for (int64_t p = 0; p < o->n; p++) {
             const int64_t j = matmul_place(p, o->n, o->dtype);
-            const float g = matmul_value(o->dy[i * o->n + j], o->dtype);
+            const float g = matmul_value(dy[i * o->n + j], o->dtype);
             for (int64_t q = 0; q < o->k; q++)
                 row[q] = fmaf(g, o->dtype == DTYPE_BF16 ? bf16_to_f32(h[j * o->k + q]) : w[j * o->k + q], row[q]);
         }
@@ -95,15 +96,16 @@ static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
+    const float *dy = o->dy, *x = o->x;
     if (o->dbias)
         for (int64_t i = 0; i < o->t; i++)
-            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
+            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += dy[i * o->n + j];
     for (int64_t p = 0; p < o->t; p++) {
         const int64_t i = matmul_place(p, o->t, o->dtype);
         for (int64_t j = 0; j < o->n; j++) {
-            const float g = matmul_value(o->dy[i * o->n + j], o->dtype);
+            const float g = matmul_value(dy[i * o->n + j], o->dtype);
             for (int64_t q = 0; q < o->k; q++)
-                o->dw[j * o->k + q] = fmaf(g, matmul_value(o->x[i * o->k + q], o->dtype), o->dw[j * o->k + q]);
+                o->dw[j * o->k + q] = fmaf(g, matmul_value(x[i * o->k + q], o->dtype), o->dw[j * o->k + q]);
         }
     }
 }
@@ -111,15 +113,16 @@ static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
+    const float *dy = o->dy, *x = o->x;
     if (o->dbias)
         for (int64_t i = 0; i < o->t; i++)
-            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += o->dy[i * o->n + j];
+            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += dy[i * o->n + j];
     for (int64_t j = 0; j < o->n; j++)
         for (int64_t q = 0; q < o->k; q++) {
             float sum = 0;
             for (int64_t p = 0; p < o->t; p++) {
                 const int64_t i = matmul_place(p, o->t, o->dtype);
-                sum = fmaf(matmul_value(o->dy[i * o->n + j], o->dtype), matmul_value(o->x[i * o->k + q], o->dtype), sum);
+                sum = fmaf(matmul_value(dy[i * o->n + j], o->dtype), matmul_value(x[i * o->k + q], o->dtype), sum);
             }
             o->dw[j * o->k + q] += sum;
         }

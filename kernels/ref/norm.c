@@ -8,7 +8,7 @@ static void rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
     (void)c;
     for (int64_t i = 0; i < o->t * o->heads; i++) {
         const float *xr = o->x + i / o->heads * o->ld + i % o->heads * o->width;
-        float *yr = o->y + i / o->heads * o->ld + i % o->heads * o->width;
+        float *yr = (float *)o->y + i / o->heads * o->ld + i % o->heads * o->width;
         float lane[16] = {0};
         for (int64_t j = 0; j < o->width; j++) lane[j % 16] = fmaf(xr[j], xr[j], lane[j % 16]);
         const float r = 1.0f / sqrtf(lanes_sum(lane) / (float)o->width + o->eps);

@@ -26,22 +26,24 @@ static float swiglu_gate(float g, int gelu)
 
 static void swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
+    float *act = o->act;
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->f; j++) {
             const float g = o->gu[i * 2 * o->f + j];
-            o->act[i * o->f + j] = g * swiglu_gate(g, o->gelu) * o->gu[i * 2 * o->f + o->f + j];
+            act[i * o->f + j] = g * swiglu_gate(g, o->gelu) * o->gu[i * 2 * o->f + o->f + j];
         }
 }
 
 static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
+    float *dgu = o->dgu;
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->f; j++) {
             const float g = o->gu[i * 2 * o->f + j], up = o->gu[i * 2 * o->f + o->f + j], d = o->dact[i * o->f + j],
                         s = swiglu_gate(g, o->gelu), slope = o->gelu ? g * gelu_slope(g, 3 * GELU_C3) : g;
-            o->dgu[i * 2 * o->f + j] = d * up * (s * fmaf(slope, 1.0f - s, 1.0f));
-            o->dgu[i * 2 * o->f + o->f + j] = d * (g * s);
+            dgu[i * 2 * o->f + j] = d * up * (s * fmaf(slope, 1.0f - s, 1.0f));
+            dgu[i * 2 * o->f + o->f + j] = d * (g * s);
         }
 }

@@ -6,6 +6,7 @@
 #include "kernels.h"
 
 #include "base/arena.h"
+#include "exact.h"
 #include "region.h"
 
 #include <stdio.h>
@@ -204,6 +205,39 @@ static int64_t fake_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     return fake.cpu->packed_bytes(n, k, dtype);
 }
 
+/* ---- rows in bf16, which the CPU's operations do not know: copies in fp32 that are read, or written and then rounded */
+
+static float *copy_new(const char *op, int64_t n)
+{
+    float *p = calloc((size_t)(n > 0 ? n : 1), sizeof *p);
+    if (!p) die(op, "no memory for a copy");
+    return p;
+}
+
+/* The rows themselves where they are fp32. */
+static const void *widened(const char *op, const void *rows, enum dtype dtype, int64_t n)
+{
+    const uint16_t *from = rows;
+    if (dtype == DTYPE_F32) return rows;
+    float *to = copy_new(op, n);
+    for (int64_t i = 0; i < n; i++) to[i] = bf16_to_f32(from[i]);
+    return to;
+}
+
+static void *wide_room(const char *op, void *rows, enum dtype dtype, int64_t n)
+{
+    return dtype == DTYPE_F32 ? rows : copy_new(op, n);
+}
+
+/* From the copy to the rows; rows NULL: they were only read. */
+static void narrowed(void *rows, const void *copy, enum dtype dtype, int64_t n)
+{
+    uint16_t *to = rows;
+    if (dtype == DTYPE_F32) return;
+    for (int64_t i = 0; to && i < n; i++) to[i] = bf16_from_f32(((const float *)copy)[i]);
+    free((void *)(uintptr_t)copy);
+}
+
 /* An operation of the CPU's on the working addresses of its pointers. */
 #define OPERATION(NAME)                                                                                                            \
     RUN(c);                                                                                                                        \
@@ -221,40 +255,47 @@ static void fake_matmul(const struct kctx *c, const struct op_matmul *o)
 {
     OPERATION(matmul);
     work.y = T(o->y);
-    work.x = T(o->x);
+    work.x = widened(__func__, T(o->x), o->x_dtype, o->t * o->k);
     work.packed = T(o->packed);
     work.bias = T(o->bias);
     work.residual = T(o->residual);
     fake.cpu->matmul(&own, &work);
+    narrowed(NULL, work.x, o->x_dtype, 0);
 }
 
 static void fake_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     OPERATION(matmul_dx);
     work.dx = T(o->dx);
-    work.dy = T(o->dy);
+    work.dy = widened(__func__, T(o->dy), o->dy_dtype, o->t * o->n);
     work.w = T(o->w);
     fake.cpu->matmul_dx(&own, &work);
+    narrowed(NULL, work.dy, o->dy_dtype, 0);
+}
+
+static void product_dw(const struct kctx *c, const struct op_matmul_dw *o,
+                       void (*run)(const struct kctx *c, const struct op_matmul_dw *o))
+{
+    struct op_matmul_dw work = *o;
+    work.dw = T(o->dw);
+    work.dbias = T(o->dbias);
+    work.dy = widened(__func__, T(o->dy), o->dy_dtype, o->t * o->n);
+    work.x = widened(__func__, T(o->x), o->x_dtype, o->t * o->k);
+    run(c, &work);
+    narrowed(NULL, work.dy, o->dy_dtype, 0);
+    narrowed(NULL, work.x, o->x_dtype, 0);
 }
 
 static void fake_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    OPERATION(matmul_dw);
-    work.dw = T(o->dw);
-    work.dbias = T(o->dbias);
-    work.dy = T(o->dy);
-    work.x = T(o->x);
-    fake.cpu->matmul_dw(&own, &work);
+    RUN(c);
+    product_dw(&own, o, fake.cpu->matmul_dw);
 }
 
 static void fake_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
-    OPERATION(matmul_dw);
-    work.dw = T(o->dw);
-    work.dbias = T(o->dbias);
-    work.dy = T(o->dy);
-    work.x = T(o->x);
-    fake.cpu->matmul_dw_apart(&own, &work);
+    RUN(c);
+    product_dw(&own, o, fake.cpu->matmul_dw_apart);
 }
 
 static void fake_embed(const struct kctx *c, const struct op_embed *o)
@@ -278,11 +319,14 @@ static void fake_embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 static void fake_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
     OPERATION(rmsnorm);
-    work.y = T(o->y);
+    const int64_t n = o->t * o->ld;
+    if (o->y_dtype != DTYPE_F32 && o->ld != o->heads * o->width) die(__func__, "rows in bf16 lie one after another");
+    work.y = wide_room(__func__, T(o->y), o->y_dtype, n);
     work.rms = T(o->rms);
     work.x = T(o->x);
     work.w = T(o->w);
     fake.cpu->rmsnorm(&own, &work);
+    narrowed(T(o->y), work.y, o->y_dtype, n);
 }
 
 static void fake_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
@@ -332,12 +376,17 @@ static void fake_attention(const struct kctx *c, const struct op_attention *o)
     OPERATION(attention);
     for (int64_t i = 0; i < o->n_seqs; i++) H(o->seqs[i].blocks);
     H(o->seqs);
-    work.out = T(o->out);
+    const int64_t width = o->shape.heads * o->shape.head_dim;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < o->n_seqs; i++)
+        if (o->seqs[i].q_begin + o->seqs[i].q_len > rows) rows = o->seqs[i].q_begin + o->seqs[i].q_len;
+    work.out = wide_room(__func__, T(o->out), o->out_dtype, rows * width);
     work.stats = T(o->stats);
     work.qkv = T(o->qkv);
     work.kv.k = T(o->kv.k);
     work.kv.v = T(o->kv.v);
     fake.cpu->attention(&own, &work);
+    narrowed(T(o->out), work.out, o->out_dtype, rows * width);
 }
 
 static void fake_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
@@ -355,18 +404,20 @@ static void fake_attention_grad(const struct kctx *c, const struct op_attention_
 static void fake_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     OPERATION(swiglu);
-    work.act = T(o->act);
+    work.act = wide_room(__func__, T(o->act), o->act_dtype, o->t * o->f);
     work.gu = T(o->gu);
     fake.cpu->swiglu(&own, &work);
+    narrowed(T(o->act), work.act, o->act_dtype, o->t * o->f);
 }
 
 static void fake_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
     OPERATION(swiglu_grad);
-    work.dgu = T(o->dgu);
+    work.dgu = wide_room(__func__, T(o->dgu), o->dgu_dtype, o->t * 2 * o->f);
     work.dact = T(o->dact);
     work.gu = T(o->gu);
     fake.cpu->swiglu_grad(&own, &work);
+    narrowed(T(o->dgu), work.dgu, o->dgu_dtype, o->t * 2 * o->f);
 }
 
 static void fake_head_stats(const struct kctx *c, const struct op_head_stats *o)
@@ -494,6 +545,7 @@ static const struct backend backend = {
 #define ENTRY(NAME) .NAME = fake_##NAME,
 static const struct kernels table = {.name = "fake",
                                      .backend = &backend,
+                                     .bf16_rows = 1,
                                      .packed_bytes = fake_packed_bytes,
                                      .matmul_dw_apart = fake_matmul_dw_apart,
                                      KERNEL_OPERATIONS(ENTRY)};

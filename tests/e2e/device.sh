@@ -50,6 +50,8 @@ same_run cpu fake
 run run.dir=cpu16 model.dtype=bf16 train.recompute=none || { bad "the run in bf16 failed"; cat log.txt; }
 run run.dir=fake16 run.device=cuda model.dtype=bf16 train.recompute=none || { bad "the run in bf16 on the fake device failed"; cat log.txt; }
 same_run cpu16 fake16
+run run.dir=norms16 run.device=cuda model.dtype=bf16 train.recompute=norms || { bad "the run with norms computed again failed"; cat log.txt; }
+same_run cpu16 norms16
 
 for where in cpu fake; do
     device=$([ $where = cpu ] && echo cpu || echo cuda)

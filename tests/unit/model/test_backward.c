@@ -48,7 +48,8 @@ static double loss(struct problem *q, struct grads *grads)
     const int64_t n = q->p.n_targets;
     double sum = 0;
     arena_reset(&q->acts);
-    assert_ok(model_train_forward(m, &q->cache, &q->p.forward, q->p.segs, q->p.n_segs, grads != NULL, &q->acts, &pass, &hidden, &e),
+    assert_ok(model_train_forward(m, &q->cache, &q->p.forward, q->p.segs, q->p.n_segs, grads ? RECOMPUTE_LAYER : RECOMPUTE_NONE,
+                                  &q->acts, &pass, &hidden, &e),
               &e);
     assert_ok(arena_new(&q->acts, &logits, n * VOCAB, &e), &e);
     model_logits(m, hidden, n, logits);

@@ -71,7 +71,7 @@ struct pass {
     float *hidden, *logits;
 };
 
-static void pass_open(struct pass *x, struct model *m, const int32_t ids[SEQS][LENGTH], bool recompute)
+static void pass_open(struct pass *x, struct model *m, const int32_t ids[SEQS][LENGTH], enum recompute recompute)
 {
     struct err e = {0};
     const int32_t *completion[SEQS] = {ids[0] + 1, ids[1] + 1};
@@ -172,7 +172,7 @@ static void adapters_of_peft_give_its_logits_and_gradients(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        for (int recompute = 0; recompute < 2; recompute++) {
+        for (enum recompute recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_LAYER; recompute++) {
             struct safetensors file;
             struct pass x;
             struct grads g;
@@ -204,7 +204,7 @@ static void sampling_and_update_have_the_same_bits(void **state)
         int32_t ids[SEQS][LENGTH];
         const int64_t V = m->shape.vocab;
         some_ids(ids);
-        pass_open(&x, m, ids, false);
+        pass_open(&x, m, ids, RECOMPUTE_NONE);
         arena_init(&a, "decode");
         assert_ok(kv_cache_new(m, m->shape.layers, 4, &cache, &e), &e);
         for (int32_t at = 0; at < LENGTH - 1; at++) {
@@ -242,10 +242,10 @@ static void the_base_is_what_it_was(void **state)
         int32_t ids[SEQS][LENGTH];
         some_ids(ids);
         assert_ok(model_base_view(m, &view, &e), &e);
-        pass_open(&want, plain, ids, false);
-        pass_open(&same, fresh, ids, false);
-        pass_open(&off, view, ids, false);
-        pass_open(&on, m, ids, false);
+        pass_open(&want, plain, ids, RECOMPUTE_NONE);
+        pass_open(&same, fresh, ids, RECOMPUTE_NONE);
+        pass_open(&off, view, ids, RECOMPUTE_NONE);
+        pass_open(&on, m, ids, RECOMPUTE_NONE);
         bool differs = false;
         for (int64_t j = 0; j < TARGETS * plain->shape.vocab; j++) {
             assert_true(want.logits[j] == same.logits[j]);
@@ -325,8 +325,8 @@ static void a_merged_model_has_the_same_logits(void **state)
         assert_ok(model_merge(m, out, MERGE_F32, out, &e), &e);
         struct model *merged = opened(&(struct model_source){.folder = out, .config = &c});
         assert_null(merged->lora);
-        pass_open(&a, m, ids, false);
-        pass_open(&b, merged, ids, false);
+        pass_open(&a, m, ids, RECOMPUTE_NONE);
+        pass_open(&b, merged, ids, RECOMPUTE_NONE);
         for (int64_t j = 0; j < TARGETS * m->shape.vocab; j++) assert_true(fabsf(a.logits[j] - b.logits[j]) < 1e-4f);
         pass_close(&a, m);
         pass_close(&b, merged);

@@ -131,10 +131,11 @@ struct run { /* a model and a packed batch */
     struct arena plan, acts;
     struct packed_batch p;
     struct kv_cache cache;
-    bool recompute;
+    enum recompute recompute;
 };
 
-static void run_new(struct run *r, const struct goldens *g, struct model *m, struct model *ref, bool share, bool recompute)
+static void run_new(struct run *r, const struct goldens *g, struct model *m, struct model *ref, bool share,
+                    enum recompute recompute)
 {
     struct err e = {0};
     *r = (struct run){.m = m, .ref = ref, .g = g, .recompute = recompute};
@@ -166,9 +167,9 @@ static double run_loss(struct run *r, char which, float *grads)
     arena_reset(&r->acts);
     head_new(&r->acts, n, V, &h);
     if (kl) { /* first: the cache is shared */
-        assert_ok(
-            model_train_forward(r->ref, &r->cache, &p->forward, p->segs, p->n_segs, true, &r->acts, &ref_pass, &ref_hidden, &e),
-            &e);
+        assert_ok(model_train_forward(r->ref, &r->cache, &p->forward, p->segs, p->n_segs, RECOMPUTE_LAYER, &r->acts, &ref_pass,
+                                      &ref_hidden, &e),
+                  &e);
         model_logits(r->ref, ref_hidden, n, h.ref_logits);
         KERNEL(m->k, &m->ctx, head_stats, .logprob = h.ref_logprob, .lse = h.ref_lse, .logits = h.ref_logits, .target = p->target,
                .temperature = 1, .r = n, .v = V);
@@ -257,12 +258,13 @@ static double worst_tensor(const struct model *m, const float *x, const float *y
 static void check_losses(const struct goldens *g, struct model *m, struct model *ref)
 {
     const char *names[] = {"A", "B", "C"};
-    struct run shared, plain, again;
+    static const char *const AGAIN[] = {"norms", "mlp", "layers"};
+    struct run shared, plain, again[3];
     const size_t bytes = (size_t)m->n_params * 4;
     float *x = malloc(bytes), *y = malloc(bytes);
-    run_new(&shared, g, m, ref, true, false);
-    run_new(&plain, g, m, ref, false, false);
-    run_new(&again, g, m, ref, true, true);
+    run_new(&shared, g, m, ref, true, RECOMPUTE_NONE);
+    run_new(&plain, g, m, ref, false, RECOMPUTE_NONE);
+    for (int j = 0; j < 3; j++) run_new(&again[j], g, m, ref, true, (enum recompute)(RECOMPUTE_NORMS + j));
     for (int i = 0; i < (ref ? 3 : 2);
          i++) { /* loss C has the KL to the reference policy, which the tree keeps for one model only */
         char what[64];
@@ -278,14 +280,16 @@ static void check_losses(const struct goldens *g, struct model *m, struct model 
         if (!i) check_gradients(g, m, x);
         if (!i) check_gradients(g, m, y);
         check_norms(g, m, x, names[i]);
-        memset(y, 0, bytes);
-        run_loss(&again, *names[i], y);
-        snprintf(what, sizeof what, "grads %s, recomputed or kept", names[i]);
-        check(g, what, memcmp(x, y, bytes) ? 1 : 0, 0);
+        for (int j = 0; j < 3; j++) {
+            memset(y, 0, bytes);
+            run_loss(&again[j], *names[i], y);
+            snprintf(what, sizeof what, "grads %s, %s recomputed or kept", names[i], AGAIN[j]);
+            check(g, what, memcmp(x, y, bytes) ? 1 : 0, 0);
+        }
     }
     run_free(&shared);
     run_free(&plain);
-    run_free(&again);
+    for (int j = 0; j < 3; j++) run_free(&again[j]);
     free(x);
     free(y);
 }
@@ -299,7 +303,7 @@ static void check_adamw(const struct goldens *g, struct model *m)
     double worst = 0, sum = 0, worst_loss = 0;
     int64_t n = 0, far = 0;
     const json_t *losses = json_object_get(json_object_get(g->info, "adamw"), "loss_before_each_step");
-    run_new(&r, g, m, NULL, true, false);
+    run_new(&r, g, m, NULL, true, RECOMPUTE_NONE);
     for (int step = 1; step <= 3; step++) {
         memset(grads, 0, bytes);
         const double loss = run_loss(&r, 'A', grads), norm = norm_of(grads, m->n_params);

@@ -80,7 +80,7 @@ static void *there(const struct model *m, struct arena *a, const void *host, int
 }
 
 /* L = sum_i a_i logp_i + b_i H_i and its gradient. */
-static void run(struct model *m, struct result *r)
+static void run_so(struct model *m, enum recompute recompute, struct result *r)
 {
     static const int32_t ids[] = {3,  14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26, 43, 38, 32,
                                   79, 50, 28, 84, 19, 71, 69, 39, 93, 75, 10, 58, 20, 95, 94};
@@ -102,7 +102,7 @@ static void run(struct model *m, struct result *r)
     assert_ok(grads_new(m, &grads, &e), &e);
     const int64_t n = r->n = p.n_targets;
     assert_true(n <= TARGETS);
-    assert_ok(model_train_forward(m, &cache, &p.forward, p.segs, p.n_segs, true, &acts, &pass, &hidden, &e), &e);
+    assert_ok(model_train_forward(m, &cache, &p.forward, p.segs, p.n_segs, recompute, &acts, &pass, &hidden, &e), &e);
     float *logits = there(m, &acts, NULL, n * VOCAB * 4), *logprob = there(m, &acts, NULL, n * 4),
           *entropy = there(m, &acts, NULL, n * 4), *lse = there(m, &acts, NULL, n * 8),
           *dhidden = there(m, &acts, NULL, n * m->shape.hidden * 4);
@@ -127,6 +127,11 @@ static void run(struct model *m, struct result *r)
     kv_cache_free(m, &cache);
     arena_free(&plan);
     arena_free(&acts);
+}
+
+static void run(struct model *m, struct result *r)
+{
+    run_so(m, RECOMPUTE_LAYER, r);
 }
 
 struct distance { /* largest of a token's logprob and entropy; of a tensor's gradient, as a share of its norm */
@@ -191,8 +196,37 @@ static void check_case(struct model *(*make)(const struct kernels *k, const char
     model_free(m);
 }
 
+static void assert_same(const char *what, const struct model *m, const struct result *got, const struct result *want)
+{
+    if (memcmp(got->logprob, want->logprob, sizeof got->logprob[0] * (size_t)got->n) ||
+        memcmp(got->entropy, want->entropy, sizeof got->entropy[0] * (size_t)got->n))
+        fail_msg("%s: other logprobs or entropies", what);
+    if (memcmp(got->grads, want->grads, (size_t)m->n_params * 4)) fail_msg("%s: other gradients", what);
+}
+
+/* Rows that products alone read are in bf16 where the kernels round them, in fp32 where products do: the same bits, whatever is computed again. */
+static void check_rows(struct model *(*make)(const struct kernels *k, const char *arch, const char *dtype, int64_t width),
+                       const struct kernels *k, const char *arch, int64_t width, enum recompute recompute)
+{
+    struct kernels fp32 = *k;
+    struct result want, got;
+    assert_true(k->bf16_rows);
+    fp32.bf16_rows = 0;
+    struct model *before = make(&fp32, arch, "bf16", width), *after = make(k, arch, "bf16", width);
+    run_so(before, RECOMPUTE_NONE, &want);
+    run_so(after, recompute, &got);
+    assert_same(arch, after, &got, &want);
+    result_free(&got);
+    result_free(&want);
+    model_free(before);
+    model_free(after);
+}
+
 static void on_backend(const struct kernels *k)
 {
+    check_rows(model_of, k, "qwen2", 64, RECOMPUTE_NORMS);
+    check_rows(model_of, k, "qwen3", 12, RECOMPUTE_MLP);
+    check_rows(adapters_of, k, "llama", 64, RECOMPUTE_NONE);
     check_case(model_of, k, "qwen2", "f32", 12);
     check_case(model_of, k, "llama", "f32", 64);
     check_case(model_of, k, "qwen3", "f32", 16);

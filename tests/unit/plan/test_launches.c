@@ -61,8 +61,9 @@ static void micro_batch(void **state)
     assert_double(of(&l, LAUNCH_MICRO_BATCH, "attention_grad queries").flops, 6.0 * PAIRS * 8 * 2);
     /* by definition S and dP are computed once */
     assert_double(l.stage[LAUNCH_MICRO_BATCH].useful, 3 * products + (4.0 + 10) * PAIRS * 8 * 2);
-    /* a product rounds its x; its gradient dy and x again, and dx takes that dy; attention's gradient qkv and dout */
-    assert_int_equal(of(&l, LAUNCH_MICRO_BATCH, "convert").launches, 9 + 2 * 9 + 2 * 2);
+    /* Rows that products alone read are bf16. Left are, forward, what attention gives and the head's rows; backward dy of qkv, o and down, and again
+     * what attention gives, of the head both, which dx takes over; attention's gradient rounds qkv and dout */
+    assert_int_equal(of(&l, LAUNCH_MICRO_BATCH, "convert").launches, (2 + 1) + (2 * 4 + 2) + 2 * 2);
     /* at these peaks everything is bound by memory: a second a million bytes */
     double bytes = 0, seconds = 0;
     for (int i = 0; i < l.stage[LAUNCH_MICRO_BATCH].n; i++)
@@ -75,12 +76,22 @@ static void micro_batch(void **state)
 static void recomputed(void **state)
 {
     (void)state;
-    const struct launches l = MADE(1, "train.recompute=none"), again = MADE(1, "train.recompute=layer");
+    const struct launches l = MADE(1, "train.recompute=none"), norms = MADE(1, "train.recompute=norms"),
+                          mlp = MADE(1, "train.recompute=mlp"), again = MADE(1, "train.recompute=layer");
+    const double products = of(&l, LAUNCH_MICRO_BATCH, "cublaslt").flops;
     assert_double(again.stage[LAUNCH_MICRO_BATCH].useful, l.stage[LAUNCH_MICRO_BATCH].useful);
-    /* qkv, o and gate up of the first layer; the last one still has its own, and no product of a layer's end is needed */
-    assert_double(of(&again, LAUNCH_MICRO_BATCH, "cublaslt").flops - of(&l, LAUNCH_MICRO_BATCH, "cublaslt").flops,
-                  2.0 * ROWS * (576 - 128));
-    assert_true(again.stage[LAUNCH_MICRO_BATCH].seconds > l.stage[LAUNCH_MICRO_BATCH].seconds);
+    assert_double(mlp.stage[LAUNCH_MICRO_BATCH].useful, l.stage[LAUNCH_MICRO_BATCH].useful);
+    /* of the first layer; the last one still has its own: two norms and an activation, then gate and up, then qkv and o too, and no product of a
+     * layer's end is needed */
+    assert_double(of(&norms, LAUNCH_MICRO_BATCH, "cublaslt").flops, products);
+    assert_int_equal(of(&norms, LAUNCH_MICRO_BATCH, "rmsnorm").launches, of(&l, LAUNCH_MICRO_BATCH, "rmsnorm").launches + 2);
+    assert_int_equal(of(&norms, LAUNCH_MICRO_BATCH, "swiglu").launches, of(&l, LAUNCH_MICRO_BATCH, "swiglu").launches + 1);
+    assert_double(of(&mlp, LAUNCH_MICRO_BATCH, "cublaslt").flops - products, 2.0 * ROWS * 256);
+    assert_double(of(&mlp, LAUNCH_MICRO_BATCH, "attention").flops, of(&l, LAUNCH_MICRO_BATCH, "attention").flops);
+    assert_double(of(&again, LAUNCH_MICRO_BATCH, "cublaslt").flops - products, 2.0 * ROWS * (576 - 128));
+    assert_true(norms.stage[LAUNCH_MICRO_BATCH].seconds > l.stage[LAUNCH_MICRO_BATCH].seconds);
+    assert_true(mlp.stage[LAUNCH_MICRO_BATCH].seconds > norms.stage[LAUNCH_MICRO_BATCH].seconds);
+    assert_true(again.stage[LAUNCH_MICRO_BATCH].seconds > mlp.stage[LAUNCH_MICRO_BATCH].seconds);
 }
 
 /* A gradient that is made in the sums needs no window of zeros that is added to them; on several ranks it does. */

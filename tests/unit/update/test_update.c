@@ -289,9 +289,10 @@ static void check_folder(const char *folder, const struct golden *g)
     r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
     expect(folder, "gradient norm in small micro-batches", r.grad_norm / base.grad_norm, 1, 1e-5);
     other = train;
-    other.recompute = RECOMPUTE_LAYER;
-    r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
-    expect(folder, "gradient norm with recomputed layers", r.grad_norm, base.grad_norm, 0);
+    for (other.recompute = RECOMPUTE_NORMS; other.recompute <= RECOMPUTE_LAYER; other.recompute++) {
+        r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
+        expect(folder, "gradient norm, recomputed", r.grad_norm, base.grad_norm, 0);
+    }
     check_adamw(folder, g);
     check_decay(folder, g);
 }

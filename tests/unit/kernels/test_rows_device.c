@@ -1,0 +1,144 @@
+/* Rows in bf16 on a device (kernels.h, bf16_rows): what an operation writes is its fp32 result rounded, and what a product reads gives the bits that it
+ * gives when it rounds. */
+#include "device_check.h"
+
+/* Bits of a row of bf16, rounded here from fp32 results of the same kernel. */
+static void assert_rounded(const char *what, const uint16_t *got, const float *exact, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (got[i] != bf16_from_f32(exact[i]))
+            fail_msg("%s, element %lld: %04x, of %g", what, (long long)i, got[i], (double)exact[i]);
+}
+
+static const uint16_t *halves(const struct kernels *k, const struct kctx *c, const void *device, int64_t n)
+{
+    return (const uint16_t *)from_device(k, c, device, 2 * n);
+}
+
+static void written(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t widths[] = {1, 33, 256, 257, 1030};
+    assert_true(k->bf16_rows);
+    for (int i = 0; i < 5; i++) {
+        const int64_t f = widths[i], t = 3, n = t * f;
+        const float *gu = on_device(k, c, randoms(2 * n, 0, 9), 8 * n), *d = on_device(k, c, randoms(n, 0, 1), 4 * n),
+                    *w = on_device(k, c, randoms(f, 0, 1), 4 * f);
+        float *wide = on_device(k, c, NULL, 8 * n), *rms = on_device(k, c, NULL, 4 * t);
+        uint16_t *narrow = on_device(k, c, NULL, 4 * n);
+        KERNEL(k, c, rmsnorm, .y = wide, .ld = f, .rms = rms, .x = gu, .w = w, .t = t, .heads = 1, .width = f, .eps = 1e-5f);
+        const float *scale = from_device(k, c, rms, 4 * t);
+        KERNEL(k, c, rmsnorm, .y = narrow, .y_dtype = DTYPE_BF16, .ld = f, .rms = rms, .x = gu, .w = w, .t = t, .heads = 1,
+               .width = f, .eps = 1e-5f);
+        assert_rounded("rmsnorm", halves(k, c, narrow, n), from_device(k, c, wide, 4 * n), n);
+        assert_bits("rms", from_device(k, c, rms, 4 * t), scale, t);
+        for (int gelu = 0; gelu < 2; gelu++) {
+            KERNEL(k, c, swiglu, .act = wide, .gu = gu, .t = t, .f = f, .gelu = gelu);
+            KERNEL(k, c, swiglu, .act = narrow, .act_dtype = DTYPE_BF16, .gu = gu, .t = t, .f = f, .gelu = gelu);
+            assert_rounded("swiglu", halves(k, c, narrow, n), from_device(k, c, wide, 4 * n), n);
+            KERNEL(k, c, swiglu_grad, .dgu = wide, .dact = d, .gu = gu, .t = t, .f = f, .gelu = gelu);
+            KERNEL(k, c, swiglu_grad, .dgu = narrow, .dgu_dtype = DTYPE_BF16, .dact = d, .gu = gu, .t = t, .f = f, .gelu = gelu);
+            assert_rounded("swiglu_grad", halves(k, c, narrow, 2 * n), from_device(k, c, wide, 8 * n), 2 * n);
+        }
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(written)
+
+/* Whole sequences, and single queries whose keys are split. */
+static void attended(const struct kernels *k, const struct kctx *c)
+{
+    enum { HEADS = 4, KV = 2, ROWS = 330, BLOCKS = (ROWS + 15) / 16 };
+    static const struct {
+        int64_t dim;
+        enum dtype dtype;
+    } shapes[] = {{12, DTYPE_F32}, {12, DTYPE_BF16}, {64, DTYPE_BF16}, {128, DTYPE_BF16}};
+    int32_t blocks[BLOCKS];
+    for (int32_t i = 0; i < BLOCKS; i++) blocks[i] = i;
+    for (int i = 0; i < 4; i++) {
+        const int64_t D = shapes[i].dim, stride = (HEADS + 2 * KV) * D, n = ROWS * HEADS * D;
+        const struct attn_shape s = {HEADS, KV, D, stride, 0.2f, shapes[i].dtype, 0};
+        const struct kv_layer kv = {on_device(k, c, NULL, k->kv_bytes(s, BLOCKS)), on_device(k, c, NULL, k->kv_bytes(s, BLOCKS))};
+        int64_t at[ROWS];
+        for (int64_t j = 0; j < ROWS; j++) at[j] = j;
+        const float *qkv = on_device(k, c, randoms(ROWS * stride, 0, 1), 4 * ROWS * stride);
+        const int64_t *slots = on_device(k, c, at, (int64_t)sizeof at);
+        float *wide = on_device(k, c, NULL, 4 * n);
+        uint16_t *narrow = on_device(k, c, NULL, 2 * n);
+        k->backend->zero(c, kv.k, k->kv_bytes(s, BLOCKS));
+        k->backend->zero(c, kv.v, k->kv_bytes(s, BLOCKS));
+        KERNEL(k, c, kv_write, .kv = kv, .qkv = qkv, .shape = s, .rows = slots, .slots = slots, .n = ROWS);
+        for (int decodes = 0; decodes < 2; decodes++) {
+            const struct attn_seq seq = {0, decodes ? 1 : ROWS, decodes ? ROWS - 1 : 0, blocks};
+            const int64_t results = seq.q_len * HEADS * D;
+            KERNEL(k, c, attention, .out = wide, .qkv = qkv, .kv = kv, .shape = s, .seqs = &seq, .n_seqs = 1);
+            KERNEL(k, c, attention, .out = narrow, .out_dtype = DTYPE_BF16, .qkv = qkv, .kv = kv, .shape = s, .seqs = &seq,
+                   .n_seqs = 1);
+            assert_rounded(decodes ? "decoding" : "attention", halves(k, c, narrow, results), from_device(k, c, wide, 4 * results),
+                           results);
+        }
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(attended)
+
+/* x and dy of t rows in both precisions: the same bits of y, dx and dw. */
+static void product(const struct kernels *k, const struct kctx *c, const int64_t shape[3])
+{
+    const int64_t t = shape[0], n = shape[1], inner = shape[2], largest = n * inner > t * n ? n * inner : t * n;
+    float *x = randoms(t * inner, 0, 1), *dy = randoms(t * n, 0, 1);
+    uint16_t *x16 = (uint16_t *)floats(t * inner / 2 + 1, 0), *dy16 = (uint16_t *)floats(t * n / 2 + 1, 0);
+    for (int64_t i = 0; i < t * inner; i++) x16[i] = bf16_from_f32(x[i]);
+    for (int64_t i = 0; i < t * n; i++) dy16[i] = bf16_from_f32(dy[i]);
+    const void *gx[2] = {on_device(k, c, x, 4 * t * inner), on_device(k, c, x16, 2 * t * inner)},
+               *gdy[2] = {on_device(k, c, dy, 4 * t * n), on_device(k, c, dy16, 2 * t * n)};
+    const float *w = on_device(k, c, randoms(n * inner, 0, 1), 4 * n * inner), *bias = on_device(k, c, randoms(n, 0, 1), 4 * n),
+                *zeros = floats(largest, 0);
+    void *packed = on_device(k, c, NULL, k->packed_bytes(n, inner, DTYPE_BF16));
+    float *result[2][4];
+    KERNEL(k, c, pack, .packed = packed, .w = w, .n = n, .k = inner, .dtype = DTYPE_BF16);
+    for (int i = 0; i < 2; i++) {
+        const enum dtype as = i ? DTYPE_BF16 : DTYPE_F32;
+        const struct op_matmul_dw dw = {
+            .dy = gdy[i], .dy_dtype = as, .x = gx[i], .x_dtype = as, .t = t, .n = n, .k = inner, .dtype = DTYPE_BF16};
+        const struct op_matmul_dx dx = {
+            .dy = gdy[i], .dy_dtype = as, .w = w, .packed = packed, .t = t, .n = n, .k = inner, .dtype = DTYPE_BF16};
+        float *y = on_device(k, c, NULL, 4 * t * n), *to_x = on_device(k, c, NULL, 4 * t * inner),
+              *to_x2 = on_device(k, c, NULL, 4 * t * inner), *to_w = on_device(k, c, zeros, 4 * n * inner);
+        struct op_matmul_dw own = dw;
+        struct op_matmul_dx first = dx, second = dx;
+        own.dw = to_w, first.dx = to_x, second.dx = to_x2;
+        KERNEL(k, c, matmul, .y = y, .x = gx[i], .x_dtype = as, .packed = packed, .bias = bias, .t = t, .n = n, .k = inner,
+               .dtype = DTYPE_BF16);
+        k->matmul_dw(c, &own);
+        k->matmul_dx(c, &first);
+        k->matmul_dw_apart(c, &own);
+        k->matmul_dx_packed(c, &second);
+        result[i][0] = from_device(k, c, y, 4 * t * n), result[i][1] = from_device(k, c, to_w, 4 * n * inner);
+        result[i][2] = from_device(k, c, to_x, 4 * t * inner), result[i][3] = from_device(k, c, to_x2, 4 * t * inner);
+    }
+    assert_bits("y", result[1][0], result[0][0], t * n);
+    assert_bits("dw", result[1][1], result[0][1], n * inner);
+    assert_bits("dx", result[1][2], result[0][2], t * inner);
+    assert_bits("dx from packed", result[1][3], result[0][3], t * inner);
+    device_end(k, c);
+}
+
+static void multiplied(const struct kernels *k, const struct kctx *c)
+{
+    /* inner no multiple of 8; few rows, of which W is read once (fp32 x up to 16 rows and 4,096 inner, else a copy); many rows */
+    static const int64_t shapes[][3] = {{3, 17, 5},    {7, 40, 64},  {16, 48, 128}, {20, 130, 192},
+                                        {9, 19, 4160}, {33, 70, 96}, {130, 33, 72}};
+    struct kctx fixed = *c;
+    fixed.batch_invariant = 1;
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
+        product(k, c, shapes[i]);
+        product(k, &fixed, shapes[i]);
+    }
+}
+DEVICE_TEST(multiplied)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {device_test(written), device_test(attended), device_test(multiplied)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
