@@ -237,18 +237,21 @@ static bool names_one(const struct line *front)
     return capitals || one_of(w, labels);
 }
 
-/* "no es 5", "ist nicht 12", "n'est pas 7" */
+/* "no es 5", "ist nicht 12", "n'est pas 7"; "la mitad de 5" */
 static bool is_denied_abroad(const struct line *front)
 {
     static const char *const words[] = {"nicht", "kein", "keine", "pas", "jamais", "non", "n\xC3\xA3o",       "niet",
                                         "geen",  "ikke", "inte",  "nie", "nunca",  "nie", "\xD0\xBD\xD0\xB5", NULL};
     static const char *const chinese[] = {"\xE4\xB8\x8D\xE6\x98\xAF", "\xE4\xB8\x8D\xE4\xB8\xBA", "\xE5\xB9\xB6\xE9\x9D\x9E",
                                           "\xE4\xB8\x8D\xE7\xAD\x89", NULL};
+    static const char *const parts[] = {"met\xC3\xA0", "mitad", "moiti\xC3\xA9", "metade", "h\xC3\xA4lfte", "doppio", "doble",
+                                        "doppelte",    "dobro", "dubbele",       NULL}; /* half of it, twice it */
     for (int i = front->n - 1; i >= 0 && !is_mark(front, i, ",;"); i--) {
         const tare_text w = front->token[i].t;
         if (!front->token[i].word) continue;
-        if (one_of(w, words) || (text_equal(w, text_of("no"), true) && i + 1 < front->n && front->token[i + 1].t.size < 4 &&
-                                 role_of(front->token[i + 1].t) == ROLE_OPEN))
+        if (one_of(w, words) || one_of(w, parts) ||
+            (text_equal(w, text_of("no"), true) && i + 1 < front->n && front->token[i + 1].t.size < 4 &&
+             role_of(front->token[i + 1].t) == ROLE_OPEN))
             return true;
         for (const char *const *c = chinese; *c; c++)
             if (text_find(w, *c) >= 0) return true;
@@ -280,6 +283,26 @@ static bool is_hedged(const struct line *tail)
     return false;
 }
 
+/* '"The answer is 4," says Tom. But ...': the value and words before it stand in quotation marks, and the sentence goes on to say whose words they are. */
+static bool is_quoted(tare_text t, int64_t from, int64_t begin, int64_t end)
+{
+    int64_t open = -1;
+    for (int64_t i = from; i < begin; i++)
+        if (t.data[i] == '"') open = open < 0 ? i : -1;
+    if (open < 0 || begin - open < 5) return false; /* "4" */
+    while (end < t.size && strchr("$*_) ,.!", t.data[end])) end++;
+    if (end >= t.size || t.data[end] != '"') return false;
+    for (end++; end < t.size && t.data[end] == ' ';) end++;
+    return end < t.size && text_is_letter(t.data[end]);
+}
+
+/* "Nobody should believe that the total is 50." */
+static bool is_denied_by_subject(const struct line *front)
+{
+    if (front->n < 2 || !front->token[0].word || !front->token[1].word) return false;
+    return role_of(front->token[0].t) == ROLE_NOT;
+}
+
 bool is_claimed(tare_text t, tare_text part, bool guess)
 {
     struct line front, tail;
@@ -290,8 +313,8 @@ bool is_claimed(tare_text t, tare_text part, bool guess)
     while (after < t.size && strchr("$*_) ", t.data[after])) after++;
     cut(&tail, text_slice(t, after, line_end(t, after)));
     while (front.n && is_mark(&front, front.n - 1, "#(")) front.n--; /* the $ or sign of the value itself */
-    if (is_denied_abroad(&front)) return false;
-    if (guess && names_one(&front)) return false;
+    if (is_denied_abroad(&front) || is_quoted(t, from, begin, end)) return false;
+    if (guess && (names_one(&front) || is_denied_by_subject(&front))) return false;
     int noun = find_noun(&front, true);
     const int64_t stop = line_end(t, after);
     if (noun >= 0 && stop < t.size && t.data[stop] == '?') return false; /* "Is the answer 5?" */
@@ -321,8 +344,14 @@ bool is_retracted(tare_text t, tare_text part)
     const tare_text first = next.token[0].t;
     if (one_of(first, words)) return true;
     if (text_equal(first, text_of("no"), true)) return next.n > 1 && (is_mark(&next, 1, ",") || one_of(next.token[1].t, words));
-    if (!one_of(first, subjects)) return false;
-    for (int k = 1; k < next.n && k < 5; k++) {
+    int at = 0; /* "On reflection this is incorrect" */
+    while (at + 1 < next.n && at < 5 && next.token[at].word && !one_of(next.token[at].t, subjects)) {
+        if (is_doubtful(next.token[at].t) || role_of(next.token[at].t) == ROLE_WHERE) return false;
+        at += 1 + !next.token[at + 1].word;
+    }
+    if (at >= next.n || !next.token[at].word || !one_of(next.token[at].t, subjects)) return false;
+    if (at && (at + 1 == next.n || !next.token[at + 1].word)) return false; /* "Note that $x = 1$ is wrong" */
+    for (int k = at + 1; k < next.n && k < at + 5; k++) {
         const enum role role = next.token[k].word ? role_of(next.token[k].t) : ROLE_IS;
         if (role == ROLE_FALSE) return true;
         if (role != ROLE_IS && role != ROLE_DROP) return false;

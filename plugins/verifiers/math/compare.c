@@ -329,6 +329,15 @@ static bool holds_pi(const struct math *m, int x)
     return false;
 }
 
+/* (B) or (D): the words after the label are another label. */
+static bool offers_another(const struct math *m, int value)
+{
+    const struct node *a = at(m, value);
+    const tare_text t = {m->pool + a->digits, a->n_digits};
+    if (a->op != OP_TEXT) return false;
+    return text_starts(t, 0, "or(", true) || text_starts(t, 0, "and(", true);
+}
+
 /* (B) 12 is 12, and is B. */
 static bool compare_options(struct math *m, int gold, int pred)
 {
@@ -337,6 +346,7 @@ static bool compare_options(struct math *m, int gold, int pred)
         return a.aux == b.aux ? compare(m, kid(m, gold, 0), kid(m, pred, 0)) : said(m, false, "different options");
     const bool first = a.op == OP_OPTION;
     const char letter[1] = {text_lower((char)(first ? a.aux : b.aux))};
+    if (offers_another(m, kid(m, first ? gold : pred, 0))) return said(m, false, "a choice between options");
     if (name_is(m, first ? pred : gold, letter, 1)) return said(m, true, "the letter of the option");
     if (options_of(m, first ? pred : gold)) return said(m, false, "different options"); /* (A) D is not D */
     return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));

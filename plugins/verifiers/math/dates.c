@@ -29,10 +29,17 @@ static bool is_filler(tare_text w)
     return false;
 }
 
+static const char *const months[] = {"January", "February",  "March",   "April",    "May",      "June", "July",
+                                     "August",  "September", "October", "November", "December", NULL};
+
+/* With its capital: 5 may be marched to */
+bool is_month(tare_text w)
+{
+    return w.size && w.data[0] >= 'A' && w.data[0] <= 'Z' && place(w, months);
+}
+
 static bool take_word(struct date *d, tare_text w)
 {
-    static const char *const months[] = {"January", "February",  "March",   "April",    "May",      "June", "July",
-                                         "August",  "September", "October", "November", "December", NULL};
     static const char *const days[] = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", NULL};
     if (is_filler(w)) return true;
     int *field = &d->month, k = place(w, months);
@@ -52,12 +59,11 @@ static bool take_number(struct date *d, int value, int64_t digits)
     return *field = value, true;
 }
 
-/* because, since, as: no more of the date comes */
-static bool explains(tare_text w)
+static bool has_role(tare_text w, enum role role)
 {
     int used;
     const char *tex;
-    return phrase_role(&w, 1, &used, &tex) == ROLE_REASON;
+    return phrase_role(&w, 1, &used, &tex) == role;
 }
 
 /* The words and numbers of t, whose commands are passed over. false: something else is there, too */
@@ -71,8 +77,10 @@ static bool read_date(tare_text t, struct date *d)
         if (t.data[i] == '\\') { /* \text{, \, and the like */
             i = k > i + 1 ? k : k + 1;
         } else if (k > i) {
-            if (d->day && explains(text_slice(t, i, k))) break;
-            if (!take_word(d, text_slice(t, i, k))) return false;
+            const tare_text w = text_slice(t, i, k);
+            if (d->day && has_role(w, ROLE_REASON)) break;                   /* no more of the date comes */
+            if ((d->day || d->year) && has_role(w, ROLE_THEN)) return false; /* "14*7 + 2, so": a premise */
+            if (!take_word(d, w)) return false;
             i = k;
         } else if (text_is_digit(t.data[i])) {
             int value = 0;

@@ -6,6 +6,12 @@
 
 enum { WORDS = 8, FAR = 96 };
 
+static bool ends_with(tare_text t, const char *end)
+{
+    const int64_t n = (int64_t)strlen(end);
+    return t.size >= n && !memcmp(t.data + t.size - n, end, (size_t)n);
+}
+
 static bool takes_out(enum role role)
 {
     return role == ROLE_NOT || role == ROLE_FALSE || role == ROLE_EXCEPT;
@@ -45,8 +51,26 @@ static int words_before(tare_text t, int64_t i, tare_text *words)
     return n;
 }
 
+/* "x \neq \boxed{5}": is the sign right before the value, over its marks, the denial of a relation? */
+static bool differs_before(tare_text t, int64_t i)
+{
+    static const char *const signs[] = {"\\ne", "\\neq", "\\not=", "!=", "\xE2\x89\xA0", NULL};
+    for (bool more = true; more && i > 0;) {
+        const tare_text front = text_slice(t, 0, i);
+        more = strchr("{$ ", t.data[i - 1]) != NULL;
+        if (ends_with(front, "\\boxed") || ends_with(front, "\\fbox"))
+            i -= ends_with(front, "\\fbox") ? 5 : 6, more = true;
+        else
+            i -= more;
+    }
+    for (const char *const *s = signs; *s; s++)
+        if (ends_with(text_slice(t, 0, i), *s)) return true;
+    return false;
+}
+
 static bool denied_before(tare_text t, int64_t begin)
 {
+    if (differs_before(t, begin)) return true;
     tare_text words[WORDS];
     const int n = words_before(t, begin, words);
     for (int k = WORDS - 1; k >= WORDS - n; k--) {

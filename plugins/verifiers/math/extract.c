@@ -30,11 +30,21 @@ struct scan {
     int64_t final_at, answer_at; /* after the last anchor; -1: none */
     int64_t open_box;            /* where the last box begins that is never closed; -1: none */
     bool hope;                   /* the final answer is followed by "I hope it is correct" */
+    int64_t comments_end; /* of the last HTML comment; before it every <!-- is closed, so that all are passed over in linear time */
 };
 
 static bool at_text(tare_text t, int64_t i, const char *s)
 {
     return text_starts(t, i, s, false);
+}
+
+/* The end of the HTML comment that starts at i, which no reader sees; i: none does. */
+static int64_t after_comment(const struct scan *s, int64_t i)
+{
+    if (s->t.data[i] != '<' || i >= s->comments_end || !at_text(s->t, i, "<!--")) return i;
+    int64_t k = i + 4;
+    while (k < s->comments_end && !at_text(s->t, k, "-->")) k++;
+    return k < s->comments_end ? k + 3 : i;
 }
 
 static void keep(struct span *list, int *n, struct span s)
@@ -65,7 +75,7 @@ static void find_boxes(struct scan *s)
     int64_t depth = 0, n = 0, skipped = 0;
     const tare_text t = s->t;
     s->open_box = -1;
-    for (int64_t i = 0; i < t.size; i++) {
+    for (int64_t i = 0; (i = i < t.size ? after_comment(s, i) : i) < t.size; i++) {
         const char c = t.data[i];
         if (c == '\\') {
             const int64_t name = at_text(t, i, "\\boxed") ? 6 : at_text(t, i, "\\fbox") ? 5 : 0;
@@ -126,7 +136,7 @@ static void find_environments(struct scan *s)
     const tare_text t = s->t;
     int64_t open = -1, bracket = -1;
     bool doubled = false, square = false;
-    for (int64_t i = 0; i < t.size; i++) {
+    for (int64_t i = 0; (i = i < t.size ? after_comment(s, i) : i) < t.size; i++) {
         const char c = t.data[i];
         if (c == '\\' && i + 1 < t.size) {
             const char d = t.data[i + 1];
@@ -207,7 +217,7 @@ static void find_anchors(struct scan *s)
 {
     const tare_text t = s->t;
     s->final_at = s->answer_at = -1;
-    for (int64_t i = 0, env = 0; i + 4 < t.size; i++) {
+    for (int64_t i = 0, env = 0; (i = i < t.size ? after_comment(s, i) : i) + 4 < t.size; i++) {
         const char c = t.data[i];
         while (env < s->envs && s->env[env].end <= i) env++;
         if (env < s->envs && s->env[env].begin < i) { /* \[ \text{Answer: } 12 \]: the formula is read whole */
@@ -447,20 +457,6 @@ static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
     return *begin = i - 1, out->size > 0 && text_is_space(t.data[i - 2]);
 }
 
-/* "$\frac13$, or approximately 33.3%": is what follows a formula only its approximation? */
-static bool approximates(tare_text gap)
-{
-    static const char *const words[] = {"approximately ", "about ", "roughly ", "around ", "\xE2\x89\x88", NULL};
-    enum { FAR = 40 };
-    if (gap.size > FAR) return false;
-    bool found = false;
-    for (int64_t i = 0; i < gap.size; i++) {
-        if (gap.data[i] == '\n' || (gap.data[i] == '.' && i + 1 < gap.size && text_is_space(gap.data[i + 1]))) return false;
-        for (const char *const *w = words; *w && !found; w++) found = gap.data[i] == **w && at_text(gap, i, *w);
-    }
-    return found;
-}
-
 /* The sentence around the part of t, on its line. */
 static tare_text sentence_of(tare_text t, tare_text part)
 {
@@ -541,6 +537,7 @@ static void find_answer(const struct options *o, tare_text completion, struct fo
 {
     struct scan s = {.t = text_after_thought(completion), .open_box = -1};
     *out = (struct found){.n = 0};
+    s.comments_end = text_find_last(s.t, "-->") + 3; /* 2: none */
     if (o->use_latex) find_boxes(&s), find_environments(&s);
     find_anchors(&s);
     bool box = s.boxes > 0, final = s.final_at >= 0, answer = s.answer_at >= 0;

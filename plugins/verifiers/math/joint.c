@@ -89,3 +89,17 @@ tare_text unboxed(tare_text t)
     }
     return t;
 }
+
+/* "$\frac13$, or approximately 33.3%": is what follows a formula only its approximation? */
+bool approximates(tare_text gap)
+{
+    static const char *const words[] = {"approximately ", "about ", "roughly ", "around ", "\xE2\x89\x88", NULL};
+    enum { FAR = 40 };
+    if (gap.size > FAR) return false;
+    bool found = false;
+    for (int64_t i = 0; i < gap.size; i++) {
+        if (gap.data[i] == '\n' || (gap.data[i] == '.' && i + 1 < gap.size && text_is_space(gap.data[i + 1]))) return false;
+        for (const char *const *w = words; *w && !found; w++) found = gap.data[i] == **w && text_starts(gap, i, *w, false);
+    }
+    return found;
+}

@@ -11,5 +11,6 @@ bool is_joint(tare_text gap, bool words);
 int joint_in(tare_text gap); /* enum joint: the word in it; 0: none */
 /* \boxed{\boxed{x}}: x */
 tare_text unboxed(tare_text t);
+bool approximates(tare_text gap); /* "$\frac13$, or approximately 33.3%": does it lead to an approximation of what it follows? */
 
 #endif

@@ -248,19 +248,41 @@ static bool is_whole(const struct math *m, int x)
     return a->op == OP_NUM ? a->exp >= 0 : a->op == OP_UNIT && is_whole(m, kid(m, x, 0));
 }
 
+/* The 000 of 1,000: no number of a list is written so. */
+static bool is_padded(const struct found *f)
+{
+    for (int i = 0; i < f->n; i++)
+        for (int64_t k = 0; k + 2 < f->text[i].size; k++)
+            if (f->text[i].data[k] == ',' && f->text[i].data[k + 1] == '0' && text_is_digit(f->text[i].data[k + 2])) return true;
+    return false;
+}
+
+static int64_t n_digits(const struct found *f)
+{
+    int64_t n = 0;
+    for (int i = 0; i < f->n; i++)
+        for (int64_t k = 0; k < f->text[i].size; k++) n += text_is_digit(f->text[i].data[k]);
+    return n;
+}
+
 /* Commas that may be something else: 1,234 two numbers where both sides are several, 1250,5 one where the gold answer, x, is one and the other,
  * as it was first read, no pair in brackets. */
 static bool equal_by_commas(struct math *m, const struct found *gold, const struct found *pred, int x, int first)
 {
     const char *reason = m->reason;
     bool equal = false;
-    if (m->commas_ambiguous) {
+    if (m->commas_ambiguous && !(is_padded(gold) && n_digits(gold) != n_digits(pred))) {
         const int a = read_answer(m, gold, COMMA_LISTS), b = a < 0 ? -1 : read_answer(m, pred, COMMA_LISTS);
         equal = b >= 0 && several(m, a) && several(m, b) && compare(m, a, b);
     } else if (m->commas_between && !several(m, x) && at(m, x)->op != OP_TUPLE && !is_whole(m, x) && at(m, first)->op != OP_TUPLE &&
                at(m, first)->op != OP_SET) { /* -3,0 may be two */
         const int y = read_answer(m, pred, COMMA_DECIMALS);
         equal = y >= 0 && !several(m, y) && at(m, y)->op != OP_TUPLE && compare(m, x, y);
+    }
+    if (!equal && at(m, x)->op == OP_LIST && at(m, first)->op == OP_NUM && pred->n == 1 &&
+        text_find_last(pred->text[0], "{,}") > 0) {
+        const int y = read_answer(m, gold, COMMA_DECIMALS); /* 3{,}5 for 3,5 */
+        equal = y >= 0 && !several(m, y) && compare(m, y, first);
     }
     if (!equal) m->reason = reason;
     return equal;

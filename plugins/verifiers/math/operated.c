@@ -1,5 +1,6 @@
 /* Does a text do something with the number that was taken from it as its answer? "12 minus 5", "12 more than 5", "12 dozen", "the 12th", "12, no, 13".
  * Such a number is no answer by itself: what counts is the value of all the words, where they can be read, and nothing where they cannot. */
+#include "numerals.h"
 #include "prose.h"
 
 #include <string.h>
@@ -108,9 +109,44 @@ static bool is_ordinal_end(tare_text t, int64_t i)
     return one_of(text_slice(t, i, k), ends);
 }
 
+/* Does the sentence hold a number in front of i? "2026 is the year after 2025" names both. */
+static bool has_number(tare_text t, int64_t i)
+{
+    enum { FAR = 320 };
+    const int64_t far = i > FAR ? i - FAR : 0;
+    for (; i > far && t.data[i - 1] != '\n' && !(text_is_space(t.data[i - 1]) && i > 1 && strchr(".?!", t.data[i - 2])); i--)
+        if (text_is_digit(t.data[i - 1])) return true;
+    return false;
+}
+
+/* "slightly less than 12", "next after 12", "ten to 12", "April 12": words right before the number that make another value of it, or a name. */
+static bool is_shifted(tare_text t, int64_t i)
+{
+    enum { LAST = 3 };
+    static const char *const moves[] = {"after", "before", "past", "beyond", "below", "above", "under", "over", NULL};
+    tare_text word[LAST];
+    int n = 0, used;
+    const char *tex;
+    while (i > 0 && strchr("$ *(", t.data[i - 1])) i--;
+    for (int64_t k; n < LAST && i > 0; n++) {
+        for (k = i; k > 0 && text_is_letter(t.data[k - 1]);) k--;
+        if (k == i) break;
+        word[LAST - 1 - n] = text_slice(t, k, i);
+        for (i = k; i > 0 && t.data[i - 1] == ' ';) i--;
+    }
+    if (!n) return false;
+    const tare_text last = word[LAST - 1];
+    if (is_month(last) || (one_of(last, moves) && !has_number(t, i))) return true;
+    if (n > 1 && text_equal(last, text_of("to"), true) && is_numeral_word(word[LAST - 2])) return true;
+    for (int k = LAST - n; k < LAST - 1; k++)
+        if (phrase_role(word + k, LAST - k, &used, &tex) == ROLE_RELATE && used == LAST - k) return true;
+    return false;
+}
+
 bool is_operated(tare_text t, tare_text part)
 {
     int64_t i = part.data - t.data;
+    if (is_shifted(t, i)) return true;
     const bool words = part.size && text_is_letter(t.data[i]); /* they are read whole, but for the 12th prime */
     while (i < part.data - t.data + part.size && (text_is_letter(t.data[i]) || strchr("$+-( ", t.data[i]))) i++;
     if (i >= t.size || !(text_is_digit(t.data[i]) || t.data[i] == '.')) return false;

@@ -148,6 +148,7 @@ static const struct {
     {"not", ROLE_NOT, NULL},
     {"never", ROLE_NOT, NULL},
     {"neither", ROLE_NOT, NULL},
+    {"nobody", ROLE_NOT, NULL},
     {"nor", ROLE_NOT, NULL},
     {"no", ROLE_NOT, NULL},
     {"cannot", ROLE_NOT, NULL},

@@ -45,6 +45,7 @@ bool is_denied(tare_text t, tare_text part);
 bool is_multiple(tare_text w); /* 12 gross, four score, 3 tenths */
 bool is_corrected(tare_text t, tare_text part);
 bool is_operated(tare_text t, tare_text part);
+bool is_month(tare_text w); /* dates.c */
 /* claim.c. Does the sentence around part, where it speaks of the answer, say that part is it? guess: no anchor led to it. */
 bool is_claimed(tare_text t, tare_text part, bool guess);
 bool states_words(tare_text t);                 /* is a text without a value one word, or a sentence that says what something is? */

@@ -381,6 +381,18 @@ static void test_no_claims(void **state)
                                         "The answer is $40$. Wait, I forgot a case.",
                                         "The answer is $40$. No, that is wrong.",
                                         "\\boxed{40} That is incorrect.",
+                                        "The answer is 40. On reflection this is incorrect, and it should be 41.",
+                                        "\"The answer is 40,\" said Tom. Ann showed that it is 41.",
+                                        "Nobody should believe that the total is 40.",
+                                        "The angle is slightly less than 40.",
+                                        "The number is next after 40.",
+                                        "It is ten to 40.",
+                                        "The meeting is on April 40.",
+                                        "$x \\neq \\boxed{40}$",
+                                        "$x \\ne\\boxed{40}$",
+                                        "x \xE2\x89\xA0 \\boxed{40}",
+                                        "<!-- \\boxed{40} -->\nThe answer is 41.",
+                                        "La risposta \xC3\xA8 la met\xC3\xA0 di 40.",
                                         "This uses Lemma 40.",
                                         "It comes from AMC 40.",
                                         "El resultado no es 40.",
@@ -413,6 +425,14 @@ static void test_claims(void **state)
                                        "The answer is 40 (from step 3).",
                                        "$a = 4$. <answer>40</answer>",
                                        "El resultado es 40.",
+                                       "<!-- \\boxed{41} -->\nThe answer is 40.",
+                                       "<!-- not closed, \\boxed{40}",
+                                       "The answer is \"40\" apples.",
+                                       "\"The answer is 40.\"",
+                                       "The answer is 40. If this is wrong, tell me.",
+                                       "The answer is 40. Note that 41 is false.",
+                                       "41 is the number after 40.",
+                                       "La risposta \xC3\xA8 40.",
                                        "Thus $x = 40$ is our answer."};
     struct harness h = start();
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) judge(&h, "40", same[i], true);
@@ -420,6 +440,9 @@ static void test_claims(void **state)
     judge(&h, "\\text{Friday}", "It is the day before Friday.", false);
     judge(&h, "\\text{Friday}", "It is anything except Friday.", false);
     judge(&h, "\\text{Friday}", "The party is on Friday.", true);
+    judge(&h, "\\text{Tuesday}", "100 = 14*7 + 2, so it will be a Tuesday.", true);
+    judge(&h, "\\text{Monday}", "100 = 14*7 + 2, so it will be a Tuesday.", false);
+    judge(&h, "\\text{April 5}", "The meeting is on April 5.", true);
     judge(&h, "\\text{parabola}", "The curve is a parabola.", true);
     judge(&h, "\\text{parabola}", "The curve is not a parabola.", false);
     judge(&h, "\\text{D}", "D", true);
@@ -434,9 +457,16 @@ static void test_roles(void **state)
 {
     (void)state;
     static const struct pair different[] = {
-        {"\\{3,4\\}", "a=3\\text{ or }b=4"},      {"\\{3,4\\}", "a=3, b=4"},
-        {"(3,4)", "t=3\\text{ or }t=4"},          {"t=3\\text{ or }t=4", "t\\in(3,4)"},
-        {"\\text{no}", "\\text{no, unless }k=2"}, {"9", "9\\text{ only when }k\\text{ is odd}"},
+        {"\\{3,4\\}", "a=3\\text{ or }b=4"},
+        {"\\{3,4\\}", "a=3, b=4"},
+        {"(3,4)", "t=3\\text{ or }t=4"},
+        {"t=3\\text{ or }t=4", "t\\in(3,4)"},
+        {"\\text{no}", "\\text{no, unless }k=2"},
+        {"9", "9\\text{ only when }k\\text{ is odd}"},
+        {"\\text{(B)}", "\\text{(B) or (D)}"},
+        {"\\text{(B)}", "\\text{(B) and (D)}"},
+        {"2,000", "2,00"},
+        {"2,000", "2,0"},
     };
     static const struct pair equal[] = {
         {"(3,4)", "a=3\\text{ and }b=4"},
@@ -446,6 +476,9 @@ static void test_roles(void **state)
         {"\\frac{3}{8}", "0{,}375"},
         {"2{,}5", "2{.}5"},
         {"1250", "1{,}250"},
+        {"3,5", "3{,}5"},
+        {"2,000", "2, 000"},
+        {"\\text{(B) orange}", "\\text{B}"},
     };
     struct harness h = start();
     TRY_PAIRS(&h, different, false);
