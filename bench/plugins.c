@@ -88,7 +88,7 @@ static void cost(const char *name)
 {
     struct err e = {0};
     struct plugin_instance *i;
-    if (plugin_new(name, TARE_ESTIMATOR, NULL, NULL, 4, NULL, &i, &e)) {
+    if (plugin_new(&(struct plugin_wanted){name, TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e)) {
         fprintf(stderr, "%s\n", e.message);
         exit(1);
     }

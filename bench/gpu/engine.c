@@ -112,10 +112,10 @@ static tare_status bandwidth(struct bench *b, struct err *e)
 }
 
 /* ---- training */
-static tare_status batch_of(struct bench *b, int64_t groups, int64_t size, int64_t prompt, const struct sample_output *o,
-                            struct batch *out, struct err *e)
+static tare_status batch_of(struct bench *b, int64_t size, int64_t prompt, const struct sample_output *o, struct batch *out,
+                            struct err *e)
 {
-    *out = (struct batch){.n_groups = groups};
+    *out = (struct batch){.n_groups = o->n / size};
     TRY(batch_regular(out, size, prompt, 0, &b->arena, e));
     rollout_columns(out, o);
     TRY(batch_room(out, BATCH_ESTIMATE, &b->arena, e));
@@ -149,7 +149,7 @@ static tare_status train(struct bench *b, struct err *e)
     o.token_begin[1] = tokens;
     for (int64_t i = 0; i < tokens; i++)
         o.ids[i] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)i, (uint64_t)b->m->shape.vocab);
-    TRY(batch_of(b, 1, 1, 1, &o, &batch, e));
+    TRY(batch_of(b, 1, 1, &o, &batch, e));
     for (int i = -2; i < ROUNDS; i++) {
         const double start = clock_seconds();
         TRY(sft_step(t, &batch, &loss, &norm, &lr, e));
@@ -184,12 +184,17 @@ static tare_status requests_of(struct bench *b, int64_t n, int64_t samples, int6
     return TARE_OK;
 }
 
-static tare_status sample_timed(struct bench *b, struct sampler *s, const struct sample_request *r, int64_t n, int64_t new_tokens,
-                                struct sample_output *out, double *seconds, struct err *e)
+struct requests {
+    const struct sample_request *at;
+    int64_t n, new_tokens;
+};
+
+static tare_status sample_timed(struct bench *b, struct sampler *s, struct requests r, struct sample_output *out, double *seconds,
+                                struct err *e)
 {
-    const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = new_tokens, .ignore_eos = true};
+    const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = r.new_tokens, .ignore_eos = true};
     const double start = clock_seconds();
-    TRY(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_TRAIN), r, n, NULL}, &b->arena, out, e));
+    TRY(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_TRAIN), r.at, r.n, NULL}, &b->arena, out, e));
     *seconds = clock_seconds() - start;
     return TARE_OK;
 }
@@ -205,8 +210,8 @@ static tare_status decode(struct bench *b, struct err *e)
     TRY(requests_of(b, n, 1, context - DECODE_NEW / 2, &r, e)); /* at that context on average */
     for (int i = -2; i < ROUNDS; i++) {                         /* the first rounds issue operations one by one, and capture them */
         double one, many;
-        TRY(sample_timed(b, s, r, n, 1, &out, &one, e));
-        TRY(sample_timed(b, s, r, n, 1 + DECODE_NEW, &out, &many, e));
+        TRY(sample_timed(b, s, (struct requests){r, n, 1}, &out, &one, e));
+        TRY(sample_timed(b, s, (struct requests){r, n, 1 + DECODE_NEW}, &out, &many, e));
         if (i >= 0) first[i] = one, all[i] = many, token[i] = (many - one) / DECODE_NEW;
     }
     const int64_t D = b->m->shape.head_dim;
@@ -240,8 +245,8 @@ static tare_status step(struct bench *b, struct err *e)
                        e));
     TRY(requests_of(b, prompts, samples, PROMPT, &r, e));
     for (int i = 0; i < 2; i++) { /* the second is shown */
-        TRY(sample_timed(b, s, r, prompts, new_tokens, &out, &rollout, e));
-        TRY(batch_of(b, prompts, samples, PROMPT, &out, &batch, e));
+        TRY(sample_timed(b, s, (struct requests){r, prompts, new_tokens}, &out, &rollout, e));
+        TRY(batch_of(b, samples, PROMPT, &out, &batch, e));
         for (int64_t g = 0; g < prompts; g++) memcpy(batch.prompt_ids + g * PROMPT, r[g].prompt, (size_t)PROMPT * sizeof(int32_t));
         const double start = clock_seconds();
         TRY(update_run(t, &batch, &report, e));

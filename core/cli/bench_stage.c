@@ -101,9 +101,10 @@ static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round
 }
 
 /* Groups of `size` rollouts over the prompts; advantages +1 and -1 in turn. */
-static tare_status make_batch(struct stage *s, int64_t groups, int64_t size, int64_t prompt, const struct sample_output *o,
-                              struct batch *b, struct err *e)
+static tare_status make_batch(struct stage *s, int64_t size, int64_t prompt, const struct sample_output *o, struct batch *b,
+                              struct err *e)
 {
+    const int64_t groups = o->n / size;
     *b = (struct batch){.n_groups = groups};
     TRY(batch_regular(b, size, prompt, 0, &s->batch, e));
     rollout_columns(b, o);
@@ -127,7 +128,7 @@ static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct 
     const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->engine.model);
     TRY(sample_tokens(s, s->config.rollout.max_new_tokens, i, &out, e));
-    TRY(make_batch(s, s->n_requests, s->config.rollout.group_size, s->prompt, &out, &b, e));
+    TRY(make_batch(s, s->config.rollout.group_size, s->prompt, &out, &b, e));
     const double middle = bench_profile_clock();
     bench_profile_into(&r->phase[1].profile, s->engine.model);
     b.step = i;
@@ -155,7 +156,7 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     for (int64_t k = 0; k <= rows; k++) o.token_begin[k] = k * length;
     for (int64_t k = 0; k < rows * length; k++)
         o.ids[k] = (int32_t)rng_below(rng_key(1, RNG_DATA), (uint64_t)k, (uint64_t)s->engine.model->shape.vocab);
-    TRY(make_batch(s, rows, 1, 1, &o, &b, e));
+    TRY(make_batch(s, 1, 1, &o, &b, e));
     const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->engine.model);
     TRY(sft_step(s->engine.trainer, &b, &loss, &norm, &lr, e));

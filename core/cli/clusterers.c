@@ -15,7 +15,7 @@ tare_status cli_plugin_open(const char *name, int32_t kind, const char *const *s
     arena_init(&out->arena, "plugin");
     out->open = true;
     TRY(plugin_open(name, kind, NULL, &p, e));
-    TRY(plugin_settings(p, settings, n, NULL, &out->arena, &params, e));
+    TRY(plugin_settings(p, (struct plugin_words){settings, n}, NULL, &out->arena, &params, e));
     TRY(plugin_params(p, params, &out->arena, &values, e));
     return plugin_create(p, values, 0, NULL, &out->instance, e);
 }

@@ -57,7 +57,8 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
 static tare_status assign_lines(struct filter *f, struct err *e)
 {
     if (f->encoder) TRY(encode_texts(&(struct encoding){f->encoder, f->texts, f->n, f->pool}, f->x, e));
-    return plugin_assign(f->codebook, f->encoder ? f->x : NULL, f->rows, f->n, f->cluster, f->distance, e);
+    return plugin_assign(f->codebook, &(struct plugin_assignment){f->encoder ? f->x : NULL, f->rows, f->n, f->cluster, f->distance},
+                         e);
 }
 
 static tare_status flush_lines(struct filter *f, struct err *e)

@@ -226,7 +226,7 @@ static tare_status open_verifier(struct checker *k, const char *text, struct are
     const struct verify_options options = {.workers = 1, .timeout = 10, .max_crash_share = 1};
     const struct plugin_env env = {0};
     TRY(plugin_open(k->verifier, TARE_VERIFIER, NULL, &p, e));
-    if (n) TRY(plugin_settings(p, parameters, n, NULL, arena, &settings, e));
+    if (n) TRY(plugin_settings(p, (struct plugin_words){parameters, n}, NULL, arena, &settings, e));
     TRY(verify_new(&options, &k->verify, e));
     return verify_add(k->verify, &(struct verify_use){.plugin = k->verifier, .weight = 1}, NULL, settings, &env, e);
 }

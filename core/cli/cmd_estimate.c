@@ -68,7 +68,7 @@ static tare_status open_plain(const char *name, const char **assignments, int64_
             FAIL(e, TARE_E_CONFIG, "command line: clusters: '%s' is not a number of clusters", assignments[i] + 9);
         if (!clusters || find_param(p, "clusters") >= 0) assignments[kept++] = assignments[i];
     }
-    TRY(plugin_settings(p, assignments, kept, NULL, &f->arena, &settings, e));
+    TRY(plugin_settings(p, (struct plugin_words){assignments, kept}, NULL, &f->arena, &settings, e));
     o.settings = settings;
     return estimate_open(&o, &f->est, e);
 }

@@ -158,7 +158,7 @@ static tare_status run(const char *plugin, const char *const *settings, int64_t 
     const struct plugin *p = NULL;
     const struct config_param *params = NULL;
     TRY(plugin_open(plugin, TARE_VERIFIER, NULL, &p, e));
-    TRY(plugin_settings(p, settings, n, NULL, &arena, &params, e));
+    TRY(plugin_settings(p, (struct plugin_words){settings, n}, NULL, &arena, &params, e));
     TRY(verify_new(o, &f.v, e));
     TRY(verify_add(f.v, &(struct verify_use){.plugin = plugin, .weight = 1}, NULL, params, NULL, e));
     if (p->verifier->flags & TARE_JUDGES_TOGETHER) f.capacity = CHUNK;

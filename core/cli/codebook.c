@@ -223,7 +223,7 @@ static tare_status read_rows(const struct codebook_words *w, struct cli_plugin *
         cli_plugin_close(&encoder);
         TRY(s);
     }
-    return plugin_assign(codebook->instance, r->x, NULL, r->n, r->cluster, r->distance, e);
+    return plugin_assign(codebook->instance, &(struct plugin_assignment){r->x, NULL, r->n, r->cluster, r->distance}, e);
 }
 
 static void free_rows(struct inspected *r)

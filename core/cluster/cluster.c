@@ -32,7 +32,7 @@ static tare_status default_path(const struct config *config, const struct plugin
     TRY(fs_join(path, config->run.dir, "codebook.safetensors", e));
     snprintf(assignment, sizeof assignment, "path=%s", path);
     const char *const one = assignment;
-    return plugin_settings(p, &one, 1, *settings, a, settings, e);
+    return plugin_settings(p, (struct plugin_words){&one, 1}, *settings, a, settings, e);
 }
 
 static const char *path_in(const struct plugin *p, const tare_value *values)
@@ -147,7 +147,7 @@ static tare_status assign_rows(struct cluster *c, const struct row *const *rows,
         TRY(encode_cached(&(struct encoding){c->encoder, texts, n, c->pool}, cache, x, &c->cached, e));
     }
     for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->json;
-    TRY(plugin_assign(c->codebook, x, texts, n, cluster, NULL, e));
+    TRY(plugin_assign(c->codebook, &(struct plugin_assignment){x, texts, n, cluster, NULL}, e));
     return check_clusters(c, cluster, n, e);
 }
 

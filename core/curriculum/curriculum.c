@@ -76,7 +76,7 @@ static tare_status open_into(struct curriculum *c, const struct curriculum_optio
     c->data = o->rows;
     TRY(show_rows(c, o, e));
     env.rows = &c->rows;
-    TRY(plugin_new(o->plugin, TARE_CURRICULUM, o->search, o->settings, 0, &env, &c->instance, e));
+    TRY(plugin_new(&(struct plugin_wanted){o->plugin, TARE_CURRICULUM, o->search, o->settings, 0, &env}, &c->instance, e));
     c->call = c->instance->plugin->curriculum;
     const uint32_t needs = c->instance->plugin->desc.needs;
     if (needs & ~(uint32_t)KNOWN_NEEDS)

@@ -137,9 +137,13 @@ struct making {
     int round[KINDS]; /* how often all questions of a kind have been used up */
 };
 
+struct problem {
+    const struct kind *kind;
+    char question[TEXT], answer[TEXT];
+};
+
 /* id, subject, question, answer and completion (may be NULL) are plain ASCII without quotes, so their JSON is themselves. */
-static tare_status push_row(struct making *m, const char *id, const struct kind *kind, const char *question, const char *answer,
-                            const char *completion, struct err *e)
+static tare_status push_row(struct making *m, const char *id, const struct problem *p, const char *completion, struct err *e)
 {
     struct dataset *d = m->out;
     const int id_size = (int)strlen(id) + 1, where_size = 64;
@@ -152,12 +156,12 @@ static tare_status push_row(struct making *m, const char *id, const struct kind 
     struct row *row = &d->rows[d->n++];
     *row = (struct row){.id = block, .has_id = true, .level = NAN, .where = where, .uid = fs_hash(id, id_size - 1, 0)};
     int at = snprintf(json, JSON_MAX, "{\"id\":\"%s\",\"question\":\"", id);
-    row->question = (tare_text){json + at, (int64_t)strlen(question)};
-    at += snprintf(json + at, (size_t)(JSON_MAX - at), "%s\",\"answer\":\"", question);
-    row->answer = (tare_text){json + at, (int64_t)strlen(answer)};
-    at += snprintf(json + at, (size_t)(JSON_MAX - at), "%s\",\"subject\":\"", answer);
-    row->subject = (tare_text){json + at, (int64_t)strlen(kind->name)};
-    at += snprintf(json + at, (size_t)(JSON_MAX - at), "%s\"", kind->name);
+    row->question = (tare_text){json + at, (int64_t)strlen(p->question)};
+    at += snprintf(json + at, (size_t)(JSON_MAX - at), "%s\",\"answer\":\"", p->question);
+    row->answer = (tare_text){json + at, (int64_t)strlen(p->answer)};
+    at += snprintf(json + at, (size_t)(JSON_MAX - at), "%s\",\"subject\":\"", p->answer);
+    row->subject = (tare_text){json + at, (int64_t)strlen(p->kind->name)};
+    at += snprintf(json + at, (size_t)(JSON_MAX - at), "%s\"", p->kind->name);
     if (completion) {
         at += snprintf(json + at, (size_t)(JSON_MAX - at), ",\"completion\":\"");
         row->completion = (tare_text){json + at, (int64_t)strlen(completion)};
@@ -174,45 +178,45 @@ static void write_form(const struct kind *form, const char *number, char *out)
 }
 
 /* The number as the verifier wants it. */
-static void accept(const struct making *m, const struct kind *kind, char *answer)
+static void accept(const struct making *m, struct problem *p)
 {
     char number[TEXT];
     if (!m->cold) return;
-    memcpy(number, answer, TEXT);
-    snprintf(answer, TEXT, "%s%.40s%s", kind->prefix, number, kind->suffix);
-}
-
-/* A question of this kind not met before in its round; false when tries draws found none. */
-static tare_status draw_new(struct making *m, const struct kind *kind, bool held, int tries, char *question, char *answer,
-                            bool *found, struct err *e)
-{
-    *found = false;
-    for (int i = 0; i < tries && !*found; i++) {
-        kind->make(&m->draws, question, answer);
-        if (held_out(question) != held) continue;
-        int64_t earlier;
-        const uint64_t round = (uint64_t)m->round[kind - kinds];
-        TRY(seen_add(&m->seen, fs_hash(question, (int64_t)strlen(question), round), 0, &earlier, e));
-        *found = earlier < 0;
-    }
-    return TARE_OK;
+    memcpy(number, p->answer, TEXT);
+    snprintf(p->answer, TEXT, "%s%.40s%s", p->kind->prefix, number, p->kind->suffix);
 }
 
 /* A kind has at least 256 questions, so that this many draws miss one with probability e^-78. */
 enum { EXHAUSTED = 20000 };
 
+/* A question of its kind not met before in its round; found false: there is none. */
+static tare_status draw_new(struct making *m, bool held, struct problem *p, bool *found, struct err *e)
+{
+    *found = false;
+    for (int i = 0; i < EXHAUSTED && !*found; i++) {
+        p->kind->make(&m->draws, p->question, p->answer);
+        if (held_out(p->question) != held) continue;
+        int64_t earlier;
+        const uint64_t round = (uint64_t)m->round[p->kind - kinds];
+        TRY(seen_add(&m->seen, fs_hash(p->question, (int64_t)strlen(p->question), round), 0, &earlier, e));
+        *found = earlier < 0;
+    }
+    return TARE_OK;
+}
+
 static tare_status make_heldout(struct making *m, struct err *e)
 {
-    char question[TEXT], answer[TEXT], id[64];
+    char id[64];
     const int64_t each = m->capacity / KINDS;
     for (int k = 0; k < KINDS; k++)
         for (int64_t i = 0; i < each; i++) {
+            struct problem p = {.kind = &kinds[k]};
             bool found;
-            TRY(draw_new(m, &kinds[k], true, EXHAUSTED, question, answer, &found, e));
+            TRY(draw_new(m, true, &p, &found, e));
             if (!found) break;
-            accept(m, &kinds[k], answer);
-            snprintf(id, sizeof id, "%s:%s", kinds[k].name, question);
-            TRY(push_row(m, id, &kinds[k], question, answer, NULL, e));
+            accept(m, &p);
+            snprintf(id, sizeof id, "%s:%s", kinds[k].name, p.question);
+            TRY(push_row(m, id, &p, NULL, e));
         }
     return TARE_OK;
 }
@@ -220,21 +224,21 @@ static tare_status make_heldout(struct making *m, struct err *e)
 /* Kinds keep their shares: one whose questions are all used starts over, under new ids. */
 static tare_status make_train(struct making *m, struct err *e)
 {
-    char question[TEXT], answer[TEXT], id[64];
+    char id[64];
     while (m->out->n < m->capacity) {
-        const struct kind *kind = draw_kind(&m->draws);
-        int *round = &m->round[kind - kinds];
+        struct problem p = {.kind = draw_kind(&m->draws)};
+        int *round = &m->round[p.kind - kinds];
         bool found = false;
         while (!found) {
-            TRY(draw_new(m, kind, false, EXHAUSTED, question, answer, &found, e));
+            TRY(draw_new(m, false, &p, &found, e));
             if (!found) (*round)++;
         }
-        accept(m, kind, answer);
+        accept(m, &p);
         if (*round)
-            snprintf(id, sizeof id, "%s:%s#%d", kind->name, question, *round + 1);
+            snprintf(id, sizeof id, "%s:%s#%d", p.kind->name, p.question, *round + 1);
         else
-            snprintf(id, sizeof id, "%s:%s", kind->name, question);
-        TRY(push_row(m, id, kind, question, answer, NULL, e));
+            snprintf(id, sizeof id, "%s:%s", p.kind->name, p.question);
+        TRY(push_row(m, id, &p, NULL, e));
     }
     return TARE_OK;
 }
@@ -274,19 +278,19 @@ static void write_cold(struct draws *d, const struct kind *kind, const char *ans
 
 static tare_status make_supervised(struct making *m, bool mixed, struct err *e)
 {
-    char question[TEXT], answer[TEXT], completion[COMPLETION], id[64];
+    char completion[COMPLETION], id[64];
     while (m->out->n < m->capacity) {
-        const struct kind *kind = draw_kind(&m->draws);
+        struct problem p = {.kind = draw_kind(&m->draws)};
         do {
-            kind->make(&m->draws, question, answer);
-        } while (held_out(question));
+            p.kind->make(&m->draws, p.question, p.answer);
+        } while (held_out(p.question));
         if (mixed && m->cold)
-            write_cold(&m->draws, kind, answer, completion);
+            write_cold(&m->draws, p.kind, p.answer, completion);
         else
-            write_completion(&m->draws, mixed ? kind->convention : 1, answer, completion);
-        accept(m, kind, answer);
+            write_completion(&m->draws, mixed ? p.kind->convention : 1, p.answer, completion);
+        accept(m, &p);
         snprintf(id, sizeof id, "%s-%06lld", m->split, (long long)m->out->n);
-        TRY(push_row(m, id, kind, question, answer, completion, e));
+        TRY(push_row(m, id, &p, completion, e));
     }
     return TARE_OK;
 }

@@ -90,25 +90,25 @@ static const char *line_of(const struct facts *f, int64_t *at, int64_t *n)
     return line;
 }
 
-static const char *find_fact(const struct facts *f, const char *name, int64_t name_size, int64_t *n)
+static const char *find_fact(const struct facts *f, tare_text name, int64_t *n)
 {
     int64_t at = 0, size;
     for (const char *line; (line = line_of(f, &at, &size));) {
         const char *value = line_of(f, &at, n);
-        if (value && size == name_size && !memcmp(line, name, (size_t)size)) return value;
+        if (value && size == name.size && !memcmp(line, name.data, (size_t)size)) return value;
     }
     return NULL;
 }
 
-/* Ranks whose fact is not what `than` has, as " 1 3": into text. */
-static int list_others(const struct facts *all, int size, int than, const char *name, int64_t name_size, char *text, int64_t room)
+/* Ranks whose fact is not what rank 0 has, as "1, 3": into text. */
+static int list_others(const struct facts *all, int size, tare_text name, char *text, int64_t room)
 {
     int64_t n = 0, m = 0, at = 0;
     int count = 0;
-    const char *value = find_fact(&all[than], name, name_size, &n);
+    const char *value = find_fact(&all[0], name, &n);
     text[0] = 0;
     for (int r = 0; r < size; r++) {
-        const char *other = find_fact(&all[r], name, name_size, &m);
+        const char *other = find_fact(&all[r], name, &m);
         if (!value == !other && (!value || (n == m && !memcmp(value, other, (size_t)n)))) continue;
         if (at + 16 < room) at += snprintf(text + at, (size_t)(room - at), "%s%d", count ? ", " : "", r);
         count++;
@@ -116,15 +116,14 @@ static int list_others(const struct facts *all, int size, int than, const char *
     return count;
 }
 
-static tare_status refuse_difference(const struct facts *all, int size, const char *what, const char *name, int64_t name_size,
-                                     int rank, struct err *e)
+static tare_status refuse_difference(const struct facts *all, int size, const char *what, tare_text name, int rank, struct err *e)
 {
     int64_t n[2] = {0};
     char ranks[300];
-    const char *mine = find_fact(&all[0], name, name_size, &n[0]), *other = find_fact(&all[rank], name, name_size, &n[1]);
-    const int count = list_others(all, size, 0, name, name_size, ranks, sizeof ranks);
+    const char *mine = find_fact(&all[0], name, &n[0]), *other = find_fact(&all[rank], name, &n[1]);
+    const int count = list_others(all, size, name, ranks, sizeof ranks);
     FAIL(e, TARE_E_CONFIG, "%s differs between ranks: %.*s is %s%.*s%s on rank 0 and %s%.*s%s on rank%s %s; start all ranks alike",
-         what, (int)name_size, name, mine ? "'" : "", mine ? (int)n[0] : 7, mine ? mine : "missing", mine ? "'" : "",
+         what, (int)name.size, name.data, mine ? "'" : "", mine ? (int)n[0] : 7, mine ? mine : "missing", mine ? "'" : "",
          other ? "'" : "", other ? (int)n[1] : 7, other ? other : "missing", other ? "'" : "", count > 1 ? "s" : "", ranks);
 }
 
@@ -136,9 +135,9 @@ static tare_status compare(const struct facts *all, int size, const char *what, 
             const struct facts *from = &all[side ? r : 0], *in = &all[side ? 0 : r];
             int64_t at = 0, n, m, k;
             for (const char *name; (name = line_of(from, &at, &n));) {
-                const char *value = line_of(from, &at, &m), *other = find_fact(in, name, n, &k);
+                const char *value = line_of(from, &at, &m), *other = find_fact(in, (tare_text){name, n}, &k);
                 if (!value || !other || m != k || memcmp(value, other, (size_t)m))
-                    return refuse_difference(all, size, what, name, n, r, e);
+                    return refuse_difference(all, size, what, (tare_text){name, n}, r, e);
             }
         }
     }

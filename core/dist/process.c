@@ -67,41 +67,53 @@ static tare_status wait_slot(struct comm *c, int slot, const char *what, struct 
     }
 }
 
-static tare_status post(struct comm *c, int slot, bool send, int peer, int tag, const void *data, int64_t n, struct err *e)
+static tare_status post(struct comm *c, int slot, struct transport_message m, struct err *e)
 {
     struct process *p = c->self;
-    void *memory;
-    memcpy(&memory, &data, sizeof memory); /* what is sent is only read */
-    if (p->t->post(p->t, slot, send, peer, tag, memory, n)) return broken(c, send ? "sending" : "receiving", e);
-    return TARE_OK;
+    return p->t->post(p->t, slot, &m) ? broken(c, m.send ? "sending" : "receiving", e) : TARE_OK;
 }
 
-/* Posts a gather: from every rank q of sizes[q] bytes (NULL: n each), to all the own n. Peers in the order r+1, r+2, ... so that not all ranks turn to
- * one at a time. */
-static tare_status post_gather(struct comm *c, int slot, const void *in, int64_t n, void *out, const int64_t *sizes, struct err *e)
+static struct transport_message to_send(int peer, int tag, const void *data, int64_t n)
+{
+    return (struct transport_message){true, peer, tag, (void *)(uintptr_t)data, n};
+}
+
+static struct transport_message to_receive(int peer, int tag, void *data, int64_t n)
+{
+    return (struct transport_message){false, peer, tag, data, n};
+}
+
+struct gathering { /* from every rank q out's next sizes[q] bytes (NULL: n each), to all the own n */
+    const void *in;
+    int64_t n;
+    void *out;
+    const int64_t *sizes;
+};
+
+/* Peers in the order r+1, r+2, ... so that not all ranks turn to one at a time. */
+static tare_status post_gather(struct comm *c, int slot, const struct gathering *g, struct err *e)
 {
     const int tag = next_tag(c->self);
-    char *to = out;
+    char *to = g->out;
     int64_t offset = 0;
     for (int q = 0; q < c->size; q++) {
-        const int64_t size = sizes ? sizes[q] : n;
+        const int64_t size = g->sizes ? g->sizes[q] : g->n;
         if (q == c->rank) {
-            if (size && to + offset != (const char *)in) memcpy(to + offset, in, (size_t)size);
+            if (size && to + offset != (const char *)g->in) memcpy(to + offset, g->in, (size_t)size);
         } else if (size) {
-            TRY(post(c, slot, false, q, tag, to + offset, size, e));
+            TRY(post(c, slot, to_receive(q, tag, to + offset, size), e));
         }
         offset += size;
     }
-    for (int i = 1; i < c->size && n; i++) TRY(post(c, slot, true, (c->rank + i) % c->size, tag, in, n, e));
+    for (int i = 1; i < c->size && g->n; i++) TRY(post(c, slot, to_send((c->rank + i) % c->size, tag, g->in, g->n), e));
     return TARE_OK;
 }
 
-static tare_status gather_named(struct comm *c, const char *what, const void *in, int64_t n, void *out, const int64_t *sizes,
-                                struct err *e)
+static tare_status gather_named(struct comm *c, const char *what, const struct gathering *g, struct err *e)
 {
     struct process *p = c->self;
     watch_enter(p->watch, what);
-    TRY(post_gather(c, SLOT_CALL, in, n, out, sizes, e));
+    TRY(post_gather(c, SLOT_CALL, g, e));
     TRY(wait_slot(c, SLOT_CALL, what, e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
@@ -111,12 +123,12 @@ static tare_status process_gather(struct comm *c, const void *in, int64_t n, voi
 {
     if (out_bytes[c->rank] != n)
         FAIL(e, TARE_E_COMM, "gather: %lld bytes given where %lld were announced", (long long)n, (long long)out_bytes[c->rank]);
-    return gather_named(c, "gather", in, n, out, out_bytes, e);
+    return gather_named(c, "gather", &(struct gathering){in, n, out, out_bytes}, e);
 }
 
 static tare_status process_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    return gather_named(c, "all_gather", in, bytes, out, NULL, e);
+    return gather_named(c, "all_gather", &(struct gathering){in, bytes, out, NULL}, e);
 }
 
 static tare_status process_barrier(struct comm *c, struct err *e)
@@ -125,7 +137,7 @@ static tare_status process_barrier(struct comm *c, struct err *e)
     OWNED(mem_free_at) char *all = NULL;
     TRY(mem_new(c->size, (void **)&all, e));
     (void)p;
-    return gather_named(c, "barrier", all + c->rank, 1, all, NULL, e);
+    return gather_named(c, "barrier", &(struct gathering){all + c->rank, 1, all, NULL}, e);
 }
 
 /* A binomial tree from root: the rank at distance d receives from d without its lowest bit, and sends to d + 2^k for the bits below. */
@@ -139,11 +151,11 @@ static tare_status process_broadcast(struct comm *c, void *data, int64_t n, int 
     watch_enter(p->watch, "broadcast");
     while (low < c->size && !(d & low)) low *= 2;
     if (d) {
-        TRY(post(c, SLOT_CALL, false, (d - low + root) % c->size, tag, data, n, e));
+        TRY(post(c, SLOT_CALL, to_receive((d - low + root) % c->size, tag, data, n), e));
         TRY(wait_slot(c, SLOT_CALL, "broadcast", e));
     }
     for (int bit = low / 2; bit > 0; bit /= 2)
-        if (d + bit < c->size) TRY(post(c, SLOT_CALL, true, (d + bit + root) % c->size, tag, data, n, e));
+        if (d + bit < c->size) TRY(post(c, SLOT_CALL, to_send((d + bit + root) % c->size, tag, data, n), e));
     TRY(wait_slot(c, SLOT_CALL, "broadcast", e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
@@ -157,10 +169,10 @@ static tare_status post_all_to_all(struct comm *c, int slot, const void *in, int
     if (!bytes) return TARE_OK;
     memcpy(to + c->rank * bytes, from + c->rank * bytes, (size_t)bytes);
     for (int q = 0; q < c->size; q++)
-        if (q != c->rank) TRY(post(c, slot, false, q, tag, to + q * bytes, bytes, e));
+        if (q != c->rank) TRY(post(c, slot, to_receive(q, tag, to + q * bytes, bytes), e));
     for (int i = 1; i < c->size; i++) {
         const int q = (c->rank + i) % c->size;
-        TRY(post(c, slot, true, q, tag, from + q * bytes, bytes, e));
+        TRY(post(c, slot, to_send(q, tag, from + q * bytes, bytes), e));
     }
     return TARE_OK;
 }
@@ -182,7 +194,7 @@ static tare_status process_gather_begin(struct comm *c, const void *in, int64_t 
     struct process *p = c->self;
     int slot;
     TRY(halves_begin(&p->gathers, &slot, e));
-    return post_gather(c, slot, in, bytes, out, NULL, e);
+    return post_gather(c, slot, &(struct gathering){in, bytes, out, NULL}, e);
 }
 
 static tare_status process_gather_wait(struct comm *c, struct err *e)
@@ -273,8 +285,8 @@ static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
     if (c->rank == 0) status = watch_listen(c->size, address, &p->watch, e);
     const int tag = next_tag(p);
     if (c->rank == 0)
-        for (int q = 1; q < c->size; q++) TRY(post(c, SLOT_CALL, true, q, tag, address, sizeof address, e));
-    if (c->rank) TRY(post(c, SLOT_CALL, false, 0, tag, address, sizeof address, e));
+        for (int q = 1; q < c->size; q++) TRY(post(c, SLOT_CALL, to_send(q, tag, address, sizeof address), e));
+    if (c->rank) TRY(post(c, SLOT_CALL, to_receive(0, tag, address, sizeof address), e));
     TRY(wait_slot(c, SLOT_CALL, "start", e));
     TRY(status);
     if (c->rank) {
@@ -298,7 +310,7 @@ static tare_status share_cores(struct comm *c, struct err *e)
     if (sched_getaffinity(0, sizeof mine.cores, &mine.cores)) CPU_SET(0, &mine.cores);
     cores = CPU_COUNT(&mine.cores);
     TRY(mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
-    TRY(gather_named(c, "gather", &mine, sizeof mine, all, NULL, e));
+    TRY(gather_named(c, "gather", &(struct gathering){&mine, sizeof mine, all, NULL}, e));
     for (int r = 0; r < c->size; r++) {
         cpu_set_t both;
         CPU_AND(&both, &mine.cores, &all[r].cores);

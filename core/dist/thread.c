@@ -101,15 +101,15 @@ static tare_status meet(struct comm *c, const struct call *call, struct err *e)
 }
 
 /* Enters a collective and checks that all ranks are in the same one. */
-static tare_status enter(struct comm *c, const char *what, const void *in, int64_t n, int root, bool equal, struct err *e)
+static tare_status enter(struct comm *c, struct call mine, bool equal, struct err *e)
 {
     struct job *j = ((struct member *)c->self)->job;
-    TRY(meet(c, &(struct call){what, in, n, root}, e));
+    TRY(meet(c, &mine, e));
     for (int r = 0; r < j->size; r++) {
         const struct call *other = &j->calls[r];
-        if (!strcmp(other->what, what) && other->root == root && (!equal || other->n == n)) continue;
-        FAIL(e, TARE_E_COMM, "rank %d is in %s of %lld (root %d) while rank %d is in %s of %lld (root %d)", c->rank, what,
-             (long long)n, root, r, other->what, (long long)other->n, other->root);
+        if (!strcmp(other->what, mine.what) && other->root == mine.root && (!equal || other->n == mine.n)) continue;
+        FAIL(e, TARE_E_COMM, "rank %d is in %s of %lld (root %d) while rank %d is in %s of %lld (root %d)", c->rank, mine.what,
+             (long long)mine.n, mine.root, r, other->what, (long long)other->n, other->root);
     }
     return TARE_OK;
 }
@@ -118,7 +118,7 @@ static tare_status thread_gather(struct comm *c, const void *in, int64_t n, void
 {
     struct job *j = ((struct member *)c->self)->job;
     char *to = out;
-    TRY(enter(c, "gather", in, n, 0, false, e));
+    TRY(enter(c, (struct call){"gather", in, n, 0}, false, e));
     for (int r = 0; r < j->size; to += out_bytes[r++]) {
         if (j->calls[r].n != out_bytes[r])
             FAIL(e, TARE_E_COMM, "gather: rank %d gives %lld bytes where %lld were announced", r, (long long)j->calls[r].n,
@@ -132,21 +132,21 @@ static tare_status thread_broadcast(struct comm *c, void *data, int64_t n, int r
 {
     struct job *j = ((struct member *)c->self)->job;
     if (root < 0 || root >= c->size) FAIL(e, TARE_E_COMM, "broadcast from rank %d in a job of %d ranks", root, c->size);
-    TRY(enter(c, "broadcast", data, n, root, true, e));
+    TRY(enter(c, (struct call){"broadcast", data, n, root}, true, e));
     if (n && c->rank != root) memcpy(data, j->calls[root].in, (size_t)n);
     return meet(c, NULL, e);
 }
 
 static tare_status thread_barrier(struct comm *c, struct err *e)
 {
-    TRY(enter(c, "barrier", NULL, 0, 0, true, e));
+    TRY(enter(c, (struct call){"barrier", NULL, 0, 0}, true, e));
     return meet(c, NULL, e);
 }
 
 static tare_status thread_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct job *j = ((struct member *)c->self)->job;
-    TRY(enter(c, "all_gather", in, bytes, 0, true, e));
+    TRY(enter(c, (struct call){"all_gather", in, bytes, 0}, true, e));
     if (bytes)
         for (int r = 0; r < j->size; r++) {
             char *to = (char *)out + r * bytes;
@@ -158,7 +158,7 @@ static tare_status thread_all_gather(struct comm *c, const void *in, int64_t byt
 static tare_status thread_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct job *j = ((struct member *)c->self)->job;
-    TRY(enter(c, "all_to_all", in, bytes, 0, true, e));
+    TRY(enter(c, (struct call){"all_to_all", in, bytes, 0}, true, e));
     if (bytes)
         for (int r = 0; r < j->size; r++)
             memcpy((char *)out + r * bytes, (const char *)j->calls[r].in + c->rank * bytes, (size_t)bytes);

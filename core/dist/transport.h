@@ -8,9 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TRANSPORT_ABI 2
+#define TRANSPORT_ABI 3
 #define TRANSPORT_SYMBOL "tare_transport"
 enum { TRANSPORT_SLOTS = 8 };
+
+struct transport_message {
+    bool send; /* false: to receive */
+    int peer, tag;
+    void *data; /* sent: only read */
+    int64_t n;
+};
 
 struct transport {
     int abi;         /* TRANSPORT_ABI of the header it was built with */
@@ -23,7 +30,7 @@ struct transport {
     int (*start)(struct transport *t);
     /* Begins to send or receive n bytes; data is left alone until the slot is done. Messages between two ranks with one tag arrive in the
      * order in which they were posted. tag in [0, 32767]. */
-    int (*post)(struct transport *t, int slot, bool send, int peer, int tag, void *data, int64_t n);
+    int (*post)(struct transport *t, int slot, const struct transport_message *m);
     /* Whether all that was posted in the slot is done; the slot is then empty. Never waits. */
     int (*poll)(struct transport *t, int slot, bool *done);
     /* The regular end, by all ranks. */

@@ -124,7 +124,8 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
     est->n_clusters = o->n_clusters;
     const struct plugin_env env = {
         .seed = o->env.seed, .ctx = est, .metric = pass_metric, .cancelled = pass_cancelled, .extension = pass_extension};
-    TRY(plugin_new(o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env, &est->instance, e));
+    TRY(plugin_new(&(struct plugin_wanted){o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env}, &est->instance,
+                   e));
     const struct plugin *p = est->instance->plugin;
     est->call = p->estimator;
     TRY(estimate_check_needs(p, e));

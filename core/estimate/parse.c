@@ -9,12 +9,16 @@ struct counts {
     int64_t groups, rollouts, tokens, components;
 };
 
-static tare_status array_of(const json_t *group, const char *key, size_t n, const char *where, size_t m, const json_t **out,
-                            struct err *e)
+struct place {
+    const char *where;
+    size_t m; /* the group */
+};
+
+static tare_status array_of(const json_t *group, const char *key, size_t n, struct place at, const json_t **out, struct err *e)
 {
     *out = json_object_get(group, key);
     if (*out && (!json_is_array(*out) || json_array_size(*out) != n))
-        FAIL(e, TARE_E_SHAPE, "%s: group %zu: \"%s\" has to be an array of %zu, one for each reward", where, m, key, n);
+        FAIL(e, TARE_E_SHAPE, "%s: group %zu: \"%s\" has to be an array of %zu, one for each reward", at.where, at.m, key, n);
     return TARE_OK;
 }
 
@@ -59,8 +63,8 @@ static tare_status count(const json_t *groups, const char *where, struct counts 
         if (!json_is_array(rewards) || !json_array_size(rewards))
             FAIL(e, TARE_E_INVALID, "%s: group %zu has no \"rewards\"", where, m);
         const size_t n = json_array_size(rewards);
-        TRY(array_of(group, "lengths", n, where, m, &lengths, e));
-        TRY(array_of(group, "components", n, where, m, &components, e));
+        TRY(array_of(group, "lengths", n, (struct place){where, m}, &lengths, e));
+        TRY(array_of(group, "components", n, (struct place){where, m}, &components, e));
         c->rollouts += (int64_t)n;
         for (size_t i = 0; i < n; i++) {
             const json_int_t length = lengths ? json_integer_value(json_array_get(lengths, i)) : 1;
@@ -77,31 +81,38 @@ static tare_status count(const json_t *groups, const char *where, struct counts 
     return TARE_OK;
 }
 
-static tare_status number(const json_t *j, const char *what, const char *where, size_t m, size_t i, double *out, struct err *e)
+static tare_status number(const json_t *j, const char *what, struct place at, size_t i, double *out, struct err *e)
 {
-    if (!json_is_number(j)) FAIL(e, TARE_E_INVALID, "%s: group %zu, rollout %zu: %s is not a number", where, m, i, what);
+    if (!json_is_number(j)) FAIL(e, TARE_E_INVALID, "%s: group %zu, rollout %zu: %s is not a number", at.where, at.m, i, what);
     *out = json_number_value(j);
     return TARE_OK;
 }
 
+struct column {
+    const char *key;
+    float *out;
+    bool given; /* by any group */
+};
+
 /* A column of tokens, where the group has it. */
-static tare_status tokens(const json_t *group, const char *key, const struct batch *b, int64_t first, size_t n, const char *where,
-                          size_t m, float *out, bool *given, struct err *e)
+static tare_status tokens(const json_t *group, const struct batch *b, struct place where, struct column *c, struct err *e)
 {
+    const int64_t *begin = b->token_begin + b->group_begin[where.m];
+    const size_t n = (size_t)(b->group_begin[where.m + 1] - b->group_begin[where.m]);
     const json_t *rows;
-    TRY(array_of(group, key, n, where, m, &rows, e));
+    TRY(array_of(group, c->key, n, where, &rows, e));
     if (!rows) return TARE_OK;
-    *given = true;
+    c->given = true;
     for (size_t i = 0; i < n; i++) {
-        const int64_t at = b->token_begin[first + (int64_t)i], length = b->token_begin[first + (int64_t)i + 1] - at;
+        const int64_t at = begin[i], length = begin[i + 1] - at;
         const json_t *row = json_array_get(rows, i);
         if ((int64_t)json_array_size(row) != length)
-            FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: \"%s\" has to be an array of %lld, one for each token", where, m, i,
-                 key, (long long)length);
+            FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: \"%s\" has to be an array of %lld, one for each token", where.where,
+                 where.m, i, c->key, (long long)length);
         for (int64_t t = 0; t < length; t++) {
             double x = 0;
-            TRY(number(json_array_get(row, (size_t)t), key, where, m, i, &x, e));
-            out[at + t] = (float)x;
+            TRY(number(json_array_get(row, (size_t)t), c->key, where, i, &x, e));
+            c->out[at + t] = (float)x;
         }
     }
     return TARE_OK;
@@ -120,8 +131,10 @@ static tare_status parse_uid(const json_t *uid, const char *where, size_t m, uin
     return TARE_OK;
 }
 
-static tare_status fill_group(const json_t *group, const char *where, size_t m, struct batch *b, bool given[3], struct err *e)
+static tare_status fill_group(const json_t *group, const char *where, size_t m, struct batch *b, struct column columns[3],
+                              struct err *e)
 {
+    const struct place place = {where, m};
     const json_t *rewards = json_object_get(group, "rewards"), *lengths = json_object_get(group, "lengths"),
                  *components = json_object_get(group, "components");
     const int64_t first = b->group_begin[m];
@@ -137,17 +150,16 @@ static tare_status fill_group(const json_t *group, const char *where, size_t m, 
     b->group_begin[m + 1] = first + (int64_t)n;
     for (size_t i = 0; i < n; i++) {
         const int64_t at = first + (int64_t)i;
-        TRY(number(json_array_get(rewards, i), "a reward", where, m, i, &b->reward[at], e));
+        TRY(number(json_array_get(rewards, i), "a reward", place, i, &b->reward[at], e));
         b->token_begin[at + 1] = b->token_begin[at] + (lengths ? json_integer_value(json_array_get(lengths, i)) : 1);
         b->verdict[at] = b->reward[at] > 0 ? TARE_CORRECT : TARE_WRONG;
         if (b->component && !components) FAIL(e, TARE_E_SHAPE, "%s: group %zu has no \"components\", others have", where, m);
         for (int64_t c = 0; c < b->n_components; c++)
-            TRY(number(json_array_get(json_array_get(components, i), (size_t)c), "a component", where, m, i,
+            TRY(number(json_array_get(json_array_get(components, i), (size_t)c), "a component", place, i,
                        &b->component[at * b->n_components + c], e));
     }
-    TRY(tokens(group, "entropy", b, first, n, where, m, b->entropy, &given[0], e));
-    TRY(tokens(group, "logprob", b, first, n, where, m, b->logprob, &given[1], e));
-    return tokens(group, "ref_logprob", b, first, n, where, m, b->ref_logprob, &given[2], e);
+    for (int c = 0; c < 3; c++) TRY(tokens(group, b, place, &columns[c], e));
+    return TARE_OK;
 }
 
 tare_status estimate_parse(const json_t *object, const char *where, struct arena *a, struct batch *b, struct err *e)
@@ -168,10 +180,11 @@ tare_status estimate_parse(const json_t *object, const char *where, struct arena
     TRY(arena_new(a, &b->entropy, c.tokens, e));
     TRY(arena_new(a, &b->logprob, c.tokens, e));
     TRY(arena_new(a, &b->ref_logprob, c.tokens, e));
-    bool given[3] = {false, false, false};
-    for (size_t m = 0; m < (size_t)c.groups; m++) TRY(fill_group(json_array_get(groups, m), where, m, b, given, e));
-    if (!given[0]) b->entropy = NULL;
-    if (!given[1]) b->logprob = NULL;
-    if (!given[2]) b->ref_logprob = NULL;
+    struct column columns[3] = {
+        {"entropy", b->entropy, false}, {"logprob", b->logprob, false}, {"ref_logprob", b->ref_logprob, false}};
+    for (size_t m = 0; m < (size_t)c.groups; m++) TRY(fill_group(json_array_get(groups, m), where, m, b, columns, e));
+    if (!columns[0].given) b->entropy = NULL;
+    if (!columns[1].given) b->logprob = NULL;
+    if (!columns[2].given) b->ref_logprob = NULL;
     return estimate_parse_facts(groups, where, a, b, e);
 }

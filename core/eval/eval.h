@@ -44,10 +44,17 @@ tare_status eval_task_name(const struct config *c, char task[256], struct err *e
 double eval_pass_at(int64_t n, int64_t c, int64_t k);
 /* Quantile q in [0, 1] of x [n], sorted, n >= 1: linear between order statistics (type 7 of Hyndman and Fan). */
 double eval_quantile(const double *x, int64_t n, double q);
-/* x [n, m], in [0, 1]: low and high [m] of the means over rounds resamplings of the n rows, the same rows for all m. Where all rows are equal: an exact
+struct eval_values {
+    const double *x; /* [n, m], in [0, 1] */
+    int64_t n, m;
+};
+struct eval_resampling {
+    int64_t rounds;
+    struct rng_key key;
+};
+/* low and high [m] of the means over rounds resamplings of the n rows, the same rows for all m. Where all rows are equal: an exact
  * bound in place of an interval of no width. rounds 0 or n 0: NAN. */
-tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds, struct rng_key key, double *low, double *high,
-                           struct err *e);
+tare_status eval_bootstrap(const struct eval_values *v, struct eval_resampling how, double *low, double *high, struct err *e);
 
 /* ---- samples.c: samples.jsonl */
 struct eval_sample {
@@ -57,10 +64,13 @@ struct eval_sample {
     bool cut;
 };
 
+struct eval_progress {
+    int64_t done, bytes; /* whole questions, and where they end in the file */
+};
 /* Reads the record of rows [n] with k samples each into out [n, k]. done: questions that are complete; bytes: where they end. A half-written
  * end is left out; anything else that does not fit the rows is TARE_E_CORRUPT with file:line. An absent file holds nothing. */
-tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out, int64_t *done,
-                              int64_t *bytes, struct err *e);
+tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out,
+                              struct eval_progress *there, struct err *e);
 /* Appends the lines of a judged batch. */
 tare_status eval_samples_print(const struct batch *b, struct str *out, struct err *e);
 

@@ -233,6 +233,8 @@ static tare_status parse_buckets(const struct config *c, double bound[3], struct
 
 struct estimates {
     json_t *rate; /* id -> pass rate */
+    double bound[3];
+    bool *complex_row; /* NULL: they are not told apart */
 };
 
 static tare_status take_estimate(void *ctx, const json_t *o, const char *where, struct err *e)
@@ -283,44 +285,46 @@ static tare_status read_complex(const struct config *c, const struct dataset *d,
     return eval_rules(text.data ? text.data : "", c->eval.complex_rules, d, out, e);
 }
 
-static tare_status label_difficulty(const struct config *c, const struct dataset *d, const json_t *rate, const bool *complex_row,
-                                    struct arena *a, struct eval_grouping *g, struct err *e)
+static tare_status label_difficulty(const struct config *c, const struct dataset *d, const struct estimates *s, struct arena *a,
+                                    struct eval_grouping *g, struct err *e)
 {
-    double bound[3];
-    TRY(parse_buckets(c, bound, e));
     for (int64_t i = 0; i < d->n; i++) {
-        const json_t *v = json_object_get(rate, d->rows[i].id);
+        const json_t *v = json_object_get(s->rate, d->rows[i].id);
+        const bool hard = s->complex_row && s->complex_row[i];
         if (!v)
             FAIL(e, TARE_E_NOT_FOUND,
                  "%s: eval.difficulty = %s has no line for \"%s\"; make it by `tare eval` on the same questions", d->rows[i].where,
                  c->eval.difficulty, d->rows[i].id);
         int bucket = 0;
-        while (bucket < 3 && json_number_value(v) < bound[bucket]) bucket++;
+        while (bucket < 3 && json_number_value(v) < s->bound[bucket]) bucket++;
         char label[64], *copy;
-        snprintf(label, sizeof label, "%s%s", !complex_row ? "" : complex_row[i] ? "complex " : "standard ", BUCKETS[bucket]);
+        snprintf(label, sizeof label, "%s%s", !s->complex_row ? "" : hard ? "complex " : "standard ", BUCKETS[bucket]);
         TRY(arena_strdup(a, label, -1, &copy, e));
         g->label[i] = copy;
-        g->rank[i] = bucket + (complex_row && complex_row[i] ? 4 : 0);
+        g->rank[i] = bucket + (hard ? 4 : 0);
     }
     return TARE_OK;
+}
+
+static void estimates_free(struct estimates *s)
+{
+    json_decref(s->rate);
 }
 
 static tare_status group_by_difficulty(const struct config *c, const struct dataset *d, struct arena *a, struct eval_grouping *g,
                                        struct err *e)
 {
-    bool *complex_row = NULL;
-    struct estimates estimates = {0};
+    OWNED(estimates_free) struct estimates s = {0};
     *g = (struct eval_grouping){.name = "difficulty"};
     TRY(arena_new(a, &g->label, d->n, e));
     TRY(arena_new(a, &g->rank, d->n, e));
     if (*c->eval.complex_field || *c->eval.complex_rules) {
-        TRY(arena_new(a, &complex_row, d->n, e));
-        TRY(read_complex(c, d, complex_row, e));
+        TRY(arena_new(a, &s.complex_row, d->n, e));
+        TRY(read_complex(c, d, s.complex_row, e));
     }
-    tare_status s = read_estimates(c->eval.difficulty, &estimates, e);
-    if (!s) s = label_difficulty(c, d, estimates.rate, complex_row, a, g, e);
-    json_decref(estimates.rate);
-    return s;
+    TRY(read_estimates(c->eval.difficulty, &s, e));
+    TRY(parse_buckets(c, s.bound, e));
+    return label_difficulty(c, d, &s, a, g, e);
 }
 
 tare_status eval_groupings(const struct config *c, const struct dataset *d, struct arena *a,

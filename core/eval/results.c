@@ -30,9 +30,10 @@ static int64_t n_correct(const struct eval_report *r, int64_t q)
     return c;
 }
 
-static struct rng_key bootstrap_key(const struct eval_report *r)
+static struct eval_resampling resampling(const struct eval_report *r)
 {
-    return rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u); /* "bootst" */
+    return (struct eval_resampling){r->config->eval.bootstrap,
+                                    rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)}; /* "bootst" */
 }
 
 /* ---------------------------------------------------------------- all questions */
@@ -56,7 +57,7 @@ static tare_status pass_json(const struct eval_report *r, json_t **out, struct e
     TRY(mem_new(n * m * (int64_t)sizeof *x, (void **)&x, e));
     for (int64_t q = 0; q < n; q++)
         for (int j = 0; j < m; j++) x[q * m + j] = eval_pass_at(r->k, n_correct(r, q), size[j]);
-    tare_status s = eval_bootstrap(x, n, m, r->config->eval.bootstrap, bootstrap_key(r), low, high, e);
+    tare_status s = eval_bootstrap(&(struct eval_values){x, n, m}, resampling(r), low, high, e);
     json_t *list = *out = json_array();
     bool bad = !list;
     for (int j = 0; !s && j < m; j++) {
@@ -157,7 +158,7 @@ static tare_status group_json(const struct eval_report *r, const struct place *p
             cut += s[j].cut;
         }
     }
-    TRY(eval_bootstrap(x, n, 1, r->config->eval.bootstrap, bootstrap_key(r), &low, &high, e));
+    TRY(eval_bootstrap(&(struct eval_values){x, n, 1}, resampling(r), &low, &high, e));
     bool bad = !(*out = json_object());
     put(*out, &bad, "label", json_string(places->label));
     put(*out, &bad, "questions", json_integer(n));

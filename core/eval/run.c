@@ -146,12 +146,13 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
 /* Reads what is there, and cuts what is not whole. */
 static tare_status open_record(struct evaluation_run *r, struct err *e)
 {
-    int64_t bytes;
+    struct eval_progress there;
     TRY(mem_new(r->engine.eval.n * r->config->eval.samples * (int64_t)sizeof *r->samples, (void **)&r->samples, e));
-    TRY(eval_samples_read(r->record, &r->engine.eval, r->config->eval.samples, r->samples, &r->done, &bytes, e));
+    TRY(eval_samples_read(r->record, &r->engine.eval, r->config->eval.samples, r->samples, &there, e));
+    r->done = there.done;
     r->fd = open(r->record, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (r->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", r->record, strerror(errno));
-    if (ftruncate(r->fd, (off_t)bytes) || lseek(r->fd, 0, SEEK_END) < 0)
+    if (ftruncate(r->fd, (off_t)there.bytes) || lseek(r->fd, 0, SEEK_END) < 0)
         FAIL(e, TARE_E_IO, "%s: cannot be cut after its last whole question: %s", r->record, strerror(errno));
     if (r->done) log_info("%s: continuing after %lld of %lld questions", r->out, (long long)r->done, (long long)r->engine.eval.n);
     return TARE_OK;
@@ -254,8 +255,9 @@ static tare_status report(struct evaluation_run *r, struct str *table, struct er
                             .identity = r->identity};
     OWNED(str_free) struct str text = {0};
     OWNED(json_decrefp) json_t *results = NULL;
-    int64_t bytes;
-    TRY(eval_samples_read(r->record, &r->engine.eval, p.k, r->samples, &r->done, &bytes, e));
+    struct eval_progress there;
+    TRY(eval_samples_read(r->record, &r->engine.eval, p.k, r->samples, &there, e));
+    r->done = there.done;
     if (r->done != r->engine.eval.n) FAIL(e, TARE_E_CORRUPT, "%s: changed while it was written", r->record);
     TRY(eval_groupings(r->config, &r->engine.eval, &r->arena, groupings, &p.n_groupings, e));
     TRY(eval_questions(&p, &text, e));

@@ -59,11 +59,11 @@ tare_status eval_samples_print(const struct batch *b, struct str *out, struct er
 
 /* ---------------------------------------------------------------- reading */
 
-static tare_status read_line(const char *line, int64_t n, const char *where, const struct row *row, int64_t sample,
-                             struct eval_sample *out, struct err *e)
+static tare_status read_line(tare_text line, const char *where, const struct row *row, int64_t sample, struct eval_sample *out,
+                             struct err *e)
 {
     json_t *o = NULL;
-    TRY(json_parse(line, n, where, &o, e));
+    TRY(json_parse(line.data, line.size, where, &o, e));
     const char *id = json_text_or(o, "id", ""), *finish = json_text_or(o, "finish", "");
     out->verdict = verdict_code(json_text_or(o, "verdict", ""));
     out->cut = !strcmp(finish, "length");
@@ -79,11 +79,11 @@ static tare_status read_line(const char *line, int64_t n, const char *where, con
     return s;
 }
 
-tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out, int64_t *done,
-                              int64_t *bytes, struct err *e)
+tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out,
+                              struct eval_progress *there, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
-    *done = *bytes = 0;
+    *there = (struct eval_progress){0};
     if (!fs_exists(path)) return TARE_OK;
     TRY(fs_read_all(path, &text, e));
     int64_t line = 0, at = 0;
@@ -97,13 +97,10 @@ tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t
             FAIL(e, TARE_E_CORRUPT, "%s: more lines than %lld questions with %lld samples each", where, (long long)d->n,
                  (long long)k);
         else
-            TRY(read_line(begin, end - begin, where, &d->rows[line / k], line % k, &out[line], e));
+            TRY(read_line((tare_text){begin, end - begin}, where, &d->rows[line / k], line % k, &out[line], e));
         line++;
         at = end + 1 - text.data;
-        if (line % k == 0) {
-            *done = line / k;
-            *bytes = at;
-        }
+        if (line % k == 0) *there = (struct eval_progress){.done = line / k, .bytes = at};
     }
     return TARE_OK;
 }

@@ -35,16 +35,17 @@ static void all_equal(double v, int64_t n, double *low, double *high)
     *high = v + (1 - v) * u;
 }
 
-tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds, struct rng_key key, double *low, double *high,
-                           struct err *e)
+tare_status eval_bootstrap(const struct eval_values *v, struct eval_resampling how, double *low, double *high, struct err *e)
 {
+    const double *x = v->x;
+    const int64_t n = v->n, m = v->m, rounds = how.rounds;
     for (int64_t j = 0; j < m; j++) low[j] = high[j] = NAN;
     if (!n || !rounds) return TARE_OK;
-    double *mean; /* [m, rounds] */
+    OWNED(mem_free_at) double *mean = NULL; /* [m, rounds] */
     TRY(mem_new(m * rounds * (int64_t)sizeof *mean, (void **)&mean, e));
     for (int64_t r = 0; r < rounds; r++) {
         for (int64_t i = 0; i < n; i++) {
-            const int64_t q = (int64_t)rng_below(key, (uint64_t)(r * n + i), (uint64_t)n);
+            const int64_t q = (int64_t)rng_below(how.key, (uint64_t)(r * n + i), (uint64_t)n);
             for (int64_t j = 0; j < m; j++) mean[j * rounds + r] += x[q * m + j];
         }
         for (int64_t j = 0; j < m; j++) mean[j * rounds + r] /= (double)n;
@@ -57,6 +58,5 @@ tare_status eval_bootstrap(const double *x, int64_t n, int64_t m, int64_t rounds
         while (same < n && x[same * m + j] == x[j]) same++;
         if (same == n) all_equal(x[j], n, &low[j], &high[j]);
     }
-    mem_free(mean);
     return TARE_OK;
 }

@@ -289,7 +289,7 @@ tare_status adapter_read(struct model *m, const char *folder, struct err *e)
         mem_free(staging);
         staging = NULL;
         status = mem_new(t->rows * t->cols * (int64_t)sizeof *staging, (void **)&staging, e);
-        if (!status) status = safetensors_read(&file, t->name, 2, t->rows, t->cols, staging, e);
+        if (!status) status = safetensors_read(&file, t->name, (struct st_extent){2, t->rows, t->cols}, staging, e);
         if (!status) shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
     mem_free(staging);

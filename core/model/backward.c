@@ -49,22 +49,23 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
     return tensor_new_raw(a, &p->last_rms, b->n_out, e);
 }
 
-tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
-                                int64_t n_segs, enum recompute recompute, struct arena *acts, struct train_pass **pass,
+tare_status model_train_forward(struct model *m, const struct train_input *in, struct arena *acts, struct train_pass **pass,
                                 float **hidden, struct err *e)
 {
+    const struct forward_batch *b = in->batch;
     const int64_t C = m->shape.hidden, L = m->shape.layers;
-    TRY(batch_check(m, cache, 1, b, e));
-    TRY(pass_new(m, b, recompute, acts, pass, e));
+    TRY(batch_check(m, in->cache, 1, b, e));
+    TRY(pass_new(m, b, in->recompute, acts, pass, e));
     struct train_pass *p = *pass;
-    p->segs = segs;
-    p->n_segs = n_segs;
-    p->cache = cache;
+    p->segs = in->segs;
+    p->n_segs = in->n_segs;
+    p->cache = in->cache;
     TRY(batch_to_backend(m, b, acts, &p->batch, e));
     b = &p->batch;
     TRY(tensor_new_raw(acts, hidden, b->n_out * C, e));
     embed_rows(m, b, p->x[0]);
-    for (int64_t l = 0; l < L; l++) layer_forward(m, l, p->x[l], p->x[l + 1], &p->acts[l], cache->layers[0], b);
+    for (int64_t l = 0; l < L; l++)
+        layer_forward(m, l, (struct layer_rows){p->x[l], p->x[l + 1]}, &p->acts[l], in->cache->layers[0], b);
     kernels_at(&m->ctx, "forward pass", -1);
     KERNEL(m->k, &m->ctx, gather_rows, .y = p->last, .x = p->x[L], .rows = b->out_rows, .n = b->n_out, .width = C);
     final_norm(m, p->last, p->last_rms, *hidden, b->n_out);
@@ -180,12 +181,13 @@ static void enter(const struct model *m, const struct row_norm *n, const struct 
 }
 
 /* out = x2 + r N(m Wdown^T),  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
-static void mlp_backward(const struct model *m, int64_t l, const struct layer_acts *a, struct row_grads *g, int64_t t,
-                         const float *w, const struct unit_grads *dw)
+static void mlp_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g, const float *w,
+                         const struct unit_grads *dw)
 {
     const struct layer_offsets o = layer_offsets_of(m, l);
+    const struct layer_acts *a = &p->acts[l];
     const struct layer_vectors *v = &m->vectors[l];
-    const int64_t F = m->shape.intermediate;
+    const int64_t F = m->shape.intermediate, t = p->batch.t;
     float *dact = g->narrow;
     const struct product_rows dgu = {g->wide, g->dgu_dtype},
                               in = v->norm2 ? (struct product_rows){a->norm2, a->dtype} : (struct product_rows){a->mid, DTYPE_F32};
@@ -262,17 +264,17 @@ tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e
     return TARE_OK;
 }
 
-tare_status model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden,
-                              struct grads *g, struct err *e)
+tare_status model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g, struct err *e)
 {
     const struct product head = product_of(m, 4 * m->shape.layers);
     const int64_t V = m->shape.vocab, C = m->shape.hidden, at = head.offset;
     const float *w;
     TRY(backward_weights(m, head.unit, &w, e)); /* model_backward_begin has fetched it */
     kernels_at(&m->ctx, "the head's gradient", -1);
-    product_dx(m, 4 * m->shape.layers, w + at, (struct op_matmul_dx){.dx = dhidden, .dy = dlogits, .t = n, .n = V, .k = C});
+    product_dx(m, 4 * m->shape.layers, w + at,
+               (struct op_matmul_dx){.dx = x->dhidden, .dy = x->dlogits, .t = x->n, .n = V, .k = C});
     if (m->lora) return TARE_OK;
-    KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + at, .dy = dlogits, .x = hidden, .t = n, .n = V, .k = C,
+    KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + at, .dy = x->dlogits, .x = x->hidden, .t = x->n, .n = V, .k = C,
            .dtype = m->dtype);
     return TARE_OK;
 }
@@ -319,11 +321,11 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         /* a norm after the MLP needs what the MLP gave; the layer's output goes where it was, which nobody reads any more */
         float *out = m->shape.norms == NORMS_BEFORE ? NULL : p->x[l + 1];
         if (l != L - 1 && p->recompute == RECOMPUTE_LAYER)
-            layer_forward(m, l, p->x[l], out, &p->acts[l], p->cache->layers[0], b);
+            layer_forward(m, l, (struct layer_rows){p->x[l], out}, &p->acts[l], p->cache->layers[0], b);
         else if (l != L - 1 && p->recompute != RECOMPUTE_NONE)
             layer_again(m, l, p->x[l], &p->acts[l], b->t, p->recompute);
         kernels_at(&m->ctx, "backward pass", l);
-        mlp_backward(m, l, &p->acts[l], &d, b->t, w, &dw);
+        mlp_backward(m, l, p, &d, w, &dw);
         attention_backward(m, l, p, &d, w, &dw);
         TRY(grads_end(g, l + 1, e));
     }

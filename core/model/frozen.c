@@ -14,7 +14,7 @@ static tare_status read_unit(struct model *m, const struct safetensors *file, in
         const struct tensor *t = &m->tensors[i];
         float *to = unit + t->offset - m->unit_begin[u];
         if (t->unit != u) continue;
-        TRY(safetensors_read(file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, to, e));
+        TRY(safetensors_read(file, t->name, (struct st_extent){t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols}, to, e));
         m->lora->base_hash = fs_hash(to, t->rows * t->cols * (int64_t)sizeof *to, m->lora->base_hash);
     }
     return TARE_OK;

@@ -15,24 +15,27 @@ static void align(int64_t *at, int64_t to)
     *at = (*at + to - 1) / to * to;
 }
 
+struct extent {
+    int64_t rows, cols; /* rows 0: a vector */
+};
+
 /* The next tensor of the layout; group: it starts a product of its own (aligned), otherwise it is adjacent to the one before. */
-static int64_t add(struct model *m, int64_t *at, const char *name, int64_t rows, int64_t cols, int unit, bool group)
+static int64_t add(struct model *m, int64_t *at, const char *name, struct extent x, int unit, bool group)
 {
     if (group) align(at, GROUP_ALIGN);
     struct tensor *t = &m->tensors[m->n_tensors++];
-    const int64_t n = rows ? rows * cols : cols;
-    *t = (struct tensor){.offset = *at, .rows = rows ? rows : 1, .cols = cols, .unit = unit, .vector = !rows};
+    const int64_t rows = x.rows ? x.rows : 1;
+    *t = (struct tensor){.offset = *at, .rows = rows, .cols = x.cols, .unit = unit, .vector = !x.rows};
     snprintf(t->name, sizeof t->name, "%s", name);
-    *at += n;
+    *at += rows * x.cols;
     return t->offset;
 }
 
-static int64_t add_layer_tensor(struct model *m, int64_t *at, int64_t layer, const char *part, int64_t rows, int64_t cols,
-                                bool group)
+static int64_t add_layer_tensor(struct model *m, int64_t *at, int64_t layer, const char *part, struct extent x, bool group)
 {
     char name[96];
     snprintf(name, sizeof name, "model.layers.%lld.%s", (long long)layer, part);
-    return add(m, at, name, rows, cols, (int)layer + 1, group);
+    return add(m, at, name, x, (int)layer + 1, group);
 }
 
 /* q, k, v adjacent, and gate and up: as tensors of their own, or in one. Returns where the first begins. */
@@ -40,19 +43,19 @@ static int64_t add_qkv(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
     const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, C = s->hidden;
-    if (s->fused) return add_layer_tensor(m, at, l, "self_attn.qkv_proj.weight", q + 2 * kv, C, true);
-    const int64_t first = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", q, C, true);
-    add_layer_tensor(m, at, l, "self_attn.k_proj.weight", kv, C, false);
-    add_layer_tensor(m, at, l, "self_attn.v_proj.weight", kv, C, false);
+    if (s->fused) return add_layer_tensor(m, at, l, "self_attn.qkv_proj.weight", (struct extent){q + 2 * kv, C}, true);
+    const int64_t first = add_layer_tensor(m, at, l, "self_attn.q_proj.weight", (struct extent){q, C}, true);
+    add_layer_tensor(m, at, l, "self_attn.k_proj.weight", (struct extent){kv, C}, false);
+    add_layer_tensor(m, at, l, "self_attn.v_proj.weight", (struct extent){kv, C}, false);
     return first;
 }
 
 static int64_t add_gate_up(struct model *m, int64_t *at, int64_t l)
 {
     const int64_t C = m->shape.hidden, F = m->shape.intermediate;
-    if (m->shape.fused) return add_layer_tensor(m, at, l, "mlp.gate_up_proj.weight", 2 * F, C, true);
-    const int64_t first = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", F, C, true);
-    add_layer_tensor(m, at, l, "mlp.up_proj.weight", F, C, false);
+    if (m->shape.fused) return add_layer_tensor(m, at, l, "mlp.gate_up_proj.weight", (struct extent){2 * F, C}, true);
+    const int64_t first = add_layer_tensor(m, at, l, "mlp.gate_proj.weight", (struct extent){F, C}, true);
+    add_layer_tensor(m, at, l, "mlp.up_proj.weight", (struct extent){F, C}, false);
     return first;
 }
 
@@ -60,9 +63,9 @@ static int64_t add_bias(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
     const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim,
-                  first = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", 0, q, true);
-    add_layer_tensor(m, at, l, "self_attn.k_proj.bias", 0, kv, false);
-    add_layer_tensor(m, at, l, "self_attn.v_proj.bias", 0, kv, false);
+                  first = add_layer_tensor(m, at, l, "self_attn.q_proj.bias", (struct extent){0, q}, true);
+    add_layer_tensor(m, at, l, "self_attn.k_proj.bias", (struct extent){0, kv}, false);
+    add_layer_tensor(m, at, l, "self_attn.v_proj.bias", (struct extent){0, kv}, false);
     return first;
 }
 
@@ -72,12 +75,14 @@ static void add_norms(struct model *m, int64_t *at, int64_t l, int64_t begin)
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden;
     struct layer_offsets *o = &m->layers[l];
-    if (s->norms != NORMS_AFTER) o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", 0, C, true) - begin;
+    if (s->norms != NORMS_AFTER)
+        o->norm1 = add_layer_tensor(m, at, l, "input_layernorm.weight", (struct extent){0, C}, true) - begin;
     int64_t *const post = s->norms == NORMS_BEFORE ? &o->norm2 : &o->after1;
-    *post = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", 0, C, true) - begin;
+    *post = add_layer_tensor(m, at, l, "post_attention_layernorm.weight", (struct extent){0, C}, true) - begin;
     if (s->norms == NORMS_BEFORE) return;
-    if (s->norms == NORMS_BOTH) o->norm2 = add_layer_tensor(m, at, l, "pre_feedforward_layernorm.weight", 0, C, true) - begin;
-    o->after2 = add_layer_tensor(m, at, l, "post_feedforward_layernorm.weight", 0, C, true) - begin;
+    if (s->norms == NORMS_BOTH)
+        o->norm2 = add_layer_tensor(m, at, l, "pre_feedforward_layernorm.weight", (struct extent){0, C}, true) - begin;
+    o->after2 = add_layer_tensor(m, at, l, "post_feedforward_layernorm.weight", (struct extent){0, C}, true) - begin;
 }
 
 static void add_layer(struct model *m, int64_t *at, int64_t l)
@@ -88,14 +93,15 @@ static void add_layer(struct model *m, int64_t *at, int64_t l)
     *o = (struct layer_offsets){.qkv_bias = -1, .norm1 = -1, .norm2 = -1, .after1 = -1, .after2 = -1, .q_norm = -1, .k_norm = -1};
     o->qkv = add_qkv(m, at, l) - begin;
     if (s->qkv_bias) o->qkv_bias = add_bias(m, at, l) - begin;
-    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", C, s->heads * D, true) - begin;
+    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", (struct extent){C, s->heads * D}, true) - begin;
     o->gate_up = add_gate_up(m, at, l) - begin;
-    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", C, s->intermediate, true) - begin;
+    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", (struct extent){C, s->intermediate}, true) - begin;
     add_norms(m, at, l, begin);
     if (s->qk_norm == QK_NORM_NONE) return;
     const bool whole = s->qk_norm == QK_NORM_WHOLE;
-    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", 0, whole ? s->heads * D : D, true) - begin;
-    o->k_norm = add_layer_tensor(m, at, l, "self_attn.k_norm.weight", 0, whole ? s->kv_heads * D : D, true) - begin;
+    o->q_norm = add_layer_tensor(m, at, l, "self_attn.q_norm.weight", (struct extent){0, whole ? s->heads * D : D}, true) - begin;
+    o->k_norm =
+        add_layer_tensor(m, at, l, "self_attn.k_norm.weight", (struct extent){0, whole ? s->kv_heads * D : D}, true) - begin;
 }
 
 /* Ends unit u: its blocks, and the padding that makes R pieces of whole blocks. On one rank there is no padding. */
@@ -181,7 +187,8 @@ static void add_group(struct model *m, int64_t *at, int64_t l, struct lora_group
         for (int j = 0; j < g->n; j++) {
             snprintf(name, sizeof name, "base_model.model.model.layers.%lld.%s.lora_%c.weight", (long long)l,
                      LORA_KIND[g->part[j].kind].path, half ? 'B' : 'A');
-            const int64_t offset = add(m, at, name, half ? g->part[j].n : r, half ? r : g->k, (int)l + 1, half || j == 0) - begin;
+            const int64_t offset =
+                add(m, at, name, (struct extent){half ? g->part[j].n : r, half ? r : g->k}, (int)l + 1, half || j == 0) - begin;
             if (half)
                 g->part[j].b = offset;
             else if (j == 0)
@@ -212,14 +219,14 @@ tare_status layout_make(struct model *m, struct err *e)
     int64_t at = 0;
     TRY(new_arrays(m, e));
     TRY(mem_new(L * (int64_t)sizeof *m->layers, (void **)&m->layers, e));
-    m->embed = add(m, &at, "model.embed_tokens.weight", s->vocab, s->hidden, 0, true);
+    m->embed = add(m, &at, "model.embed_tokens.weight", (struct extent){s->vocab, s->hidden}, 0, true);
     end_unit(m, &at, 0);
     for (int64_t l = 0; l < L; l++) {
         add_layer(m, &at, l);
         end_unit(m, &at, l + 1);
     }
-    m->final_norm = add(m, &at, "model.norm.weight", 0, s->hidden, (int)L + 1, true);
-    m->head = s->tied ? m->embed : add(m, &at, "lm_head.weight", s->vocab, s->hidden, (int)L + 1, true);
+    m->final_norm = add(m, &at, "model.norm.weight", (struct extent){0, s->hidden}, (int)L + 1, true);
+    m->head = s->tied ? m->embed : add(m, &at, "lm_head.weight", (struct extent){s->vocab, s->hidden}, (int)L + 1, true);
     end_unit(m, &at, L + 1);
     m->n_params = at;
     m->n_own = at / m->ranks;

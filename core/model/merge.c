@@ -63,7 +63,8 @@ static tare_status write_all(struct merging *g, const char *folder, enum dtype d
                              s->files[t->file].path, t->name, (long long)t->rank);
     }
     if (!status) status = mem_new(largest * (int64_t)sizeof(float), (void **)&g->whole, e);
-    if (!status) status = safetensors_write_folder(folder, sources, s->n_tensors, fetch, g, dtype, SHARD_BYTES, e);
+    if (!status)
+        status = safetensors_write_folder(folder, sources, s->n_tensors, &(struct st_writer){fetch, g, dtype, SHARD_BYTES}, e);
     mem_free(g->whole);
     mem_free(sources);
     return status;

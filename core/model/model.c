@@ -200,7 +200,8 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
     TRY(mem_new(largest_tensor(m) * 4, (void **)&staging, e));
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
-        TRY(safetensors_read(&file, t->name, t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols, staging, e));
+        TRY(safetensors_read(&file, t->name, (struct st_extent){t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols}, staging,
+                             e));
         shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
     TRY(layout_check_names(m, &file, folder, e)); /* what is missing is told first */
@@ -424,7 +425,9 @@ static tare_status write_weights(struct saving *s, const char *folder, enum dtyp
             (struct st_source){.name = t->name, .rank = t->vector ? 1 : 2, .shape = {t->vector ? t->cols : t->rows, t->cols}};
     }
     tare_status status = host_room(m, largest_tensor(m) * (int64_t)sizeof(float), &s->host, e);
-    if (!status) status = safetensors_write_folder(folder, sources, m->n_tensors, fetch_tensor, s, dtype, SHARD_BYTES, e);
+    if (!status)
+        status =
+            safetensors_write_folder(folder, sources, m->n_tensors, &(struct st_writer){fetch_tensor, s, dtype, SHARD_BYTES}, e);
     mem_free(s->host);
     mem_free(sources);
     return status;

@@ -221,17 +221,27 @@ void model_logits(struct model *m, const float *hidden, int64_t n, float *logits
 /* ---- backward.c. A training forward keeps what the backward pass needs in `acts` (an arena of its own, reset by the caller). */
 struct train_pass;
 struct grads;
+struct train_input {
+    struct kv_cache *cache;
+    const struct forward_batch *batch;
+    const struct attn_seg *segs;
+    int64_t n_segs;
+    enum recompute recompute;
+};
 /* segs: the same sequences by rows (kernels.h). recompute: RECOMPUTE_NORMS keeps what products and attention give, RECOMPUTE_MLP that of attention alone,
  * RECOMPUTE_LAYER only each layer's input; the rest is computed again in the backward pass. The cache needs one layer with enough blocks. */
-tare_status model_train_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct attn_seg *segs,
-                                int64_t n_segs, enum recompute recompute, struct arena *acts, struct train_pass **pass,
+tare_status model_train_forward(struct model *m, const struct train_input *in, struct arena *acts, struct train_pass **pass,
                                 float **hidden, struct err *e);
 /* A micro-batch: model_backward_begin, model_logits_grad for the head rows (in any number of calls), model_backward; its gradient is then in the sums of
  * g (grads.h). All three are collective; a rank without a micro-batch calls model_backward_idle in their place. */
 tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e);
+struct logits_grad {
+    const float *dlogits, *hidden; /* [n, V] and [n, C] */
+    int64_t n;
+    float *dhidden; /* [n, C], made here */
+};
 /* From dlogits[n, V]: dhidden[n, C] (overwritten), the head's gradient */
-tare_status model_logits_grad(struct model *m, const float *dlogits, const float *hidden, int64_t n, float *dhidden,
-                              struct grads *g, struct err *e);
+tare_status model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g, struct err *e);
 /* dhidden: [n_out, C] */
 tare_status model_backward(struct model *m, struct train_pass *pass, const float *dhidden, struct grads *g, struct err *e);
 tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e);

@@ -109,9 +109,14 @@ static tare_status check_coverage(struct st_tensor *t, int64_t n, const char *pa
     return TARE_OK;
 }
 
+struct tensor_bytes { /* what comes after the header */
+    const unsigned char *data;
+    int64_t size;
+};
+
 /* Appends the tensors of a header to s. */
-static tare_status add_header(struct safetensors *s, const json_t *header, const char *path, int64_t file,
-                              const unsigned char *data, int64_t size, struct err *e)
+static tare_status add_header(struct safetensors *s, const json_t *header, const char *path, int64_t file, struct tensor_bytes b,
+                              struct err *e)
 {
     if (!json_is_object(header)) FAIL(e, TARE_E_CORRUPT, "%s: the header is not a JSON object", path);
     struct st_tensor *all;
@@ -129,9 +134,9 @@ static tare_status add_header(struct safetensors *s, const json_t *header, const
         TRY(arena_strdup(&s->arena, name, -1, &copy, e));
         *t = (struct st_tensor){.name = copy, .file = file};
         if (!json_is_object(entry)) FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": its entry is not an object", path, name);
-        TRY(read_entry(entry, path, data, size, t, e));
+        TRY(read_entry(entry, path, b.data, b.size, t, e));
     }
-    return check_coverage(all + old, s->n_tensors - old, path, data, size, e);
+    return check_coverage(all + old, s->n_tensors - old, path, b.data, b.size, e);
 }
 
 /* Checks the frame of a file in memory and appends its tensors. */
@@ -152,7 +157,7 @@ static tare_status add_bytes(struct safetensors *s, const unsigned char *data, i
              (unsigned long long)n, (long long)size);
     OWNED(json_decrefp) json_t *header = NULL;
     TRY(json_parse((const char *)data + 8, (int64_t)n, path, &header, e));
-    return add_header(s, header, path, file, data + 8 + n, size - 8 - (int64_t)n, e);
+    return add_header(s, header, path, file, (struct tensor_bytes){data + 8 + n, size - 8 - (int64_t)n}, e);
 }
 
 static tare_status add_file(struct safetensors *s, const char *path, struct err *e)
@@ -351,19 +356,18 @@ static tare_status refuse_quantized(const struct safetensors *s, const char *nam
     return TARE_OK;
 }
 
-tare_status safetensors_read(const struct safetensors *s, const char *name, int64_t rank, int64_t rows, int64_t cols, float *out,
-                             struct err *e)
+tare_status safetensors_read(const struct safetensors *s, const char *name, struct st_extent x, float *out, struct err *e)
 {
     const struct st_tensor *t = safetensors_find(s, name);
-    const int64_t want[2] = {rows, cols};
+    const int64_t want[2] = {x.rows, x.cols};
     if (!t) {
         TRY(refuse_quantized(s, name, e));
         FAIL(e, TARE_E_NOT_FOUND, "%s: tensor \"%s\" is missing", s->n_files ? s->files[0].path : "(no file)", name);
     }
-    if (t->rank != rank || t->shape[0] != rows || (rank == 2 && t->shape[1] != cols)) {
+    if (t->rank != x.rank || t->shape[0] != x.rows || (x.rank == 2 && t->shape[1] != x.cols)) {
         char got[200], wanted[64];
         print_shape(got, sizeof got, t->shape, t->rank);
-        print_shape(wanted, sizeof wanted, want, rank);
+        print_shape(wanted, sizeof wanted, want, x.rank);
         FAIL(e, TARE_E_SHAPE, "%s: tensor \"%s\" has the shape %s, config.json asks for %s", s->files[t->file].path, name, got,
              wanted);
     }

@@ -50,9 +50,11 @@ const struct st_tensor *safetensors_find(const struct safetensors *s, const char
 int64_t st_count(const struct st_tensor *t); /* elements */
 /* out[count] = the tensor as float. F32, F16, BF16 only. */
 tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e);
+struct st_extent {
+    int64_t rank, rows, cols; /* rank 1: cols is not looked at */
+};
 /* Finds a tensor of this shape (rank 1 or 2; cols ignored for rank 1) and reads it. */
-tare_status safetensors_read(const struct safetensors *s, const char *name, int64_t rank, int64_t rows, int64_t cols, float *out,
-                             struct err *e);
+tare_status safetensors_read(const struct safetensors *s, const char *name, struct st_extent x, float *out, struct err *e);
 
 /* ---- writing */
 struct st_source {
@@ -64,10 +66,16 @@ struct st_source {
 typedef tare_status (*st_fetch)(void *ctx, int64_t i, const float **data, struct err *e);
 /* A file of these tensors, converted to dtype (F32, or BF16 to nearest even), written beside, synced, renamed. */
 tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e);
+struct st_writer {
+    st_fetch fetch;
+    void *ctx;
+    enum dtype dtype;
+    int64_t shard_bytes; /* a file above it is cut */
+};
 /* model.safetensors, or shards of at most shard_bytes of tensor data each (one tensor may be larger) and their index. fetch: for tensors
  * without data; may be NULL. */
-tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, st_fetch fetch, void *ctx,
-                                     enum dtype dtype, int64_t shard_bytes, struct err *e);
+tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, const struct st_writer *how,
+                                     struct err *e);
 
 /* ---- conversions */
 uint16_t st_bf16(float x); /* nearest even; NaN stays NaN */

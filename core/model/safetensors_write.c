@@ -150,16 +150,16 @@ static tare_status write_shards(const char *folder, const struct writing *w, con
     return TARE_OK;
 }
 
-tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, st_fetch fetch, void *ctx,
-                                     enum dtype dtype, int64_t shard_bytes, struct err *e)
+tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, const struct st_writer *how,
+                                     struct err *e)
 {
-    const struct writing w = {.tensors = tensors, .fetch = fetch, .ctx = ctx, .dtype = dtype};
+    const struct writing w = {.tensors = tensors, .fetch = how->fetch, .ctx = how->ctx, .dtype = how->dtype};
     char path[FS_PATH];
     OWNED(mem_free_at) int64_t *first = NULL;
     OWNED(json_decrefp) json_t *index = NULL;
     OWNED(str_free) struct str text = {0};
     TRY(mem_new((n + 1) * 8, (void **)&first, e));
-    const int64_t shards = cut(tensors, n, dtype, shard_bytes, first);
+    const int64_t shards = cut(tensors, n, how->dtype, how->shard_bytes, first);
     if (shards <= 1) {
         TRY(fs_join(path, folder, "model.safetensors", e));
         return write_file(path, &w, 0, n, e);

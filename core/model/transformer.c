@@ -238,24 +238,24 @@ void layer_again(const struct model *m, int64_t l, const float *x, const struct 
     activate(m, a, t);
 }
 
-void layer_forward(const struct model *m, int64_t l, const float *x, float *out, const struct layer_acts *a, struct kv_layer kv,
+void layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b)
 {
     const struct layer_vectors *v = &m->vectors[l];
     const int64_t T = b->t;
 
-    kernels_at(&m->ctx, out ? "forward pass" : "forward pass again", l);
-    attention_forward(m, l, x, a, kv, b);
+    kernels_at(&m->ctx, r.out ? "forward pass" : "forward pass again", l);
+    attention_forward(m, l, r.x, a, kv, b);
     into_mlp(m, l, norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, T), a, T);
     activate(m, a, T);
-    if (!out) return;
+    if (!r.out) return;
     join(m,
          &(struct branch){.i = 4 * l + 3,
                           .k = m->shape.intermediate,
                           .in = {a->act, a->dtype},
                           .x = a->mid,
                           .norm = v->after2,
-                          .out = out,
+                          .out = r.out,
                           .after = a->after2,
                           .rms = a->rms_after2},
          T, &a->lora);
@@ -347,7 +347,7 @@ void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_
 {
     const int64_t C = m->shape.hidden;
     embed_rows(m, b, x);
-    for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, x, x, acts, cache->layers[l], b);
+    for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, (struct layer_rows){x, x}, acts, cache->layers[l], b);
     kernels_at(&m->ctx, "forward pass", -1);
     KERNEL(m->k, &m->ctx, gather_rows, .y = hidden, .x = x, .rows = b->out_rows, .n = b->n_out, .width = C);
     final_norm(m, hidden, NULL, hidden, b->n_out);

@@ -184,16 +184,15 @@ void plugin_destroy_at(struct plugin_instance **p)
     plugin_destroy(*p);
 }
 
-tare_status plugin_new(const char *name, int32_t kind, const struct plugin_search *search, const struct config_param *settings,
-                       int64_t n_clusters, const struct plugin_env *env, struct plugin_instance **out, struct err *e)
+tare_status plugin_new(const struct plugin_wanted *w, struct plugin_instance **out, struct err *e)
 {
     const struct plugin *p;
     const tare_value *values;
     OWNED(arena_free) struct arena a = {0};
-    TRY(plugin_open(name, kind, search, &p, e));
+    TRY(plugin_open(w->name, w->kind, w->search, &p, e));
     arena_init(&a, "plugin parameters");
-    TRY(plugin_params(p, settings, &a, &values, e));
-    return plugin_create(p, values, n_clusters, env, out, e);
+    TRY(plugin_params(p, w->settings, &a, &values, e));
+    return plugin_create(p, values, w->n_clusters, w->env, out, e);
 }
 
 /* ---------------------------------------------------------------- verifier */
@@ -354,19 +353,18 @@ tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_
     return plugin_leave(&c, i, "fit", -1, fit(i->self, items, n, &c.error), e);
 }
 
-tare_status plugin_assign(const struct plugin_instance *i, const float *embedding, const tare_text *rows, int64_t n,
-                          int32_t *cluster, float *distance, struct err *e)
+tare_status plugin_assign(const struct plugin_instance *i, const struct plugin_assignment *q, struct err *e)
 {
     struct plugin_call c;
-    for (int64_t j = 0; j < n; j++) cluster[j] = -1;
+    for (int64_t j = 0; j < q->n; j++) q->cluster[j] = -1;
     plugin_enter(&c);
-    TRY(plugin_leave(&c, i, "assign", -1, i->plugin->codebook->assign(i->self, embedding, rows, n, cluster, distance, &c.error),
-                     e));
+    TRY(plugin_leave(&c, i, "assign", -1,
+                     i->plugin->codebook->assign(i->self, q->embedding, q->rows, q->n, q->cluster, q->distance, &c.error), e));
     const int64_t size = plugin_size(i);
-    for (int64_t j = 0; j < n; j++)
-        if (cluster[j] < -1 || cluster[j] >= size)
+    for (int64_t j = 0; j < q->n; j++)
+        if (q->cluster[j] < -1 || q->cluster[j] >= size)
             FAIL(e, TARE_E_PLUGIN, "codebook %s: assign, row %lld: cluster %d of %lld", i->plugin->desc.name, (long long)j,
-                 cluster[j], (long long)size);
+                 q->cluster[j], (long long)size);
     return TARE_OK;
 }
 

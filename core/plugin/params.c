@@ -171,20 +171,20 @@ tare_status plugin_check_params(const struct plugin *p, const struct config_para
     return TARE_OK;
 }
 
-tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
+tare_status plugin_settings(const struct plugin *p, struct plugin_words assignments, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e)
 {
     char section[128], *owned;
     section_name(p, p->desc.name, section);
     TRY(arena_strdup(a, section, -1, &owned, e));
     *out = next;
-    for (int64_t i = 0; i < n; i++) {
-        const char *equals = strchr(assignments[i], '=');
-        if (!equals || equals == assignments[i]) FAIL(e, TARE_E_CONFIG, "command line: '%s': expected key=value", assignments[i]);
+    for (int64_t i = 0; i < assignments.n; i++) {
+        const char *word = assignments.at[i], *equals = strchr(word, '=');
+        if (!equals || equals == word) FAIL(e, TARE_E_CONFIG, "command line: '%s': expected key=value", word);
         struct config_param *s;
         char *key;
         TRY(arena_new(a, &s, 1, e));
-        TRY(arena_strdup(a, assignments[i], equals - assignments[i], &key, e));
+        TRY(arena_strdup(a, word, equals - word, &key, e));
         char *value;
         TRY(arena_strdup(a, equals + 1, -1, &value, e));
         *s = (struct config_param){

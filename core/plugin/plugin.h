@@ -94,8 +94,12 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
                              const tare_value **out, struct err *e);
 /* Each setting of the plugin's section by itself, unknown keys and bad values: with faults (else NULL) all of them are told. */
 tare_status plugin_check_params(const struct plugin *p, const struct config_param *settings, struct faults *faults, struct err *e);
+struct plugin_words {
+    const char *const *at; /* "NAME=VALUE", [n] */
+    int64_t n;
+};
 /* n strings "key=value" as settings of this plugin, in front of those in `next`: the last assignment of a key wins. */
-tare_status plugin_settings(const struct plugin *p, const char *const *assignments, int64_t n, const struct config_param *next,
+tare_status plugin_settings(const struct plugin *p, struct plugin_words assignments, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e);
 /* Value i as it would stand in the INI file. */
 tare_status plugin_value_text(const struct plugin *p, int64_t i, tare_value value, struct str *out, struct err *e);
@@ -131,9 +135,16 @@ tare_status plugin_create(const struct plugin *p, const tare_value *values, int6
                           struct plugin_instance **out, struct err *e);
 void plugin_destroy(struct plugin_instance *i); /* NULL: nothing */
 void plugin_destroy_at(struct plugin_instance **i);
+struct plugin_wanted {
+    const char *name;
+    int32_t kind;
+    const struct plugin_search *search;
+    const struct config_param *settings;
+    int64_t n_clusters;
+    const struct plugin_env *env;
+};
 /* plugin_open, plugin_params and plugin_create in one. */
-tare_status plugin_new(const char *name, int32_t kind, const struct plugin_search *search, const struct config_param *settings,
-                       int64_t n_clusters, const struct plugin_env *env, struct plugin_instance **out, struct err *e);
+tare_status plugin_new(const struct plugin_wanted *w, struct plugin_instance **out, struct err *e);
 
 /* Brackets for a call into a plugin: keep the floating-point environment, and turn the plugin's error into
  * "estimator bv_blend: compute, step 12: message". step < 0: not said. leave returns the status (0 stays 0).
@@ -174,9 +185,15 @@ tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int
 int64_t plugin_dim(const struct plugin_instance *i);
 int64_t plugin_size(const struct plugin_instance *i);
 tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_t n, struct err *e);
+struct plugin_assignment {
+    const float *embedding; /* [n, dim], or NULL for a codebook of rows */
+    const tare_text *rows;  /* [n] */
+    int64_t n;
+    int32_t *cluster; /* [n], made here */
+    float *distance;  /* [n], or NULL */
+};
 /* codebook; embedding [n, D] or NULL, rows [n] or NULL, distance [n] or NULL */
-tare_status plugin_assign(const struct plugin_instance *i, const float *embedding, const tare_text *rows, int64_t n,
-                          int32_t *cluster, float *distance, struct err *e);
+tare_status plugin_assign(const struct plugin_instance *i, const struct plugin_assignment *q, struct err *e);
 /* Name, version, parameters and, for an encoder, what else decides its embedding, as one line of text: equal for equal results. */
 tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e);
 

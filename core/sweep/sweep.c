@@ -64,35 +64,41 @@ static void first_difference(const char *a, const char *b, char *out, size_t siz
 
 /* ---------------------------------------------------------------- jobs */
 
-static tare_status add_argument(struct sweep *s, struct sweep_job *job, int64_t *n, struct err *e, const char *format,
-                                const char *x, const char *y)
+struct arguments {
+    struct arena *arena;
+    const char **list;
+    int64_t n;
+    struct err *e;
+};
+
+/* format with x for 1 and y for 2 */
+static tare_status add_argument(struct arguments *to, const char *format, const char *x, const char *y)
 {
+    struct err *e = to->e;
     OWNED(str_free) struct str text = {0};
     TRY(str_addf(&text, e, "%s", ""));
     for (const char *f = format; *f; f++)
         TRY(*f == '1' ? str_add(&text, x, -1, e) : *f == '2' ? str_add(&text, y, -1, e) : str_add(&text, f, 1, e));
-    TRY(arena_strdup(&s->arena, text.data, text.size, (char **)(uintptr_t)&job->argv[*n], e));
-    ++*n;
-    return TARE_OK;
+    return arena_strdup(to->arena, text.data, text.size, (char **)(uintptr_t)&to->list[to->n++], e);
 }
 
 /* tare train FILE overrides axes run.dir run.name run.threads; room for --resume is left. */
 static tare_status make_arguments(struct sweep *s, const struct sweep_cell *cell, struct sweep_job *job, struct err *e)
 {
     char threads[32];
-    int64_t n = 0;
     snprintf(threads, sizeof threads, "%lld", (long long)s->threads);
     TRY(arena_new(&s->arena, &job->argv, s->n_overrides + s->plan.n_axes + 10, e));
-    TRY(add_argument(s, job, &n, e, "tare", "", ""));
-    TRY(add_argument(s, job, &n, e, "train", "", ""));
-    TRY(add_argument(s, job, &n, e, "1", s->file, ""));
+    struct arguments to = {&s->arena, job->argv, 0, e};
+    TRY(add_argument(&to, "tare", "", ""));
+    TRY(add_argument(&to, "train", "", ""));
+    TRY(add_argument(&to, "1", s->file, ""));
     for (int64_t i = 0; i < s->n_overrides; i++)
-        if (strncmp(s->overrides[i], "sweep.", 6)) TRY(add_argument(s, job, &n, e, "1", s->overrides[i], ""));
+        if (strncmp(s->overrides[i], "sweep.", 6)) TRY(add_argument(&to, "1", s->overrides[i], ""));
     for (int64_t i = 0; i < s->plan.n_axes; i++)
-        if (cell->value[i]) TRY(add_argument(s, job, &n, e, "1=2", s->plan.axes[i].key, cell->value[i]));
-    TRY(add_argument(s, job, &n, e, "run.name=1", cell->name, ""));
-    TRY(add_argument(s, job, &n, e, "run.dir=1", job->dir, ""));
-    return add_argument(s, job, &n, e, "run.threads=1", threads, "");
+        if (cell->value[i]) TRY(add_argument(&to, "1=2", s->plan.axes[i].key, cell->value[i]));
+    TRY(add_argument(&to, "run.name=1", cell->name, ""));
+    TRY(add_argument(&to, "run.dir=1", job->dir, ""));
+    return add_argument(&to, "run.threads=1", threads, "");
 }
 
 static tare_status check_plugin(const struct config *c, const char *name, int32_t kind, struct err *e)

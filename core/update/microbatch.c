@@ -256,7 +256,8 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         KERNEL(k, &m->ctx, head_grad, .logits = c.logits, .target = target, .lse = c.lse, .entropy = c.entropy,
                .ref_logits = c.ref_logits, .ref_lse = c.ref_lse, .kl = c.kl,
                .coef = to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n, .v = vocab);
-        TRY(model_logits_grad(m, c.logits, h.own + begin * width, n, h.gradient + begin * width, &t->grads, e));
+        TRY(model_logits_grad(m, &(struct logits_grad){c.logits, h.own + begin * width, n, h.gradient + begin * width}, &t->grads,
+                              e));
     }
     return TARE_OK;
 }
@@ -280,8 +281,9 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
     }
     struct train_pass *pass;
     TRY(reserve_cache(m, &t->cache, 1, p->packed.n_blocks, e));
-    TRY(model_train_forward(m, &t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs, t->train->recompute, &t->acts,
-                            &pass, &hidden, e));
+    TRY(model_train_forward(
+        m, &(struct train_input){&t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs, t->train->recompute}, &t->acts,
+        &pass, &hidden, e));
     TRY(tensor_new_raw(&t->acts, &dhidden, p->n_tokens * m->shape.hidden, e));
     TRY(model_backward_begin(m, &t->grads, e));
     TRY(run_head(t, j, p, (struct last_hidden){hidden, ref_hidden, dhidden}, tally, e));

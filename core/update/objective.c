@@ -96,7 +96,7 @@ static tare_status open_into(struct objective *o, const struct objective_options
                             .shaping = l->shaping};
     struct plugin_env env = x->env;
     env.loss = &loss;
-    TRY(plugin_new(x->plugin, TARE_OBJECTIVE, x->search, x->settings, 0, &env, &o->instance, e));
+    TRY(plugin_new(&(struct plugin_wanted){x->plugin, TARE_OBJECTIVE, x->search, x->settings, 0, &env}, &o->instance, e));
     o->call = o->instance->plugin->objective;
     o->needs = o->instance->plugin->desc.needs;
     if (o->needs & ~(uint32_t)KNOWN_NEEDS)

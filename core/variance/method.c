@@ -26,7 +26,7 @@ static tare_status take(const struct config *c, char *spec, struct arena *a, str
     TRY(plugin_open(words[0], TARE_ESTIMATOR, &search, &m->plugin, e));
     m->has_state = m->plugin->estimator->save != NULL;
     m->settings = c->params;
-    return n > 1 ? plugin_settings(m->plugin, words + 1, n - 1, c->params, a, &m->settings, e) : TARE_OK;
+    return n > 1 ? plugin_settings(m->plugin, (struct plugin_words){words + 1, n - 1}, c->params, a, &m->settings, e) : TARE_OK;
 }
 
 static tare_status add(const struct config *c, const char *spec, bool named, struct arena *a, struct methods *out, struct err *e)

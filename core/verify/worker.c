@@ -60,7 +60,7 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
         const struct config_param *params = NULL;
         const tare_value *values = NULL;
         TRY(plugin_open(name, TARE_VERIFIER, NULL, &p, e));
-        TRY(plugin_settings(p, settings, k, NULL, &w->arena, &params, e));
+        TRY(plugin_settings(p, (struct plugin_words){settings, k}, NULL, &w->arena, &params, e));
         TRY(plugin_params(p, params, &w->arena, &values, e));
         TRY(plugin_create(p, values, 0, &env, &w->instance[c], e));
         w->n = c + 1;

@@ -101,22 +101,29 @@ static int32_t sample_greedy(const float *z, int64_t v)
     return (int32_t)best;
 }
 
-/* e: the kept weights, or NULL when nothing is cut away. */
-static int32_t sample_draw(const float *z, const float *e, const uint64_t *mass, const struct sample_row *row, float scale, float m,
-                           int64_t v)
+struct weighed {        /* a row of logits, and the mass of each block of MASS_BLOCK */
+    const float *z, *e; /* e: the kept weights, or NULL when nothing is cut away */
+    const uint64_t *mass;
+    float scale, m;
+    int64_t v;
+};
+
+static int32_t sample_draw(const struct sample_row *row, const struct weighed *w)
 {
+    const uint64_t *mass = w->mass;
+    const int64_t v = w->v;
     uint64_t total = 0, below = 0;
     int64_t block = 0;
     for (int64_t i = 0; i * MASS_BLOCK < v; i++) total += mass[i];
-    if (!total) return sample_greedy(z, v); /* logits are not finite */
+    if (!total) return sample_greedy(w->z, v); /* logits are not finite */
     const uint64_t target = sample_target(row, total);
     while (below + mass[block] <= target) below += mass[block++];
     const int64_t begin = block * MASS_BLOCK, n = v - begin < MASS_BLOCK ? v - begin : MASS_BLOCK;
     float own[MASS_BLOCK];
-    if (e)
-        memcpy(own, e + begin, (size_t)n * sizeof *own);
+    if (w->e)
+        memcpy(own, w->e + begin, (size_t)n * sizeof *own);
     else
-        sample_weights(own, z + begin, scale, m, n);
+        sample_weights(own, w->z + begin, w->scale, w->m, n);
     int64_t i = 0;
     while ((below += mass_of(own[i])) <= target) i++;
     return (int32_t)(begin + i);
@@ -137,7 +144,8 @@ static void sample_run(const void *arg, int64_t begin, int64_t end, int thread)
             sample_weights(e, z, scale, lse[0], s->v);
             sample_keep(e, mass, sample_truncate(e, row, s->v), s->v);
         }
-        s->token[i] = row->temperature > 0 ? sample_draw(z, e, mass, row, scale, lse[0], s->v) : sample_greedy(z, s->v);
+        s->token[i] =
+            row->temperature > 0 ? sample_draw(row, &(struct weighed){z, e, mass, scale, lse[0], s->v}) : sample_greedy(z, s->v);
         s->logprob[i] = head_shifted(z[s->token[i]], scale, lse[0]) - lse[1];
     }
 }

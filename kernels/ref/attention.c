@@ -45,10 +45,18 @@ static int64_t attention_first(struct attn_shape s, int64_t position)
 }
 
 /* One query and head against keys first .. n-1. */
-static void attention_row(float *out, float stats[2], const float *q, struct kv_layer kv, const int32_t *blocks, int64_t head,
-                          struct attn_shape s, int64_t n)
+struct attention_keys { /* what one head of a sequence's query sees: keys up to n - 1 */
+    struct kv_layer kv;
+    const int32_t *blocks;
+    int64_t head, n;
+};
+
+static void attention_row(float *out, float stats[2], const float *q, const struct attention_keys *a, struct attn_shape s)
 {
-    const int64_t dim = s.head_dim, kv_head = head * s.kv_heads / s.heads, first = attention_first(s, n - 1);
+    const struct kv_layer kv = a->kv;
+    const int32_t *blocks = a->blocks;
+    const int64_t n = a->n;
+    const int64_t dim = s.head_dim, kv_head = a->head * s.kv_heads / s.heads, first = attention_first(s, n - 1);
     float m = -INFINITY, lane[KV_BLOCK] = {0};
     for (int64_t j = first; j < n; j++) {
         const int64_t at = (blocks[j / KV_BLOCK] * s.kv_heads + kv_head) * dim * KV_BLOCK;
@@ -78,8 +86,8 @@ static void attention(const struct kctx *c, const struct op_attention *o)
                 float own[2];
                 attention_row((float *)o->out + (row * o->shape.heads + h) * o->shape.head_dim,
                               o->stats ? o->stats + (row * o->shape.heads + h) * 2 : own,
-                              o->qkv + row * o->shape.stride + h * o->shape.head_dim, o->kv, o->seqs[i].blocks, h, o->shape,
-                              o->seqs[i].pos + q + 1);
+                              o->qkv + row * o->shape.stride + h * o->shape.head_dim,
+                              &(struct attention_keys){o->kv, o->seqs[i].blocks, h, o->seqs[i].pos + q + 1}, o->shape);
             }
 }
 
@@ -97,14 +105,14 @@ static void attention_axpy(float *y, float a, const float *x, int64_t n)
 
 struct attention_point { /* one query head of one row */
     const float *q, *dout, *out, *stats;
-    float *dq;
+    float *dq, delta; /* delta = dout . out */
 };
 
 static void attention_grad_key(float *dkey, float *dvalue, const float *key, const float *value, const struct attention_point *p,
-                               float delta, struct attn_shape s)
+                               struct attn_shape s)
 {
     const float prob = exact_exp(attention_dot(p->q, key, s.head_dim) * s.scale - p->stats[0]) / p->stats[1];
-    const float ds = prob * (attention_dot(p->dout, value, s.head_dim) - delta) * s.scale;
+    const float ds = prob * (attention_dot(p->dout, value, s.head_dim) - p->delta) * s.scale;
     attention_axpy(dvalue, prob, p->dout, s.head_dim);
     attention_axpy(p->dq, ds, key, s.head_dim);
     attention_axpy(dkey, ds, p->q, s.head_dim);
@@ -121,15 +129,19 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
                 const int64_t row = o->segs[i].q_begin + q, at = row * o->shape.heads + h;
                 const int64_t k_at = (o->shape.heads + h * o->shape.kv_heads / o->shape.heads) * dim,
                               v_at = k_at + o->shape.kv_heads * dim;
-                const struct attention_point p = {o->qkv + row * o->shape.stride + h * dim, o->dout + at * dim, o->out + at * dim,
-                                                  o->stats + at * 2, o->dqkv + row * o->shape.stride + h * dim};
-                const float delta = attention_dot(p.dout, p.out, dim);
+                struct attention_point p = {o->qkv + row * o->shape.stride + h * dim,
+                                            o->dout + at * dim,
+                                            o->out + at * dim,
+                                            o->stats + at * 2,
+                                            o->dqkv + row * o->shape.stride + h * dim,
+                                            0};
+                p.delta = attention_dot(p.dout, p.out, dim);
                 for (int64_t j = attention_first(o->shape, o->segs[i].prefix_len + q); j < o->segs[i].prefix_len + q + 1; j++) {
                     const int64_t key =
                         (j < o->segs[i].prefix_len ? o->segs[i].prefix_begin + j : o->segs[i].q_begin + j - o->segs[i].prefix_len) *
                         o->shape.stride;
                     attention_grad_key(o->dqkv + key + k_at, o->dqkv + key + v_at, o->qkv + key + k_at, o->qkv + key + v_at, &p,
-                                       delta, o->shape);
+                                       o->shape);
                 }
             }
 }

@@ -72,18 +72,19 @@ static int add_request(struct transport *t, struct slot *s, MPI_Request **out)
     return 0;
 }
 
-static int mpi_post(struct transport *t, int slot, bool send, int peer, int tag, void *data, int64_t n)
+static int mpi_post(struct transport *t, int slot, const struct transport_message *m)
 {
-    char *at = data;
+    char *at = m->data;
+    int64_t n = m->n;
     do {
         const int part = n < MOST ? (int)n : MOST;
         MPI_Request *request;
         if (add_request(t, &slots[slot], &request)) return 1;
-        const int code = send ? MPI_Isend(at, part, MPI_BYTE, peer, tag, world, request)
-                              : MPI_Irecv(at, part, MPI_BYTE, peer, tag, world, request);
+        const int code = m->send ? MPI_Isend(at, part, MPI_BYTE, m->peer, m->tag, world, request)
+                                 : MPI_Irecv(at, part, MPI_BYTE, m->peer, m->tag, world, request);
         if (code) {
             slots[slot].n--;
-            return failed(t, send ? "MPI_Isend" : "MPI_Irecv", code);
+            return failed(t, m->send ? "MPI_Isend" : "MPI_Irecv", code);
         }
         at += part;
         n -= part;

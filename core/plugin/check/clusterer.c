@@ -58,7 +58,7 @@ static tare_status answers(struct check *c, struct plugin_instance *i, struct st
     }
     some_rows(rows);
     for (int64_t k = 0; k < N * D; k++) numbers[k] = (float)(k % 7) - 3;
-    TRY(plugin_assign(i, D ? numbers : NULL, rows, N, cluster, distance, e));
+    TRY(plugin_assign(i, &(struct plugin_assignment){D ? numbers : NULL, rows, N, cluster, distance}, e));
     TRY(str_add(out, (const char *)cluster, sizeof cluster, e));
     return str_add(out, (const char *)distance, sizeof distance, e);
 }
@@ -183,9 +183,9 @@ static tare_status assigns(struct check *c, struct err *e)
     const int64_t D = plugin_dim(i);
     TRY(arena_new(&c->arena, &embedding, N * D + 1, e));
     for (int64_t k = 0; k < N * D; k++) embedding[k] = (float)check_uniform(c);
-    TRY(plugin_assign(i, D ? embedding : NULL, rows, N, cluster, distance, e));
+    TRY(plugin_assign(i, &(struct plugin_assignment){D ? embedding : NULL, rows, N, cluster, distance}, e));
     for (int n = 0; n < N; n++) {
-        TRY(plugin_assign(i, D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n], e));
+        TRY(plugin_assign(i, &(struct plugin_assignment){D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n]}, e));
         if (one != cluster[n]) FAIL(e, TARE_E_PLUGIN, "row %d alone is in cluster %d, among others in %d", n, one, cluster[n]);
         if (again[n] != distance[n] && !(isnan(again[n]) && isnan(distance[n])))
             FAIL(e, TARE_E_PLUGIN, "row %d alone is at the distance %g, among others at %g", n, (double)again[n],

@@ -150,7 +150,7 @@ static tare_status values_of(struct check *c, struct err *e)
         const size_t n = strcspn(a, "=");
         for (uint32_t j = 0; j < p->desc.n_params; j++)
             if (strlen(p->params[j].key) == n && !strncmp(p->params[j].key, a, n))
-                TRY(plugin_settings(p, &a, 1, settings, &c->arena, &settings, e));
+                TRY(plugin_settings(p, (struct plugin_words){&a, 1}, settings, &c->arena, &settings, e));
     }
     return plugin_params(p, settings, &c->arena, &c->values, e);
 }

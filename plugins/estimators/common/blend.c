@@ -205,7 +205,7 @@ tare_status blend_load(void *self, const tare_stream *in, tare_error *error)
     struct blend *s = self;
     const int64_t K = s->K, numbers = 3 * K * (int64_t)sizeof(double);
     void *fresh;
-    tare_status status = state_read(s->host, in, K, "clusters", numbers + K, &fresh, error);
+    tare_status status = state_read(s->host, in, &(struct state_entries){.K = K, .what = "clusters"}, numbers + K, &fresh, error);
     if (status) return status;
     const double *moments = fresh;
     const uint8_t *seen = (const uint8_t *)fresh + numbers;

@@ -14,16 +14,17 @@ tare_status state_next(const tare_stream *in, void *data, int64_t n, tare_error 
     return status ? tare_fail(error, status, "the state is cut short") : TARE_OK;
 }
 
-tare_status state_read(const tare_host *host, const tare_stream *in, int64_t K, const char *what, int64_t bytes, void **fresh,
+tare_status state_read(const tare_host *host, const tare_stream *in, const struct state_entries *of, int64_t bytes, void **fresh,
                        tare_error *error)
 {
     int64_t theirs = 0;
     tare_status status = state_next(in, &theirs, sizeof theirs, error);
     if (status) return status;
-    if (theirs != K)
-        return tare_fail(error, TARE_E_VERSION, "the state has %lld %s, this run has %lld", (long long)theirs, what, (long long)K);
+    if (theirs != of->K)
+        return tare_fail(error, TARE_E_VERSION, "the state has %lld %s, this run has %lld", (long long)theirs, of->what,
+                         (long long)of->K);
     *fresh = host->alloc(host->ctx, bytes, 64);
-    if (!*fresh) return tare_fail(error, TARE_E_NOMEM, "no memory to read the state of %lld %s", (long long)K, what);
+    if (!*fresh) return tare_fail(error, TARE_E_NOMEM, "no memory to read the state of %lld %s", (long long)of->K, of->what);
     status = state_next(in, *fresh, bytes, error);
     if (status) host->release(host->ctx, *fresh);
     return status;
@@ -33,7 +34,7 @@ tare_status state_load(const tare_host *host, const tare_stream *in, const struc
 {
     const int64_t bytes = of->K * of->size;
     void *fresh;
-    tare_status status = state_read(host, in, of->K, of->what, bytes, &fresh, error);
+    tare_status status = state_read(host, in, of, bytes, &fresh, error);
     if (status) return status;
     for (int64_t k = 0; k < of->K && !status; k++) status = of->check((const char *)fresh + k * of->size, k, error);
     if (!status) memcpy(into, fresh, (size_t)bytes);

@@ -8,16 +8,16 @@
 tare_status state_write(const tare_stream *out, int64_t K, const void *data, int64_t bytes);
 /* The next n bytes of the state, or an error: it is cut short. */
 tare_status state_next(const tare_stream *in, void *data, int64_t n, tare_error *error);
-/* Into memory of its own, which the caller releases: a state that is refused leaves the old one. K is this run's, `what` its name in the
- * plural ("clusters"); a state of another K is TARE_E_VERSION. */
-tare_status state_read(const tare_host *host, const tare_stream *in, int64_t K, const char *what, int64_t bytes, void **fresh,
-                       tare_error *error);
 /* A state of K entries that are checked one by one. */
 struct state_entries {
-    int64_t K, size;                                                       /* size: bytes of an entry */
-    const char *what;                                                      /* its name in the plural, as above */
+    int64_t K, size;                                                       /* K: this run's; size: bytes of an entry */
+    const char *what;                                                      /* its name in the plural ("clusters") */
     tare_status (*check)(const void *entry, int64_t k, tare_error *error); /* TARE_E_CORRUPT: it makes no sense */
 };
+/* `bytes` after the K, into memory of its own, which the caller releases: a state that is refused leaves the old one. A state of another K is
+ * TARE_E_VERSION. */
+tare_status state_read(const tare_host *host, const tare_stream *in, const struct state_entries *of, int64_t bytes, void **fresh,
+                       tare_error *error);
 /* Into `into` [K * size], all of it or nothing. */
 tare_status state_load(const tare_host *host, const tare_stream *in, const struct state_entries *of, void *into, tare_error *error);
 /* A member of a JSON object: before"name":[x[0],x[stride],...]   n numbers */

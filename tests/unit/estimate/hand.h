@@ -32,7 +32,7 @@ static inline struct estimator *open_case(const struct hand *h)
     while (n < MOST && h->parameters[n]) n++;
     arena_init(&a, "test");
     assert_ok(plugin_open(h->plugin, TARE_ESTIMATOR, NULL, &p, &e), &e);
-    assert_ok(plugin_settings(p, h->parameters, n, NULL, &a, &settings, &e), &e);
+    assert_ok(plugin_settings(p, (struct plugin_words){h->parameters, n}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = h->plugin, .settings = settings, .n_clusters = h->clusters};
     assert_ok(estimate_open(&o, &est, &e), &e);
     arena_free(&a);

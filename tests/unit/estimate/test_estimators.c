@@ -18,7 +18,7 @@ static struct estimator *open_with(const char *name, const char *const *assignme
     struct arena a;
     arena_init(&a, "test");
     assert_ok(plugin_open(name, TARE_ESTIMATOR, NULL, &p, &e), &e);
-    assert_ok(plugin_settings(p, assignments, n, NULL, &a, &settings, &e), &e);
+    assert_ok(plugin_settings(p, (struct plugin_words){assignments, n}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = name, .settings = settings, .n_clusters = clusters};
     assert_ok(estimate_open(&o, &est, &e), &e);
     arena_free(&a);

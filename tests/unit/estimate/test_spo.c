@@ -139,7 +139,7 @@ static struct estimator *open_spo(const char *const *set, int64_t n, struct serv
     struct arena a;
     arena_init(&a, "test");
     assert_ok(plugin_open("spo", TARE_ESTIMATOR, NULL, &p, &e), &e);
-    assert_ok(plugin_settings(p, set, n, NULL, &a, &settings, &e), &e);
+    assert_ok(plugin_settings(p, (struct plugin_words){set, n}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = "spo", .settings = settings, .env = {.ctx = service, .extension = extension}};
     assert_ok(estimate_open(&o, &est, &e), &e);
     arena_free(&a);
@@ -274,7 +274,7 @@ static void spo__kl_needs_a_policy(void **state)
     const char *const set[] = {"decay=kl"};
     arena_init(&a, "test");
     assert_ok(plugin_open("spo", TARE_ESTIMATOR, NULL, &p, &e), &e);
-    assert_ok(plugin_settings(p, set, 1, NULL, &a, &settings, &e), &e);
+    assert_ok(plugin_settings(p, (struct plugin_words){set, 1}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = "spo", .settings = settings};
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "estimator spo: create: decay = kl needs the tokens' logprobs after the policy step"));

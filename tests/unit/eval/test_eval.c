@@ -78,22 +78,23 @@ static void test_bootstrap(void **state)
     struct err e = {0};
     for (int i = 0; i < N; i++) x[2 * i] = i % 4 == 0, x[2 * i + 1] = 0.5; /* a share of 1/4; a constant */
     const struct rng_key key = rng_key(7, RNG_DATA);
-    assert_ok(eval_bootstrap(x, N, 2, 4000, key, low, high, &e), &e);
+    assert_ok(eval_bootstrap(&(struct eval_values){x, N, 2}, (struct eval_resampling){4000, key}, low, high, &e), &e);
     /* normal approximation: 0.25 +- 1.96 sqrt(0.25 * 0.75 / 400) */
     assert_true(fabs(low[0] - 0.2076) < 0.005 && fabs(high[0] - 0.2924) < 0.005);
     /* all equal: at most 1 - 0.025^(1/400) of the questions have another value */
     assert_true(fabs(low[1] - 0.5 * 0.99082) < 1e-5 && fabs(high[1] - (0.5 + 0.5 * 0.00918)) < 1e-5);
-    assert_ok(eval_bootstrap(x, N, 2, 4000, key, low2, high2, &e), &e);
+    assert_ok(eval_bootstrap(&(struct eval_values){x, N, 2}, (struct eval_resampling){4000, key}, low2, high2, &e), &e);
     assert_memory_equal(low, low2, sizeof low);
     assert_memory_equal(high, high2, sizeof high);
-    assert_ok(eval_bootstrap(x, N, 2, 4000, rng_key(8, RNG_DATA), low2, high2, &e), &e);
+    assert_ok(eval_bootstrap(&(struct eval_values){x, N, 2}, (struct eval_resampling){4000, rng_key(8, RNG_DATA)}, low2, high2, &e),
+              &e);
     assert_true(low2[0] != low[0] || high2[0] != high[0]);
-    assert_ok(eval_bootstrap(x, N, 2, 0, key, low, high, &e), &e);
+    assert_ok(eval_bootstrap(&(struct eval_values){x, N, 2}, (struct eval_resampling){0, key}, low, high, &e), &e);
     assert_true(isnan(low[0]) && isnan(high[1]));
     /* none and all of ten: the tables of Clopper and Pearson */
     double ends[20];
     for (int i = 0; i < 10; i++) ends[2 * i] = 0, ends[2 * i + 1] = 1;
-    assert_ok(eval_bootstrap(ends, 10, 2, 200, key, low, high, &e), &e);
+    assert_ok(eval_bootstrap(&(struct eval_values){ends, 10, 2}, (struct eval_resampling){200, key}, low, high, &e), &e);
     assert_true(low[0] == 0 && fabs(high[0] - 0.3085) < 1e-4 && fabs(low[1] - 0.6915) < 1e-4 && high[1] == 1);
 }
 
@@ -118,33 +119,33 @@ static void test_record(void **state)
     struct dataset d;
     struct err e = {0};
     struct eval_sample s[6];
-    int64_t done, bytes;
+    struct eval_progress there;
     char text[2000], *at = text;
     assert_ok(dataset_load(write_file("rows.jsonl", ROWS), 0, &d, &e), &e);
     at = sample_line(at, "a", 0, "correct", 3);
     at = sample_line(at, "a", 1, "wrong", 9);
     const int64_t whole = at - text;
     at = sample_line(at, "b", 0, "no_answer", 4);
-    assert_ok(eval_samples_read(write_file("record", text), &d, 2, s, &done, &bytes, &e), &e);
-    assert_true(done == 1 && bytes == whole); /* the question with one sample of two is done again */
+    assert_ok(eval_samples_read(write_file("record", text), &d, 2, s, &there, &e), &e);
+    assert_true(there.done == 1 && there.bytes == whole); /* the question with one sample of two is done again */
     assert_true(s[0].verdict == TARE_CORRECT && s[0].reward == 1 && s[0].length == 3 && !s[0].cut);
     assert_true(s[1].verdict == TARE_WRONG && s[1].cut);
     for (int64_t n = 0; n < at - text; n++) { /* a kill at any byte */
         char cut[2000];
         memcpy(cut, text, (size_t)n);
         cut[n] = 0;
-        assert_ok(eval_samples_read(write_file("record", cut), &d, 2, s, &done, &bytes, &e), &e);
-        assert_int_equal(done, n >= whole);
-        assert_int_equal(bytes, n >= whole ? whole : 0);
+        assert_ok(eval_samples_read(write_file("record", cut), &d, 2, s, &there, &e), &e);
+        assert_int_equal(there.done, n >= whole);
+        assert_int_equal(there.bytes, n >= whole ? whole : 0);
     }
     sample_line(text, "b", 0, "correct", 3); /* another file's */
-    assert_int_equal(eval_samples_read(write_file("record", text), &d, 2, s, &done, &bytes, &e), TARE_E_CORRUPT);
+    assert_int_equal(eval_samples_read(write_file("record", text), &d, 2, s, &there, &e), TARE_E_CORRUPT);
     assert_non_null(strstr(e.message, "record:1: sample 0 of \"a\" is expected"));
     at = text;
     for (int q = 0; q < 4; q++) at = sample_line(at, q == 3 ? "a" : (const char *[]){"a", "b", "c"}[q], 0, "correct", 1);
-    assert_int_equal(eval_samples_read(write_file("record", text), &d, 1, s, &done, &bytes, &e), TARE_E_CORRUPT);
-    assert_ok(eval_samples_read("/nonexistent/record", &d, 2, s, &done, &bytes, &e), &e);
-    assert_int_equal(done, 0);
+    assert_int_equal(eval_samples_read(write_file("record", text), &d, 1, s, &there, &e), TARE_E_CORRUPT);
+    assert_ok(eval_samples_read("/nonexistent/record", &d, 2, s, &there, &e), &e);
+    assert_int_equal(there.done, 0);
     dataset_free(&d);
 }
 

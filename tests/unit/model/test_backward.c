@@ -48,8 +48,10 @@ static double loss(struct problem *q, struct grads *grads)
     const int64_t n = q->p.n_targets;
     double sum = 0;
     arena_reset(&q->acts);
-    assert_ok(model_train_forward(m, &q->cache, &q->p.forward, q->p.segs, q->p.n_segs, grads ? RECOMPUTE_LAYER : RECOMPUTE_NONE,
-                                  &q->acts, &pass, &hidden, &e),
+    assert_ok(model_train_forward(
+                  m,
+                  &(struct train_input){&q->cache, &q->p.forward, q->p.segs, q->p.n_segs, grads ? RECOMPUTE_LAYER : RECOMPUTE_NONE},
+                  &q->acts, &pass, &hidden, &e),
               &e);
     assert_ok(arena_new(&q->acts, &logits, n * VOCAB, &e), &e);
     model_logits(m, hidden, n, logits);
@@ -64,7 +66,7 @@ static double loss(struct problem *q, struct grads *grads)
            .temperature = 0.8f, .r = n, .v = VOCAB);
     assert_ok(arena_new(&q->acts, &dhidden, n * m->shape.hidden, &e), &e);
     assert_ok(model_backward_begin(m, grads, &e), &e);
-    assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, grads, &e), &e);
+    assert_ok(model_logits_grad(m, &(struct logits_grad){logits, hidden, n, dhidden}, grads, &e), &e);
     assert_ok(model_backward(m, pass, dhidden, grads, &e), &e);
     return sum;
 }

@@ -292,15 +292,17 @@ static void quantized_tensors_are_refused(void **state)
     assert_ok(fs_join(path, out, "model.safetensors", &e), &e);
     assert_ok(safetensors_write(path, &packed, 1, DTYPE_F32, &e), &e);
     assert_ok(safetensors_open(path, &file, &e), &e);
-    assert_int_equal(safetensors_read(&file, "model.layers.0.mlp.up_proj.weight", 2, 4, 4, to, &e), TARE_E_UNSUPPORTED);
+    assert_int_equal(safetensors_read(&file, "model.layers.0.mlp.up_proj.weight", (struct st_extent){2, 4, 4}, to, &e),
+                     TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "model.layers.0.mlp.up_proj.qweight"));
-    assert_int_equal(safetensors_read(&file, "model.layers.0.mlp.down_proj.weight", 2, 4, 4, to, &e), TARE_E_NOT_FOUND);
+    assert_int_equal(safetensors_read(&file, "model.layers.0.mlp.down_proj.weight", (struct st_extent){2, 4, 4}, to, &e),
+                     TARE_E_NOT_FOUND);
     safetensors_close(&file);
     static const char FP8[] = "{\"x.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[0,4]}}  ";
     unsigned char bytes[8 + sizeof FP8 + 3] = {sizeof FP8 - 1};
     memcpy(bytes + 8, FP8, sizeof FP8 - 1);
     assert_ok(safetensors_parse(bytes, (int64_t)(8 + sizeof FP8 - 1 + 4), "fp8.safetensors", &file, &e), &e);
-    assert_int_equal(safetensors_read(&file, "x.weight", 2, 2, 2, to, &e), TARE_E_UNSUPPORTED);
+    assert_int_equal(safetensors_read(&file, "x.weight", (struct st_extent){2, 2, 2}, to, &e), TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "F8_E4M3"));
     safetensors_close(&file);
     fs_remove_tree(out, NULL);

@@ -181,9 +181,9 @@ static void training_has_the_same_bits(void **state)
             assert_ok(pack_groups(groups, SEQS / GROUP, how & 1, &a, &p, &e), &e);
             assert_int_equal(p.forward.t, rows);
             assert_ok(kv_cache_new(m, 1, p.n_blocks, &cache, &e), &e);
-            assert_ok(
-                model_train_forward(m, &cache, &p.forward, p.segs, p.n_segs, (enum recompute)(how / 2), &a, &pass, &hidden, &e),
-                &e);
+            assert_ok(model_train_forward(m, &(struct train_input){&cache, &p.forward, p.segs, p.n_segs, (enum recompute)(how / 2)},
+                                          &a, &pass, &hidden, &e),
+                      &e);
             assert_ok(arena_new(&a, &logits, p.n_targets * VOCAB, &e), &e);
             model_logits(m, hidden, p.n_targets, logits);
             int64_t at = 0;

@@ -83,9 +83,9 @@ static void pass_open(struct pass *x, struct model *m, const int32_t ids[SEQS][L
     assert_ok(pack_groups(groups, SEQS, true, &x->plan, &x->p, &e), &e);
     assert_int_equal(x->p.n_targets, TARGETS);
     assert_ok(kv_cache_new(m, 1, x->p.n_blocks, &x->cache, &e), &e);
-    assert_ok(
-        model_train_forward(m, &x->cache, &x->p.forward, x->p.segs, x->p.n_segs, recompute, &x->acts, &x->pass, &x->hidden, &e),
-        &e);
+    assert_ok(model_train_forward(m, &(struct train_input){&x->cache, &x->p.forward, x->p.segs, x->p.n_segs, recompute}, &x->acts,
+                                  &x->pass, &x->hidden, &e),
+              &e);
     assert_ok(arena_new(&x->acts, &x->logits, TARGETS * m->shape.vocab, &e), &e);
     model_logits(m, x->hidden, TARGETS, x->logits);
 }
@@ -112,7 +112,7 @@ static void pass_backward(struct pass *x, struct model *m, struct grads *g)
     assert_ok(arena_new(&x->acts, &dhidden, TARGETS * m->shape.hidden, &e), &e);
     assert_ok(grads_new(m, g, &e), &e);
     assert_ok(model_backward_begin(m, g, &e), &e);
-    assert_ok(model_logits_grad(m, x->logits, x->hidden, TARGETS, dhidden, g, &e), &e);
+    assert_ok(model_logits_grad(m, &(struct logits_grad){x->logits, x->hidden, TARGETS, dhidden}, g, &e), &e);
     assert_ok(model_backward(m, x->pass, dhidden, g, &e), &e);
 }
 

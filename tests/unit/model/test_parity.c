@@ -167,14 +167,16 @@ static double run_loss(struct run *r, char which, float *grads)
     arena_reset(&r->acts);
     head_new(&r->acts, n, V, &h);
     if (kl) { /* first: the cache is shared */
-        assert_ok(model_train_forward(r->ref, &r->cache, &p->forward, p->segs, p->n_segs, RECOMPUTE_LAYER, &r->acts, &ref_pass,
-                                      &ref_hidden, &e),
+        assert_ok(model_train_forward(r->ref, &(struct train_input){&r->cache, &p->forward, p->segs, p->n_segs, RECOMPUTE_LAYER},
+                                      &r->acts, &ref_pass, &ref_hidden, &e),
                   &e);
         model_logits(r->ref, ref_hidden, n, h.ref_logits);
         KERNEL(m->k, &m->ctx, head_stats, .logprob = h.ref_logprob, .lse = h.ref_lse, .logits = h.ref_logits, .target = p->target,
                .temperature = 1, .r = n, .v = V);
     }
-    assert_ok(model_train_forward(m, &r->cache, &p->forward, p->segs, p->n_segs, r->recompute, &r->acts, &pass, &hidden, &e), &e);
+    assert_ok(model_train_forward(m, &(struct train_input){&r->cache, &p->forward, p->segs, p->n_segs, r->recompute}, &r->acts,
+                                  &pass, &hidden, &e),
+              &e);
     model_logits(m, hidden, n, h.logits);
     KERNEL(m->k, &m->ctx, head_stats, .logprob = h.logprob, .entropy = h.entropy, .lse = h.lse, .logits = h.logits,
            .target = p->target, .temperature = 1, .r = n, .v = V);
@@ -190,7 +192,7 @@ static double run_loss(struct run *r, char which, float *grads)
     struct grads sums;
     assert_ok(grads_new(m, &sums, &e), &e);
     assert_ok(model_backward_begin(m, &sums, &e), &e);
-    assert_ok(model_logits_grad(m, h.logits, hidden, n, dhidden, &sums, &e), &e);
+    assert_ok(model_logits_grad(m, &(struct logits_grad){h.logits, hidden, n, dhidden}, &sums, &e), &e);
     assert_ok(model_backward(m, pass, dhidden, &sums, &e), &e);
     for (int64_t i = 0; i < m->n_params; i++) grads[i] += sums.sum[i];
     grads_free(&sums);

@@ -102,7 +102,9 @@ static void run_so(struct model *m, enum recompute recompute, struct result *r)
     assert_ok(grads_new(m, &grads, &e), &e);
     const int64_t n = r->n = p.n_targets;
     assert_true(n <= TARGETS);
-    assert_ok(model_train_forward(m, &cache, &p.forward, p.segs, p.n_segs, recompute, &acts, &pass, &hidden, &e), &e);
+    assert_ok(
+        model_train_forward(m, &(struct train_input){&cache, &p.forward, p.segs, p.n_segs, recompute}, &acts, &pass, &hidden, &e),
+        &e);
     float *logits = there(m, &acts, NULL, n * VOCAB * 4), *logprob = there(m, &acts, NULL, n * 4),
           *entropy = there(m, &acts, NULL, n * 4), *lse = there(m, &acts, NULL, n * 8),
           *dhidden = there(m, &acts, NULL, n * m->shape.hidden * 4);
@@ -115,7 +117,7 @@ static void run_so(struct model *m, enum recompute recompute, struct result *r)
     KERNEL(m->k, &m->ctx, head_grad, .logits = logits, .target = target, .lse = lse, .entropy = entropy,
            .coef = there(m, &acts, coef, n * (int64_t)sizeof *coef), .temperature = 0.8f, .r = n, .v = VOCAB);
     assert_ok(model_backward_begin(m, &grads, &e), &e);
-    assert_ok(model_logits_grad(m, logits, hidden, n, dhidden, &grads, &e), &e);
+    assert_ok(model_logits_grad(m, &(struct logits_grad){logits, hidden, n, dhidden}, &grads, &e), &e);
     assert_ok(model_backward(m, pass, dhidden, &grads, &e), &e);
     assert_ok(model_finish(m, &e), &e);
     r->grads = malloc((size_t)m->n_params * 4);

@@ -116,7 +116,7 @@ static void check_read(const struct safetensors *s, enum dtype dtype)
         float got[6];
         const struct st_source *t = &SOURCES[i];
         const int64_t n = t->shape[0] * (t->rank == 2 ? t->shape[1] : 1);
-        assert_ok(safetensors_read(s, t->name, t->rank, t->shape[0], t->shape[1], got, &e), &e);
+        assert_ok(safetensors_read(s, t->name, (struct st_extent){t->rank, t->shape[0], t->shape[1]}, got, &e), &e);
         for (int64_t j = 0; j < n; j++) {
             float want = t->data[j];
             const uint32_t bits = (uint32_t)st_bf16(want) << 16;
@@ -155,7 +155,7 @@ static void shards(void **state)
     char folder[FS_PATH], path[FS_PATH];
     snprintf(folder, sizeof folder, "%s", in_dir("sharded"));
     assert_ok(fs_mkdirs(folder, &e), &e);
-    assert_ok(safetensors_write_folder(folder, SOURCES, 3, NULL, NULL, DTYPE_F32, 24, &e), &e);
+    assert_ok(safetensors_write_folder(folder, SOURCES, 3, &(struct st_writer){NULL, NULL, DTYPE_F32, 24}, &e), &e);
     assert_false(fs_exists(in_dir("sharded/model.safetensors")));
     assert_true(fs_exists(in_dir("sharded/model-00002-of-00002.safetensors")));
     assert_ok(safetensors_open_folder(folder, &s, &e), &e);
@@ -192,12 +192,12 @@ static void wrong_tensors(void **state)
     unsigned char bytes[8 + sizeof header - 1 + 12] = {sizeof header - 1};
     memcpy(bytes + 8, header, sizeof header - 1);
     assert_ok(safetensors_parse(bytes, sizeof bytes, "f", &s, &e), &e); /* types that nobody asks for are no error */
-    assert_int_equal(safetensors_read(&s, "i", 1, 2, 0, x, &e), TARE_E_UNSUPPORTED);
+    assert_int_equal(safetensors_read(&s, "i", (struct st_extent){1, 2, 0}, x, &e), TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "I32"));
-    assert_int_equal(safetensors_read(&s, "q", 1, 7, 0, x, &e), TARE_E_UNSUPPORTED);
-    assert_int_equal(safetensors_read(&s, "z", 1, 2, 0, x, &e), TARE_E_NOT_FOUND);
+    assert_int_equal(safetensors_read(&s, "q", (struct st_extent){1, 7, 0}, x, &e), TARE_E_UNSUPPORTED);
+    assert_int_equal(safetensors_read(&s, "z", (struct st_extent){1, 2, 0}, x, &e), TARE_E_NOT_FOUND);
     assert_non_null(strstr(e.message, "\"z\" is missing"));
-    assert_int_equal(safetensors_read(&s, "i", 2, 2, 3, x, &e), TARE_E_SHAPE);
+    assert_int_equal(safetensors_read(&s, "i", (struct st_extent){2, 2, 3}, x, &e), TARE_E_SHAPE);
     assert_non_null(strstr(e.message, "[2]"));
     assert_non_null(strstr(e.message, "[2, 3]"));
     safetensors_close(&s);

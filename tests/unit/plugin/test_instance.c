@@ -24,7 +24,7 @@ static const tare_value *values_of(const struct plugin *p, const char *const *as
 {
     const struct config_param *settings;
     const tare_value *values;
-    assert_ok(plugin_settings(p, assignments, n, NULL, &arena, &settings, &e), &e);
+    assert_ok(plugin_settings(p, (struct plugin_words){assignments, n}, NULL, &arena, &settings, &e), &e);
     assert_ok(plugin_params(p, settings, &arena, &values, &e), &e);
     return values;
 }
@@ -83,7 +83,7 @@ static void params__messages(void **state)
     }
     const struct config_param *settings;
     const char *no_equals = "factor";
-    assert_int_equal(plugin_settings(p, &no_equals, 1, NULL, &arena, &settings, &e), TARE_E_CONFIG);
+    assert_int_equal(plugin_settings(p, (struct plugin_words){&no_equals, 1}, NULL, &arena, &settings, &e), TARE_E_CONFIG);
 }
 
 static void describe__formats(void **state)
@@ -319,12 +319,12 @@ static void state__refuses_what_does_not_match(void **state)
     str_clear(&text);
     assert_ok(plugin_save(reads, &text, &e), &e);
     no_load(reads, text.data, text.size, TARE_E_CORRUPT, "estimator hostile: load: the state is cut short");
-    assert_ok(plugin_new("grpo", TARE_ESTIMATOR, NULL, NULL, 4, NULL, &grpo, &e), &e);
+    assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &grpo, &e), &e);
     no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, the configuration has estimator grpo");
     str_clear(&text);
     assert_ok(plugin_save(grpo, &text, &e), &e);
     assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e); /* no state: an empty body */
-    assert_ok(plugin_new("grpo", TARE_ESTIMATOR, NULL, NULL, 5, NULL, &wider, &e), &e);
+    assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 5, NULL}, &wider, &e), &e);
     no_load(wider, text.data, text.size, TARE_E_CONFIG, "a run whose codebook has 4 clusters, this one's has 5");
     plugin_destroy(wider);
     plugin_destroy(grpo);

@@ -186,7 +186,7 @@ static void loader__keeps_the_entry_host(void **state)
 {
     (void)state;
     struct plugin_instance *i;
-    assert_ok(plugin_new(fixture("keeps_host"), TARE_ESTIMATOR, NULL, NULL, 4, NULL, &i, &e), &e);
+    assert_ok(plugin_new(&(struct plugin_wanted){fixture("keeps_host"), TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e), &e);
     plugin_destroy(i);
 }
 
