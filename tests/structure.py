@@ -7,7 +7,8 @@ sizes   No file above 600 lines, no function above 60, none with more than 6 par
         "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
 choices No text of a setting is compared outside of core/config: not a field of struct config that is a choice, not a choice's text as a
         literal. NOT_SETTINGS names what only looks like one.
-idioms  A statement a line: none after a comma, no assignment through a conditional (*(a ? &b : &c) = d).
+idioms  A statement a line: none after a comma, no assignment through a conditional (*(a ? &b : &c) = d). No goto: what a function opens is
+        declared OWNED (core/base/err.h).
 
 picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
 
@@ -210,6 +211,8 @@ def check_idioms(source):
                 open_brackets = max(0, open_brackets + line.count("(") - line.count(")"))
                 if len(parts(text)) > 1 and not name.startswith(UNREAD):
                     wrong.append(f"{name}:{number}: a statement after a comma; give it a line of its own")
+                if top == "core" and text.startswith("goto "):
+                    wrong.append(f"{name}:{number}: goto; declare what is to be closed OWNED, and TRY each step")
                 if re.match(r"\*\(.*\?.*:.*\) ?[-+*/|&]?=[^=]", text):
                     wrong.append(f"{name}:{number}: an assignment through a conditional; write if and else")
     return wrong

@@ -124,6 +124,12 @@ int64_t str_utf8_error(const char *data, int64_t n)
     return 0;
 }
 
+bool str_ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
 int64_t str_distance(const char *a, const char *b)
 {
     enum { MOST = 128 };

@@ -4,6 +4,8 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 struct str {
     char *data;
     int64_t size, capacity;
@@ -22,6 +24,7 @@ tare_status str_to_double(const char *text, double *out, struct err *e);
 const char *str_from_double(char *buffer, double x);
 /* 0 if data is valid UTF-8 (no surrogates, no overlong forms), else 1 + the offset of the first bad byte. */
 int64_t str_utf8_error(const char *data, int64_t n);
+bool str_ends_with(const char *s, const char *end);
 /* Number of single-character edits from a to b, for "did you mean". */
 int64_t str_distance(const char *a, const char *b);
 

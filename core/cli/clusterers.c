@@ -28,15 +28,9 @@ void cli_plugin_close(struct cli_plugin *p)
     *p = (struct cli_plugin){0};
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 tare_status cli_codebook_open(const char *name, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
 {
-    if (!ends_with(name, ".safetensors")) return cli_plugin_open(name, TARE_CODEBOOK, settings, n, out, e);
+    if (!str_ends_with(name, ".safetensors")) return cli_plugin_open(name, TARE_CODEBOOK, settings, n, out, e);
     char path[FS_PATH + 8];
     if (snprintf(path, sizeof path, "path=%s", name) >= (int)sizeof path) FAIL(e, TARE_E_INVALID, "%s: path too long", name);
     OWNED(mem_free_at) const char **all = NULL;

@@ -100,14 +100,14 @@ static tare_status as_reason(tare_status s, char *reason, struct err *e)
 /* The answer as a completion: in a box, as models are told to write it, then as it is. One of them has to be correct. */
 static tare_status try_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
-    struct str boxed = {0};
+    OWNED(str_free) struct str boxed = {0};
     char extracted[EXTRACT];
-    tare_status s = str_add(&boxed, "\\boxed{", -1, e);
-    if (!s) s = str_add(&boxed, row->answer.data, row->answer.size, e);
-    if (!s) s = str_add(&boxed, "}", 1, e);
+    TRY(str_add(&boxed, "\\boxed{", -1, e));
+    TRY(str_add(&boxed, row->answer.data, row->answer.size, e));
+    TRY(str_add(&boxed, "}", 1, e));
     const tare_text forms[] = {{boxed.data, boxed.size}, row->answer};
     const char *verdict = NULL;
-    for (int i = 0; !s && i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         struct verify_item item = {.prompt = row->question,
                                    .completion = forms[i],
                                    .answer = row->answer,
@@ -117,18 +117,16 @@ static tare_status try_answer(struct checker *k, const struct row *row, char *re
                                    .finish = -1,
                                    .extracted = extracted,
                                    .capacity = sizeof extracted};
-        s = verify_items(k->verify, &item, 1, (struct verify_parts){0}, e);
-        if (!s && item.verdict == TARE_CORRECT) goto end;
-        if (!s) verdict = verdict_name(item.verdict);
+        TRY(verify_items(k->verify, &item, 1, (struct verify_parts){0}, e));
+        if (item.verdict == TARE_CORRECT) return TARE_OK;
+        verdict = verdict_name(item.verdict);
     }
-    if (!s && (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer")))
+    if (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer"))
         snprintf(reason, 256, "the verifier %s cannot read the answer (%s), so no completion could be right", k->verifier, verdict);
-    else if (!s)
+    else
         snprintf(reason, 256, "the verifier %s refuses the answer itself as a completion (%s), in \\boxed{} and without",
                  k->verifier, verdict);
-end:
-    str_free(&boxed);
-    return s;
+    return TARE_OK;
 }
 
 static tare_status check_answer(struct checker *k, const struct row *row, char *reason, struct err *e)

@@ -33,19 +33,7 @@ const char serve_usage[] =
                                                   "is 32 unless it is set. run.seed is the seed of requests that name none.\n";
 
 static const struct model_key KEYS[] = {
-    {"rollout", "batch"},
-    {"rollout", "kv_tokens"},
-    {"run", "seed"},
-    {"run", "threads"},
-    {"run", "kernels"},
-    {"run", "device"},
-    {"run", "deterministic"},
-    {"model", "base"},
-    {"model", "dtype"},
-    {"model", "rope_theta"},
-    {"model", "max_position_embeddings"},
-    {"data", "chat_template"},
-    {"data", "date"},
+    {"rollout", "batch"}, {"rollout", "kv_tokens"}, {"run", "seed"}, MODEL_KEYS_COMMON, {"data", "chat_template"}, {"data", "date"},
 };
 enum { N_KEYS = sizeof KEYS / sizeof *KEYS, MODELS = 64 };
 

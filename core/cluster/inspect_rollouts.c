@@ -48,8 +48,7 @@ static tare_status take_file(struct dump *d, const char *path, struct err *e)
 
 static int is_dump(const struct dirent *entry)
 {
-    const size_t n = strlen(entry->d_name);
-    return n > 6 && !strcmp(entry->d_name + n - 6, ".jsonl");
+    return str_ends_with(entry->d_name, ".jsonl");
 }
 
 static tare_status take_folder(struct dump *d, const char *path, struct err *e)

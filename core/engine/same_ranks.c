@@ -111,8 +111,7 @@ static tare_status add_file(struct facts *f, const char *folder, const char *fil
 
 static int is_model_file(const struct dirent *d)
 {
-    const char *end = strrchr(d->d_name, '.');
-    return !strcmp(d->d_name, "config.json") || !strcmp(d->d_name, "tokenizer.json") || (end && !strcmp(end, ".safetensors"));
+    return !strcmp(d->d_name, "config.json") || !strcmp(d->d_name, "tokenizer.json") || str_ends_with(d->d_name, ".safetensors");
 }
 
 static tare_status add_model(struct facts *f, const char *folder, struct err *e)

@@ -16,4 +16,12 @@ tare_status model_key_set(struct config *c, const char *verb, const struct model
  * command line's own values come later. */
 tare_status model_keys_of_run(struct config *c, const char *run, bool messages, struct err *e);
 
+/* What every verb takes that opens one model. */
+#define MODEL_KEYS_COMMON                                                                                                          \
+    {"run", "threads"}, {"run", "kernels"}, {"run", "device"}, {"run", "deterministic"}, {"model", "base"}, {"model", "dtype"},    \
+        {"model", "rope_theta"},                                                                                                   \
+    {                                                                                                                              \
+        "model", "max_position_embeddings"                                                                                         \
+    }
+
 #endif

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "model/hf_config.h"
+#include "model/layout.h"
 #include "model/safetensors.h"
 #include "model/shards.h"
 
@@ -259,13 +260,10 @@ static tare_status check_spec(const struct model *m, const char *folder, struct 
 /* Tensors that the adapter would have beside those that are read would be left out in silence. */
 static tare_status check_names(const struct model *m, const struct safetensors *file, const char *path, struct err *e)
 {
-    for (int64_t i = 0; i < file->n_tensors; i++) {
-        int64_t j = 0;
-        while (j < m->n_tensors && strcmp(m->tensors[j].name, file->tensors[i].name)) j++;
-        if (j == m->n_tensors)
+    for (int64_t i = 0; i < file->n_tensors; i++)
+        if (!layout_has(m, file->tensors[i].name))
             FAIL(e, TARE_E_UNSUPPORTED, "%s: has the tensor %s, which no adapter of its adapter_config.json has", path,
                  file->tensors[i].name);
-    }
     return TARE_OK;
 }
 
@@ -278,23 +276,19 @@ tare_status adapter_check(const struct model *m, const char *folder, struct err 
 tare_status adapter_read(struct model *m, const char *folder, struct err *e)
 {
     char path[FS_PATH];
-    struct safetensors file;
-    float *staging = NULL;
+    OWNED(safetensors_close) struct safetensors file = {0};
     TRY(adapter_check(m, folder, e));
     TRY(fs_join(path, folder, WEIGHTS, e));
     TRY(safetensors_open(path, &file, e));
-    tare_status status = check_names(m, &file, path, e);
-    for (int64_t i = 0; i < m->n_tensors && !status; i++) {
+    TRY(check_names(m, &file, path, e));
+    for (int64_t i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensors[i];
-        mem_free(staging);
-        staging = NULL;
-        status = mem_new(t->rows * t->cols * (int64_t)sizeof *staging, (void **)&staging, e);
-        if (!status) status = safetensors_read(&file, t->name, (struct st_extent){2, t->rows, t->cols}, staging, e);
-        if (!status) shards_upload(m, t->offset, staging, t->rows * t->cols);
+        OWNED(mem_free_at) float *staging = NULL;
+        TRY(mem_new(t->rows * t->cols * (int64_t)sizeof *staging, (void **)&staging, e));
+        TRY(safetensors_read(&file, t->name, (struct st_extent){2, t->rows, t->cols}, staging, e));
+        shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
-    mem_free(staging);
-    safetensors_close(&file);
-    return status;
+    return TARE_OK;
 }
 
 tare_status adapter_open(const char *folder, struct safetensors *out, struct err *e)

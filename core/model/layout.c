@@ -233,20 +233,19 @@ tare_status layout_make(struct model *m, struct err *e)
     return TARE_OK;
 }
 
-static bool ends_with(const char *name, const char *end)
+bool layout_has(const struct model *m, const char *name)
 {
-    const size_t n = strlen(name), k = strlen(end);
-    return n >= k && !strcmp(name + n - k, end);
+    for (int64_t i = 0; i < m->n_tensors; i++)
+        if (!strcmp(m->tensors[i].name, name)) return true;
+    return false;
 }
 
 tare_status layout_check_names(const struct model *m, const struct safetensors *file, const char *folder, struct err *e)
 {
     for (int64_t i = 0; i < file->n_tensors; i++) {
         const char *name = file->tensors[i].name;
-        int64_t j = 0;
-        if (ends_with(name, "rotary_emb.inv_freq") || (m->shape.tied && !strcmp(name, "lm_head.weight"))) continue;
-        while (j < m->n_tensors && strcmp(m->tensors[j].name, name)) j++;
-        if (j == m->n_tensors)
+        if (str_ends_with(name, "rotary_emb.inv_freq") || (m->shape.tied && !strcmp(name, "lm_head.weight"))) continue;
+        if (!layout_has(m, name))
             FAIL(e, TARE_E_UNSUPPORTED,
                  "%s: has the tensor %s, which the model that its config.json describes does not have; it would be left out, and "
                  "lost in "

@@ -28,6 +28,7 @@ tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, c
 /* Refuses a file with a tensor that the model of its config.json does not have: a layer more, a bias or a norm would be left out of the computation and of
  * every checkpoint without a word. Passed over: what older versions of transformers wrote beside the weights, and a head that is tied. */
 struct safetensors;
+bool layout_has(const struct model *m, const char *name);
 tare_status layout_check_names(const struct model *m, const struct safetensors *file, const char *folder, struct err *e);
 
 #endif

@@ -238,8 +238,7 @@ static bool seen_before(struct listing *l, const struct plugin *p)
 
 static int is_library(const struct dirent *d)
 {
-    const size_t n = strlen(d->d_name);
-    return n > 3 && !strcmp(d->d_name + n - 3, ".so");
+    return str_ends_with(d->d_name, ".so");
 }
 
 static bool list_folder(void *ctx, const char *folder)

@@ -97,8 +97,7 @@ static tare_status label_row(const struct sweep_table *t, struct sweep_row *r, s
     OWNED(str_free) struct str text = {0};
     for (int64_t i = 0; i < t->plan->n_axes; i++) {
         const char *key = t->plan->axes[i].key;
-        const size_t n = strlen(key);
-        const bool plugin = n > 7 && !strcmp(key + n - 7, ".plugin");
+        const bool plugin = str_ends_with(key, ".plugin");
         if (!r->value[i] || !varies(t, i)) continue;
         TRY(plugin ? str_addf(&text, e, "%s%s", text.size ? ", " : "", file_name(r->value[i]))
                    : str_addf(&text, e, "%s%s %s", text.size ? ", " : "", short_key(t->plan, i), r->value[i]));

@@ -118,16 +118,22 @@ static void pool(const struct bert *b, const float *h, int64_t n, float *out)
     for (int64_t i = 0; i < c; i++) out[i] = (float)((double)out[i] * scale);
 }
 
-static tare_status encode_group(const struct bert *b, const int32_t *ids, const int64_t *begin, int64_t n, struct scratch *s,
-                                float *out, tare_error *error)
+struct sequences {
+    const int32_t *ids;
+    const int64_t *begin; /* [n + 1] */
+    int64_t n;
+};
+
+static tare_status encode_group(const struct bert *b, struct sequences q, struct scratch *s, float *out, tare_error *error)
 {
-    for (int64_t i = 0; i < n; i++) {
+    const int64_t *begin = q.begin;
+    for (int64_t i = 0; i < q.n; i++) {
         const tare_status status =
-            embed(b, ids + begin[i], begin[i + 1] - begin[i], s->h + (begin[i] - begin[0]) * b->width, error);
+            embed(b, q.ids + begin[i], begin[i + 1] - begin[i], s->h + (begin[i] - begin[0]) * b->width, error);
         if (status) return status;
     }
-    for (int64_t y = 0; y < b->layers; y++) layer(b, &b->layer[y], begin, n, s);
-    for (int64_t i = 0; i < n; i++) pool(b, s->h + (begin[i] - begin[0]) * b->width, begin[i + 1] - begin[i], out + i * b->width);
+    for (int64_t y = 0; y < b->layers; y++) layer(b, &b->layer[y], begin, q.n, s);
+    for (int64_t i = 0; i < q.n; i++) pool(b, s->h + (begin[i] - begin[0]) * b->width, begin[i + 1] - begin[i], out + i * b->width);
     return TARE_OK;
 }
 
@@ -141,7 +147,7 @@ tare_status bert_encode(const struct bert *b, const int32_t *ids, const int64_t 
     if (status) return status;
     for (int64_t first = 0, next; first < n && !status; first = next) {
         for (next = first + 1; next < n && begin[next + 1] - begin[first] <= TOKENS;) next++;
-        status = encode_group(b, ids, begin + first, next - first, &s, out + first * b->width, error);
+        status = encode_group(b, (struct sequences){ids, begin + first, next - first}, &s, out + first * b->width, error);
     }
     free(s.memory);
     return status;

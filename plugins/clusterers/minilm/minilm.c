@@ -73,15 +73,22 @@ static int longest_first(const void *x, const void *y)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
+struct part {
+    const tare_text *texts;         /* of the whole call */
+    const struct text_order *order; /* [n] of it */
+    int64_t n;
+    int32_t *ids; /* room for PART texts, as room has for their embeddings */
+    float *room;
+};
+
 /* ids and begin of the texts in the given order. */
-static tare_status tokenize(const struct minilm *m, const tare_text *texts, const struct text_order *order, int64_t n, int32_t *ids,
-                            int64_t *begin, tare_error *error)
+static tare_status tokenize(const struct minilm *m, const struct part *p, int64_t *begin, tare_error *error)
 {
     begin[0] = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < p->n; i++) {
         int64_t size = 0;
         const tare_status status =
-            wordpiece_encode(&m->pieces, texts[order[i].index], m->bert.max_length, ids + begin[i], &size, error);
+            wordpiece_encode(&m->pieces, p->texts[p->order[i].index], m->bert.max_length, p->ids + begin[i], &size, error);
         if (status) return status;
         begin[i + 1] = begin[i] + size;
     }
@@ -90,19 +97,18 @@ static tare_status tokenize(const struct minilm *m, const tare_text *texts, cons
 
 enum { PART = 64 }; /* texts at a time, so that memory does not grow with the call */
 
-static tare_status encode_part(const struct minilm *m, const tare_text *texts, const struct text_order *order, int64_t n,
-                               int32_t *ids, float *room, float *out, tare_error *error)
+static tare_status encode_part(const struct minilm *m, const struct part *p, float *out, tare_error *error)
 {
     int64_t begin[PART + 1];
     const int64_t d = m->bert.width;
-    tare_status status = tokenize(m, texts, order, n, ids, begin, error);
-    if (!status) status = bert_encode(&m->bert, ids, begin, n, room, error);
-    for (int64_t i = 0; i < n && !status; i++) {
+    tare_status status = tokenize(m, p, begin, error);
+    if (!status) status = bert_encode(&m->bert, p->ids, begin, p->n, p->room, error);
+    for (int64_t i = 0; i < p->n && !status; i++) {
         for (int64_t j = 0; j < d; j++) {
-            if (!isfinite(room[i * d + j]))
+            if (!isfinite(p->room[i * d + j]))
                 return fail(error, TARE_E_NOT_FINITE, "the embedding of text %lld is not finite; the weights are damaged",
-                            (long long)order[i].index);
-            out[order[i].index * d + j] = room[i * d + j];
+                            (long long)p->order[i].index);
+            out[p->order[i].index * d + j] = p->room[i * d + j];
         }
     }
     return status;
@@ -118,8 +124,10 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     tare_status status = order && ids && room ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
     for (int64_t i = 0; i < n && !status; i++) order[i] = (struct text_order){texts[i].size, i};
     if (!status) qsort(order, (size_t)n, sizeof *order, longest_first);
-    for (int64_t first = 0; first < n && !status; first += PART)
-        status = encode_part(m, texts, order + first, n - first < PART ? n - first : PART, ids, room, out, error);
+    for (int64_t first = 0; first < n && !status; first += PART) {
+        const struct part p = {texts, order + first, n - first < PART ? n - first : PART, ids, room};
+        status = encode_part(m, &p, out, error);
+    }
     free(order);
     free(ids);
     free(room);
