@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { AUTO_BATCH = 256, BATCHES = 4 }; /* input is read until that many batches of completions are due */
+enum { BATCHES = 4 }; /* input is read until that many batches of completions are due */
 
 struct generator {
     struct infer *m; /* prompts are opened when the first line needs them */

@@ -62,6 +62,7 @@ struct sampler_stats { /* since the sampler was made */
 };
 
 struct sampler;
+enum { AUTO_BATCH = 256 }; /* what rollout.batch = 0 stands for: rollouts in flight */
 /* max_batch: sequences decoded together (0: chosen); kv_tokens: capacity of the cache in tokens (0: chosen from max_batch and the lengths
  * asked for). The model must outlive the sampler; its weights may change between runs. */
 tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, struct sampler **out, struct err *e);

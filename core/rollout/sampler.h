@@ -17,7 +17,7 @@
 #include "rollout/scheduler.h"
 #include "rollout/session.h"
 
-enum { LOGIT_ROWS = 64, PREFILL_ROWS = 2048, AUTO_BATCH = 256 };
+enum { LOGIT_ROWS = 64, PREFILL_ROWS = 2048 };
 
 struct drawn { /* one token */
     int32_t seq, id;

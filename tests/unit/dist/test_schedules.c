@@ -126,7 +126,7 @@ static tare_status early_gather(struct comm *c, const void *in, int64_t n, void 
     const struct job *j = ((struct member *)c->self)->job;
     struct call calls[MOST];
     char *to = out;
-    TRY(enter(c, "gather", in, n, 0, false, e));
+    TRY(enter(c, (struct call){"gather", in, n, 0}, false, e));
     memcpy(calls, j->calls, (size_t)j->size * sizeof *calls);
     TRY(meet(c, NULL, e));
     for (int r = 0; r < j->size; to += out_bytes[r++]) schedule_copy(to, calls[r].in, (size_t)out_bytes[r]);
