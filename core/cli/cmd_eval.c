@@ -105,7 +105,7 @@ static tare_status run(struct config *c, const struct arguments *a, struct err *
     /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
     tare_status s = TARE_OK;
     if (a->steps.n_runs && !fs_is_dir(c->model.path)) s = config_set(c, "model", "path", a->steps.runs[0], "--checkpoints", e);
-    if (!s) s = comm_agree(&comm, settle(c, !comm.rank, NULL, e), e);
+    if (!s) s = settle_ranks(c, &comm, e);
     if (!s) s = a->steps.n_runs ? eval_steps_run(c, &a->steps, &comm, &table, e) : eval_run(c, warm_start, &comm, &table, e);
     if (!s && (fwrite(table.data, 1, (size_t)table.size, stdout) != (size_t)table.size || fflush(stdout)))
         s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");

@@ -271,7 +271,7 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     struct run *r = &t->run;
     TRY(comm_open(c->dist.ranks, &comm, e));
     tare_status status = check_model(c, start, e);
-    if (!status) status = comm_agree(&comm, err_as_config(settle(c, !comm.rank, NULL, e), e), e);
+    if (!status) status = err_as_config(settle_ranks(c, &comm, e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
     TRY(status);
     t->opened = true;

@@ -97,3 +97,17 @@ tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)
     TRY(faults_note(f, set_codebook(c, say, e), e));
     return faults_note(f, settle_tokens(c, say, e), e);
 }
+
+/* The clocks of ranks may say different days, at midnight or for good. A rank whose user gave a date keeps it: one that differs is refused
+ * later, where all keys are compared. */
+tare_status settle_ranks(struct config *c, struct comm *comm, struct err *e)
+{
+    const bool given = *c->data.date;
+    char date[32] = "";
+    TRY(comm_agree(comm, settle(c, !comm->rank, NULL, e), e));
+    if (comm->size == 1) return TARE_OK;
+    if (!given) snprintf(date, sizeof date, "%s", c->data.date);
+    TRY(comm->broadcast(comm, date, sizeof date, 0, e));
+    date[sizeof date - 1] = 0;
+    return comm_agree(comm, given || !*date ? TARE_OK : config_set(c, "data", "date", date, "auto", e), e);
+}

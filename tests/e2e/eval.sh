@@ -29,6 +29,24 @@ printf '{"id":"half' >> broken/samples.jsonl
 eval_ eval.out=broken eval.chunk=1 > broken.md || bad "the evaluation did not go on"
 cmp -s whole/samples.jsonl broken/samples.jsonl && ok || bad "samples differ after kills"
 cmp -s whole.md broken.md && cmp -s whole/results.json broken/results.json && ok || bad "the table differs after kills"
+# a crash of the machine that tore the samples: cut in the middle of a line, a page of zeros in the middle, zeros from a page to the end
+for torn in cut page end; do
+    rm -rf torn
+    killed_at questions 100 "$TARE" eval $SETTINGS eval.out=torn eval.chunk=1 && ok || bad "$torn: not killed after 100 questions"
+    size=$(wc -c < torn/samples.jsonl)
+    [ "$size" -gt 16384 ] && ok || bad "$torn: only $size bytes of samples"
+    case $torn in
+    cut)
+        truncate -s $((size / 2)) torn/samples.jsonl
+        [ -n "$(tail -c 1 torn/samples.jsonl)" ] || truncate -s $((size / 2 - 1)) torn/samples.jsonl
+        ;;
+    page) dd if=/dev/zero of=torn/samples.jsonl bs=4096 seek=2 count=1 conv=notrunc 2> /dev/null ;;
+    end) truncate -s 8192 torn/samples.jsonl && truncate -s "$size" torn/samples.jsonl ;;
+    esac
+    eval_ eval.out=torn > torn.md && ok || bad "$torn: the evaluation did not go on: $(tail -1 log.txt)"
+    cmp -s whole/samples.jsonl torn/samples.jsonl && ok || bad "$torn: samples differ"
+    cmp -s whole.md torn.md && cmp -s whole/results.json torn/results.json && cmp -s whole/questions.jsonl torn/questions.jsonl && ok || bad "$torn: the table differs"
+done
 # once more: nothing is sampled, the table is the same
 eval_ eval.out=whole > again.md && cmp -s whole.md again.md && ok || bad "a second call gives another table"
 

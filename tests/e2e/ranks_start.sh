@@ -60,6 +60,26 @@ refused "another number" "dist.ranks = 3, but the launcher (mpirun, srun) starte
 refused "a wrong key on one rank" "rank 1.*no key 'promts'" $MPIRUN -n 2 sh but_on 1 "$TARE" "$P" rollout.promts=3
 refused "a wrong key everywhere" "no key 'promts'" $MPIRUN -n 2 $T rollout.promts=3
 refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
+
+# Rank 0's day counts for all, also where a rank's clock says another (here: where a rank finds another one in its own folder of that name); a date that one user's
+# command gives on one rank alone is refused.
+mkdir -p day-0 day-1/run day-2/run
+ln -s ../../day-0/run/checkpoints day-1/run/checkpoints # which every rank writes
+ln -s ../../day-0/run/checkpoints day-2/run/checkpoints
+printf '[data]\ndate = 2020-02-02\n' > day-1/run/config.ini
+sed '/^warm_start/d' tiny.ini > own_day.ini
+cat > own_day <<'SH'
+cd "day-$OMPI_COMM_WORLD_RANK"
+[ "$OMPI_COMM_WORLD_RANK" != "$1" ] || set -- "$1" data.date=2021-03-03
+shift
+exec "$TARE" -q train ../own_day.ini model.path=../base train.steps=1 eval.before=false run.dir=run "$@"
+SH
+$MPIRUN -n 3 sh own_day none > out.txt 2> err.txt && ok || { bad "ranks with days of their own"; cat err.txt; }
+grep "^date = 20" day-0/run/config.ini > found.txt && ! grep 2020-02-02 found.txt > stranger.txt && ok || bad "the date is not rank 0's: $(grep date day-0/run/config.ini)"
+rm -rf day-0/run
+refused "a date on one rank" "data.date is '.*' on rank 0 and '2021-03-03' on rank 2" $MPIRUN -n 3 sh own_day 2
+rm -rf day-0/run
+refused "a date on rank 0" "data.date is '2021-03-03' on rank 0 and '.*' on rank" $MPIRUN -n 3 sh own_day 0
 status=0
 $MPIRUN -n 2 "$TARE" sweep tiny.ini > out.txt 2> err.txt || status=$?
 [ $status = 2 ] && [ "$(messages err.txt)" = 1 ] && grep -q 'runs in one process' err.txt && ok || { bad "sweep on two ranks: not refused once"; cat err.txt; }

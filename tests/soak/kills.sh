@@ -109,7 +109,7 @@ attempt() { # starts the job's process; kills it at a moment unless it is the la
     resume=$(resume_of "$job" "$where")
     job_command "$job" "$WORK/$where" "$resume"
     local -a surroundings=(KILLS_MARK="$mark")
-    if [ -n "$clock" ] && [ "$job" != ranks ] && [ "$(draw 3)" = 0 ]; then # each rank would have a time of its own
+    if [ -n "$clock" ] && [ "$(draw 3)" = 0 ]; then # each rank has a time of its own
         # the night in which summer time ends, in a zone that has one
         surroundings+=(LD_PRELOAD="$clock" TARE_CLOCK=$((1 + $(draw 30000))) TZ=Europe/Berlin TARE_CLOCK_AT=1729990790)
         jumped=$((jumped + 1))
@@ -140,14 +140,17 @@ one_job() {
     where=job-$runs
     mkdir -p "$where"
     while :; do
-        if [ "$job" = sft ] && [ -e "$where/model" ] && [ ! -e "$where/model.training" ]; then break; fi # killed when all was done
+        if [ "$job" = sft ] && [ -e "$where/model" ]; then # killed when the model was there, before or after its checkpoints were removed
+            rm -rf "$where/model.training"
+            break
+        fi
         attempts=$((attempts + 1))
         attempt $((attempts > most))
         if [ $hit = 1 ] && [ $status != 0 ]; then
             kills=$((kills + 1)) hits[$job]=$((hits[$job] + 1))
         elif [ $hit = 0 ] && [ $status != 0 ]; then
             # a cell of a sweep that was killed makes it fail: it is made again
-            [ "$job" = sweep ] && [ $attempts -le $((most + 1)) ] || { broke "exit status $status: $(tail -n 2 err.txt)"; return; }
+            [ "$job" = sweep ] && [ $attempts -le $((most + 1)) ] || { broke "exit status $status: $(grep . err.txt | tail -n 2)"; return; }
         elif [ $hit = 1 ]; then
             missed=$((missed + 1)) # what was killed was about to end, or a cell that the sweep began anew
         fi
