@@ -12,12 +12,24 @@ until_() { # CONDITION
 }
 lives() { [ -e "/proc/$1/stat" ] && [ "$(sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -c 1)" != Z ]; }
 all_gone() { for p in $(cat pids); do ! lives "$p" || return 1; done; }
-# A judge that works until the file `wait` is there; then it starts a process, writes down both, and hangs.
+# A judge that works until the file `wait` is there; then it starts a process, and one that has a session of its own and no parent left, writes down all, and
+# hangs. Where the file `leave` is there it starts the latter, and works on.
 cat > judge.sh << 'SH'
+far() {
+    rm -f "$1/far"
+    (setsid sh -c 'sleep 86400 > /dev/null < /dev/null & echo $$ $! > "$1/far.tmp"; mv "$1/far.tmp" "$1/far"; wait' sh "$1" > /dev/null < /dev/null &)
+    while [ ! -e "$1/far" ]; do sleep 0.1; done
+}
 while read -r line; do
+    if [ -e "$1/leave" ] && [ ! -e "$1/pids" ]; then
+        far "$1"
+        mv "$1/far" "$1/pids"
+    fi
     if [ -e "$1/wait" ]; then
         sleep 86400 &
-        echo $$ $! > "$1/pids.tmp"
+        near=$!
+        far "$1"
+        echo $$ $near $(cat "$1/far") > "$1/pids.tmp"
         mv "$1/pids.tmp" "$1/pids"
         while :; do sleep 86400; done
     fi
@@ -28,8 +40,8 @@ cat > judge.py << PY
 import os, subprocess, time
 def reward(completions, **row):
     if os.path.exists("$WORK/wait"):
-        child = subprocess.Popen(["sleep", "86400"])
-        with open("$WORK/pids.tmp", "w") as f: f.write("%d %d\n" % (os.getpid(), child.pid))
+        near, far = subprocess.Popen(["sleep", "86400"]), subprocess.Popen(["sleep", "86400"], start_new_session=True)
+        with open("$WORK/pids.tmp", "w") as f: f.write("%d %d %d\n" % (os.getpid(), near.pid, far.pid))
         os.rename("$WORK/pids.tmp", "$WORK/pids")
         while True: time.sleep(86400)
     return [float(c[-1:] in "02468") for c in completions]
@@ -72,6 +84,12 @@ for verifier in $verifiers; do
         done
     done
 done
+# What left the group ends with a run that ends by itself, too.
+rm -rf run pids
+touch leave
+train verifier.plugins=command run.dir=run > /dev/null 2> err.txt && [ "$(wc -w < pids)" = 2 ] && ok || bad "a judge that leaves a process: $(cat err.txt)"
+until_ all_gone && ok || { bad "a process outlived the run: $(cat pids)"; kill -9 $(cat pids) 2> /dev/null; }
+rm -f leave
 
 # The same of a program in the sandbox, which is known by the folder's name in its text.
 if has_python; then

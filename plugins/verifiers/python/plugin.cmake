@@ -1,4 +1,4 @@
-target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/program/program.c)
+target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/program/left.c ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/program/program.c)
 target_link_libraries(${PLUGIN} PRIVATE jansson)
 # The driver goes into the plugin as a string, so that the plugin is one file.
 set(CALL ${CMAKE_SOURCE_DIR}/sdk/python/tare_sdk/reward_call.py)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "common/program/program.h"
 
+#include "common/program/left.h"
 #include "common/text.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ struct program {
     pid_t watcher; /* leads the process group; 0: none */
     int fd;        /* its standard input and output */
     int life;      /* open as long as this process lives: the watcher ends the group when it closes */
+    char mark[64]; /* in the environment of all that it starts */
     char *answer;
     int64_t size, capacity;
     bool ready;             /* it has said so, or need not */
@@ -52,6 +54,7 @@ tare_status program_new(const struct program_options *options, struct program **
     struct program *p = calloc(1, sizeof *p);
     if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
     p->options = *options;
+    snprintf(p->mark, sizeof p->mark, "TARE_PROGRAM_%ld_%llx=1", (long)getpid(), (unsigned long long)(uintptr_t)p);
     *out = p;
     return TARE_OK;
 }
@@ -63,7 +66,7 @@ static int reap(pid_t pid)
     return status;
 }
 
-/* Ends the group, and whoever watches it. */
+/* Ends the group, whoever watches it, and what has left it. */
 static void end_group(struct program *p)
 {
     if (!p->watcher) return;
@@ -71,6 +74,7 @@ static void end_group(struct program *p)
     reap(p->watcher);
     close(p->life);
     p->watcher = 0;
+    left_end(p->mark);
 }
 
 /* Ends it with all it has started. Returns its exit status as waitpid gives it. */
@@ -105,8 +109,13 @@ void program_free(struct program *p)
     free(p);
 }
 
+struct start {
+    char *const *argv;
+    char *const *environment;
+};
+
 /* One process of the group (0: it leads a new one), with this standard input and output. */
-static int spawn_in(pid_t group, char *const *argv, int in, int out, pid_t *pid)
+static int spawn_in(pid_t group, const struct start *start, int in, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -123,7 +132,7 @@ static int spawn_in(pid_t group, char *const *argv, int in, int out, pid_t *pid)
         posix_spawnattr_setsigdefault(&attributes, &pipe);
         got = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
         if (!got) got = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-        if (!got) got = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+        if (!got) got = posix_spawnp(pid, start->argv[0], &actions, &attributes, start->argv, start->environment);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -134,21 +143,39 @@ static int spawn_in(pid_t group, char *const *argv, int in, int out, pid_t *pid)
 /* A signal at the parent's death (prctl) would come when the thread that started the program ends, and to that process alone. */
 static int watch(struct program *p)
 {
-    static char SH[] = "/bin/sh", FLAG[] = "-c", WATCH[] = "read -r line; kill -KILL 0";
-    char *const argv[] = {SH, FLAG, WATCH, NULL};
+    static char SH[] = "/bin/sh", FLAG[] = "-c";
+    static char WATCH[] = "trap 'kill -KILL 0' EXIT\n"
+                          "read -r line\n"
+                          "for f in $(grep -lzxF -e \"$0\" /proc/[0-9]*/environ 2> /dev/null)\n"
+                          "do f=${f#/proc/} && kill -KILL \"${f%/environ}\" 2> /dev/null\n"
+                          "done";
+    char *const argv[] = {SH, FLAG, WATCH, p->mark, NULL};
     int ends[2];
     if (pipe2(ends, O_CLOEXEC)) return errno;
-    const int got = spawn_in(0, argv, ends[0], STDERR_FILENO, &p->watcher);
+    const int got = spawn_in(0, &(struct start){argv, environ}, ends[0], STDERR_FILENO, &p->watcher);
     close(ends[0]);
     p->life = ends[1];
     if (got) close(ends[1]);
     return got;
 }
 
+static int spawn_marked(struct program *p, int fd)
+{
+    size_t n = 0;
+    while (environ[n]) n++;
+    char **environment = malloc((n + 2) * sizeof *environment);
+    if (!environment) return ENOMEM;
+    environment[0] = p->mark;
+    memcpy(environment + 1, environ, (n + 1) * sizeof *environment);
+    const int got = spawn_in(p->watcher, &(struct start){p->options.argv, environment}, fd, fd, &p->pid);
+    free(environment);
+    return got;
+}
+
 static int spawn(struct program *p, int fd)
 {
     int got = watch(p);
-    if (!got) got = spawn_in(p->watcher, p->options.argv, fd, fd, &p->pid);
+    if (!got) got = spawn_marked(p, fd);
     if (got) end_group(p);
     return got;
 }

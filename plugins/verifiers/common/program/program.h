@@ -1,7 +1,7 @@
 /* A program of the user's that answers lines with lines: one JSON object in, one JSON value out. It is started when it is first needed, stays
  * for the next question, is killed when it is late, and started again after that or after its death. One question at a time: program_ask
  * waits for its answer; program_begin and program_look do not. It and all that it starts are one process group, which ends with this process
- * however that ends, but for what leaves the group (setsid).
+ * however that ends; so does what has left the group (left.h).
  * Beside it what the verifiers that ask such a program have alike: parameters, the deadline, a verdict from a reward.
  */
 #ifndef TARE_VERIFIERS_PROGRAM_H
