@@ -1,17 +1,24 @@
 #include "cost.h"
 
+#include "exact.h"
 #include "sizes.h"
 
 #define COST(FLOPS, BYTES) ((struct kernel_cost){(double)(FLOPS), (double)(BYTES)})
 
+/* n k packed weights; int8: a scale of two bytes for every INT8_BLOCK. */
+static int64_t packed(int64_t n, int64_t k, enum dtype dtype, int int8)
+{
+    return int8 ? n * (k + (k + INT8_BLOCK - 1) / INT8_BLOCK * 2) : n * k * dtype_bytes(dtype);
+}
+
 struct kernel_cost cost_pack(const struct op_pack *o)
 {
-    return COST(0, o->n * o->k * (4 + dtype_bytes(o->dtype)));
+    return COST(0, o->n * o->k * 4 + packed(o->n, o->k, o->dtype, o->int8));
 }
 
 struct kernel_cost cost_matmul(const struct op_matmul *o)
 {
-    return COST(2 * o->t * o->n * o->k, o->t * (4 * o->n + o->k * dtype_bytes(o->x_dtype)) + o->n * o->k * dtype_bytes(o->dtype));
+    return COST(2 * o->t * o->n * o->k, o->t * (4 * o->n + o->k * dtype_bytes(o->x_dtype)) + packed(o->n, o->k, o->dtype, o->int8));
 }
 
 struct kernel_cost cost_matmul_dx(const struct op_matmul_dx *o)

@@ -117,6 +117,32 @@ EXACT_FUNCTION float bf16_round(float x)
     return bf16_to_f32(bf16_from_f32(x));
 }
 
+/* Weights in int8: of a row of W, every INT8_BLOCK numbers (the last ones may be fewer) have one scale s = max|w| / 127, rounded to bf16, and each is
+ * kept as q = w / s, rounded to the nearest, ties to even. Every product sees the number s q, rounded to bf16 where products are of bf16; in fp32 it is
+ * exact. s is 0 where it would not be a normal number, and at most 2^121, so that no s q is a denormal or infinite. */
+enum { INT8_BLOCK = 32 };
+
+EXACT_FUNCTION uint16_t int8_scale(const float *w, int64_t n)
+{
+    float most = 0;
+    for (int64_t i = 0; i < n; i++) most = fabsf(w[i]) > most ? fabsf(w[i]) : most;
+    const float s = bf16_round(most / 127.0f);
+    return s < 0x1p-126f ? 0 : bf16_from_f32(s < 0x1p121f ? s : 0x1p121f);
+}
+
+EXACT_FUNCTION int8_t int8_from_f32(float w, uint16_t scale)
+{
+    const float q = scale ? w / bf16_to_f32(scale) : 0;
+    if (!(q > -127.0f)) return q <= -127.0f ? -127 : 0; /* NaN: 0; who packs has refused it (kernels.h) */
+    return (int8_t)nearbyintf(q < 127.0f ? q : 127.0f);
+}
+
+EXACT_FUNCTION float int8_to_f32(int8_t q, uint16_t scale, int bf16)
+{
+    const float w = bf16_to_f32(scale) * (float)q;
+    return bf16 ? bf16_round(w) : w;
+}
+
 /* Where the i-th term of a chain over n products of bf16 numbers stands: pairs come with the odd one first, as vdpbf16ps adds them. */
 EXACT_FUNCTION int64_t bf16_place(int64_t i, int64_t n)
 {

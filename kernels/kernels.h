@@ -148,6 +148,7 @@ struct op_pack {
     const float *w;
     int64_t n, k;
     enum dtype dtype;
+    int int8; /* 1: in int8 by blocks with scales (int8_bytes, exact.h); all of w is finite */
 };
 
 /* y[T,N] = x[T,K] W^T (+ bias[N]) (+ residual[T,N]). DTYPE_BF16: x is rounded to bf16 (nearest even) first, products and sums are in fp32; a
@@ -163,6 +164,7 @@ struct op_matmul {
     int64_t t, n, k;
     enum dtype dtype;
     enum dtype x_dtype;
+    int int8; /* as packed is */
 };
 
 /* dx[T,K] = dy[T,N] W[N,K] */
@@ -174,6 +176,7 @@ struct op_matmul_dx {
     int64_t t, n, k;
     enum dtype dtype;
     enum dtype dy_dtype;
+    int int8; /* as packed is */
 };
 
 /* dw[N,K] += dy[T,N]^T x[T,K];  dbias[N] += sum_t dy */
@@ -449,6 +452,8 @@ struct kernels {
     int windows; /* 1: attention and its gradient go by attn_shape.window; 0: it has to be 0 */
     int bf16_rows; /* 1: operations that make rows can write them in bf16, and products read them so (op_matmul); 0: all rows are fp32 */
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype); /* of packed weights; 0: there are none of this dtype */
+    /* The same of weights in int8; NULL: there are none, and `int8` of the operations has to be 0 */
+    int64_t (*int8_bytes)(int64_t n, int64_t k, enum dtype dtype);
     /* Bytes of k (v needs as many) for n_blocks blocks of the key/value cache; NULL: fp32 in the layout of struct kv_layer. A backend that has
      * this decides precision and layout, and only its own operations read k and v. */
     int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);

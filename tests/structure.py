@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 
-NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"), ("core/cli/bench_peak.c", "avx512"), ("core/cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
+NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"), ("core/cli/bench_peak.c", "avx512"), ("core/cli/cmd_score.c", "dtype"), ("core/cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
                 ("core/cluster/nearest_kernel.c", "avx2"), ("core/eval/groups.c", "true"), ("core/eval/groups.c", "false"), ("core/eval/samples.c", "stop"),
                 ("core/serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
 ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}

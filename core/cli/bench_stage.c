@@ -52,8 +52,10 @@ static tare_status open_model(struct stage *s, struct err *e)
     TRY(engine_open(g, ENGINE_KERNELS, e));
     g->kernels = bench_profile_wrap(g->kernels);
     bench_profile_into(&s->round[0].phase[0].profile, NULL);
-    if (!tiny && strcmp(s->model, "smollm2") != 0) return engine_open(g, ENGINE_MODEL, e);
+    if (!tiny && strcmp(s->model, "smollm2") != 0)
+        return engine_open(g, ENGINE_MODEL | (strcmp(s->kind, "generate") ? ENGINE_TRAINS : 0), e);
     struct model_config shape = {.dtype = c->model.dtype,
+                                 .weights = c->model.weights,
                                  .init = tiny ? INIT_QWEN2 : INIT_LLAMA,
                                  .hidden_size = tiny ? 128 : 576,
                                  .layers = tiny ? 4 : 30,

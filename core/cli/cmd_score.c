@@ -23,7 +23,7 @@ struct score {
     int64_t *begin;
 };
 
-const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [threads=0] [batch=16]\n"
+const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [weights=dtype|int8] [threads=0] [batch=16]\n"
                            "                        [model.base=FOLDER] [model.rope_theta=NUMBER]\n\n"
                            "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given "
                            "tokens 0..t, in nats, under the softmax at\n"
@@ -32,7 +32,9 @@ const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|b
                            "computed together; the numbers do not depend on it. threads=0: one for each core.\n"
                            "model.base is the folder of an adapter's base, in place of the one that its adapter_config.json names; "
                            "model.rope_theta is in place of\n"
-                           "that of the base's config.json, where the adapter was trained with another one.\n";
+                           "that of the base's config.json, where the adapter was trained with another one. weights=int8 keeps the "
+                           "weights by blocks of 32\n"
+                           "with a scale each (model.weights).\n";
 
 /* ---- a batch of lines */
 static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)
@@ -131,7 +133,7 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
 
 /* ---- command line */
 struct options {
-    const char *model, *dtype, *base, *rope_theta;
+    const char *model, *dtype, *weights, *base, *rope_theta;
     double temperature;
     int64_t threads, batch;
 };
@@ -144,6 +146,8 @@ static tare_status set_option(struct options *o, const char *key, const char *va
             FAIL(e, TARE_E_RANGE, "temperature = %s; it has to be above 0 and at most 100", value);
     } else if (!strcmp(key, "dtype")) {
         o->dtype = value;
+    } else if (!strcmp(key, "weights")) {
+        o->weights = value;
     } else if (!strcmp(key, "model.base")) {
         o->base = value;
     } else if (!strcmp(key, "model.rope_theta")) {
@@ -155,14 +159,15 @@ static tare_status set_option(struct options *o, const char *key, const char *va
         TRY(str_to_int(value, &o->batch, e));
         if (o->batch < 1 || o->batch > BATCH_MAX) FAIL(e, TARE_E_RANGE, "batch = %s; it has to be 1 to %d", value, BATCH_MAX);
     } else {
-        FAIL(e, TARE_E_CONFIG, "%s: unknown key; known: temperature, dtype, threads, batch, model.base, model.rope_theta", key);
+        FAIL(e, TARE_E_CONFIG, "%s: unknown key; known: temperature, dtype, weights, threads, batch, model.base, model.rope_theta",
+             key);
     }
     return TARE_OK;
 }
 
 static tare_status parse_options(int argc, char **argv, struct options *o, struct err *e)
 {
-    *o = (struct options){.dtype = "f32", .temperature = 1, .batch = 16};
+    *o = (struct options){.dtype = "f32", .weights = "dtype", .temperature = 1, .batch = 16};
     for (int i = 1; i < argc; i++) {
         char key[64];
         const char *equals = strchr(argv[i], '=');
@@ -188,6 +193,7 @@ static tare_status run(const struct options *o, struct score *s, struct err *e)
     TRY(config_load(&s->config, NULL, NULL, 0, e));
     TRY(config_set(&s->config, "model", "path", folder, "command line", e));
     TRY(config_set(&s->config, "model", "dtype", o->dtype, "command line", e));
+    TRY(config_set(&s->config, "model", "weights", o->weights, "command line", e));
     if (o->base) TRY(config_set(&s->config, "model", "base", o->base, "command line", e));
     if (o->rope_theta) TRY(config_set(&s->config, "model", "rope_theta", o->rope_theta, "command line", e));
     s->config.run.threads = o->threads;

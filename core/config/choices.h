@@ -13,6 +13,7 @@
 #define CHOICES_AS(X)                                                                                                              \
     X(AS_NONE, "") X(AS_VERL, "verl") X(AS_TRL, "trl") X(AS_NEMO, "nemo") X(AS_OPENRLHF, "openrlhf") X(AS_SLIME, "slime")
 #define CHOICES_PRECISION(X) X(PRECISION_F32, "f32") X(PRECISION_BF16, "bf16")
+#define CHOICES_WEIGHTS(X) X(WEIGHTS_AS_DTYPE, "dtype") X(WEIGHTS_INT8, "int8")
 #define CHOICES_SAVE(X) X(SAVE_AUTO, "auto") X(SAVE_F32, "f32") X(SAVE_BF16, "bf16")
 #define CHOICES_INIT(X) X(INIT_NONE, "") X(INIT_QWEN2, "qwen2") X(INIT_LLAMA, "llama") X(INIT_QWEN3, "qwen3")
 #define CHOICES_PROMPT(X) X(PROMPT_CHAT, "chat") X(PROMPT_PLAIN, "plain")
@@ -46,6 +47,7 @@ enum kernels_choice { CHOICES_KERNELS(CHOICE_CONSTANT) };
 enum deterministic { CHOICES_DETERMINISTIC(CHOICE_CONSTANT) };
 enum run_as { CHOICES_AS(CHOICE_CONSTANT) };
 enum precision { CHOICES_PRECISION(CHOICE_CONSTANT) };
+enum weights { CHOICES_WEIGHTS(CHOICE_CONSTANT) };
 enum save_dtype { CHOICES_SAVE(CHOICE_CONSTANT) };
 enum model_init { CHOICES_INIT(CHOICE_CONSTANT) };
 enum prompt_form { CHOICES_PROMPT(CHOICE_CONSTANT) };

@@ -28,6 +28,7 @@ struct model_config {
     const char *base;       /* folder of the base, when path is an adapter; empty: as the adapter says */
     const char *warm_start; /* a config for `tare sft` that makes path when it is absent */
     enum precision dtype;   /* of the forward and backward pass */
+    enum weights weights;   /* that are not trained, as products read them */
     enum save_dtype save_dtype;
     double rope_theta; /* 0: as config.json says */
     int64_t max_position_embeddings;

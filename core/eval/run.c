@@ -86,6 +86,7 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     stop = fs_hash(r->engine.model->eos, r->engine.model->n_eos * (int64_t)sizeof *r->engine.model->eos, stop);
     const struct model *m = r->engine.model;
     uint64_t weights = model_frozen_hash(m);
+    if (m->int8) weights = fs_hash("int8", 4, weights);
     TRY(backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e));
     r->identity =
         json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",

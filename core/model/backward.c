@@ -116,6 +116,7 @@ static void product_dx(const struct model *m, int64_t i, const float *w, struct 
     o.packed = m->packed[i];
     o.w = w;
     o.dtype = m->dtype;
+    o.int8 = product_int8(m, i);
     (from_copy(m) ? m->k->matmul_dx_packed : m->k->matmul_dx)(&m->ctx, &o);
 }
 

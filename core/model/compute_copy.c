@@ -70,11 +70,13 @@ static tare_status take(struct model *m, int64_t bytes, void *out, struct err *e
 tare_status compute_copy_new(struct model *m, struct err *e)
 {
     const int64_t n_products = 4 * m->shape.layers + 1;
+    if (m->int8 && !m->k->int8_bytes)
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "model.weights = int8 is computed on the CPU only; use run.device = cpu, or model.weights = dtype");
     TRY(mem_new(n_products * (int64_t)sizeof *m->packed, (void **)&m->packed, e));
     TRY(mem_new(m->shape.layers * (int64_t)sizeof *m->vectors, (void **)&m->vectors, e));
     for (int64_t i = 0; i < n_products; i++) {
-        const struct product p = product_of(m, i);
-        const int64_t bytes = m->k->packed_bytes(p.n, p.k, m->dtype);
+        const int64_t bytes = product_bytes(m, i);
         if (bytes <= 0)
             FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
         TRY(take(m, bytes, &m->packed[i], e));
@@ -118,8 +120,9 @@ static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, c
     for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
         const struct product p = product_of(m, i);
         if (p.unit != u) continue;
-        KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype);
-        refresh_copy(m, proof, m->packed[i], m->k->packed_bytes(p.n, p.k, m->dtype));
+        KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype,
+               .int8 = product_int8(m, i));
+        refresh_copy(m, proof, m->packed[i], product_bytes(m, i));
     }
 }
 

@@ -7,6 +7,20 @@
 #include "model/safetensors.h"
 #include "model/shards.h"
 
+#include <math.h>
+
+static tare_status check_finite(const struct tensor *t, const float *w, struct err *e)
+{
+    for (int64_t i = 0; i < t->rows * t->cols; i++)
+        if (!isfinite(w[i]))
+            FAIL(e, TARE_E_INVALID,
+                 "%s: row %lld, column %lld is %s; int8 needs finite weights. The file is damaged, or model.weights = dtype reads "
+                 "it "
+                 "as it is",
+                 t->name, (long long)(i / t->cols), (long long)(i % t->cols), isnan(w[i]) ? "NaN" : "infinite");
+    return TARE_OK;
+}
+
 /* Unit u in host memory, and its hash over those before. */
 static tare_status read_unit(struct model *m, const struct safetensors *file, int64_t u, float *unit, struct err *e)
 {
@@ -15,6 +29,7 @@ static tare_status read_unit(struct model *m, const struct safetensors *file, in
         float *to = unit + t->offset - m->unit_begin[u];
         if (t->unit != u) continue;
         TRY(safetensors_read(file, t->name, (struct st_extent){t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols}, to, e));
+        if (m->int8 && !t->vector) TRY(check_finite(t, to, e));
         m->lora->base_hash = fs_hash(to, t->rows * t->cols * (int64_t)sizeof *to, m->lora->base_hash);
     }
     return TARE_OK;

@@ -109,7 +109,7 @@ static void end_unit(struct model *m, int64_t *at, int64_t u)
 {
     align(at, UNIT_ALIGN);
     const int64_t size = *at - m->unit_begin[u],
-                  block = (size + UNIT_BLOCKS * UNIT_ALIGN - 1) / (UNIT_BLOCKS * UNIT_ALIGN) * UNIT_ALIGN;
+                  block = size ? (size + UNIT_BLOCKS * UNIT_ALIGN - 1) / (UNIT_BLOCKS * UNIT_ALIGN) * UNIT_ALIGN : UNIT_ALIGN;
     const int64_t blocks = (size + block - 1) / block;
     m->unit_size[u] = size;
     m->unit_block[u] = block;
@@ -171,6 +171,17 @@ struct product product_of(const struct model *m, int64_t i)
     default:
         return (struct product){u, o.down, C, s->intermediate};
     }
+}
+
+int product_int8(const struct model *m, int64_t i)
+{
+    return m->int8 && i <= 4 * m->shape.layers;
+}
+
+int64_t product_bytes(const struct model *m, int64_t i)
+{
+    const struct product p = product_of(m, i);
+    return (product_int8(m, i) ? m->k->int8_bytes : m->k->packed_bytes)(p.n, p.k, m->dtype);
 }
 
 struct layer_offsets layer_offsets_of(const struct model *m, int64_t l)

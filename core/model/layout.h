@@ -15,6 +15,9 @@ struct product {
     int64_t unit, offset, n, k;
 };
 struct product product_of(const struct model *m, int64_t i);
+/* Its bytes in the compute copy, and whether they are int8. */
+int64_t product_bytes(const struct model *m, int64_t i);
+int product_int8(const struct model *m, int64_t i);
 /* The places in layer l's unit; all 0 where the base has no layout. */
 struct layer_offsets layer_offsets_of(const struct model *m, int64_t l);
 

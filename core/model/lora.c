@@ -83,7 +83,7 @@ tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *
     struct lora *a = m->lora;
     a->spec = *spec;
     a->spec.targets = targets;
-    a->scale = (float)(spec->alpha / (spec->rslora ? sqrt((double)spec->rank) : (double)spec->rank));
+    if (spec->rank) a->scale = (float)(spec->alpha / (spec->rslora ? sqrt((double)spec->rank) : (double)spec->rank));
     TRY(mem_new(4 * s->layers * (int64_t)sizeof *a->groups, (void **)&a->groups, e));
     for (int64_t i = 0; i < 4 * s->layers; i++) a->groups[i] = group_of(s, &a->spec, (int)(i % 4));
     return TARE_OK;
@@ -174,7 +174,7 @@ static int64_t widest(const struct model_shape *s)
 tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e)
 {
     *out = (struct lora_rows){0};
-    if (!m->lora) return TARE_OK;
+    if (!m->lora || !m->lora->spec.rank) return TARE_OK;
     TRY(tensor_new_raw(a, &out->all, t * LORA_PARTS * m->lora->spec.rank, e));
     TRY(tensor_new_raw(a, &out->part, t * m->lora->spec.rank, e));
     return tensor_new_raw(a, &out->wide, t * widest(&m->shape), e);

@@ -25,7 +25,7 @@ struct lora_kind {
 extern const struct lora_kind LORA_KIND[LORA_KINDS];
 
 struct lora_spec {
-    int64_t rank; /* r */
+    int64_t rank; /* r; 0: no adapters, the base alone (model.weights = int8) */
     double alpha;
     bool rslora;
     unsigned targets; /* bit i: LORA_KIND[i] */

@@ -107,7 +107,7 @@ static tare_status backend_new(const struct model *m, int64_t bytes, const char 
 static tare_status weights_new(struct model *m, struct err *e)
 {
     m->memory.parameters = (model_is_whole(m) ? m->n_params : m->n_own) * (int64_t)sizeof(float);
-    TRY(backend_new(m, m->memory.parameters, "the weights", &m->weights, e));
+    TRY(backend_new(m, m->memory.parameters ? m->memory.parameters : 1, "the weights", &m->weights, e));
     return shards_new(m, e);
 }
 
@@ -176,6 +176,17 @@ void model_free_at(struct model **p)
 static void set_dtype(struct model *m, const struct model_config *c)
 {
     m->dtype = c && c->dtype == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32;
+    m->int8 = c && c->weights == WEIGHTS_INT8;
+}
+
+/* A model all of whose weights are trained has none to keep in int8. */
+static tare_status refuse_int8(const struct model *m, struct err *e)
+{
+    if (!m->int8) return TARE_OK;
+    FAIL(
+        e, TARE_E_CONFIG,
+        "model.weights = int8 is for weights that are not trained, and all of this model's are; set lora.rank to train adapters on "
+        "them, or model.weights = dtype");
 }
 
 static enum dtype dtype_of(const struct st_tensor *t)
@@ -254,6 +265,15 @@ static tare_status open_adapter(struct model *m, const struct model_source *s, s
     return adapter_read(m, s->folder, e);
 }
 
+/* The base alone, whole on every rank. */
+static tare_status open_frozen(struct model *m, const struct model_source *s, struct err *e)
+{
+    struct model_source alone = *s;
+    if (s->trains) TRY(refuse_int8(m, e));
+    alone.comm = NULL;
+    return open_base(m, &alone, s->folder, &(struct lora_spec){0}, e);
+}
+
 static tare_status open_new_adapter(struct model *m, const struct model_source *s, struct err *e)
 {
     TRY(open_base(m, s, s->folder, s->lora, e));
@@ -270,6 +290,7 @@ tare_status model_open(const struct model_source *s, struct model **out, struct 
     set_dtype(m, s->config);
     tare_status status = adapter_is(s->folder)          ? open_adapter(m, s, e)
                          : s->lora && s->lora->rank > 0 ? open_new_adapter(m, s, e)
+                         : m->int8                      ? open_frozen(m, s, e)
                                                         : open_whole(m, s, e);
     if (!status) status = model_refresh(m, e);
     if (status)
@@ -281,12 +302,14 @@ tare_status model_open(const struct model_source *s, struct model **out, struct 
 
 static tare_status counted_buffers(struct model *m, const struct model_source *s, struct err *e)
 {
-    if (!s->lora || !s->lora->rank) {
+    const struct lora_spec none = {0}, *spec = s->lora && s->lora->rank ? s->lora : &none;
+    if (!spec->rank && s->trains) TRY(refuse_int8(m, e));
+    if (!spec->rank && !m->int8) {
         set_ranks(m, s);
         return whole_buffers(m, e);
     }
-    TRY(base_buffers(m, s->lora, e));
-    set_ranks(m, s);
+    TRY(base_buffers(m, spec, e));
+    if (spec->rank) set_ranks(m, s);
     return adapter_buffers(m, e);
 }
 
@@ -372,6 +395,7 @@ tare_status model_new(const struct model_source *s, int64_t vocab, const int32_t
     if (n_eos) memcpy(m->eos, eos, (size_t)n_eos * sizeof *eos);
     m->n_eos = n_eos;
     set_dtype(m, c);
+    TRY(refuse_int8(m, e));
     set_ranks(m, s);
     TRY(hf_config_new(m, c, vocab, e));
     TRY(whole_buffers(m, e));

@@ -98,6 +98,7 @@ struct model {
     struct arena kernel_scratch;
     struct arena_source source; /* the backend's memory, where the host does not touch it */
     enum dtype dtype;           /* compute precision of products */
+    bool int8;                  /* weights that are not trained are int8 by blocks with scales (exact.h); then `lora` is there */
     struct tensor *tensors;
     int64_t n_tensors;
     struct comm *comm; /* the job's; NULL: one rank */
@@ -117,7 +118,7 @@ struct model {
     const float *final_norm_vector;
     float *vector_copy; /* with zero3 or norm_plus_one: where they lie; else they point into the weights */
     struct unit_window window[4];
-    struct lora *lora;   /* lora.h: the adapters that are trained in place of the weights; NULL: none */
+    struct lora *lora;   /* lora.h: the adapters that are trained in place of the weights, or none on a frozen model; NULL: none */
     bool is_view;        /* model_base_view */
     bool rope_theta_set; /* by model.rope_theta, in place of config.json's */
     int64_t version;     /* of the weights; counts refreshes */
@@ -143,7 +144,7 @@ struct model_source {
     enum shard shard;
     const struct lora_spec *lora; /* new adapters are put on the model; NULL, or rank 0: none */
     uint64_t seed;                /* of their first values */
-    bool trains;                  /* an adapter's folder is refused */
+    bool trains;                  /* an adapter's folder is refused, and int8 weights without adapters */
 };
 /* Collective on several ranks. */
 tare_status model_open(const struct model_source *source, struct model **out, struct err *e);

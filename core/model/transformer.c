@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "model/layer.h"
+#include "model/layout.h"
 #include "sizes.h"
 
 #include <math.h>
@@ -175,7 +176,7 @@ static void join(const struct model *m, const struct branch *b, int64_t t, const
     const bool plain = !b->norm && !(s->residual_scale > 0);
     float *y = b->norm ? b->after : b->out;
     KERNEL(m->k, &m->ctx, matmul, .y = y, .x = b->in.at, .x_dtype = b->in.dtype, .packed = m->packed[b->i],
-           .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k, .dtype = m->dtype);
+           .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k, .dtype = m->dtype, .int8 = product_int8(m, b->i));
     lora_forward(m, b->i, y, b->in, t, lora);
     if (plain) return;
     if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
@@ -194,7 +195,7 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
     as.window = layer_window(s, l);
     const struct product_rows in = norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, T);
     KERNEL(m->k, c, matmul, .y = a->qkv, .x = in.at, .x_dtype = in.dtype, .packed = m->packed[4 * l], .bias = v->qkv_bias, .t = T,
-           .n = as.stride, .k = s->hidden, .dtype = m->dtype);
+           .n = as.stride, .k = s->hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * l));
     lora_forward(m, 4 * l, a->qkv, in, T, &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
     layer_turn(m, l, a->qkv, b, 0);
@@ -217,7 +218,7 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
 static void into_mlp(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
     KERNEL(m->k, &m->ctx, matmul, .y = a->gate_up, .x = in.at, .x_dtype = in.dtype, .packed = m->packed[4 * l + 2], .t = t,
-           .n = 2 * m->shape.intermediate, .k = m->shape.hidden, .dtype = m->dtype);
+           .n = 2 * m->shape.intermediate, .k = m->shape.hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * l + 2));
     lora_forward(m, 4 * l + 2, a->gate_up, in, t, &a->lora);
 }
 
@@ -375,5 +376,5 @@ void model_logits(struct model *m, const float *hidden, int64_t n, float *logits
 {
     kernels_at(&m->ctx, "the head", -1);
     KERNEL(m->k, &m->ctx, matmul, .y = logits, .x = hidden, .packed = m->packed[4 * m->shape.layers], .t = n, .n = m->shape.vocab,
-           .k = m->shape.hidden, .dtype = m->dtype);
+           .k = m->shape.hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * m->shape.layers));
 }

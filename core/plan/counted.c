@@ -87,7 +87,8 @@ static tare_status make_model(struct counted *x, const struct model_shape *shape
                                         .kernels = &x->kernels,
                                         .comm = x->in->ranks > 1 ? &x->comm : NULL,
                                         .shard = x->in->shard,
-                                        .lora = trained ? &x->lora : NULL};
+                                        .lora = trained ? &x->lora : NULL,
+                                        .trains = trained};
     return model_counted(&source, shape, out, e);
 }
 

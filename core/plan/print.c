@@ -65,7 +65,7 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     if (in->config->lora.rank)
         TRY(str_addf(out, e, "lora     rank %lld on %s: %.4g million parameters are trained, the rest is frozen in %s\n",
                      LL(in->config->lora.rank), in->config->lora.targets, (double)p->trained / 1e6,
-                     config_chosen(in->config, "model", "dtype")));
+                     config_chosen(in->config, "model", in->config->model.weights == WEIGHTS_INT8 ? "weights" : "dtype")));
     TRY(str_addf(out, e, "ranks    %lld, sharding %s, %s%s%s%s\n", LL(in->ranks),
                  SHARD_NAMES[in->ranks > 1 ? in->shard : SHARD_NONE],
                  in->machine.gpu ? "each on "

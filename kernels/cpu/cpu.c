@@ -10,6 +10,9 @@
 #include "../ref/memory.c"
 
 #include "gemm.c"
+#include "gemm_int8.c"
+#include "gemm_skinny.c"
+
 #include "gemm_blocked.c"
 #include "small.c"
 
@@ -69,6 +72,7 @@ const struct kernels CPU_TABLE = {
     .backend = &host_backend,
     .windows = 1,
     .packed_bytes = matmul_packed_bytes,
+    .int8_bytes = matmul_int8_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
     .matmul_dx_packed = matmul_dx_packed,
 };

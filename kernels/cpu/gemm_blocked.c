@@ -40,6 +40,12 @@ static int gemm_splits(const struct gemm *g)
     return g->bf16 && !DOT;
 }
 
+/* Whether a part of a panel is made into steps before it is multiplied. */
+static int gemm_widens(const struct gemm *g)
+{
+    return gemm_splits(g) || g->int8;
+}
+
 /* Words of a chunk at most, and steps of the chain that words from `word` on are. */
 static int64_t gemm_chunk(const struct gemm_block *s)
 {
@@ -131,8 +137,9 @@ static void gemm_fetch(const float *p, int64_t row, int64_t rows)
 
 /* A chunk of the chain: where its part of A and of the panel lie. */
 struct gemm_part {
-    const float *a, *panel, *next;
-    int64_t words, steps;
+    const float *a, *panel;
+    const char *next; /* the next panel's part as it is in memory */
+    int64_t next_bytes, steps;
     int64_t turn; /* of all panels and row blocks */
     int first, last;
 };
@@ -151,8 +158,8 @@ static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part 
         t->ahead_step = (share + turns - 1) / turns;
         return;
     }
-    const int64_t takes = rows ? FIRST : tiles, share = (part->words * NR * 4 + takes - 1) / takes;
-    t->ahead = (const char *)part->next + i * share;
+    const int64_t takes = rows ? FIRST : tiles, share = (part->next_bytes + takes - 1) / takes;
+    t->ahead = part->next + i * share;
     t->ahead_step = (share + turns - 1) / turns;
 }
 
@@ -194,13 +201,27 @@ static void gemm_split(float *to, const float *from, int64_t steps)
         for (int v = 0; v < NRV; v++) v_store(to + (steps - 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
 }
 
+/* Words [word, word + words) of panel p, for gemm_cached: made in `wide`, or where they lie. */
+static void gemm_part_of(const struct gemm_block *s, int64_t p, int64_t word, int64_t words, float *wide, struct gemm_part *out)
+{
+    const struct gemm *g = s->g;
+    const int64_t size = g->int8 ? int8_panel_bytes(g) : (s->b ? s->words : gemm_words(g)) * NR * 4;
+    const char *panel = (g->int8 ? (const char *)g->int8 : (const char *)(s->b ? s->b : g->panels)) + p * size;
+    const int64_t first = g->int8 ? size * word / gemm_words(g) : word * NR * 4;
+    out->next = panel + size + first;
+    out->next_bytes = g->int8 ? size * words / gemm_words(g) : words * NR * 4;
+    out->panel = gemm_widens(g) ? wide : (const float *)(const void *)(panel + first);
+    if (g->int8)
+        int8_widen(g, wide, (const uint8_t *)panel, word, words);
+    else if (gemm_splits(g))
+        gemm_split(wide, (const float *)(const void *)(panel + first), out->steps);
+}
+
 static void gemm_block_task(void *arg, int64_t task, int thread)
 {
     const struct gemm_block *s = arg;
     const struct gemm *g = s->g;
     const int64_t block = task / s->groups, group = task % s->groups, panels = (g->n + NR - 1) / NR;
-    const int64_t stride = (s->b ? s->words : gemm_words(g)) * NR;
-    const float *b = s->b ? s->b : g->panels;
     struct gemm_share o = {.tile = block * s->tiles / s->row_blocks,
                            .tile_end = (block + 1) * s->tiles / s->row_blocks,
                            .panel = group * panels / s->groups,
@@ -220,17 +241,11 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
         else
             gemm_take_rows(s, &o, a, s->word + word, words);
         for (int64_t p = o.panel; p < o.panel_end; p++) {
-            const float *panel = b + p * stride + word * NR, *next = p + 1 < o.panel_end ? panel + stride : panel;
-            if (gemm_splits(g)) gemm_split(o.wide, panel, steps);
-            gemm_panel(s, &o, p,
-                       &(struct gemm_part){.a = a,
-                                           .panel = gemm_splits(g) ? o.wide : panel,
-                                           .next = next,
-                                           .words = words,
-                                           .steps = steps,
-                                           .turn = (block * s->chunks + c) * panels + p,
-                                           .first = c == 0,
-                                           .last = c + 1 == s->chunks});
+            struct gemm_part part = {
+                .a = a, .steps = steps, .turn = (block * s->chunks + c) * panels + p, .first = c == 0, .last = c + 1 == s->chunks};
+            gemm_part_of(s, p, word, words, o.wide, &part);
+            if (p + 1 == o.panel_end) part.next = (const char *)part.panel;
+            gemm_panel(s, &o, p, &part);
         }
     }
     s->held[thread] = s->kept == s->chunks ? block : -1;
@@ -314,7 +329,7 @@ static void gemm_layout(struct gemm_block *s)
     s->a_chunk = tiles * s->a_tile;
     s->kept = s->chunks * s->a_chunk * 4 <= caches_of_this_machine().second / 2 ? s->chunks : 1;
     s->sums_row = s->chunks > 1 ? (panels + s->groups - 1) / s->groups * NR : 0;
-    s->own_size = s->kept * s->a_chunk + tiles * MR * s->sums_row + (gemm_splits(s->g) ? s->most.steps * NR : 0);
+    s->own_size = s->kept * s->a_chunk + tiles * MR * s->sums_row + (gemm_widens(s->g) ? s->most.steps * NR : 0);
 }
 
 /* The rows of B that `words` words from `word` on are made from. */
@@ -341,15 +356,16 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR, all = gemm_words(g);
     struct gemm_block s = {.g = g, .most = gemm_most()};
     const int64_t chunk = gemm_chunk(&s);
+    const int lies = g->panels || g->int8; /* as panels, which need not be made */
     int64_t most = all;
-    if (!g->panels && !g->residual && padded * all > packed) most = gemm_words_at_once(all, packed / padded, chunk);
+    if (!lies && !g->residual && padded * all > packed) most = gemm_words_at_once(all, packed / padded, chunk);
     s.words = most < all ? most : all;
     gemm_cut(&s, threads);
     gemm_layout(&s);
     s.own = scratch(c, threads * s.own_size);
     s.held = scratch(c, 2 * threads);
-    if (!g->panels) s.b = scratch(c, padded * s.words);
-    if (!s.own || !s.held || (!g->panels && !s.b)) return;
+    if (!lies) s.b = scratch(c, padded * s.words);
+    if (!s.own || !s.held || (!lies && !s.b)) return;
     for (s.word = 0; s.word < all; s.word += most) {
         s.words = all - s.word < most ? all - s.word : most;
         if (s.word > 0) gemm_cut(&s, threads);

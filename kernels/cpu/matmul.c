@@ -31,7 +31,7 @@ static void pack_task(void *arg, int64_t panel, int thread)
 static void pack(const struct kctx *c, const struct op_pack *o)
 {
     struct op_pack s = *o;
-    pool_run(c->pool, (o->n + NR - 1) / NR, pack_task, &s);
+    pool_run(c->pool, (o->n + NR - 1) / NR, o->int8 ? pack_int8_task : pack_task, &s);
 }
 
 /* Row a, from a word on, as the chain takes it: as it is, in words of two, or the odd one of two first. */
@@ -79,6 +79,7 @@ static int matmul_few_rows(const struct kctx *c, struct gemm *g)
  * larger ones, or weights that are split, the blocks fetch what comes next while they compute. */
 static int64_t few_rows(const struct gemm *g)
 {
+    if (g->int8) return INT8_ROWS;
     return MR < 8 && !g->bf16 ? 2 * MR : MR;
 }
 
@@ -92,7 +93,8 @@ static void matmul(const struct kctx *c, const struct op_matmul *o)
                      .a_row = o->k,
                      .a_col = 1,
                      .bf16 = o->dtype == DTYPE_BF16,
-                     .panels = o->packed,
+                     .panels = o->int8 ? NULL : o->packed,
+                     .int8 = o->int8 ? o->packed : NULL,
                      .c = o->y,
                      .c_row = o->n,
                      .bias = o->bias,
@@ -132,7 +134,7 @@ struct unpack_args {
     float *to;
     const void *packed;
     int64_t row, rows, k;
-    int bf16;
+    int bf16, int8;
 };
 
 static void unpack_task(void *arg, int64_t panel, int thread)
@@ -153,6 +155,31 @@ static void unpack_task(void *arg, int64_t panel, int thread)
     }
 }
 
+/* The same from weights in int8: LANES inner indices of LANES rows at a time, through words. */
+static void unpack_int8_task(void *arg, int64_t panel, int thread)
+{
+    (void)thread;
+    const struct unpack_args *s = arg;
+    const struct gemm g = {.k = s->k, .bf16 = s->bf16};
+    const int64_t first = s->row / NR + panel, columns = s->rows - panel * NR < NR ? s->rows - panel * NR : NR;
+    const uint8_t *b = (const uint8_t *)s->packed + first * int8_panel_bytes(&g);
+    for (int64_t k = 0; k < s->k; k += LANES) {
+        const int64_t n = s->k - k < LANES ? s->k - k : LANES;
+        float wide[LANES * NR];
+        int8_widen(&g, wide, b, s->bf16 ? k / 2 : k, s->bf16 ? (n + 1) / 2 : n);
+        for (int64_t v = 0; v < columns; v += LANES) {
+            vf x[LANES];
+            for (int64_t i = 0; i < LANES; i++) {
+                const int64_t step = DOT && s->bf16 ? i / 2 : s->bf16 ? bf16_place(i, n) : i;
+                const vf w = i < n ? v_load(wide + step * NR + v) : v_zero();
+                x[i] = !DOT || !s->bf16 ? w : i % 2 ? v_odd(w) : v_even(w);
+            }
+            v_transpose(x);
+            for (int64_t j = 0; j < LANES && v + j < columns; j++) gemm_store(s->to + (panel * NR + v + j) * s->k + k, x[j], n);
+        }
+    }
+}
+
 /* The chain over n is taken up again where the rows before have left it, so the cut changes no bit. */
 static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 {
@@ -166,7 +193,7 @@ static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
     for (int64_t row = 0; row < o->n; row += most) {
         float *w = scratch(c, most * o->k);
         if (!w) return;
-        struct unpack_args s = {w, o->packed, row, o->n - row < most ? o->n - row : most, o->k, o->dtype == DTYPE_BF16};
+        struct unpack_args s = {w, o->packed, row, o->n - row < most ? o->n - row : most, o->k, o->dtype == DTYPE_BF16, o->int8};
         const struct gemm g = {.m = o->t,
                                .n = o->k,
                                .k = s.rows,
@@ -179,7 +206,7 @@ static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
                                .c = o->dx,
                                .c_row = o->k,
                                .continues = row > 0};
-        pool_run(c->pool, (s.rows + NR - 1) / NR, unpack_task, &s);
+        pool_run(c->pool, (s.rows + NR - 1) / NR, o->int8 ? unpack_int8_task : unpack_task, &s);
         gemm_blocked(c, &g);
         arena_reset(c->scratch);
     }

@@ -54,6 +54,14 @@ INLINE __mmask16 v_mask(int64_t n)
 {
     return (__mmask16)((1u << n) - 1);
 }
+INLINE vf v_load_int8(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+INLINE vf v_load_bf16(const void *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
 INLINE vf v_load_n(const float *p, int64_t n)
 {
     return _mm512_maskz_loadu_ps(v_mask(n), p);
@@ -194,7 +202,17 @@ INLINE vf v_round_bf16(vf x)
 {
     return v_odd(_mm512_castsi512_ps(bf16_16(x)));
 }
+INLINE vf v_round_finite_bf16(vf x)
+{
+    const __m512i u = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    return v_odd(_mm512_castsi512_ps(_mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)))));
+}
 #ifdef CPU_DOT
+INLINE vf v_twice(vf x, const int half) /* each of the first eight lanes, or of the last eight, twice */
+{
+    const __m512i place = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(_mm512_add_epi32(place, _mm512_set1_epi32(8 * half)), x);
+}
 /* (sum + odd products) + even products, each rounded once; denormals are zero */
 INLINE vf v_dot(vf x, vf y, vf sum)
 {
@@ -289,6 +307,17 @@ INLINE vf v_set(float x)
 INLINE vf v_load(const float *p)
 {
     return (vf){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+INLINE vf v_load_int8(const void *p)
+{
+    const __m128i x = _mm_loadu_si128((const __m128i *)p);
+    return (vf){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+}
+INLINE vf v_load_bf16(const void *p)
+{
+    const __m256i x = _mm256_loadu_si256((const __m256i *)p);
+    return (vf){_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(x)), 16)),
+                _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1)), 16))};
 }
 INLINE void v_store(float *p, vf x)
 {
@@ -429,6 +458,15 @@ INLINE vf v_round_bf16(vf x)
 {
     return (vf){odd_8(_mm256_castsi256_ps(bf16_8(x.a))), odd_8(_mm256_castsi256_ps(bf16_8(x.b)))};
 }
+INLINE __m256 round_finite_8(__m256 x)
+{
+    const __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    return odd_8(_mm256_castsi256_ps(_mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)))));
+}
+INLINE vf v_round_finite_bf16(vf x)
+{
+    return PAIR(round_finite_8, x);
+}
 INLINE vf v_pair_exact(vf even, vf odd)
 {
     return (vf){pair_8(even.a, odd.a), pair_8(even.b, odd.b)};
@@ -449,6 +487,12 @@ INLINE vf v_odd(vf words)
 INLINE vf v_dot(vf x, vf y, vf sum)
 {
     return v_fma(v_even(x), v_even(y), v_fma(v_odd(x), v_odd(y), sum));
+}
+INLINE vf v_twice(vf x, const int half)
+{
+    const __m256 eight = half ? x.b : x.a;
+    return (vf){_mm256_permutevar8x32_ps(eight, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3)),
+                _mm256_permutevar8x32_ps(eight, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7))};
 }
 INLINE vf v_words(vf first, vf second)
 {

@@ -20,9 +20,51 @@ static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     }
 }
 
+/* In int8 a row of W is blocks of a scale and its numbers; the last one is as long as the others. */
+struct int8_block {
+    uint16_t scale;
+    int8_t q[INT8_BLOCK];
+};
+
+static int64_t int8_blocks(int64_t k)
+{
+    return (k + INT8_BLOCK - 1) / INT8_BLOCK;
+}
+
+static int64_t matmul_int8_bytes(int64_t n, int64_t k, enum dtype dtype)
+{
+    return matmul_packed_bytes(1, 1, dtype) ? n * int8_blocks(k) * (int64_t)sizeof(struct int8_block) : 0;
+}
+
+static void pack_int8(const struct op_pack *o)
+{
+    struct int8_block *b = o->packed;
+    for (int64_t j = 0; j < o->n; j++)
+        for (int64_t k = 0; k < o->k; k += INT8_BLOCK, b++) {
+            const float *w = o->w + j * o->k + k;
+            const int64_t n = o->k - k < INT8_BLOCK ? o->k - k : INT8_BLOCK;
+            *b = (struct int8_block){.scale = int8_scale(w, n)};
+            for (int64_t i = 0; i < n; i++) b->q[i] = int8_from_f32(w[i], b->scale);
+        }
+}
+
+/* Number q of row j of packed weights, rows of k. */
+static float packed_weight(const void *packed, int int8, enum dtype dtype, int64_t k, int64_t j, int64_t q)
+{
+    if (int8) {
+        const struct int8_block *b = (const struct int8_block *)packed + j * int8_blocks(k) + q / INT8_BLOCK;
+        return int8_to_f32(b->q[q % INT8_BLOCK], b->scale, dtype == DTYPE_BF16);
+    }
+    return dtype == DTYPE_BF16 ? bf16_to_f32(((const uint16_t *)packed)[j * k + q]) : ((const float *)packed)[j * k + q];
+}
+
 static void pack(const struct kctx *c, const struct op_pack *o)
 {
     (void)c;
+    if (o->int8) {
+        pack_int8(o);
+        return;
+    }
     if (o->dtype == DTYPE_F32) {
         memcpy(o->packed, o->w, (size_t)(o->n * o->k) * sizeof *o->w);
         return;
@@ -45,15 +87,13 @@ static int64_t matmul_place(int64_t i, int64_t n, enum dtype dtype)
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
     (void)c;
-    const float *w = o->packed, *x = o->x;
-    const uint16_t *h = o->packed;
+    const float *x = o->x;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->n; j++) {
             float acc = 0;
             for (int64_t p = 0; p < o->k; p++) {
                 const int64_t q = matmul_place(p, o->k, o->dtype);
-                acc = fmaf(matmul_value(x[i * o->k + q], o->dtype),
-                           o->dtype == DTYPE_BF16 ? bf16_to_f32(h[j * o->k + q]) : w[j * o->k + q], acc);
+                acc = fmaf(matmul_value(x[i * o->k + q], o->dtype), packed_weight(o->packed, o->int8, o->dtype, o->k, j, q), acc);
             }
             if (o->bias) acc += o->bias[j];
             if (o->residual) acc += o->residual[i * o->n + j];
@@ -79,16 +119,14 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
-    const float *w = o->packed, *dy = o->dy;
-    const uint16_t *h = o->packed;
+    const float *dy = o->dy;
     for (int64_t i = 0; i < o->t; i++) {
         float *row = o->dx + i * o->k;
         memset(row, 0, (size_t)o->k * sizeof *row);
         for (int64_t p = 0; p < o->n; p++) {
             const int64_t j = matmul_place(p, o->n, o->dtype);
             const float g = matmul_value(dy[i * o->n + j], o->dtype);
-            for (int64_t q = 0; q < o->k; q++)
-                row[q] = fmaf(g, o->dtype == DTYPE_BF16 ? bf16_to_f32(h[j * o->k + q]) : w[j * o->k + q], row[q]);
+            for (int64_t q = 0; q < o->k; q++) row[q] = fmaf(g, packed_weight(o->packed, o->int8, o->dtype, o->k, j, q), row[q]);
         }
     }
 }

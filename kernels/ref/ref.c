@@ -22,6 +22,7 @@ const struct kernels REF_TABLE = {
     .backend = &host_backend,
     .windows = 1,
     .packed_bytes = matmul_packed_bytes,
+    .int8_bytes = matmul_int8_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
     .matmul_dx_packed = matmul_dx_packed,
 };

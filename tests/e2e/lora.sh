@@ -66,6 +66,31 @@ cmp -s {first,again}/checkpoints/step-000003/adapter_model.safetensors && ok || 
 run run.dir=other train.steps=3 lora.rslora=true lora.targets=q_proj,v_proj model.dtype=bf16 || { bad "rsLoRA on q and v in bf16"; tail -1 log.txt; }
 [ "$(wc -c < other/checkpoints/step-000003/adapter_model.safetensors)" -lt "$(wc -c < $last/adapter_model.safetensors)" ] && ok || bad "adapters of q and v alone are not smaller"
 
+# a base in int8: the same probabilities in sampler and update, resumed to the bit, another model than the base in f32; used and refused
+int8="model.weights=int8 train.steps=4"
+run run.dir=int8 $int8 || { bad "a run on an int8 base"; tail -1 log.txt; }
+run run.dir=int8-again $int8 --until 2 && run run.dir=int8-again $int8 --resume || { bad "an int8 run that is gone on with"; tail -1 log.txt; }
+cmp -s int8{,-again}/checkpoints/step-000004/adapter_model.safetensors && ok || bad "the adapter on an int8 base differs after resuming"
+"$TARE" train tiny.ini log.progress=none train.micro_tokens=60 loss.kl_coef=0.05 run.dir=int8-ranks $int8 dist.ranks=2 > /dev/null 2>> log.txt || { bad "an int8 base on two ranks"; tail -1 log.txt; }
+cmp -s int8{,-ranks}/checkpoints/step-000004/adapter_model.safetensors && ok || bad "two ranks have other bits on an int8 base"
+cmp -s int8/checkpoints/step-000004/adapter_model.safetensors whole/checkpoints/step-000004/adapter_model.safetensors && bad "int8 changed nothing"
+checked "the int8 run's mismatch" <<'PY'
+import json
+rows = [json.loads(line) for line in open("int8/metrics.jsonl")]
+mismatch = [v for r in rows for k, v in r.items() if "mismatch" in k]
+assert len(rows) == 4 and len(mismatch) == 4 and not any(mismatch), mismatch
+PY
+for m in base int8/checkpoints/step-000004; do
+    for weights in dtype int8; do
+        echo '{"ids":[5,6,7,8,9,10]}' | "$TARE" score $m weights=$weights > score-$weights.txt 2> err.txt || { bad "score $m weights=$weights"; cat err.txt; }
+    done
+    cmp -s score-dtype.txt score-int8.txt && bad "score $m: int8 changed nothing" || ok
+done
+"$TARE" eval tiny.ini lora.rank=0 run.dir=evaluated8 model.path=base model.weights=int8 > out.txt 2> err.txt && ok || { bad "eval in int8"; cat err.txt; }
+"$TARE" train tiny.ini log.progress=none lora.rank=0 run.dir=never model.weights=int8 > out.txt 2> err.txt && bad "all weights trained in int8"
+grep -F 'set lora.rank' err.txt > /dev/null && ok || { bad "training all weights in int8: the message"; cat err.txt; }
+"$TARE" plan tiny.ini model.weights=int8 > out.txt 2> err.txt && grep -F 'frozen in int8' out.txt > /dev/null && ok || { bad "plan of an int8 base"; cat out.txt err.txt; }
+
 # used: by the run's folder, by the adapter's, merged
 echo '{"id":"a","question":"7+8="}' > questions.jsonl
 ask() { "$TARE" generate "$1" temperature=0 max_new_tokens=6 prompt=plain < questions.jsonl 2> err.txt; }

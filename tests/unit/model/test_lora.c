@@ -3,6 +3,7 @@
 #include "goldens.h"
 #include "small.h"
 
+#include "exact.h"
 #include "model/adapter.h"
 #include "model/grads.h"
 #include "model/lora.h"
@@ -194,9 +195,10 @@ static void adapters_of_peft_give_its_logits_and_gradients(void **state)
 static void sampling_and_update_have_the_same_bits(void **state)
 {
     (void)state;
-    for (int dtype = 0; dtype < 2; dtype++) {
+    for (int i = 0; i < 4; i++) {
         struct err e = {0};
-        struct model_config c = {.base = "", .dtype = dtype ? PRECISION_BF16 : PRECISION_F32};
+        struct model_config c = {
+            .base = "", .dtype = i % 2 ? PRECISION_BF16 : PRECISION_F32, .weights = i / 2 ? WEIGHTS_INT8 : WEIGHTS_AS_DTYPE};
         struct model *m = trained("qwen3", &c, 1);
         struct pass x;
         struct kv_cache cache;
@@ -262,6 +264,86 @@ static void the_base_is_what_it_was(void **state)
         model_free(fresh);
         model_free(plain);
     }
+}
+
+/* ---- a base in int8 */
+
+/* The folder of a base with the numbers that products see of an int8 base. */
+static void write_dequantized(const char *name, enum dtype dtype, const char *out)
+{
+    char folder[FS_PATH];
+    struct err e = {0};
+    const struct model_config c = {.base = ""};
+    struct model *m = opened(&(struct model_source){.folder = base_of(name, folder), .config = &c});
+    for (int64_t i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensors[i];
+        for (int64_t at = 0; at < t->rows * t->cols && !t->vector && t->offset != m->embed;) {
+            float *w = m->weights + t->offset + at;
+            const int64_t left = t->cols - at % t->cols, n = left < INT8_BLOCK ? left : INT8_BLOCK;
+            const uint16_t scale = int8_scale(w, n);
+            for (int64_t j = 0; j < n; j++) w[j] = int8_to_f32(int8_from_f32(w[j], scale), scale, dtype == DTYPE_BF16);
+            at += n;
+        }
+    }
+    assert_ok(model_save(m, out, DTYPE_F32, NULL, &e), &e);
+    model_free(m);
+}
+
+/* Logits and gradients of adapters on an int8 base are to the bit those on a base of the rounded numbers. */
+static void an_int8_base_is_the_base_of_its_rounded_weights(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const char *out = make_test_folder("tare-int8");
+        const struct lora_spec spec = {.rank = 4, .alpha = 6, .targets = LORA_ALL};
+        struct model_config c = {.base = "", .dtype = bf16 ? PRECISION_BF16 : PRECISION_F32, .weights = WEIGHTS_INT8}, plain = c;
+        struct err e = {0};
+        struct grads g[2];
+        struct pass x[2];
+        int32_t ids[SEQS][LENGTH];
+        plain.weights = WEIGHTS_AS_DTYPE;
+        assert_non_null(out);
+        write_dequantized("qwen2-untied-bf16", bf16 ? DTYPE_BF16 : DTYPE_F32, out);
+        struct model *m[2] = {trained("qwen2-untied-bf16", &c, 5),
+                              opened(&(struct model_source){.folder = out, .config = &plain, .lora = &spec, .trains = true})};
+        memcpy(m[1]->weights, m[0]->weights, (size_t)m[0]->n_params * sizeof(float));
+        assert_int_equal(model_refresh(m[1], NULL), TARE_OK);
+        some_ids(ids);
+        for (int i = 0; i < 2; i++) pass_open(&x[i], m[i], ids, false);
+        assert_memory_equal(x[0].logits, x[1].logits, (size_t)(TARGETS * m[0]->shape.vocab) * sizeof(float));
+        for (int i = 0; i < 2; i++) pass_backward(&x[i], m[i], &g[i]);
+        assert_memory_equal(g[0].sum, g[1].sum, (size_t)m[0]->n_params * sizeof(float));
+        for (int i = 0; i < 2; i++) {
+            grads_free(&g[i]);
+            pass_close(&x[i], m[i]);
+            model_free(m[i]);
+        }
+        assert_ok(fs_remove_tree(out, &e), &e);
+    }
+}
+
+/* A model that is not trained may be int8 without adapters: the logits of the base with its adapters off. */
+static void a_frozen_model_may_be_int8_alone(void **state)
+{
+    (void)state;
+    char folder[FS_PATH];
+    struct err e = {0};
+    struct model_config c = {.base = "", .weights = WEIGHTS_INT8};
+    struct model *alone = opened(&(struct model_source){.folder = base_of("qwen3", folder), .config = &c}),
+                 *with = trained("qwen3", &c, 3), *view;
+    struct pass a, b;
+    int32_t ids[SEQS][LENGTH];
+    some_ids(ids);
+    assert_int_equal(alone->n_params, 0);
+    assert_ok(model_base_view(with, &view, &e), &e);
+    pass_open(&a, alone, ids, false);
+    pass_open(&b, view, ids, false);
+    assert_memory_equal(a.logits, b.logits, (size_t)(TARGETS * alone->shape.vocab) * sizeof(float));
+    pass_close(&a, alone);
+    pass_close(&b, view);
+    model_free(view);
+    model_free(with);
+    model_free(alone);
 }
 
 static void a_starts_within_pefts_bounds_by_the_seed(void **state)
@@ -425,6 +507,27 @@ static void the_wrong_base_and_damaged_weights_are_refused(void **state)
     assert_ok(fs_remove_tree(out, &e), &e);
 }
 
+static void int8_is_refused_where_weights_are_trained_or_not_finite(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    char folder[FS_PATH];
+    const char *out = make_test_folder("tare-int8");
+    const struct model_config plain = {.base = ""}, c = {.base = "", .weights = WEIGHTS_INT8};
+    assert_non_null(out);
+    expect(&(struct model_source){.folder = base_of("qwen3", folder), .config = &c, .trains = true}, TARE_E_CONFIG,
+           "set lora.rank");
+    for (int i = 0; i < 2; i++) {
+        struct model *m = opened(&(struct model_source){.folder = folder, .config = &plain});
+        m->weights[m->unit_begin[1] + m->layers[0].down + 3 * m->shape.intermediate + 5] = i ? NAN : -INFINITY;
+        assert_ok(model_save(m, out, DTYPE_F32, NULL, &e), &e);
+        model_free(m);
+        expect(&(struct model_source){.folder = out, .config = &c}, TARE_E_INVALID,
+               i ? "model.layers.0.mlp.down_proj.weight: row 3, column 5 is NaN" : "column 5 is infinite");
+    }
+    assert_ok(fs_remove_tree(out, &e), &e);
+}
+
 static void targets_are_names_or_all(void **state)
 {
     (void)state;
@@ -445,6 +548,9 @@ int main(void)
         cmocka_unit_test(adapters_of_peft_give_its_logits_and_gradients),
         cmocka_unit_test(sampling_and_update_have_the_same_bits),
         cmocka_unit_test(the_base_is_what_it_was),
+        cmocka_unit_test(an_int8_base_is_the_base_of_its_rounded_weights),
+        cmocka_unit_test(a_frozen_model_may_be_int8_alone),
+        cmocka_unit_test(int8_is_refused_where_weights_are_trained_or_not_finite),
         cmocka_unit_test(a_starts_within_pefts_bounds_by_the_seed),
         cmocka_unit_test(a_saved_adapter_is_read_to_the_bit),
         cmocka_unit_test(a_merged_model_has_the_same_logits),

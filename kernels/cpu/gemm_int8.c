@@ -1,0 +1,198 @@
+/* Weights in int8 by blocks with scales (exact.h), as B of a product.
+ *
+ * Panels of NR columns as those of gemm.c. A panel is blocks of INT8_BLOCK of the inner index: NR scales in bf16, then the numbers, row by row of the
+ * inner index; where words of two are multiplied (CPU_DOT in bf16), word by word, k even beside k odd. The last block is as long as the others, with
+ * zeros. A product of few rows reads these bytes and makes its words of them in registers; for more rows a part of a panel is made into words once for
+ * all of them (int8_widen). Both make the same words, and the chain is that of gemm.c.
+ */
+enum { INT8_BYTES = NR * (2 + INT8_BLOCK), INT8_ROWS = MR < 8 ? 2 : 4 /* few rows */ };
+
+static int64_t matmul_int8_bytes(int64_t n, int64_t k, enum dtype dtype)
+{
+    const int64_t blocks = (k + INT8_BLOCK - 1) / INT8_BLOCK;
+    return dtype == DTYPE_F32 || dtype == DTYPE_BF16 ? (n + NR - 1) / NR * blocks * INT8_BYTES : 0;
+}
+
+static int64_t int8_panel_bytes(const struct gemm *g)
+{
+    return (g->k + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BYTES;
+}
+
+/* Where number i of column j of a block is, after the scales. */
+static int64_t int8_place(int64_t i, int64_t j, int pairs)
+{
+    return pairs ? (i / 2 * NR + j) * 2 + i % 2 : i * NR + j;
+}
+
+static void pack_int8_task(void *arg, int64_t panel, int thread)
+{
+    (void)thread;
+    const struct op_pack *s = arg;
+    const int pairs = DOT && s->dtype == DTYPE_BF16;
+    const int64_t blocks = (s->k + INT8_BLOCK - 1) / INT8_BLOCK, left = s->n - panel * NR, columns = left < NR ? left : NR;
+    uint8_t *to = (uint8_t *)s->packed + panel * blocks * INT8_BYTES;
+    memset(to, 0, (size_t)(blocks * INT8_BYTES));
+    for (int64_t k = 0; k < s->k; k += INT8_BLOCK, to += INT8_BYTES)
+        for (int64_t j = 0; j < columns; j++) {
+            const float *w = s->w + (panel * NR + j) * s->k + k;
+            const int64_t n = s->k - k < INT8_BLOCK ? s->k - k : INT8_BLOCK;
+            const uint16_t scale = int8_scale(w, n);
+            memcpy(to + 2 * j, &scale, sizeof scale);
+            for (int64_t i = 0; i < n; i++) to[2 * NR + int8_place(i, j, pairs)] = (uint8_t)int8_from_f32(w[i], scale);
+        }
+}
+
+/* Scales for a vector of words. Where words are of two numbers, 32 numbers lie side by side: `high` is of the second half of them, else it is not used. */
+struct int8_scales {
+    vf low, high;
+};
+
+INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pairs)
+{
+    const vf scale = v_load_bf16(block + v * LANES * 2);
+#ifdef CPU_DOT
+    if (pairs) return (struct int8_scales){v_twice(scale, 0), v_twice(scale, 1)};
+#endif
+    (void)pairs;
+    return (struct int8_scales){scale, scale};
+}
+
+/* LANES words: numbers, rounded to bf16 where products are, or pairs of rounded numbers. */
+INLINE vf int8_words(const uint8_t *q, const struct int8_scales s, const int bf16)
+{
+#ifdef CPU_DOT
+    if (bf16) return v_words(v_mul(v_load_int8(q), s.low), v_mul(v_load_int8(q + LANES), s.high));
+#endif
+    const vf w = v_mul(v_load_int8(q), s.low);
+    return bf16 ? v_round_finite_bf16(w) : w;
+}
+
+/* Words [word, word + words) of a panel, as gemm_cached takes them (gemm_split): [steps][NR]. */
+static void int8_widen(const struct gemm *g, float *to, const uint8_t *panel, int64_t word, int64_t words)
+{
+    const int bf16 = g->bf16, pairs = DOT && bf16, splits = bf16 && !DOT;
+    const int64_t first = splits ? 2 * word : word, all = first + (splits ? 2 * words : words),
+                  limit = pairs ? (g->k + 1) / 2 : g->k, end = all < limit ? all : limit, block = INT8_BLOCK >> pairs;
+    for (int64_t i = first; i < end;) {
+        const int64_t left = block - i % block, n = end - i < left ? end - i : left;
+        const uint8_t *at = panel + i / block * INT8_BYTES, *q = at + 2 * NR + (i % block * NR << pairs);
+        for (int v = 0; v < NRV; v++) {
+            const struct int8_scales s = int8_scales(at, v, pairs);
+            for (int64_t j = 0; j < n; j++)
+                v_store(to + (splits ? bf16_place(j, n) : j) * NR + v * LANES,
+                        int8_words(q + ((j * NR + v * LANES) << pairs), s, bf16));
+        }
+        to += n * NR;
+        i += n;
+    }
+}
+
+/* ---- few rows: a tile of rows x (panels * NR), block after block of the inner index. Its sums are in registers while a block is read. */
+
+/* What is constant where it is used. */
+struct int8_tile {
+    int rows, panels, bf16;
+};
+
+struct int8_part {
+    const float *a; /* rows as of gemm_stream */
+    int64_t a_row;
+    const uint8_t *b;       /* the block in the first panel; the next panel's is panel_bytes on */
+    int64_t panel_bytes, n; /* numbers of the block */
+    float *sums;            /* [rows][4 NR] */
+};
+
+/* One step of A against a row of the panels' numbers. */
+INLINE void int8_step(const struct int8_tile o, vf acc[][4 * NRV], const struct int8_scales *s, const struct int8_part *p,
+                      int64_t i, const uint8_t *q)
+{
+    const int pairs = DOT && o.bf16;
+    UNROLL for (int v = 0; v < o.panels * NRV; v++)
+    {
+        const vf w = int8_words(q + v / NRV * p->panel_bytes + (v % NRV * LANES << pairs), s[v], o.bf16);
+        UNROLL for (int r = 0; r < o.rows; r++)
+        {
+            const vf x = v_set(p->a[r * p->a_row + i]); /* the same for every v: clang leaves an array of them in memory */
+            acc[r][v] = pairs ? v_dot(x, w, acc[r][v]) : v_fma(x, w, acc[r][v]);
+        }
+    }
+}
+
+INLINE void int8_block(const struct int8_tile o, const struct int8_part *p)
+{
+    const int pairs = DOT && o.bf16, splits = o.bf16 && !DOT, row = NR << pairs, together = splits ? 2 : 1;
+    const int64_t n = pairs ? (p->n + 1) / 2 : p->n;
+    const struct int8_part part = *p;
+    const uint8_t *q = p->b + 2 * NR;
+    vf acc[MR][4 * NRV];
+    struct int8_scales s[4 * NRV];
+    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++) acc[r][v] =
+        v_load(p->sums + (r * 4 * NRV + v) * LANES);
+    UNROLL for (int v = 0; v < o.panels * NRV; v++) s[v] = int8_scales(p->b + v / NRV * p->panel_bytes, v % NRV, pairs);
+    for (int64_t i = 0; i + together <= n; i += together, q += together * row) {
+        UNROLL for (int v = 0; v < o.panels; v++) _mm_prefetch((const char *)(q + v * part.panel_bytes + INT8_BYTES), _MM_HINT_T0);
+        if (splits) int8_step(o, acc, s, &part, i + 1, q + row);
+        int8_step(o, acc, s, &part, i, q);
+    }
+    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++)
+        v_store(p->sums + (r * 4 * NRV + v) * LANES, acc[r][v]);
+}
+
+/* The last number of an odd inner index, where numbers come by twos; in the tile it would be a second way out of its loop. */
+static __attribute__((noinline)) void int8_last(float *sum, float x, const uint8_t *q, struct int8_scales s)
+{
+    v_store(sum, v_fma(v_set(x), int8_words(q, s, 1), v_load(sum)));
+}
+
+/* How many panels the registers hold beside `rows` rows, with their scales. */
+#define INT8_PANELS(ROWS) (MR < 8 ? 1 : (ROWS) == 1 ? 3 : DOT ? ((ROWS) == 2 ? 3 : 2) : (ROWS) == 2 ? 2 : 1)
+
+static int64_t int8_panels(int64_t rows)
+{
+    return rows <= INT8_ROWS ? INT8_PANELS(rows) : 1;
+}
+
+/* A function for every tile: of several in one, clang leaves sums in memory. */
+#define INT8_TILE(NAME, ROWS, PANELS, BF16)                                                                                        \
+    static __attribute__((noinline)) void NAME(const struct int8_part *p)                                                          \
+    {                                                                                                                              \
+        int8_block((struct int8_tile){ROWS, PANELS, BF16}, p);                                                                     \
+    }
+#define INT8_TILES(R)                                                                                                              \
+    INT8_TILE(int8_f32_##R, R, 1, 0)                                                                                               \
+    INT8_TILE(int8_f32_many_##R, R, INT8_PANELS(R), 0)                                                                             \
+    INT8_TILE(int8_bf16_##R, R, 1, 1)                                                                                              \
+    INT8_TILE(int8_bf16_many_##R, R, INT8_PANELS(R), 1)
+#define INT8_NAMES(R) {{int8_f32_##R, int8_bf16_##R}, {int8_f32_many_##R, int8_bf16_many_##R}},
+#if defined(__AVX512F__) || defined(CPU_TILE_512)
+#define INT8_CASES(X) X(1) X(2) X(3) X(4)
+#else
+#define INT8_CASES(X) X(1) X(2)
+#endif
+INT8_CASES(INT8_TILES)
+static void (*const INT8_TILE_OF[INT8_ROWS][2][2])(const struct int8_part *) = {INT8_CASES(INT8_NAMES)};
+
+/* rows (INT8_ROWS at most) against panel `panel` of g; many: against as many as the registers hold from it on. */
+static void int8_few(const struct gemm *g, int rows, int many, int64_t panel, const struct gemm_tile *t, const float *a)
+{
+    const int pairs = DOT && g->bf16, width = (int)(many ? int8_panels(rows) : 1) * NRV;
+    const int64_t size = int8_panel_bytes(g);
+    const uint8_t *b = g->int8 + panel * size;
+    float sums[INT8_ROWS * 4 * NR] = {0};
+    for (int64_t k = 0; k < g->k; k += INT8_BLOCK, b += INT8_BYTES)
+        INT8_TILE_OF[rows - 1][many][g->bf16](&(struct int8_part){.a = a + (k >> pairs),
+                                                                  .a_row = g->a_row,
+                                                                  .b = b,
+                                                                  .panel_bytes = size,
+                                                                  .n = g->k - k < INT8_BLOCK ? g->k - k : INT8_BLOCK,
+                                                                  .sums = sums});
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < width; v++) {
+            float *sum = sums + (r * 4 * NRV + v) * LANES;
+            const uint8_t *last = b - INT8_BYTES + v / NRV * size;
+            if (!pairs && g->bf16 && g->k % 2)
+                int8_last(sum, a[r * g->a_row + g->k - 1], last + 2 * NR + (g->k - 1) % INT8_BLOCK * NR + v % NRV * LANES,
+                          int8_scales(last, v % NRV, 0));
+            gemm_finish(t, r, v * LANES, v_load(sum));
+        }
+}

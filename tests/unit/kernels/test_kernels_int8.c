@@ -1,0 +1,174 @@
+/* Weights in int8: what a block is rounded to, and that every backend multiplies the numbers that the definition says (exact.h), in any number of rows. */
+#include "caches.h"
+#include "kernel_check.h"
+
+#include <float.h>
+
+static const int64_t SHAPES[][3] = {{1, 17, 33},  {1, 300, 64}, {2, 130, 95},  {3, 100, 31},  {4, 65, 257},   {5, 31, 256},
+                                    {7, 33, 300}, {8, 64, 576}, {29, 70, 700}, {57, 130, 65}, {200, 33, 520}, {33, 1, 1},
+                                    {1, 1, 1},    {6, 47, 2},   {1, 129, 0},   {60, 5, 0}};
+enum { N_SHAPES = sizeof SHAPES / sizeof *SHAPES };
+
+/* ---- the definition */
+
+static void numbers_are_rounded_to_even(void **state)
+{
+    (void)state;
+    const float w[] = {127, 0.5f, 1.5f, 2.5f, -0.5f, -2.5f, -126.5f, 3.49f, -127};
+    const int8_t q[] = {127, 0, 2, 2, 0, -2, -126, 3, -127};
+    const uint16_t scale = int8_scale(w, 9);
+    assert_true(bf16_to_f32(scale) == 1.0f);
+    for (int i = 0; i < 9; i++) assert_int_equal(int8_from_f32(w[i], scale), q[i]);
+    const float v[] = {-1.0f, 0.25f}; /* 1/127 = 0.00787401..., of which bf16 keeps 0.007873535; 1 / that = 127.008 */
+    assert_true(bf16_to_f32(int8_scale(v, 2)) == 0x1.02p-7f);
+    assert_int_equal(int8_from_f32(v[0], int8_scale(v, 2)), -127);
+    assert_true(int8_to_f32(-127, int8_scale(v, 2), 0) == -127 * 0x1.02p-7f);
+    assert_true(int8_to_f32(-127, int8_scale(v, 2), 1) == -1.0f);
+}
+
+static void zeros_and_limits(void **state)
+{
+    (void)state;
+    const float zeros[3] = {0, -0.0f, 0}, small[2] = {1e-40f, -1e-38f}, large[3] = {FLT_MAX, -FLT_MAX, 1};
+    assert_int_equal(int8_scale(zeros, 3), 0);
+    assert_int_equal(int8_from_f32(-0.0f, 0), 0);
+    assert_int_equal(int8_scale(small, 2), 0); /* would be below the smallest normal number */
+    assert_int_equal(int8_from_f32(small[1], 0), 0);
+    assert_true(f32_bits(int8_to_f32(5, 0, 1)) == 0);
+    const uint16_t scale = int8_scale(large, 3);
+    for (int i = 0; i < 3; i++)
+        for (int bf16 = 0; bf16 < 2; bf16++) assert_true(isfinite(int8_to_f32(int8_from_f32(large[i], scale), scale, bf16)));
+    assert_int_equal(int8_from_f32(NAN, scale), 0); /* the model's loader refuses these by name */
+    assert_int_equal(int8_from_f32(INFINITY, scale), 127);
+    assert_int_equal(int8_from_f32(-INFINITY, scale), -127);
+    for (int i = 1; i < 200; i++) { /* half of a scale at most, whatever the largest is */
+        const float w[2] = {(float)i * 0.37f, (float)i * 0.1234f}, s = bf16_to_f32(int8_scale(w, 2));
+        for (int j = 0; j < 2; j++)
+            assert_true(fabsf(int8_to_f32(int8_from_f32(w[j], int8_scale(w, 2)), int8_scale(w, 2), 0) - w[j]) <= 0.75f * s);
+    }
+}
+
+/* ---- products */
+
+/* W as every product sees it. */
+static float *rounded(const float *w, int64_t n, int64_t k, enum dtype dtype)
+{
+    float *out = floats(n * k + 1, 0);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < k; i++) {
+            const int64_t first = i / INT8_BLOCK * INT8_BLOCK, in = k - first < INT8_BLOCK ? k - first : INT8_BLOCK;
+            const uint16_t scale = int8_scale(w + j * k + first, in);
+            out[j * k + i] = int8_to_f32(int8_from_f32(w[j * k + i], scale), scale, dtype == DTYPE_BF16);
+        }
+    return out;
+}
+
+/* Weights of many sizes: a block of zeros, numbers below and above one, one row of denormals. */
+static float *weights(int64_t n, int64_t k)
+{
+    float *w = randoms(n * k + 1, 3, 1);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < k; i++)
+            w[j * k + i] *= (i / 32 + j) % 7 == 3 ? 0 : j % 11 == 5 ? 1e-40f : powf(2, (float)((i / 32 * 5 + j) % 9 - 4));
+    return w;
+}
+
+static void *packed(const struct kernels *k, const struct kctx *c, const float *w, const int64_t shape[3], enum dtype dtype)
+{
+    const int64_t bytes = k->int8_bytes(shape[1], shape[2], dtype);
+    float *p = floats((bytes + 3) / 4, 0);
+    assert_true(bytes >= 0 && k->int8_bytes(shape[1], shape[2], DTYPE_F16) == 0);
+    KERNEL(k, c, pack, .packed = p, .w = w, .n = shape[1], .k = shape[2], .dtype = dtype, .int8 = 1);
+    return p;
+}
+
+static void check(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype)
+{
+    const int64_t t = shape[0], n = shape[1], inner = shape[2];
+    const float *w = weights(n, inner), *seen = rounded(w, n, inner, dtype), *bias = randoms(n, 3, 1),
+                *start = randoms(t * n, 0, 1), *dy = randoms(t * n, 1, 1);
+    const struct kernels *const both[2] = {k, ref};
+    const struct kctx *const on[2] = {c, &contexts[0]};
+    float *x = randoms(t * inner + 1, 1, 1), *plain = floats(ref->packed_bytes(n, inner, dtype) / 4 + 1, 0);
+    float *y[3] = {copied(start, t * n, 1), copied(start, t * n, 0), copied(start, t * n, 0)}, *dx = floats(t * inner + 1, 1),
+          *dx0 = floats(t * inner + 1, 0);
+    KERNEL(ref, on[1], pack, .packed = plain, .w = seen, .n = n, .k = inner, .dtype = dtype);
+    KERNEL(ref, on[1], matmul, .y = y[2], .x = x, .packed = plain, .bias = bias, .residual = y[2], .t = t, .n = n, .k = inner,
+           .dtype = dtype);
+    KERNEL(ref, on[1], matmul_dx, .dx = dx0, .dy = dy, .w = seen, .t = t, .n = n, .k = inner, .dtype = dtype);
+    for (int i = 0; i < 2; i++) {
+        const void *p = packed(both[i], on[i], w, shape, dtype);
+        KERNEL(both[i], on[i], matmul, .y = y[i], .x = x, .packed = p, .bias = bias, .residual = y[i], .t = t, .n = n, .k = inner,
+               .dtype = dtype, .int8 = 1);
+        assert_bits(where, y[i], y[2], t * n);
+        both[i]->matmul_dx_packed(
+            on[i], &(struct op_matmul_dx){.dx = dx, .dy = dy, .packed = p, .t = t, .n = n, .k = inner, .dtype = dtype, .int8 = 1});
+        assert_bits(where, dx, dx0, t * inner);
+    }
+    buffers_end();
+}
+
+static void products(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    for (int i = 0; i < N_SHAPES; i++)
+        for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) check(k, c, where, SHAPES[i], (enum dtype)dtype);
+}
+
+static void every_backend_multiplies_the_rounded_weights(void **state)
+{
+    (void)state;
+    each_backend(products);
+}
+
+/* Caches of another size: other blocks and chunks of the inner index, which begin in the middle of a block of weights. */
+static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    static const struct caches sizes[] = {{1 << 10, 4 << 10}, {6 << 10, 24 << 10}, {1 << 20, 64 << 20}};
+    static const int64_t shapes[][3] = {{29, 70, 700}, {60, 130, 257}};
+    for (int i = 0; i < 3; i++) {
+        caches_pretend(&sizes[i]);
+        for (int j = 0; j < 2; j++)
+            for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) check(k, c, where, shapes[j], (enum dtype)dtype);
+    }
+    caches_pretend(NULL);
+}
+
+static void blocking_changes_no_bit(void **state)
+{
+    (void)state;
+    each_backend(blocks);
+}
+
+static void invariance(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    enum { MOST = 130, N = 75, K = 300 };
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 33, 128};
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        const int64_t shape[3] = {MOST, N, K};
+        const void *p = packed(k, c, weights(N, K), shape, (enum dtype)dtype);
+        float *x = randoms(MOST * K, 0, 1), *all = floats(MOST * N, 0), *some = floats(MOST * N, 0);
+        KERNEL(k, c, matmul, .y = all, .x = x, .packed = p, .t = MOST, .n = N, .k = K, .dtype = (enum dtype)dtype, .int8 = 1);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            const int64_t first = (MOST - rows[i]) / 2;
+            KERNEL(k, c, matmul, .y = some, .x = x + first * K, .packed = p, .t = rows[i], .n = N, .k = K,
+                   .dtype = (enum dtype)dtype, .int8 = 1);
+            assert_bits(where, some, all + first * N, rows[i] * N);
+        }
+        buffers_end();
+    }
+}
+
+static void rows_do_not_depend_on_how_many_there_are(void **state)
+{
+    (void)state;
+    each_backend(invariance);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_are_rounded_to_even), cmocka_unit_test(zeros_and_limits),
+                                       cmocka_unit_test(every_backend_multiplies_the_rounded_weights),
+                                       cmocka_unit_test(blocking_changes_no_bit),
+                                       cmocka_unit_test(rows_do_not_depend_on_how_many_there_are)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
