@@ -124,6 +124,9 @@ bool normalizer_keeps(const struct normalizer *z, const unsigned char *text, int
     return keeps;
 }
 
+/* Steps that multiply a text, one after the other, are a file's way to take all memory. NFKC makes 18 characters of one at most. */
+enum { MOST_GROWTH = 64, MOST_SMALL = 1 << 20 };
+
 tare_status normalizer_apply(const struct normalizer *z, const unsigned char *text, int64_t n, struct str *out, struct err *e)
 {
     OWNED(str_free) struct str now = {0};
@@ -133,6 +136,11 @@ tare_status normalizer_apply(const struct normalizer *z, const unsigned char *te
         str_clear(&next);
         TRY(str_reserve(&next, now.size, e));
         TRY(apply_step(&z->steps[i], (tare_text){now.data, now.size}, &next, e));
+        if (next.size > MOST_SMALL && next.size / MOST_GROWTH > n)
+            FAIL(
+                e, TARE_E_INVALID,
+                "tokenizer.json: its normalizer makes %lld bytes of a text of %lld (step %lld); at most %d times as many are taken",
+                (long long)next.size, (long long)n, (long long)i + 1, MOST_GROWTH);
         const struct str made = next;
         next = now;
         now = made;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -50,6 +51,8 @@ tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
         pid[strcspn(pid, "\n")] = 0;
         close(f);
         if (why != EWOULDBLOCK) FAIL(e, TARE_E_IO, "%s: cannot be locked: %s", path, strerror(why));
+        if (atol(pid) == (long)getpid())
+            FAIL(e, TARE_E_STATE, "%s: this process writes this run already; close it there, or choose another run.dir", run_dir);
         FAIL(e, TARE_E_STATE, "%s: another process (%s) writes this run; wait for it, or choose another run.dir", run_dir, pid);
     }
     *fd = f;
@@ -80,7 +83,9 @@ tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)
 
 void run_lock_release(int fd)
 {
-    if (fd >= 0) close(fd);
+    if (fd < 0) return;
+    flock(fd, LOCK_UN); /* a child made by fork may hold the same open file */
+    close(fd);
 }
 
 bool run_lock_is_held(const char *run_dir)

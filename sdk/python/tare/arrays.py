@@ -9,6 +9,7 @@ except ImportError:
 
 TYPES = {1: c.c_uint8, 2: c.c_int32, 3: c.c_int64, 4: c.c_uint64, 5: c.c_float, 6: c.c_double}
 TEXT, STRING = 7, 8
+WHOLE = (c.c_int32, c.c_int64)
 
 
 class Text(c.Structure):
@@ -59,16 +60,16 @@ def numbers(values, type_, name):
             raise TypeError("%s: numbers are expected: %s" % (name, why)) from None
         if array.ndim != 1:
             raise ValueError("%s: one row of numbers is expected, and it has %d dimensions" % (name, array.ndim))
-        if type_ is c.c_int32 and not numpy.array_equal(array, numpy.asarray(values)):
-            raise ValueError("%s: whole numbers of 32 bits are expected" % name)
+        if type_ in WHOLE and not numpy.array_equal(array, numpy.asarray(values)):
+            raise ValueError("%s: whole numbers of %d bits are expected" % (name, 8 * c.sizeof(type_)))
         return array, array.ctypes.data, len(array)
     try:
         values = list(values)
         block = (type_ * max(len(values), 1))(*values)
     except TypeError as why:
         raise TypeError("%s: numbers are expected: %s" % (name, why)) from None
-    if type_ is c.c_int32 and list(block[: len(values)]) != values:
-        raise ValueError("%s: whole numbers of 32 bits are expected" % name)
+    if type_ in WHOLE and list(block[: len(values)]) != values:
+        raise ValueError("%s: whole numbers of %d bits are expected" % (name, 8 * c.sizeof(type_)))
     return block, c.addressof(block), len(values)
 
 

@@ -70,6 +70,13 @@ class Batch:
         return [_string(t) for t in (_Text * n).from_address(c.addressof(pointer.contents))]
 
 
+def _said(why):
+    try:
+        return last_line(why)
+    except Exception:  # an exception whose text cannot be made
+        return type(why).__name__
+
+
 def _name(function):
     return getattr(function, "__name__", type(function).__name__)
 
@@ -89,7 +96,7 @@ class Callbacks:
                 return 0
             except BaseException as why:  # nothing may go on through C
                 self.failure = why
-                text = "%s: %s" % (_name(function), last_line(why))
+                text = "%s: %s" % (_name(function), _said(why))
                 arguments[-1].contents.message = text.encode("utf-8", "replace")[:503]
                 return FAILED if isinstance(why, Exception) else CANCELLED
 
@@ -105,7 +112,7 @@ class Callbacks:
     def _advantages(self, batch, out, _error):
         batch = Batch(batch.contents)
         got = self._advantage(batch)
-        if isinstance(got, (dict, str, bytes)) or not hasattr(got, "__len__"):
+        if isinstance(got, (dict, set, frozenset, str, bytes)) or not hasattr(got, "__len__"):
             raise TypeError("it returned a %s; a number for each of the %d rollouts is expected" % (type(got).__name__, len(batch.lengths)))
         values = [float(x) for x in got]
         if len(values) != len(batch.lengths):

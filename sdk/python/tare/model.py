@@ -28,17 +28,15 @@ class Model(Handle):
         super().__init__()
         made = c.c_void_p()
         library.call("model_open", library.path("folder", folder), *library.settings(settings), c.byref(made))
-        self._handle = made.value
-        self._end = weakref.finalize(self, library.plain("model_close"), made.value)
+        self._held.handle = made.value
+        self._end = weakref.finalize(self, self._held.end, library.plain("model_close"))
         self._end.atexit = False  # the process ends
         facts = library.Facts()
-        library.call("model_facts", self._handle, c.byref(facts))
+        library.call("model_facts", made.value, c.byref(facts))
         self.vocab, self.hidden, self.layers, self.context = facts.vocab, facts.hidden, facts.layers, facts.context
 
     def close(self):
-        with self._lock:
-            self._handle = None
-            self._end()
+        self._end()
 
     def generate(self, prompts, **settings):
         """Completions as dicts of id, sample, completion, ids, logprobs, finish, in the order of the prompts; group_size of them for each. A prompt is

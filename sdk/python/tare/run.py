@@ -11,12 +11,12 @@ from tare_sdk import TareError
 from . import library
 from .arrays import STRING, TEXT, TYPES, strings, texts, view
 from .functions import Callbacks
-from .handle import Handle
+from .handle import Handle, Pinned
 
 FUNCTION = "python_function"
 
 
-class _Memory:
+class _Memory(Pinned):
     """A step's batch. Every view keeps it; it is freed with the last one."""
 
     def __init__(self, handle):
@@ -30,7 +30,7 @@ class _Memory:
         return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in room[:n]}
 
 
-class Step:
+class Step(Pinned):
     """A step that was made. Columns of its batch are attributes: numbers as arrays that look into the engine's memory, without a copy and not to be
     written; texts as lists of str. A view stays whole for as long as it is kept, when the run has gone on or is closed too: it keeps the memory of its
     step. number; metrics, a dict; columns, their names. M groups, N rollouts, T tokens: group_begin [M+1] says which rollouts are of a group,
@@ -69,16 +69,21 @@ class Step:
         return "<step %d: %d rollouts of %d prompts>" % (self.number, len(self.reward), len(self.group_begin) - 1)
 
 
-def _close(handle, pid):
-    if pid == os.getpid():
-        library.plain("run_close")(handle, None)
+def _close(handle):
+    library.plain("run_close")(handle, None)
+
+
+def _named(key, value, what):
+    """A function is used where the configuration names it; another plugin in its place would leave it out in silence."""
+    if FUNCTION not in str(value):
+        raise ValueError("%s=%r leaves out the function given as %s; leave the key out, or name %s in it" % (key, value, what, FUNCTION))
 
 
 class Run(Handle):
     """A training run: `for step in tare.Run("config.ini", **{"train.steps": 20}):` makes its steps one after the other, with the bits of `tare train`.
 
     config: a file, builtin:NAME, or with resume=True the folder of a run. Keys of the configuration by keyword, the section joined by a dot or two
-    underscores: train__steps=20. reward: a function with the signature of TRL's reward functions, in place of verifier.plugins. advantage: a function of
+    underscores: train__steps=20; of a dictionary with **. reward: a function with the signature of TRL's reward functions, in place of verifier.plugins. advantage: a function of
     a Batch to one number for each rollout, in place of estimator.plugin. messages: the reward function gets chat messages.
 
     An exception in one of them ends the step with a TareError, and nothing of the step is kept: next(run) makes it again. Ctrl-C saves a checkpoint and
@@ -86,7 +91,7 @@ class Run(Handle):
 
     _what = "run"
 
-    def __init__(self, config, resume=False, allow_change=False, reward=None, advantage=None, messages=False, **overrides):
+    def __init__(self, config, *, resume=False, allow_change=False, reward=None, advantage=None, messages=False, **overrides):
         super().__init__()
         for name, function in (("reward", reward), ("advantage", advantage)):
             if function is not None and not callable(function):
@@ -94,9 +99,9 @@ class Run(Handle):
         self._callbacks = Callbacks(reward, advantage, messages)
         keys = {key if "." in key else key.replace("__", ".", 1): value for key, value in overrides.items()}
         if reward:
-            keys.setdefault("verifier.plugins", FUNCTION)
+            _named("verifier.plugins", keys.setdefault("verifier.plugins", FUNCTION), "reward")
         if advantage:
-            keys.setdefault("estimator.plugin", FUNCTION)
+            _named("estimator.plugin", keys.setdefault("estimator.plugin", FUNCTION), "advantage")
         if os.path.isdir(config):  # a run's own keys
             keys = {"run.dir": os.fspath(config), **keys}
             config = os.path.join(config, "config.ini")
@@ -110,8 +115,8 @@ class Run(Handle):
             if made.value:
                 library.plain("run_close")(made.value, None)
             raise
-        self._handle = made.value
-        self._end = weakref.finalize(self, _close, made.value, self._pid)
+        self._held.handle = made.value
+        self._end = weakref.finalize(self, self._held.end, _close)
         place = self._place()
         self.dir, self.steps = place.dir.decode("utf-8", "surrogateescape"), place.steps
 
@@ -127,7 +132,7 @@ class Run(Handle):
 
     def _place(self):
         place = library.Place()
-        library.call("run_place", self._handle, c.byref(place))
+        library.call("run_place", self._held.handle, c.byref(place))
         return place
 
     @property
@@ -160,10 +165,10 @@ class Run(Handle):
 
     def close(self):
         """Ends the run: where steps are left it is saved, as `tare train` does on Ctrl-C."""
-        if not self._handle or self._pid != os.getpid():
+        if not self._held.handle or self._held.pid != os.getpid():
             return
         with self._use() as handle:
-            self._handle = None
+            self._held.handle = None
             self._end.detach()
             library.call("run_close", handle)
 

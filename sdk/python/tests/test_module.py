@@ -1,12 +1,15 @@
 """`import tare` against the program. TARE, TARE_LIBRARY and SOURCE are set; the folder holds tiny.ini and its model `base` (tests/e2e/common.inc)."""
 
 import contextlib
+import copy
 import gc
 import glob
 import hashlib
 import json
 import math
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -147,9 +150,34 @@ class Training(unittest.TestCase):
     def test_folder_in_use(self):
         with run("mine") as r:
             next(r)
-            with self.assertRaisesRegex(tare.TareError, "mine"):
+            with self.assertRaisesRegex(tare.TareError, "mine: this process writes this run already"):
                 run("mine", resume=True)
             next(r)
+
+    def test_a_child_of_fork_holds_no_lock(self):
+        r = run("left")
+        next(r)
+        child = os.fork()
+        if not child:
+            signal.pause()
+            os._exit(0)
+        r.close()
+        run("left", resume=True).close()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def test_no_copies_of_memory(self):
+        with run("copies") as r, tare.Model("base") as model:
+            step = next(r)
+            for what in (step, r, model):
+                for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                    self.assertRaisesRegex(TypeError, "cannot be copied", copied, what)
+        self.assertRaises(TypeError, tare.Run, "tiny.ini", {"train.steps": 2})  # a dictionary is given by **
+
+    def test_the_first_error_is_seen(self):
+        with self.assertRaisesRegex(tare.TareError, "gradient's norm"):
+            with run("first-error", **{"estimator.plugin": "python_function"}, advantage=lambda b: [1e39] * len(b.rewards)) as r:
+                next(r)
 
 
 class Functions(unittest.TestCase):
@@ -327,7 +355,7 @@ class Asked(unittest.TestCase):
         m.close()
 
     def test_forked(self):
-        for what in (lambda: self.model.encode("1"), lambda: library.call("encode", self.model._handle, tare.model._text("1", "x"), *_two())):
+        for what in (lambda: self.model.encode("1"), lambda: library.call("encode", self.model._held.handle, tare.model._text("1", "x"), *_two())):
             child = os.fork()
             if not child:
                 code = 1
@@ -360,7 +388,7 @@ class Plugins(unittest.TestCase):
             first = list(tare.estimate(one, rewards, 4, columns={"cluster": [0, 1]}))
             one.apply()
             self.assertNotEqual(first, list(tare.estimate(one, rewards, 4, columns={"cluster": [0, 1]})))
-        for groups in (3, 0, [0, 1], [0, 0, 1, 1, 0, 0, 1, 1]):
+        for groups in (3, 0, [0, 1], [0, 0, 1, 1, 0, 0, 1, 1], [0.1] * 4 + [0.6] * 4 if arrays.numpy else 3):
             self.assertRaises(ValueError, tare.estimate, "grpo", rewards, groups)
         self.assertRaises(TypeError, tare.estimate, "grpo", ["a"], 1)
         self.assertRaises(tare.TareError, tare.estimate, "gpro", rewards, 4)
@@ -380,6 +408,8 @@ class Library(unittest.TestCase):
                                          (dict(config="tiny.ini", train__stepps=3), tare.TareError, "did you mean"),
                                          (dict(config="tiny.ini", dist__ranks=2, run__dir="ranks"), tare.TareError, "dist.ranks"),
                                          (dict(config="tiny.ini", reward=3), TypeError, "reward"),
+                                         (dict(config="tiny.ini", reward=even, verifier__plugins="number"), ValueError, "leaves out the function"),
+                                         (dict(config="tiny.ini", advantage=centred, estimator__plugin="rloo"), ValueError, "leaves out the function"),
                                          (dict(config="tiny.ini", train__steps=[1]), TypeError, "train.steps"),
                                          (dict(config="tiny.ini", verifier__plugins="python_function", run__dir="without"), tare.TareError, "no reward function")):
             with self.assertRaisesRegex(kind, message):
@@ -398,6 +428,16 @@ class Library(unittest.TestCase):
         for name, end in (("ends", ""), ("raises", "1 / 0"), ("interrupted-body", "raise KeyboardInterrupt"), ("forks", "import os\nif not os.fork(): raise SystemExit\nos.wait()\n")):
             subprocess.run([sys.executable, "-c", script % (name, end)], capture_output=True)
             self.assertEqual(os.listdir(name + "/checkpoints"), ["step-000001"], name)
+
+    def test_the_end_of_the_program_waits_for_a_thread(self):
+        script = ("import tare, threading, time\nr = tare.Run('tiny.ini', run__dir='thread', train__steps=200, eval__before=False, checkpoint__every=1000)\n"
+                  "next(r)\nthreading.Thread(target=lambda: list(r), daemon=True).start()\nwhile r_number() < 3: time.sleep(0.001)\n")
+        script = script.replace("r_number()", "len(open('thread/metrics.jsonl').readlines())")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (last,) = os.listdir("thread/checkpoints")
+        with open("thread/metrics.jsonl") as file:
+            self.assertEqual([json.loads(line)["step"] for line in file], list(range(1, int(last[-6:]) + 1)))
 
     def test_versions(self):
         self.assertEqual(library.LIBRARY.tare_api_version(), library.VERSION)

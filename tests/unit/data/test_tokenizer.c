@@ -209,6 +209,29 @@ static void expect_ids(const struct tokenizer *t, const char *text, int64_t n, c
     token_ids_free(&ids);
 }
 
+/* Three steps of a text of 300 for one: 27 million of a single letter. */
+static void test_growth_is_refused(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct str json = {0};
+    struct token_ids ids = {0};
+    const char *const plain = strstr(small_json, "{\"type\":\"NFC\"}");
+    assert_ok(str_add(&json, small_json, plain - small_json, &e), &e);
+    assert_ok(str_addf(&json, &e, "{\"type\":\"Sequence\",\"normalizers\":["), &e);
+    for (int i = 0; i < 3; i++)
+        assert_ok(
+            str_addf(&json, &e, "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"0\"},\"content\":\"%0300d\"}", i ? "," : "", 0),
+            &e);
+    assert_ok(str_addf(&json, &e, "]}%s", plain + strlen("{\"type\":\"NFC\"}")), &e);
+    struct tokenizer *t = parse(json.data);
+    assert_int_equal(tokenizer_encode(t, "0", 1, &ids, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "its normalizer makes 27000000 bytes of a text of 1 (step 3)"));
+    tokenizer_free(t);
+    token_ids_free(&ids);
+    str_free(&json);
+}
+
 static void test_small(void **state)
 {
     (void)state;
@@ -509,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_byte_fallback),
+        cmocka_unit_test(test_growth_is_refused),
         cmocka_unit_test(test_unigram),
         cmocka_unit_test(test_sentencepiece_kinds),
         cmocka_unit_test(test_refusals_of_characters),
