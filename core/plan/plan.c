@@ -180,10 +180,28 @@ static bool enough(const struct plan *tried, int64_t tokens, struct plan *out)
     return tried->fits;
 }
 
-/* Twice as many ranks until it fits; where that is never enough also half as many tokens, and half of that. */
+/* The plan of x, with the configuration c, on one rank of each of its hosts: ranks of a CPU share their host's memory. */
+static tare_status try_one_a_host(const struct change *x, const struct config *c, struct plan *out, struct err *e)
+{
+    *out = (struct plan){.in = x->plan.in};
+    out->in.config = c;
+    out->in.ranks = out->in.hosts;
+    return plan_memory(out, e);
+}
+
+static bool shares_hosts(const struct plan *p)
+{
+    return !p->in.machine.gpu && p->in.ranks > p->in.hosts;
+}
+
+/* On CPUs fewer ranks first. Then twice as many until it fits; where that is never enough also half as many tokens, and half of that. */
 static tare_status find_ranks(const struct change *x, struct plan *out, struct err *e)
 {
     struct plan next;
+    if (shares_hosts(&x->plan)) {
+        TRY(try_one_a_host(x, &x->config, &next, e));
+        if (enough(&next, 0, out)) return TARE_OK;
+    }
     for (int64_t ranks = 2 * x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2) {
         TRY(try_ranks(x, ranks, 0, &next, e));
         if (enough(&next, 0, out)) return TARE_OK;
@@ -206,7 +224,10 @@ static tare_status try_adapters(const struct change *x, struct plan *out, struct
     next.in.config = &c;
     c.lora.rank = PLAN_ADAPTER_RANK;
     TRY(plan_memory(&next, e));
-    if (next.fits) out->adapters_need = next.need;
+    if (!next.fits && shares_hosts(&x->plan)) TRY(try_one_a_host(x, &c, &next, e));
+    if (!next.fits) return TARE_OK;
+    out->adapters_need = next.need;
+    out->adapters_ranks = next.in.ranks;
     return TARE_OK;
 }
 

@@ -102,8 +102,9 @@ struct plan {
     int fits_with_advice;
     /* After all advice: ranks, hosts (0 on GPUs) and rollout.max_new_tokens (0: as it is); ranks 0: none found up to 4,096. */
     int64_t ranks_needed, hosts_needed, tokens_needed;
-    double
-        adapters_need; /* as need, after all advice and with adapters of rank PLAN_ADAPTER_RANK; 0: that does not fit, or is no choice */
+    /* With adapters of rank PLAN_ADAPTER_RANK and all advice: as need, on so many ranks; 0: that does not fit, or is no choice. */
+    double adapters_need;
+    int64_t adapters_ranks;
 };
 
 /* Reads config.json of model.path, or follows model.warm_start and model.init when the folder is not there. vocab: of a new model; 0: as

@@ -136,7 +136,11 @@ static tare_status print_times(const struct plan *p, struct str *out, struct err
 static tare_status print_ranks(const struct plan *p, struct str *out, struct err *e)
 {
     const int64_t tokens = p->prompt_tokens + p->tokens_needed;
-    TRY(str_addf(out, e, "%s dist.ranks=%lld", p->n_advice ? "it does with all that and" : "it does with", LL(p->ranks_needed)));
+    TRY(str_addf(out, e, "it fits with %sdist.ranks=%lld",
+                 p->n_advice > 1 ? "these and "
+                 : p->n_advice   ? "this and "
+                                 : "",
+                 LL(p->ranks_needed)));
     if (p->ranks_needed > p->in.gradient_shards) TRY(str_addf(out, e, " dist.gradient_shards=%lld", LL(p->ranks_needed)));
     if (p->hosts_needed) TRY(str_addf(out, e, " plan.hosts=%lld", LL(p->hosts_needed)));
     if (p->tokens_needed)
@@ -149,7 +153,8 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
 {
     char a[32];
     for (int i = 0; i < p->n_advice; i++)
-        TRY(str_addf(out, e, "  %s=%s saves %s\n", p->advice[i].key, p->advice[i].value, amount(a, p->advice[i].saves, "B")));
+        TRY(str_addf(out, e, "  %s=%s saves %s%s\n", p->advice[i].key, p->advice[i].value, amount(a, p->advice[i].saves, "B"),
+                     p->in.ranks > 1 ? " a rank" : ""));
     if (p->fits_with_advice) return str_add(out, p->n_advice > 1 ? "with these it fits\n" : "with this it fits\n", -1, e);
     TRY(str_addf(out, e, "%s it does not fit; ",
                  p->n_advice > 1 ? "even with these"
@@ -160,8 +165,9 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
     else
         TRY(print_ranks(p, out, e));
     if (p->adapters_need > 0)
-        TRY(str_addf(out, e, "or train adapters, not all weights: with lora.rank=%d%s it needs %s and fits\n", PLAN_ADAPTER_RANK,
-                     p->n_advice ? " and all that" : "", amount(a, p->adapters_need, "B")));
+        TRY(str_addf(out, e, "or train adapters, not all weights: with lora.rank=%d%s on dist.ranks=%lld %s needs %s and fits\n",
+                     PLAN_ADAPTER_RANK, p->n_advice ? " and the changes above," : "", LL(p->adapters_ranks),
+                     p->in.machine.gpu ? "a device" : "a host", amount(a, p->adapters_need, "B")));
     return TARE_OK;
 }
 
@@ -269,9 +275,10 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "fits_with_advice", json_boolean(p->fits == 0 && p->fits_with_advice));
     json_object_set_new(o, "ranks_needed", p->ranks_needed ? json_integer(p->ranks_needed) : json_null());
     json_object_set_new(o, "hosts_needed", p->hosts_needed ? json_integer(p->hosts_needed) : json_null());
+    json_object_set_new(o, "adapters_ranks", p->adapters_need > 0 ? json_integer(p->adapters_ranks) : json_null());
     json_object_set_new(o, "adapters_need", p->adapters_need > 0 ? json_real(p->adapters_need) : json_null());
     json_object_set_new(o, "tokens_needed", p->tokens_needed ? json_integer(p->tokens_needed) : json_null());
-    if (json_object_size(o) != 16) {
+    if (json_object_size(o) != 17) {
         json_decref(o);
         *out = NULL;
         FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");

@@ -21,16 +21,19 @@ expect 0 '^fits: a device needs' plan plan.device=h100
 expect 0 '7.616 billion parameters' plan plan.memory=96GB
 expect 1 '^does not fit: a device needs' plan plan.memory=40GB
 expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB rollout.kv_tokens=160000
-expect 1 '^even with \(this\|these\) it does not fit; it does with all that and dist.ranks=[0-9]* dist.gradient_shards=[0-9]* rollout.max_new_tokens=[0-9]* ' plan device_memory=40GB
+expect 1 '^even with \(this\|these\) it does not fit; it fits with \(this\|these\) and dist.ranks=[0-9]* dist.gradient_shards=[0-9]* rollout.max_new_tokens=[0-9]* ' plan device_memory=40GB
 # what it says that fits does fit: the changes, then those of the last line
-expect 0 '^fits' plan device_memory=40GB $(plan device_memory=40GB 2> /dev/null | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*all that and //p')
+expect 0 '^fits' plan device_memory=40GB $(plan device_memory=40GB 2> /dev/null | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it fits with th[eis]* and //p')
 # on CPUs the ranks it names are on hosts of their own, which it names too
 host() { "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=48GB dist.ranks=1 "$@" 2> /dev/null; }
 expect 1 'dist.ranks=[0-9]* dist.gradient_shards=[0-9]* plan.hosts=[0-9]*' host
-expect 0 '^fits' host $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it does with \(all that and \)*//p')
+expect 0 '^fits' host $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it fits with \(th[eis]* and \)*//p')
 # adapters are offered where they are what fits
-expect 1 '^or train adapters, not all weights: with lora.rank=16 and all that it needs .* and fits$' host
+expect 1 '^or train adapters, not all weights: with lora.rank=16 and the changes above, on dist.ranks=1 a host needs .* and fits$' host
 expect 0 '^fits' host lora.rank=16 $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p')
+# ranks of one host share its memory: fewer of them are offered first
+expect 1 'lora.rank=16 and the changes above, on dist.ranks=1 a host needs' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=128GB
+expect 1 'it fits with \(this\|these\) and dist.ranks=1 ' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=256GB
 plan plan.device=h100 plan.memory=40GB 2> /dev/null | grep '^a step, completions' && bad "times of a plan that does not fit" || ok
 expect 0 'give plan.memory to know' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
