@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { RANKS = 3, HEAD = 16 };
+enum { RANKS = 3, HEAD = 16, MOST_FACTS = 1 << 24 };
 
 /* ---- a packed batch */
 
@@ -85,6 +85,7 @@ static tare_status gather(struct comm *c, const void *in, int64_t n, void *out, 
         if (sizes[r] < 0) abort();
         all += sizes[r];
     }
+    if (all > (int64_t)RANKS * MOST_FACTS) abort(); /* was asked for unseen */
     if (all > 1 << 20) FAIL(e, TARE_E_COMM, "too much");
     for (int r = 0; r < c->size; to += sizes[r++]) {
         if (r == c->rank && n) memcpy(to, in, (size_t)n);
@@ -120,7 +121,7 @@ static void agree(struct bytes *in)
     if (status && (!*e.message || !memchr(e.message, 0, sizeof e.message))) abort();
     if (comm_gather_sizes(&c, 7, sizes, &e)) return;
     for (int r = 0; r < RANKS; r++)
-        if (sizes[r] < 0) abort();
+        if (sizes[r] < 0 || sizes[r] > (int64_t)1 << 44) abort();
 }
 
 /* ---- the connection that watches */
