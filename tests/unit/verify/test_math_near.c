@@ -398,8 +398,8 @@ static void test_no_claims(void **state)
                                         "El resultado no es 40.",
                                         "Das Ergebnis ist nicht 40.",
                                         "Le r\xC3\xA9sultat n'est pas 40.",
-                                        "\xE7\xBB\x93\xE6\x9E\x9C\xE4\xB8\x8D\xE6\x98\xAF"
-                                        "40\xE3\x80\x82"};
+                                        ("\xE7\xBB\x93\xE6\x9E\x9C\xE4\xB8\x8D\xE6\x98\xAF"
+                                         "40\xE3\x80\x82")};
     struct harness h = start();
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) judge(&h, "40", other[i], false);
     end(&h);
